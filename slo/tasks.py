@@ -1,4 +1,4 @@
-"""Ticks of SLOs."""
+"""Periodic tasks (ticks) of SLOs."""
 
 from datetime import datetime
 

@@ -1,4 +1,4 @@
-"""Periodic ticks of switches."""
+"""Periodic tasks (ticks) of switches."""
 
 from datetime import datetime
 

@@ -205,7 +205,7 @@ def _parse_value(parameter: Parameter, text: str, errors: Errors) -> Any:
 
 
 def _parse_routes(text: str, errors: Errors) -> Iterator[dict[str, Any]]:
-    """Yield a route for each line: pattern, milliseconds, and optionally the reason."""
+    """Yield a route for each line: path pattern, timeout in milliseconds, optionally the reason."""
     for number, line in enumerate(filter(None, (line.strip() for line in text.split("\n"))), 1):
         pattern, _, rest = line.partition(" ")
         milliseconds, _, reason = rest.strip().partition(" ")

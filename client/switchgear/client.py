@@ -296,7 +296,10 @@ class Switchgear:
         )
 
     def close(self, seconds: float = 2.0) -> None:
-        """Send a last report and end the threads within `seconds`. The snapshot stays in force."""
+        """Send a last report and stop the threads, within `seconds`.
+
+        After that, switches are still evaluated with the last snapshot.
+        """
         if self._closed:
             return
         self._closed = True

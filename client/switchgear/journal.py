@@ -99,7 +99,7 @@ def record(name: str, about: str, **fields: Any) -> None:
 
 
 def log_error(text: str, *args: object) -> None:
-    """Log the current exception, raised by a function that the service supplied. Never raises."""
+    """Log `text % args` as an error, with the exception being handled. Never raises."""
     with contextlib.suppress(Exception):
         log.error(f"switchgear: {text}", *args, exc_info=True)  # noqa: LOG014 - of its callers.
 

@@ -1,4 +1,4 @@
-"""Periodic tasks of accounts."""
+"""Periodic tasks (ticks) of accounts."""
 
 from datetime import datetime
 

@@ -30,10 +30,11 @@ def fetch_rows(build: Callable[[], Rows]) -> list[tuple[Any, ...]]:
 
 
 def fetch_first(now: datetime, *builds: Callable[[Any], Rows]) -> dict[str, Any]:
-    """Return the first row of each queryset, merged by column name; None if a queryset has no row.
+    """Return the first rows of several querysets as one dict of column names to values.
 
-    One statement reads all of them. Each of `builds` is called with :data:`MOMENT` once per
-    process.
+    The values of a queryset without rows are None. One statement reads all rows. Each of `builds`
+    returns a queryset; it is called once per process, with :data:`MOMENT`, which each execution
+    replaces by `now`.
     """
     compiled = [compile_at(build) for build in builds]
     joins = " ".join(

@@ -1,4 +1,4 @@
-"""Core's ticks, and the Celery task that runs any tick."""
+"""Periodic tasks (ticks) of core, and the Celery tasks that run ticks by name."""
 
 from datetime import datetime
 

@@ -38,9 +38,9 @@ ANSWER_SECONDS = (
 
 @dataclass(frozen=True)
 class PlaneStatus:
-    """Status for other parts of the process.
+    """The data plane's status for other parts of the process.
 
-    Version, epoch and age are None until a snapshot is loaded.
+    `version`, `epoch` and `age_seconds` are None before a snapshot is loaded.
     """
 
     version: int | None

@@ -1,4 +1,4 @@
-"""Ticks of notify."""
+"""Periodic tasks (ticks) of notify."""
 
 from datetime import datetime
 

@@ -43,9 +43,9 @@ class Binaries:
 
 
 def find(major: str | None) -> Binaries:
-    """Return the programs of version `major`, or of the newest version if it is None.
+    """Return the PostgreSQL programs of major version `major`; if None, of the newest installed.
 
-    Raises `CannotRun` if they are not installed.
+    Raises `CannotRun` if the programs are not installed.
     """
     package = importlib.util.find_spec(_PACKAGE)
     if package is None or not package.submodule_search_locations:

@@ -155,8 +155,8 @@ def _last_before(times: list[int], at: int) -> int | None:
 def _covered_spans(boots: Mapping[str, Boot], new: Mapping[str, list[Sample]]) -> list[MicrosSpan]:
     """Return the spans next to new samples that are at most `MAX_STEP` long, and so are covered.
 
-    A span lasts from one sample of the source to the next, which may be of another boot, or from
-    the reported start of a boot to the boot's next sample.
+    A span lasts from one sample of the source to its next sample, even across a restart, or from
+    the reported start of a boot to the first sample of that boot after it.
     """
     times = sorted({sample.at for boot in boots.values() for sample in boot.samples})
     spans: set[MicrosSpan] = set()

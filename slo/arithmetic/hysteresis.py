@@ -58,9 +58,9 @@ class OpenAlert:
 class AlertChanges:
     """The changes that an evaluation makes to alerts.
 
-    `opened` are rules whose alerts open. `continued` are rules that still fire, by alert id.
-    `postponed` are new values of `firing_at`, which postpone resolving, by alert id. `resolved` are
-    ids of alerts that resolve.
+    `opened` are rules whose alerts open. `continued` maps alert ids to rules that still fire.
+    `postponed` maps the ids of alerts whose rules no longer fire to their new `firing_at`; a later
+    time postpones resolving. `resolved` are the ids of alerts that resolve.
     """
 
     opened: tuple[FiringRule, ...]

@@ -119,10 +119,10 @@ def _shifted_rows(
     by: CounterValues,
     added: MinuteIncrements,
 ) -> Iterator[CounterValues]:
-    """Yield the counters at each minute of a packed hour, increased by an addition.
+    """Yield the cumulative counters at each minute of a packed hour, with late increments added.
 
-    `rows` are the counters before the addition, `before` their value at the start of the hour.
-    `added` is the addition, and `by` the sum of its part before the hour.
+    `rows` are the hour's counters without the late increments, `before` the counters at its start.
+    `added` are the late increments by minute; `by` is the sum of those before this hour.
     """
     good, total, covered = by
     for minute, row in enumerate(rows, hour * MINUTES_AN_HOUR):

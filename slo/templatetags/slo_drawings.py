@@ -72,7 +72,7 @@ def burn_spark(spark: Sparkline) -> SafeString:
 
 @register.simple_tag
 def rate_meter(rate: float | None, limit: float) -> SafeString:
-    """Draw a burn rate as a bar, with a line at the limit of the rule."""
+    """Draw a burn rate as a horizontal bar, with a mark at the limit of a rule."""
     most = max(limit * 1.5, min(rate or 0.0, limit * 3))
     full = METER_WIDTH * min(1.0, (rate or 0.0) / most)
     tone = "unknown" if rate is None else "above" if rate > limit else "below"

@@ -22,9 +22,9 @@ from . import slo_detail
 @signed_in
 @require_GET
 def slo_series(request: PersonRequest, name: str) -> HttpResponse:
-    """Return the burn rates over the span in the URL as JSON.
+    """Return the burn rates over the time span in the query string, as JSON.
 
-    With `plot=budget`, return the budget left over the SLO's period instead.
+    With `plot=budget`, return the remaining budget at times of the SLO's window instead.
     """
     slo, now = slo_detail.find_slo(name), db_now()
     drawn = _budget_data(slo, last_ended(now)) if request.GET.get("plot") == "budget" else None

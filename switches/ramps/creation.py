@@ -1,4 +1,4 @@
-"""Creation and activation of ramps: started, requested, or due at an expiry."""
+"""Creation of ramps, and their start: at once, after an approval, or when an episode expires."""
 
 from collections.abc import Sequence
 from datetime import datetime

@@ -85,7 +85,10 @@ def refusals_to_engage(
 def refusals_to_release(
     rules: Iterable[SafetyRule], switch_id: str, engaged: Collection[str]
 ) -> list[Refusal]:
-    """Return the refusals to release the switch; `engaged` are the switches blocking traffic."""
+    """Return a refusal for each safety rule that forbids releasing the switch.
+
+    `engaged` are the switches that block traffic now.
+    """
     if switch_id not in engaged:
         return []
     covering = [rule for rule in _select_covering(rules, switch_id) if rule.kind == AT_LEAST_ONE]

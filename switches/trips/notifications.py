@@ -89,8 +89,8 @@ def message_facts(row: Trip) -> dict[str, Any]:
 def page_path(row: Trip) -> str:
     """Return the path of the page for a trip.
 
-    Return the switch's page if the trip has an episode. Otherwise return the trips page if it was
-    refused, or else the engage form.
+    That is the switch's page if the trip has an episode. If it has none, it is the trips page for
+    a refused trip, and the engage form for any other trip.
     """
     scope, _, key = row.switch.partition(":")
     if row.episode_id:

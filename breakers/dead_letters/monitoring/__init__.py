@@ -1,1 +1,1 @@
-"""Monitoring of streams: discovery, sampling, the index, gaps and alarms."""
+"""Monitoring of dead-letter streams: discovery, sampling, index of letters, its gaps, alarms."""

@@ -27,9 +27,9 @@ _GROUPS = """
 class ErrorGroup:
     """Letters in a stream with the same error fingerprint.
 
-    `first_at` and `last_at` are the first and last time of failure, `oldest` and `newest`
-    positions. `pattern` is the error with its varying parts masked, `sample` the error of one
-    letter.
+    `first_at` and `last_at` are the times of the first and last failure. `oldest` and `newest` are
+    the positions of the first and last letter in the stream. `pattern` is the error with its
+    varying parts masked, `sample` the error of one letter.
     """
 
     fingerprint: str

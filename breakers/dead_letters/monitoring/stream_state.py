@@ -160,7 +160,7 @@ def _write_samples(
 
 
 def _sample_row(stream: LetterStream, sample: StreamSample) -> tuple[Any, ...]:
-    """Return the parameters of `_STAND` for one stream, in the order of `_COLUMNS`."""
+    """Return the row of values, ordered like `_COLUMNS`, by which `_STAND` updates the stream."""
     origin = configured_sources().origin_of(stream.name) or stream.origin
     # The stream was deleted and created again if it has never assigned the last indexed id.
     was_read_to = stream.indexed_to if sample.last_given < stream.indexed_to else None

@@ -23,9 +23,9 @@ _TYPES = frozenset({"user", "token", "system", "slack"})
 
 
 def actor_by_label(actor: Actor | None, label: str) -> Actor:
-    """Return `actor` if it has this label, otherwise an actor made from the label.
+    """Return `actor` without its role if its label is `label`, else an actor made from `label`.
 
-    The returned actor has no role, as the audit row is written even if the actor lost the role.
+    A role is not needed, because the audit row is written even if the actor lost the role.
     """
     if actor is not None and actor.label == label:
         return replace(actor, role=None)

@@ -72,9 +72,10 @@ def archive_overdue(now: datetime) -> int:
 
 
 def archive_stream(stream: LetterStream, now: datetime, *, seconds: float) -> int:
-    """Archive letters that are too old, then letters in excess; return how many.
+    """Archive letters older than the configured age, then the letters above the configured number.
 
-    Raises :class:`ServerUnavailable` and :class:`ServerRefused`, after writing the audit row of the
+    Stop after about `seconds`; return how many letters were archived. Raises
+    :class:`ServerUnavailable` and :class:`ServerRefused`, after writing the audit row of the
     letters archived so far.
     """
     deadline = time.monotonic() + seconds

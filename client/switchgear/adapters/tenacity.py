@@ -1,4 +1,4 @@
-"""Retries by tenacity, counted like this library's and never nested with them; needs `tenacity`.
+"""Retries by tenacity, counted like this library's own retries and never nested with them.
 
     @outermost("core->oracle", policy.counters, stop=stop_after_attempt(3))
     def ask(): …

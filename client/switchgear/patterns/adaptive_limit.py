@@ -69,9 +69,10 @@ class AdaptiveLimit:
     ) -> float:
         """Record a call from `began` to `now`, in seconds on one clock, and return the new limit.
 
-        `in_flight` is the number of running calls, including this one. `seconds` is the duration to
-        evaluate: None if it says nothing about the callee, as for a stream. `is_overload` is True
-        if the callee rejected the call or the call timed out.
+        `in_flight` is the number of running calls, including this one. `seconds` is the latency
+        from which the limit is computed; it is None if the duration of the call does not show the
+        callee's latency, as for a stream. `is_overload` is True if the callee rejected the call or
+        the call timed out.
         """
         if began < self._decreased_at:
             return self.limit  # It began under a higher limit: one overload lowers the limit once.

@@ -52,7 +52,10 @@ class OutcomeClassifier:
         return not isinstance(error, Exception)
 
     def _is_response(self, error: BaseException) -> bool:
-        """Return True for an HTTP client error, or a group of errors of which none is a failure."""
+        """Return True if `error` reports an HTTP status of 400 to 499 that is not a failure.
+
+        For a group, return True if each of its errors reports such a status or is not counted.
+        """
         if isinstance(error, BaseExceptionGroup):
             inside = error.exceptions
             return all(self._is_ignored(each) or self._is_response(each) for each in inside)

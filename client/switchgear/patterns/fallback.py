@@ -154,7 +154,11 @@ class Fallback:
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> Answer[T]:
-        """Like :meth:`run`, where `function` wraps `original`; see :meth:`around`."""
+        """Like :meth:`run`, for a `function` that may be a wrapper of `original`.
+
+        The signature and identity of `original` are used for the arguments of targets and for the
+        cache key. `guard` is checked again before each target, unless `on_switch` is set.
+        """
         self._plain(function, original, guard)(*args, **kwargs)
         return require_latest_answer()
 

@@ -1,4 +1,4 @@
-"""The reports of breakers, bulkheads and state transitions."""
+"""The source of a client's reports to the console: breakers, their transitions, and bulkheads."""
 
 from collections import deque
 from collections.abc import Iterator

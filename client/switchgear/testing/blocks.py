@@ -57,7 +57,7 @@ def no_wait() -> ReusableBlock:
 
 
 class _EngagedBlocks:
-    """The reasons of open blocks for each switch."""
+    """The reasons, by switch, of the `with engaged(…)` blocks that have not ended."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

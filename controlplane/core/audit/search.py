@@ -91,5 +91,5 @@ def build_segment_query(
 
 
 def _folded_bytes(text: str) -> int:
-    """Return a lower bound of the bytes of the text in uppercase, as PostgreSQL converts it."""
+    """Return the least number of bytes that PostgreSQL's `upper()` of the text can have."""
     return min(len(text.encode()), len(text.upper().encode()))

@@ -78,7 +78,7 @@ def restore(path: Path, url: str, *, actor: Actor, say: Say, over_fresh: bool = 
 
 
 def _check_address() -> None:
-    """Raise :class:`Conflict` if the application is configured for another database."""
+    """Raise :class:`Conflict` if `DATABASE_URL` does not name the database to restore into."""
     addresses = settings.ENV.database
     if addresses.url == addresses.owner_url:
         return

@@ -91,7 +91,10 @@ def check_value(check: Check, value: Any, path: str, errors: dict[str, list[str]
 
 
 def parse_texts(fields: Iterable[GateField], texts: Mapping[str, str]) -> dict[str, Any]:
-    """Return JSON values by field name from typed texts by input name; blank texts are left out."""
+    """Parse the texts of form inputs into JSON values. Fields without text are left out.
+
+    `texts` maps the name of each input to its text. The result maps field names to values.
+    """
     return {
         field.name: field.parse(text) for field in fields if (text := texts.get(field.input_name))
     }

@@ -1,4 +1,4 @@
-"""Input and result of a gate's evaluation: the question and its answer. Pure."""
+"""Input and result of the functions that evaluate gates: a question and its answer. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

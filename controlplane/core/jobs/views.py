@@ -72,7 +72,10 @@ def jobs_rows(request: PersonRequest) -> HttpResponse:
 @signed_in
 @require_http_methods(["GET", "POST"])
 def intervene(request: PersonRequest, job_id: int, verb: str) -> HttpResponse:
-    """Show the form for the reason; on a valid POST pause, resume or cancel the job, by `verb`."""
+    """Show a form that asks for the reason; after a valid POST, apply `verb` to the job.
+
+    `verb` is `pause`, `resume` or `cancel`.
+    """
     job, actor, now = control.get_job(job_id), actor_of(request), db_now()
     actor.require(kinds.get_scope(job))
     title = f"{kinds.get_title(job)} {job.pk}"

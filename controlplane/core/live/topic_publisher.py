@@ -123,9 +123,9 @@ class TopicPublisher:
                 await self._send(ids, at, resources)
 
     async def _next(self) -> list[str]:
-        """Wait for room in the sockets' mailboxes, then return the next ids.
+        """Wait for room in the sockets' mailboxes, then return the next ids of changed resources.
 
-        A burst is sent in batches, so that a client that keeps up misses nothing.
+        The ids of a burst are returned in batches, so that no client that keeps up misses a change.
         """
         ends = time.monotonic() + PATIENCE_SECONDS
         while time.monotonic() < ends and self._sockets.are_backlogged(

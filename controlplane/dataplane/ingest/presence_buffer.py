@@ -207,10 +207,11 @@ class PresenceBuffer:
             self._wake()
 
     def _measure(self, note: PresenceNote, mark: tuple[UUID, int], at: datetime) -> None:
-        """Observe the time from a version's publication to its acknowledgement.
+        """Observe the seconds from the applied version's publication to its acknowledgement.
 
-        Only the version served now is measured, because its publication time is known, and only for
-        an instance that had an older version before.
+        `mark` is the epoch and version that the instance applied. It is observed only if it is the
+        version served now, whose publication time is known, and if the instance had an older
+        version of that epoch: the first version of an instance may be older than the instance.
         """
         served, (epoch, version) = note.publication, mark
         if served is None or (served.epoch, served.version) != mark or note.epoch != epoch:

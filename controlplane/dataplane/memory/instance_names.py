@@ -28,7 +28,7 @@ def service_of_caller(caller: str) -> str | None:
     """Return the service that a client's requests are counted for; None if `caller` is invalid.
 
     For an instance, `caller` is its name. For other clients it is `token:<name>`, which counts as a
-    service of its own.
+    service of its own, cut to `PART_LENGTH` characters.
     """
     if not caller.startswith(TOKEN_PREFIX):
         return service_of(caller)

@@ -158,7 +158,10 @@ def _tokens(rows: list[tuple[Any, ...]]) -> TokenTable:
 
 
 def _drill_snapshot(rows: list[tuple[Any, ...]]) -> DrillSnapshot | None:
-    """Return the running drills; None without drills or marks. Each row repeats all marks."""
+    """Return the running drills from the rows of `DRILLED`; None without drills or marks.
+
+    Marks are patterns of names of instances that take part in drills; each row repeats all of them.
+    """
     if not rows or not (marks := Marks.from_patterns(rows[0][7])):
         return None
     return DrillSnapshot(

@@ -107,7 +107,7 @@ def _save_results(
     keys: Sequence[int],
     now: datetime,
 ) -> int:
-    """Record the results of the SLIs with ids `keys`; return the number of readings.
+    """Record the query results of the SLIs whose ids are in `keys`; return the number of readings.
 
     An SLI is skipped if its lease was lost or its source has changed since the query.
     """

@@ -178,5 +178,8 @@ def _clip_text(text: str, longest: int) -> str:
 
 
 def _utf16_length(text: str) -> int:
-    """Return the length in UTF-16 units, the largest count that Slack may use."""
+    """Return the length of the text in UTF-16 code units.
+
+    It is unknown whether Slack counts code units or code points; code units are never fewer.
+    """
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
