@@ -39,7 +39,7 @@ _MINUTE = timedelta(minutes=1)
 
 @dataclass(frozen=True)
 class HistogramEdge:
-    """`good` of `total` events (above zero) took at most `ms` milliseconds."""
+    """`good` of `total` events took at most `ms` milliseconds; `total` is above zero."""
 
     ms: float
     good: Exact

@@ -1,7 +1,7 @@
 """The table of all policy parameters with their types, limits and defaults.
 
-Pure. A section (breaker, retry, …) that is null leaves the settings in the code of the calling
-service in force. In a section that is not null, missing parameters get their defaults.
+Pure. If a section (breaker, retry, …) is null, the settings in the calling service's code apply.
+In a section that is not null, missing parameters get their defaults.
 """
 
 from collections.abc import Iterator

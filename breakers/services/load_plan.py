@@ -31,7 +31,7 @@ State = dict[str, Any]
 
 @dataclass(frozen=True)
 class PlannedWrite:
-    """An entry to write; `before` is None if the entry is not registered."""
+    """A catalog entry to write; `before` is None if the catalog doesn't have the entry yet."""
 
     kind: str
     name: str

@@ -139,9 +139,9 @@ def _wrap_ambiguous(
 ) -> Callable[..., Any]:
     """Wrap a plain function whose `__wrapped__` is a coroutine function.
 
-    Such a function either returns the coroutine or runs it in an event loop of its own. A call
-    inside a running event loop is taken to return the coroutine, and uses `coroutine`; any other
-    call uses `plain`.
+    Such a function either returns the coroutine or runs it in an event loop of its own. In a
+    running event loop it is assumed to return the coroutine, and the wrapper `coroutine` is used;
+    elsewhere, the wrapper `plain`.
     """
 
     @functools.wraps(function)

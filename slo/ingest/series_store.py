@@ -122,8 +122,8 @@ def load_series(keys: Collection[SourceKey]) -> dict[SourceKey, dict[str, Stored
 def load_around(needed: Iterable[tuple[StoredSeries, int, int]]) -> dict[int, list[Sample]]:
     """Return the samples of each series (by id) around a range of minutes (first, last).
 
-    The nearest minute with samples before the range, and after it, is included. If there are no
-    samples at all, the last known sample of the series is returned.
+    The nearest minute with samples before the range, and after it, is included. If none are
+    stored, the result is the last sample that the series' own row records.
     """
     spans = {known.id: (known, low, high) for known, low, high in needed}
     rows = ({"series": one, "low": low, "high": high} for one, (_, low, high) in spans.items())

@@ -226,7 +226,7 @@ class Breaker(BareDecorator, BreakerBlock):
         return self._listeners.add_mode_listener(callback)
 
     def after_fork(self) -> None:
-        """Reset in a forked child: closed, or in the parent's mode, with an empty window."""
+        """Reset in a forked child: empty the window, keep a forced mode, and close otherwise."""
         forks.keep_alive(self._lock)
         self.counters.after_fork()
         self._listeners.after_fork()

@@ -1,4 +1,4 @@
-"""SQL statements of the instance ledger, for batches of notes.
+"""SQL statements of the instance ledger, for batches of notes (sightings of an instance).
 
 Every statement locks instances in id order to avoid deadlocks between processes. The newest note
 wins, regardless of the order of writes.

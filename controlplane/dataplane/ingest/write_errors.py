@@ -70,7 +70,10 @@ class FailureLog:
         self._refused = self._is_loss_logged = self._are_drops_logged = self._second_try = False
 
     def is_loss(self, error: Exception) -> bool:
-        """Return True if two database sessions in a row have failed; log it once per outage."""
+        """Record that a database session failed; return True from the second in a row on.
+
+        The loss is logged once per outage.
+        """
         if not self._second_try:
             self._second_try = True
             return False

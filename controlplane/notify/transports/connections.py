@@ -24,6 +24,6 @@ def only_while_asking() -> Iterator[None]:
 
 
 def let_go() -> None:
-    """Close this thread's connection, if it is a sender's, before a call to another server."""
+    """In a sender's thread, close its database connection before a call to another server."""
     if getattr(_of_thread, "is_sender", False):
         threads.close_connection()

@@ -38,7 +38,7 @@ def format_state(one: Switch) -> Cell:
 
 
 def sort_switches(switches: Sequence[Switch]) -> list[Switch]:
-    """Return the switches in the order of decisions, global first."""
+    """Return the switches in the order in which a check evaluates them, global first."""
     return sorted(switches, key=lambda one: (ORDER.get(one["scope"], len(ORDER)), one["id"]))
 
 

@@ -114,6 +114,6 @@ def _parse_json(body: bytes) -> Mapping[str, Any]:
 
 
 def _error_code(said: Mapping[str, Any], body: bytes) -> str:
-    """Return the error code of a response, if any; no other text of it is stored."""
+    """Return the error code of a response, if any. No other text of a response may be stored."""
     code = said.get("error", body.decode("utf-8", "replace").strip())
     return code if isinstance(code, str) and _CODE.fullmatch(code) else ""
