@@ -23,7 +23,7 @@ class RateLimit(NamedTuple):
         seconds = full_at - now - (self.burst - 1) / self.per_second
         return seconds if seconds > ROUNDING_SECONDS else 0.0
 
-    def take(self, full_at: float, now: float) -> float:
+    def acquire(self, full_at: float, now: float) -> float:
         """Return the new `full_at` of a bucket from which a token is taken at `now`."""
         return max(full_at, now) + 1 / self.per_second
 
@@ -35,11 +35,11 @@ class TokenBucket:
         self._limit = limit
         self._full_at = NEVER_USED
 
-    def take(self, now: float) -> bool:
+    def acquire(self, now: float) -> bool:
         """Take a token if one is available; return True if it was."""
         if self._limit.seconds_to_wait(self._full_at, now):
             return False
-        self._full_at = self._limit.take(self._full_at, now)
+        self._full_at = self._limit.acquire(self._full_at, now)
         return True
 
 
@@ -61,11 +61,11 @@ class TokenBuckets:
         """Return the seconds until a token of `key` is available; 0 if one is available now."""
         return self._limit.seconds_to_wait(self._full_at.get(key, NEVER_USED), now)
 
-    def take(self, key: object, now: float) -> float:
+    def acquire(self, key: object, now: float) -> float:
         """Take a token of `key` if one is available; return the seconds to wait, 0 if taken."""
         full_at = self._full_at.get(key, NEVER_USED)
         seconds = self._limit.seconds_to_wait(full_at, now)
-        self._full_at[key] = full_at if seconds else self._limit.take(full_at, now)
+        self._full_at[key] = full_at if seconds else self._limit.acquire(full_at, now)
         self._full_at.move_to_end(key)
         if len(self._full_at) > self._max_keys:
             self._full_at.popitem(last=False)

@@ -187,18 +187,6 @@ class HttpTimeouts:
         for name in ("connect", "read", "write", "pool"):
             _check_number(name, getattr(self, name), 0.001, MAX_SECONDS)
 
-    def limit_to(self, seconds: float | None) -> "HttpTimeouts":
-        """Return the same timeouts, none longer than `seconds`; unchanged for None."""
-        if seconds is None:
-            return self
-        maximum = max(seconds, 0.001)
-        return HttpTimeouts(
-            connect=min(self.connect, maximum),
-            read=min(self.read, maximum),
-            write=min(self.write, maximum),
-            pool=min(self.pool, maximum),
-        )
-
 
 @dataclass(frozen=True, kw_only=True)
 class SpendParameters:

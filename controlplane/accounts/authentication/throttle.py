@@ -79,7 +79,7 @@ def count_attempt(request: HttpRequest, username: str = "") -> None:
     """
     ip, now = client_ip(request), time.monotonic()
     with _lock:
-        allowed = not attempts.take(network_of(ip), now)
+        allowed = not attempts.acquire(network_of(ip), now)
     known = BrowserSession.objects.filter(user__username=username, ip=ip)
     if not allowed and not (username and known.exists()):
         raise TooManyRequests(

@@ -95,7 +95,7 @@ class LiveConsumer(AsyncConsumer):  # type: ignore[misc]
         if socket is None or socket.ending is not None:
             return
         socket.messages += 1
-        if not socket.message_limit.take(time.monotonic()):
+        if not socket.message_limit.acquire(time.monotonic()):
             socket.end(TOO_MANY, "Too many messages: one a second is enough.")
         elif text is None:
             socket.end(NOT_TEXT, "Messages are JSON, as text.")

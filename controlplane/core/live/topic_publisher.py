@@ -54,7 +54,7 @@ class ChangeBuffer:
             self._ids.clear()
             self.overflowed = True
 
-    def take(self) -> list[str]:
+    def pop_batch(self) -> list[str]:
         """Remove and return the next ids, oldest first."""
         taken = list(self._ids)[: self._batch_size]
         for each in taken:
@@ -135,7 +135,7 @@ class TopicPublisher:
         if self._changes.overflowed:
             self._changes.clear()
             self._resync()
-        return self._changes.take()
+        return self._changes.pop_batch()
 
     async def _read_resources(self, ids: Sequence[str]) -> tuple[str, Mapping[str, Any]]:
         assert self.topic.read is not None  # noqa: S101 - only such topics have one

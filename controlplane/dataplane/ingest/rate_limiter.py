@@ -39,8 +39,8 @@ class ReportRateLimiter:
         # Hashed, so that long names take no memory; reports without names share one key per token.
         key = hash((token_id, service, instance) if is_named else (token_id, None))
         now = self._clock()
-        _refuse(self._instances.take(key, now), "This instance", INSTANCE)
-        self._tokens.take(token_id, now)
+        _refuse(self._instances.acquire(key, now), "This instance", INSTANCE)
+        self._tokens.acquire(token_id, now)
 
 
 def _refuse(seconds: float, sender: str, limit: RateLimit) -> None:

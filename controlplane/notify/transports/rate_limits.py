@@ -17,7 +17,7 @@ def wait_seconds(limit: RateLimit, paced_until: datetime, now: datetime) -> floa
 
 def advance(limit: RateLimit, paced_until: datetime, now: datetime) -> datetime:
     """Return the new `paced_until` after a message is sent at `now`."""
-    return now + timedelta(seconds=limit.take(_seconds_ahead(limit, paced_until, now), 0.0))
+    return now + timedelta(seconds=limit.acquire(_seconds_ahead(limit, paced_until, now), 0.0))
 
 
 def keep_away_until(until: datetime | None, now: datetime) -> datetime | None:

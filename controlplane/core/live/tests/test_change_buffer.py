@@ -9,7 +9,7 @@ def test_resource_that_is_noted_often_is_read_once():
     gathering.note(["a", "b"])
     gathering.note(["a", "c", "a"])
 
-    assert gathering.take() == ["a", "b", "c"]
+    assert gathering.pop_batch() == ["a", "b", "c"]
     assert len(gathering) == 0
 
 
@@ -18,7 +18,7 @@ def test_many_are_taken_in_turns_the_first_first():
 
     gathering.note("abcde")
 
-    assert [gathering.take() for _ in range(3)] == [["a", "b"], ["c", "d"], ["e"]]
+    assert [gathering.pop_batch() for _ in range(3)] == [["a", "b"], ["c", "d"], ["e"]]
 
 
 def test_too_many_are_forgotten_and_that_is_known():
@@ -26,7 +26,7 @@ def test_too_many_are_forgotten_and_that_is_known():
 
     gathering.note("abcd")
 
-    assert gathering.take() == []
+    assert gathering.pop_batch() == []
     assert gathering.overflowed
 
 
@@ -38,4 +38,4 @@ def test_clear_begins_anew():
     gathering.note("a")
 
     assert not gathering.overflowed
-    assert gathering.take() == ["a"]
+    assert gathering.pop_batch() == ["a"]
