@@ -369,8 +369,11 @@ def test_slow_readers_of_exports_leave_threads_for_others():
         path = "/api/v1/audit/export"
         scopes = [{**SCOPE, "path": path, "client": (f"10.0.0.{n}", 1)} for n in (1, 1, 2, 3)]
         slow = [asyncio.ensure_future(gate(one, receive, read_slowly)) for one in scopes]
-        await asyncio.sleep(0.05)
-        running = figures_of(gate)["in_flight", "ordinary"]
+        deadline = asyncio.get_running_loop().time() + 5
+        running = 0
+        while running < gate_module.MAX_EXPORTS and asyncio.get_running_loop().time() < deadline:
+            await asyncio.sleep(0.01)
+            running = figures_of(gate)["in_flight", "ordinary"]
         await gate(scopes[0], receive, send)
         await gate(scopes[3], receive, send)
         for one in slow:

@@ -268,7 +268,7 @@ def test_no_hedge_begins_after_the_deadline():
     with pytest.raises(TimeoutError):
         run(
             lambda: asyncio.wait_for(
-                Deadline(1, cuts=False, clock=clock)(hedged(late))(), 20 * SOON
+                Deadline(1, cuts=False, clock=clock)(hedged(late, 10 * SOON))(), 40 * SOON
             )
         )
     assert callee.begun == 1
