@@ -67,41 +67,6 @@ class SwitchEffect:
         return self.by_everybody and not self.silent_total
 
 
-def measure_effects(switches: Sequence[Switch], now: datetime) -> dict[str, SwitchEffect]:
-    """Return the effect of each switch's last published change, by switch id.
-
-    Takes four queries for any number of switches read with their open episodes. Switches that were
-    never published (version 0) are left out. If changes times instances exceed 30,000, delays are
-    measured for the newest changes only.
-    """
-    published = [switch for switch in switches if switch.version]
-    if not published:
-        return {}
-    row = Publication.objects.get(pk=1)
-    head = Head(row.epoch, row.version)
-    fleet = measure_fleet(
-        published, FleetReports(head, now, row.began_version, *queries.count_versions(head, now))
-    )
-    return {
-        switch.pk: SwitchEffect(
-            version=switch.version,
-            applied=fleet.present.total - behind,
-            instances=fleet.present.total,
-            stragglers=_to_stragglers(fleet.lagging[:behind], fleet.head),
-            silent_total=fleet.silent.below(switch.version),
-            p50_ms=delays.p50_ms,
-            p99_ms=delays.p99_ms,
-            measured=delays.measured,
-            requested_at=switch.requested_at,
-            committed_at=switch.committed_at,
-            past_expiry=_is_past_expiry(switch, now),
-        )
-        for switch in published
-        for behind in (fleet.present.below(switch.version),)
-        for delays in (fleet.delays.get(switch.pk, NOT_MEASURED),)
-    }
-
-
 class Published(Protocol):
     """The fields of a switch that :func:`measure_fleet` reads."""
 
@@ -164,8 +129,30 @@ def select_measurable(
 
 
 def measure_effect(switch: Switch, now: datetime) -> SwitchEffect | None:
-    """Return the effect of one switch's last published change; None if never published."""
-    return measure_effects([switch], now).get(switch.pk)
+    """Return the effect of a switch's last published change, or None if it was never published."""
+    if not switch.version:
+        return None
+    row = Publication.objects.get(pk=1)
+    head = Head(row.epoch, row.version)
+    fleet = measure_fleet(
+        [switch], FleetReports(head, now, row.began_version, *queries.count_versions(head, now))
+    )
+    behind = fleet.present.below(switch.version)
+    delays = fleet.delays.get(switch.pk, NOT_MEASURED)
+    lapses = lapses_at(switch.episode) if switch.episode else None
+    return SwitchEffect(
+        version=switch.version,
+        applied=fleet.present.total - behind,
+        instances=fleet.present.total,
+        stragglers=_to_stragglers(fleet.lagging, head),
+        silent_total=fleet.silent.below(switch.version),
+        p50_ms=delays.p50_ms,
+        p99_ms=delays.p99_ms,
+        measured=delays.measured,
+        requested_at=switch.requested_at,
+        committed_at=switch.committed_at,
+        past_expiry=lapses is not None and lapses <= now,
+    )
 
 
 def find_silent_instances(switch: Switch, now: datetime) -> tuple[Straggler, ...]:
@@ -190,9 +177,3 @@ def _describe_report(report: InstanceStatus, head: Head) -> str:
     if report.version > head.version:
         return f"claims version {report.version}, which was never published"
     return f"applies version {report.version}"
-
-
-def _is_past_expiry(switch: Switch, now: datetime) -> bool:
-    episode = switch.episode
-    lapses = lapses_at(episode) if episode else None
-    return lapses is not None and lapses <= now

@@ -1,88 +1,22 @@
-"""API resources of switches and episodes."""
+"""API resources of episodes and blast radii."""
 
 from dataclasses import asdict
-from decimal import Decimal
 from typing import Any
 
 from rest_framework import serializers
 
 from controlplane.core.audit.api import ActorShape
-from controlplane.core.canonical import timestamp, timestamp_or_none
-from controlplane.core.http.resources import PercentField, RateField, Resource, TimestampField
+from controlplane.core.http.resources import (
+    OptionalTextField,
+    PercentField,
+    RateField,
+    Resource,
+    TimestampField,
+)
 from controlplane.core.instances.queries import Caller
 from switches.blast import CallingService, Overlap, SwitchBlastRadius
-from switches.effect import SwitchEffect
-from switches.models import Episode, OnExpiry, Switch, SwitchState
+from switches.models import Episode, OnExpiry, SwitchState
 from switches.rules.evaluation import Refusal
-
-FULLY_ALLOWED = 100
-
-
-def switch_resource(
-    switch: Switch, effect: SwitchEffect | None, ramp: int | None
-) -> dict[str, Any]:
-    """Return a switch's resource.
-
-    `effect` is None only for a switch that was never published; `ramp` is the id of its live
-    ramp.
-    """
-    episode = switch.episode
-    return {
-        "id": switch.pk,
-        "scope": switch.scope,
-        "key": switch.key,
-        "state": switch.state.value,
-        "allow_percent": _percent(episode),
-        "reason": episode.reason if episode else None,
-        "engaged_by": episode.engaged_by_name if episode else None,
-        "engaged_at": timestamp(episode.engaged_at) if episode else None,
-        "expires_at": timestamp_or_none(episode.expires_at) if episode else None,
-        "on_expiry": episode.on_expiry if episode else None,
-        "permanent": episode.permanent if episode else False,
-        "overdue": episode.overdue if episode else False,
-        "version": switch.version,
-        "owner": switch.owner,
-        "description": switch.description,
-        "runbook_url": switch.runbook_url,
-        "last_proven_at": timestamp_or_none(switch.last_proven_at),
-        "ramp": ramp,
-        "effect": effect_resource(effect) if effect else None,
-    }
-
-
-def effect_resource(effect: SwitchEffect) -> dict[str, Any]:
-    return {
-        "version": effect.version,
-        "applied": effect.applied,
-        "instances": effect.instances,
-        "stragglers": [straggler.id for straggler in effect.stragglers],
-        "stragglers_total": effect.stragglers_total,
-        "silent_total": effect.silent_total,
-        "measured": effect.measured,
-        "p50_ms": effect.p50_ms,
-        "p99_ms": effect.p99_ms,
-        "requested_at": timestamp_or_none(effect.requested_at),
-        "committed_at": timestamp_or_none(effect.committed_at),
-    }
-
-
-def _percent(episode: Episode | None) -> float | int:
-    if episode is None:
-        return FULLY_ALLOWED
-    return plain(episode.allow_percent)
-
-
-def plain(share: Decimal) -> float | int:
-    """Return a share as a number, as an integer if it is whole: 12.5, but 25."""
-    percent = float(share)
-    return int(percent) if percent.is_integer() else percent
-
-
-class BlankAsNullField(serializers.CharField):
-    """A text that renders null if it is blank."""
-
-    def to_representation(self, value: str) -> Any:
-        return value or None
 
 
 class BlankAsNullChoiceField(serializers.ChoiceField):
@@ -109,11 +43,11 @@ class EpisodeShape(Resource[Episode]):
     on_expiry = serializers.ChoiceField(OnExpiry.values)
     overdue = serializers.BooleanField()
     acknowledged_at = TimestampField(allow_null=True)
-    acknowledged_by = BlankAsNullField(allow_null=True)
+    acknowledged_by = OptionalTextField()
     ended_at = TimestampField(allow_null=True)
-    ended_by = BlankAsNullField(allow_null=True)
+    ended_by = OptionalTextField()
     ended_how = BlankAsNullChoiceField(Episode.End.values, allow_null=True)
-    justification = BlankAsNullField(allow_null=True)
+    justification = OptionalTextField()
     broke_glass = serializers.DictField(allow_null=True)
 
 

@@ -1,44 +1,48 @@
-"""Fast list of switches for the API, built from column values instead of model instances.
+"""API resources of switches, built from column values instead of model instances.
 
-The result equals :func:`switches.resources.switch_resource`. A model instance per row would take
-longer than the rest of the request.
+A model instance per row would take longer than the rest of a list request.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, NamedTuple
 
 from django.db.models import FilteredRelation, Q
 
+from controlplane.core.canonical import timestamp_or_none
 from controlplane.core.http.json_format import format_moment
 from switches.effect import NOT_MEASURED, FleetReports, measure_fleet, read_fleet
 from switches.models import Switch, SwitchQuerySet, SwitchState
-from switches.resources import FULLY_ALLOWED, plain
+
+FormatTime = Callable[[datetime | None], Any]
 
 
 class ListedSwitch(NamedTuple):
-    """A switch with the fields of its open episode and live ramp, or None for each."""
+    """A switch with the fields of its open episode and live ramp.
+
+    The defaults describe a switch that was never registered.
+    """
 
     pk: str
     scope: str
     key: str
-    version: int
-    owner: str
-    description: str
-    runbook_url: str
-    last_proven_at: datetime | None
-    requested_at: datetime | None
-    committed_at: datetime | None
-    allow_percent: Decimal | None
-    reason: str | None
-    engaged_by: str | None
-    engaged_at: datetime | None
-    expires_at: datetime | None
-    on_expiry: str | None
-    permanent: bool | None
-    overdue_at: datetime | None
-    ramp: int | None
+    version: int = 0
+    owner: str = ""
+    description: str = ""
+    runbook_url: str = ""
+    last_proven_at: datetime | None = None
+    requested_at: datetime | None = None
+    committed_at: datetime | None = None
+    allow_percent: Decimal | None = None
+    reason: str | None = None
+    engaged_by: str | None = None
+    engaged_at: datetime | None = None
+    expires_at: datetime | None = None
+    on_expiry: str | None = None
+    permanent: bool | None = None
+    overdue_at: datetime | None = None
+    ramp: int | None = None
 
 
 COLUMNS = (
@@ -57,26 +61,46 @@ def with_episode_and_ramp() -> SwitchQuerySet:
     )
 
 
-def serialize_rows(rows: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
-    """Return the resources of a page of switches from rows of :data:`COLUMNS`."""
+def read_resource(switch_id: str) -> dict[str, Any]:
+    """Return the resource of one switch; an unknown switch is shown as released."""
+    if found := read_resources([switch_id]):
+        return found[switch_id]
+    scope, _, key = switch_id.partition(":")
+    return _build_resource(ListedSwitch(switch_id, scope, key), None, timestamp_or_none)
+
+
+def read_resources(switch_ids: Collection[str]) -> dict[str, dict[str, Any]]:
+    """Return the resources of the registered switches among these ids, by id."""
+    rows = with_episode_and_ramp().filter(pk__in=switch_ids).order_by("pk").values_list(*COLUMNS)
+    return {found["id"]: found for found in serialize_rows(list(rows), timestamp_or_none)}
+
+
+def serialize_rows(
+    rows: Sequence[tuple[Any, ...]], format_time: FormatTime = format_moment
+) -> list[dict[str, Any]]:
+    """Return the resources of switches from rows of :data:`COLUMNS`."""
     switches = [*map(ListedSwitch._make, rows)]
     published = [switch for switch in switches if switch.version]
     fleet = measure_fleet(published, read_fleet()) if published else None
-    return [_build_resource(switch, fleet) for switch in switches]
+    return [_build_resource(switch, fleet, format_time) for switch in switches]
 
 
-def _build_resource(switch: ListedSwitch, fleet: FleetReports | None) -> dict[str, Any]:
-    percent = switch.allow_percent
+def _build_resource(
+    switch: ListedSwitch, fleet: FleetReports | None, format_time: FormatTime
+) -> dict[str, Any]:
+    percent, state = switch.allow_percent, SwitchState.RELEASED
+    if percent is not None:
+        state = SwitchState.RAMPING if percent else SwitchState.ENGAGED
     return {
         "id": switch.pk,
         "scope": switch.scope,
         "key": switch.key,
-        "state": _get_state(percent),
-        "allow_percent": FULLY_ALLOWED if percent is None else plain(percent),
+        "state": state.value,
+        "allow_percent": 100 if percent is None else _to_number(percent),
         "reason": switch.reason,
         "engaged_by": switch.engaged_by,
-        "engaged_at": format_moment(switch.engaged_at),
-        "expires_at": format_moment(switch.expires_at),
+        "engaged_at": format_time(switch.engaged_at),
+        "expires_at": format_time(switch.expires_at),
         "on_expiry": switch.on_expiry,
         "permanent": bool(switch.permanent),
         "overdue": switch.overdue_at is not None,
@@ -84,13 +108,15 @@ def _build_resource(switch: ListedSwitch, fleet: FleetReports | None) -> dict[st
         "owner": switch.owner,
         "description": switch.description,
         "runbook_url": switch.runbook_url,
-        "last_proven_at": format_moment(switch.last_proven_at),
+        "last_proven_at": format_time(switch.last_proven_at),
         "ramp": switch.ramp,
-        "effect": _build_effect(switch, fleet) if fleet and switch.version else None,
+        "effect": _build_effect(switch, fleet, format_time) if fleet and switch.version else None,
     }
 
 
-def _build_effect(switch: ListedSwitch, fleet: FleetReports) -> dict[str, Any]:
+def _build_effect(
+    switch: ListedSwitch, fleet: FleetReports, format_time: FormatTime
+) -> dict[str, Any]:
     behind = fleet.present.below(switch.version)
     delays = fleet.delays.get(switch.pk, NOT_MEASURED)
     return {
@@ -103,12 +129,11 @@ def _build_effect(switch: ListedSwitch, fleet: FleetReports) -> dict[str, Any]:
         "measured": delays.measured,
         "p50_ms": delays.p50_ms,
         "p99_ms": delays.p99_ms,
-        "requested_at": format_moment(switch.requested_at),
-        "committed_at": format_moment(switch.committed_at),
+        "requested_at": format_time(switch.requested_at),
+        "committed_at": format_time(switch.committed_at),
     }
 
 
-def _get_state(percent: Decimal | None) -> str:
-    if percent is None:
-        return SwitchState.RELEASED.value
-    return SwitchState.RAMPING.value if percent else SwitchState.ENGAGED.value
+def _to_number(share: Decimal) -> float | int:
+    percent = float(share)
+    return int(percent) if percent.is_integer() else percent

@@ -5,23 +5,14 @@ from datetime import datetime
 from typing import Any
 
 from controlplane.core.live import topics
-from switches.effect import measure_effects
-from switches.models import Switch
+from switches import switch_list
 from switches.ramps import resources as ramps
-from switches.resources import switch_resource
 
 SCOPE = "switches:read"
 
 
-def read_switches(ids: Sequence[str], now: datetime) -> dict[str, dict[str, Any]]:
-    found = list(Switch.objects.with_open_episode().filter(pk__in=ids))
-    measured, under_way = (
-        measure_effects(found, now),
-        ramps.find_live_ramps([one.pk for one in found]),
-    )
-    return {
-        one.pk: switch_resource(one, measured.get(one.pk), under_way.get(one.pk)) for one in found
-    }
+def read_switches(ids: Sequence[str], _now: datetime) -> dict[str, dict[str, Any]]:
+    return switch_list.read_resources(ids)
 
 
 def read_ramps(ids: Sequence[str], now: datetime) -> dict[str, dict[str, Any]]:

@@ -25,7 +25,7 @@ from switches.expiry import PERMANENT
 from switches.ramps import resources as ramps
 from switches.services import Engagement, Release
 
-from .switches import read_present_effect, read_switch_resource
+from .switches import read_switch_resource
 
 Switch = dict[str, Any]
 """Path parameters that identify a switch: `scope` and `key`."""
@@ -46,7 +46,7 @@ class EngageView(ActionView):
         """
         require_confirmation(self.request, switch["scope"], now)
         engaged = services.engage(**switch, actor=actor, now=now, **body)
-        return _respond_engaged(engaged, switch, now)
+        return _respond_engaged(engaged, switch)
 
 
 class ExtendView(ActionView):
@@ -60,7 +60,7 @@ class ExtendView(ActionView):
         if body.get("expires_in") == PERMANENT:
             require_confirmation(self.request, switch["scope"], now)
         extended = services.extend(**switch, actor=actor, now=now, **body)
-        return _respond_engaged(extended, switch, now)
+        return _respond_engaged(extended, switch)
 
 
 class AcknowledgeEpisodeView(ActionView):
@@ -73,7 +73,7 @@ class AcknowledgeEpisodeView(ActionView):
             "acknowledged_at": timestamp(now),
             "acknowledged_by": done.episode.acknowledged_by,
         }
-        return Done({**read_switch_resource(**switch, now=now), **acknowledgment})
+        return Done({**read_switch_resource(**switch), **acknowledgment})
 
 
 class ReconfirmView(ActionView):
@@ -82,7 +82,7 @@ class ReconfirmView(ActionView):
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, **switch: Any) -> Done:
         """Re-confirm a permanent episode for another week. Requires a person, not a token."""
         services.reconfirm(**switch, actor=actor, now=now, **body)
-        return Done(read_switch_resource(**switch, now=now))
+        return Done(read_switch_resource(**switch))
 
 
 class ReleaseView(ActionView):
@@ -98,11 +98,11 @@ class ReleaseView(ActionView):
         done = services.release(**switch, actor=actor, now=now, **body)
         if done.ramp is not None:
             return _respond_ramping(done, done.ramp.pk, switch, now)
-        shown = read_switch_resource(**switch, now=now)
+        shown = read_switch_resource(**switch)
         if done.approval is not None:
             waits = {"approval": ApprovalShape.render(done.approval)}
             return Done(waits, status=202, dry_run_data={**shown, **waits})
-        return _respond_with_effect({**shown, **_review_field(done)}, switch, now)
+        return _respond_with_effect({**shown, **_review_field(done)}, switch)
 
 
 class UndoView(ActionView):
@@ -111,11 +111,11 @@ class UndoView(ActionView):
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, **switch: Any) -> Done:
         """Undo your own engage within 30 seconds, if nothing changed since."""
         services.undo(**switch, actor=actor, now=now)
-        return _respond_with_effect(read_switch_resource(**switch, now=now), switch, now)
+        return _respond_with_effect(read_switch_resource(**switch), switch)
 
 
-def _respond_engaged(done: Engagement, switch: Switch, now: datetime) -> Done:
-    shown = read_switch_resource(**switch, now=now)
+def _respond_engaged(done: Engagement, switch: Switch) -> Done:
+    shown = read_switch_resource(**switch)
     if done.approval is not None:
         shown["approval"] = ApprovalShape.render(done.approval)
     if done.notice:
@@ -123,20 +123,24 @@ def _respond_engaged(done: Engagement, switch: Switch, now: datetime) -> Done:
     if done.review is not None:
         shown["broke_glass"] = done.episode.broke_glass
         shown["review"] = ApprovalShape.render(done.review)
-    return _respond_with_effect(shown, switch, now)
+    return _respond_with_effect(shown, switch)
 
 
 def _respond_ramping(done: Release, ramp_id: int, switch: Switch, now: datetime) -> Done:
     ramp = ramps.get_ramp_resource(ramp_id, now)
     begun = {"ramp": ramp, **_review_field(done)}
-    would_be = {**read_switch_resource(**switch, now=now), **begun, "ramp": {**ramp, "id": None}}
-    still = partial(read_present_effect, **switch, now=now)
-    return Done(begun, status=202, dry_run_data=would_be, actual=still)
+    would_be = {**read_switch_resource(**switch), **begun, "ramp": {**ramp, "id": None}}
+    present = partial(_read_effect, **switch)
+    return Done(begun, status=202, dry_run_data=would_be, actual=present)
 
 
 def _review_field(done: Release) -> dict[str, Any]:
     return {"review": ApprovalShape.render(done.review)} if done.review is not None else {}
 
 
-def _respond_with_effect(shown: dict[str, Any], switch: Switch, now: datetime) -> Done:
-    return Done(shown, actual=partial(read_present_effect, **switch, now=now))
+def _respond_with_effect(shown: dict[str, Any], switch: Switch) -> Done:
+    return Done(shown, actual=partial(_read_effect, **switch))
+
+
+def _read_effect(scope: str, key: str) -> dict[str, Any]:
+    return {"effect": read_switch_resource(scope, key)["effect"]}

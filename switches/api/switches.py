@@ -17,30 +17,18 @@ from controlplane.core.http.views import ApiView, Done, ListView, mutation
 from controlplane.core.page_registry import PREVIEW_FIELDS
 from switches import services
 from switches.blast import blast_radius, current_refusals
-from switches.effect import measure_effect
 from switches.models import Episode, Switch, SwitchQuerySet
-from switches.ramps.resources import find_live_ramps
-from switches.resources import BlastRadiusShape, EpisodeShape, effect_resource, switch_resource
-from switches.services.registration import DESCRIPTIVE, find_switch, identify
-from switches.switch_list import COLUMNS, serialize_rows, with_episode_and_ramp
+from switches.resources import BlastRadiusShape, EpisodeShape
+from switches.services.registration import DESCRIPTIVE, identify
+from switches.switch_list import COLUMNS, read_resource, serialize_rows, with_episode_and_ramp
 
 from .bodies import DescribeBody, SwitchFilters
 from .shapes import ONE_SWITCH, ActedShape, PreviewShape, SwitchShape
 
 
-def read_switch_resource(scope: str, key: str, now: datetime) -> dict[str, Any]:
+def read_switch_resource(scope: str, key: str) -> dict[str, Any]:
     """Return the API resource of a switch; an unknown switch is shown as released."""
-    switch = find_switch(scope, key) or _build_unregistered(scope, key)
-    return switch_resource(
-        switch, measure_effect(switch, now), find_live_ramps([switch.pk]).get(switch.pk)
-    )
-
-
-def read_present_effect(scope: str, key: str, now: datetime) -> dict[str, Any]:
-    """Return the switch's present `effect`, which a dry run's response shows."""
-    switch = find_switch(scope, key)
-    effect = measure_effect(switch, now) if switch else None
-    return {"effect": effect_resource(effect) if effect else None}
+    return read_resource(identify(scope, key))
 
 
 class SwitchList(ListView[Switch]):
@@ -69,7 +57,7 @@ class SwitchDetail(ApiView):
     @extend_schema(responses=SwitchShape)
     def get(self, request: Request, scope: str, key: str) -> Response:
         """Return one switch. An unknown key is a released switch."""
-        return Response(read_switch_resource(scope, key, db_now()))
+        return Response(read_switch_resource(scope, key))
 
     @extend_schema(request=DescribeBody, responses=ActedShape)
     @mutation(DescribeBody)
@@ -80,7 +68,7 @@ class SwitchDetail(ApiView):
         if not body:
             raise InvalidInput({"body": [f"Name at least one of {', '.join(DESCRIPTIVE)}."]})
         services.describe(scope=scope, key=key, changes=body, actor=actor, now=now)
-        return Done(read_switch_resource(scope, key, now))
+        return Done(read_switch_resource(scope, key))
 
 
 class EpisodeHistoryView(ListView[Episode]):
@@ -110,12 +98,6 @@ def _filter_switches(switches: SwitchQuerySet, filters: dict[str, Any]) -> Switc
             Q(id__icontains=text) | Q(owner__icontains=text) | Q(description__icontains=text)
         )
     return switches
-
-
-def _build_unregistered(scope: str, key: str) -> Switch:
-    switch = Switch(id=identify(scope, key), scope=scope, key=key)
-    setattr(switch, "open_episode_id", None)  # noqa: B010 - as `with_open_episode` does
-    return switch
 
 
 class PreviewView(ApiView):

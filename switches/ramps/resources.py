@@ -95,11 +95,6 @@ def get_ramp_resource(ramp_id: int, now: datetime) -> dict[str, Any]:
     return ramp_resource(ramp, fetch_related([ramp]), now)
 
 
-def find_live_ramps(switches: Iterable[str]) -> dict[str, int]:
-    found = Ramp.objects.filter(live=True, switch_id__in=list(switches))
-    return dict(found.values_list("switch_id", "pk"))
-
-
 def list_steps(job: Job) -> list[JobStep]:
     return sorted(job.steps.all(), key=lambda step: step.index)
 

@@ -4,10 +4,9 @@ from typing import Any
 
 from rest_framework import serializers
 
-from controlplane.core.http.resources import Resource, TimestampField
+from controlplane.core.http.resources import OptionalTextField, Resource, TimestampField
 from switches.models import WeeklyReport
 from switches.report.compose import WORST_FIRST
-from switches.resources import BlankAsNullField
 
 
 class AnchorShape(Resource[WeeklyReport]):
@@ -29,7 +28,7 @@ class ReportShape(Resource[WeeklyReport]):
     anchor = AnchorShape(source="*", allow_null=True, help_text="Null if the report is not saved.")
     sent_at = TimestampField(allow_null=True)
     signed_at = TimestampField(allow_null=True)
-    signed_by = BlankAsNullField(allow_null=True)
+    signed_by = OptionalTextField()
     comment = serializers.CharField()
 
 

@@ -66,7 +66,7 @@ def release() -> None:
     "read",
     [
         lambda: topics.read_switches([SWITCH], db_now())[SWITCH],
-        lambda: switches.read_switch_resource("feature", "chat", db_now()),
+        lambda: switches.read_switch_resource("feature", "chat"),
     ],
     ids=["live topic", "api"],
 )

@@ -11,12 +11,11 @@ from controlplane.core.actors import system_actor
 from controlplane.core.clock import db_now
 from controlplane.core.instances.models import Instance
 from controlplane.tests.rows import multiply
-from switches import services
+from switches import services, switch_list
 from switches.effect import (
     MAX_NAMED_STRAGGLERS,
     find_silent_instances,
     measure_effect,
-    measure_effects,
     select_measurable,
 )
 from switches.models import Episode, Publication, Switch
@@ -214,12 +213,14 @@ class TestWhoApplies:
         for number in range(25):
             report_version(f"core/{number:02}", number % 5 + 1, now)
 
-        found = measure_effects([*Switch.objects.with_open_episode()], now)
+        found = switch_list.read_resources(Switch.objects.values_list("pk", flat=True))
 
         for switch in Switch.objects.all():
-            alone, effect = measure_effect(switch, now), found[switch.pk]
-            assert (effect.applied, effect.stragglers) == (alone.applied, alone.stragglers)
-            assert len(effect.stragglers) == effect.stragglers_total == 5 * (switch.version - 1)
+            alone, effect = measure_effect(switch, now), found[switch.pk]["effect"]
+            assert effect["applied"] == alone.applied
+            assert effect["stragglers"] == list_straggler_ids(alone)
+            assert effect["stragglers_total"] == 5 * (switch.version - 1)
+            assert len(effect["stragglers"]) == effect["stragglers_total"]
 
     def test_more_instances_than_could_be_named_are_all_counted(self, third):
         now, head = db_now(), Publication.objects.get()

@@ -151,7 +151,7 @@ def _respond(switch: str, text: dict[str, Any], now: datetime) -> Done:
     scope, _, key = switch.partition(":")
 
     def present() -> dict[str, Any]:
-        found: dict[str, Any] = {"switch": read_switch_resource(scope, key, now)}
+        found: dict[str, Any] = {"switch": read_switch_resource(scope, key)}
         if text["trip"] and not Trip.objects.filter(pk=text["trip"]).exists():
             found["trip"] = None  # A dry run was rolled back.
         return found

@@ -17,12 +17,10 @@ from controlplane.core.errors import InvalidInput
 from controlplane.core.gates import kinds
 from controlplane.core.jobs.models import JobStep
 from controlplane.core.shell import ShellCommand, shell_actor
-from switches import services
-from switches.effect import SwitchEffect, measure_effect, measure_effects
+from switches import services, switch_list
+from switches.effect import SwitchEffect, measure_effect
 from switches.models import Episode, Ramp, Switch, SwitchState
 from switches.ramps import actions, descriptions, live_ramps
-from switches.ramps.resources import find_live_ramps
-from switches.resources import switch_resource
 from switches.rules import break_glass, guard
 from switches.rules.break_glass import SafetyRefused
 from switches.scopes import GLOBAL, GLOBAL_ID, SCOPES, keyed_scopes
@@ -173,13 +171,12 @@ class Command(ShellCommand):
             self.line(f"  permanent waits for somebody to approve it: request {done.approval.pk}")
 
     def status(self, scope: str, key: str, options: dict[str, Any]) -> None:
+        if options["json"]:
+            self.line(json.dumps(switch_list.read_resource(identify(scope, key))))
+            return
         switch = find_switch(scope, key) or Switch(id=identify(scope, key), scope=scope, key=key)
         effect = measure_effect(switch, db_now())
         ramp = live_ramps.find_live_ramp(switch.pk)
-        if options["json"]:
-            shown = switch_resource(switch, effect, ramp.pk if ramp else None)
-            self.line(json.dumps(shown))
-            return
         self.line(_describe_switch(switch))
         for above in Switch.objects.stopped().filter(scope=GLOBAL.name).exclude(pk=switch.pk):
             self.line(f"  blocked whatever it says, by {_describe_switch(above)}")
@@ -199,13 +196,8 @@ class Command(ShellCommand):
         if len(found) > MAX_LISTED:
             self.stderr.write(f"More than {MAX_LISTED} are engaged; these are the first by name.")
         if options["json"]:
-            measured = measure_effects(switches, db_now())
-            ramps = find_live_ramps([switch.pk for switch in switches])
-            shown = [
-                switch_resource(switch, measured.get(switch.pk), ramps.get(switch.pk))
-                for switch in switches
-            ]
-            self.line(json.dumps(shown))
+            shown = switch_list.read_resources([switch.pk for switch in switches])
+            self.line(json.dumps(list(shown.values())))
             return
         for switch in switches:
             self.line(_describe_switch(switch))
