@@ -16,9 +16,9 @@ def read_switches(ids: Sequence[str], _now: datetime) -> dict[str, dict[str, Any
 
 
 def read_ramps(ids: Sequence[str], now: datetime) -> dict[str, dict[str, Any]]:
-    found = list(ramps.ROWS.filter(pk__in=[int(each) for each in ids if each.isdecimal()]))
-    around = ramps.fetch_related(found)
-    return {str(one.pk): ramps.ramp_resource(one, around, now) for one in found}
+    found = ramps.ROWS.filter(pk__in=[int(each) for each in ids if each.isdecimal()])
+    shown = ramps.add_related(found, now)
+    return {str(one.ramp.pk): ramps.RampShape.render(one) for one in shown}
 
 
 topics.register("switches", scope=SCOPE, event="switch.changed", read=read_switches)

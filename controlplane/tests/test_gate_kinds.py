@@ -13,7 +13,7 @@ from controlplane.core.gates.questions import FAIL, PASS, GateAnswer
 from controlplane.core.gates.verdicts import build_no_data
 from controlplane.core.http.tests.callers import as_role
 from switches.models import Ramp
-from switches.ramps.shapes import GateShape
+from switches.ramps.resources import GateShape
 from switches.ramps.tests.ramp_helpers import (
     get_outcome,
     get_ramp_state,

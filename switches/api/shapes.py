@@ -7,7 +7,7 @@ from rest_framework import serializers
 
 from controlplane.core.approvals.api import ApprovalShape
 from switches.models import OnExpiry, Switch, SwitchState
-from switches.ramps.shapes import RampShape
+from switches.ramps.resources import RampShape
 from switches.resources import BlastRadiusShape
 from switches.scopes import KEY_PATTERN, SCOPES, question_fields
 

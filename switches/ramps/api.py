@@ -6,35 +6,50 @@ from typing import Any
 
 from django.db.models import QuerySet
 from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from controlplane.core.actors import Actor
 from controlplane.core.clock import db_now
 from controlplane.core.errors import NotFound
+from controlplane.core.http.fields import Filters, MutationBody, StrictIntegerField, Text
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
 from switches.confirmation import require_confirmation
 from switches.models import Ramp
 from switches.ramps import actions, live_ramps, resources
-from switches.ramps.resources import ROWS
-from switches.ramps.shapes import (
-    LIVE,
-    ActedRampShape,
-    AdvanceBody,
-    RampActionBody,
-    RampFilters,
-    RampShape,
-)
+from switches.ramps.resources import ROWS, STATES, ActedRampShape, RampShape
 
+LIVE = "live"
 ONE_RAMP = (OpenApiParameter("ramp_id", int, OpenApiParameter.PATH),)
 JOB_STATE = {name: state for state, name in live_ramps.STATES.items()}
+
+
+class RampFilters(Filters):
+    state = serializers.ChoiceField(
+        [LIVE, *STATES], required=False, help_text="`live` selects ramps that have not ended."
+    )
+    switch = serializers.CharField(required=False, max_length=131)
+
+
+class RampActionBody(MutationBody):
+    reason = Text(help_text="Reason, stored in the audit trail.")
+
+
+class AdvanceBody(RampActionBody):
+    step_index = StrictIntegerField(
+        min_value=0,
+        required=False,
+        help_text="Index of the step to leave, from 0. The response is 409 if the ramp is at "
+        "another step. Send it, so that two simultaneous requests advance one step only.",
+    )
 
 
 class RampList(ListView[Ramp]):
     """Ramps, newest first."""
 
     queryset = ROWS
-    serializer_class = RampShape
+    serializer_class = RampShape  # type: ignore[assignment]  # renders ramps with related rows
     filters = RampFilters
     ordering = "-job"
     read_scope = "switches:read"
@@ -48,13 +63,7 @@ class RampList(ListView[Ramp]):
         return rows.filter(job__state=JOB_STATE[state]) if state else rows
 
     def paginate_queryset(self, queryset: Any) -> Any:
-        rows = super().paginate_queryset(queryset)
-        self._around = resources.fetch_related(rows or ())
-        return rows
-
-    def get_serializer_context(self) -> dict[str, Any]:
-        found = getattr(self, "_around", resources.RampRelations())
-        return {**super().get_serializer_context(), "around": found, "now": db_now()}
+        return resources.add_related(super().paginate_queryset(queryset) or (), db_now())
 
 
 class RampDetail(ApiView):

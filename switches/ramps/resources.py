@@ -1,18 +1,19 @@
 """API resources of ramps."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from django.db.models import Prefetch
+from rest_framework import serializers
 
 from controlplane.core.actors import label_of
 from controlplane.core.approvals.models import Approval
-from controlplane.core.canonical import timestamp, timestamp_or_none
 from controlplane.core.gates import kinds
 from controlplane.core.gates.kinds import GATE_KINDS
-from controlplane.core.gates.questions import NO_DATA
+from controlplane.core.gates.questions import FAIL, NO_DATA, PASS, WAITING
+from controlplane.core.http.resources import PercentField, Resource, TimestampField
 from controlplane.core.jobs import stuck_jobs
 from controlplane.core.jobs.models import Job, JobEffect, JobStep
 from controlplane.core.outbox.models import Attempt, OutboxMessage
@@ -21,6 +22,7 @@ from switches.models import Ramp
 from . import live_ramps
 from .questions import approval_target
 
+STATES = (*live_ramps.STATES.values(),)
 STEP_STATES: Mapping[str, str] = {
     JobStep.State.PENDING: "pending",
     JobStep.State.RUNNING: "dwelling",
@@ -29,126 +31,185 @@ STEP_STATES: Mapping[str, str] = {
     JobStep.State.COMPENSATED: "failed",
 }
 """Step states of a ramp by job step state."""
-
+VERDICTS = (PASS, FAIL, NO_DATA, WAITING)
 ROWS = Ramp.objects.select_related("job", "episode").prefetch_related("job__steps", "job__effects")
 
 
 @dataclass(frozen=True)
-class RampRelations:
-    """Ids of pending approvals, and messages, by ramp id."""
+class ShownRamp:
+    """A ramp with the pending approval and the messages that its resource shows."""
 
-    approvals: Mapping[int, int] = field(default_factory=dict)
-    messages: Mapping[int, list[OutboxMessage]] = field(default_factory=dict)
+    ramp: Ramp
+    approval: int | None
+    messages: Sequence[OutboxMessage]
+    now: datetime
 
+    @property
+    def job(self) -> Job:
+        return self.ramp.job
 
-def ramp_resource(ramp: Ramp, around: RampRelations, now: datetime) -> dict[str, Any]:
-    """Return the API resource of a ramp; `around` has its approvals and messages.
+    @property
+    def state(self) -> str:
+        return live_ramps.STATES[self.job.state]
 
-    `stuck` is evaluated at `now`.
-    """
-    job = ramp.job
-    return {
-        "id": ramp.pk,
-        "switch": ramp.switch_id,
-        "episode": ramp.episode_id,
-        "state": live_ramps.STATES[job.state],
-        "automatic": ramp.automatic,
-        "requested_by": label_of(ramp.requested_by_type, ramp.requested_by_name),
-        "justification": ramp.justification,
-        "overridden": ramp.overridden,
-        "plan": ramp.plan,
-        "step_index": job.step_index,
-        "allow_percent": to_number(live_ramps.get_percent(ramp)),
-        "steps": [_build_step(step) for step in list_steps(job)],
-        "approval": around.approvals.get(ramp.pk),
-        "hold_reason": job.hold_reason,
-        "blind_since": timestamp_or_none(ramp.blind_since),
-        "heartbeat_at": timestamp_or_none(job.heartbeat_at),
-        "stuck": stuck_jobs.is_stuck(job, now),
-        "attempts": job.attempts,
-        "duplicates_stopped": job.duplicates_stopped,
-        "effects": [
-            *(
-                _build_effect(effect)
-                for effect in sorted(job.effects.all(), key=lambda one: one.pk)
-            ),
-            *(_build_message_effect(message) for message in around.messages.get(ramp.pk, ())),
-        ],
-        "created_at": timestamp(job.created_at),
-        "started_at": timestamp_or_none(job.started_at),
-        "paused_at": timestamp_or_none(job.paused_at),
-        "finished_at": timestamp_or_none(job.finished_at),
-        "compensated_at": timestamp_or_none(job.compensated_at),
-        "outcome": job.outcome,
-        "error": job.error,
-    }
+    @property
+    def requested_by(self) -> str:
+        return label_of(self.ramp.requested_by_type, self.ramp.requested_by_name)
+
+    @property
+    def allow_percent(self) -> Any:
+        return live_ramps.get_percent(self.ramp)
+
+    @property
+    def steps(self) -> list[JobStep]:
+        return sorted(self.job.steps.all(), key=lambda step: step.index)
+
+    @property
+    def stuck(self) -> bool:
+        return stuck_jobs.is_stuck(self.job, self.now)
+
+    @property
+    def effects(self) -> list[JobEffect | dict[str, Any]]:
+        effects = sorted(self.job.effects.all(), key=lambda effect: effect.pk)
+        return [*effects, *map(_describe_message, self.messages)]
 
 
-def fetch_related(ramps: Iterable[Ramp]) -> RampRelations:
-    """Fetch the approvals and messages that :func:`ramp_resource` needs, in two queries."""
+class GateTypeField(serializers.ChoiceField):
+    """The name of a registered gate kind; kinds are read when the serializer is built."""
+
+    def __init__(self, **options: Any) -> None:
+        passes = "; ".join(f"`{kind.name}`: {kind.passes_when}" for kind in GATE_KINDS.values())
+        super().__init__(list(GATE_KINDS), help_text=f"Passes when … {passes}.", **options)
+
+
+class StoredNumberField(serializers.FloatField):
+    """A number from JSON, rendered as stored: 5 stays an integer."""
+
+    def to_representation(self, value: float) -> Any:
+        return value
+
+
+class StepStateField(serializers.ChoiceField):
+    def to_representation(self, state: str) -> str:
+        return STEP_STATES[state]
+
+
+class GateShape(Resource[Mapping[str, Any]]):
+    """A gate of a plan and its latest result; further fields depend on the gate type."""
+
+    type = GateTypeField()
+    summary = serializers.CharField(help_text="Description of the gate.")
+    verdict = serializers.ChoiceField(VERDICTS)
+    evidence = serializers.DictField()
+    checked_at = serializers.DateTimeField(allow_null=True)
+
+    def to_representation(self, gate: Mapping[str, Any]) -> dict[str, Any]:
+        kind = GATE_KINDS.get(gate["type"])
+        unchecked = {"verdict": kind.initial_verdict if kind else NO_DATA, "evidence": {}}
+        summary = kinds.describe_gate(gate)
+        return {**unchecked, "checked_at": None, **gate, "summary": summary}
+
+
+class RampStepShape(Resource[JobStep]):
+    percent = StoredNumberField(source="data.percent", min_value=0.01, max_value=100)
+    state = StepStateField(sorted(set(STEP_STATES.values())))
+    attempts = serializers.IntegerField()
+    started_at = TimestampField(allow_null=True)
+    dwell_seconds = StoredNumberField(source="data.dwell_seconds")
+    dwell_until = TimestampField(source="due_at", allow_null=True)
+    max_hold_seconds = StoredNumberField(source="data.max_hold_seconds")
+    finished_at = TimestampField(allow_null=True)
+    error = serializers.CharField()
+    gates = GateShape(many=True, source="data.gates")
+
+
+class SideEffectShape(Resource[Any]):
+    """A publication or message caused by a ramp, unique by its key."""
+
+    key = serializers.CharField()
+    name = serializers.CharField()
+    attempted_at = TimestampField(allow_null=True)
+    done_at = TimestampField(allow_null=True, help_text="Null until known to be done.")
+
+
+class RampShape(Resource[ShownRamp]):
+    id = serializers.IntegerField(source="ramp.pk")
+    switch = serializers.CharField(source="ramp.switch_id")
+    episode = serializers.IntegerField(source="ramp.episode_id")
+    state = serializers.ChoiceField(STATES)
+    automatic = serializers.BooleanField(
+        source="ramp.automatic", help_text="True if the ramp started at the expiry of its episode."
+    )
+    requested_by = serializers.CharField()
+    justification = serializers.CharField(source="ramp.justification")
+    overridden = serializers.ListField(
+        source="ramp.overridden",
+        child=serializers.CharField(),
+        help_text="Safety rules that the release overrode.",
+    )
+    plan = serializers.ListField(
+        source="ramp.plan",
+        child=serializers.DictField(),
+        help_text="The plan with all defaults filled in.",
+    )
+    step_index = serializers.IntegerField(
+        source="job.step_index", help_text="Index of the current step, from 0."
+    )
+    allow_percent = PercentField(help_text="Share allowed now, or at the end of the ramp.")
+    steps = RampStepShape(many=True)
+    approval = serializers.IntegerField(
+        allow_null=True, help_text="Pending approval of the release or of the current manual gate."
+    )
+    hold_reason = serializers.CharField(source="job.hold_reason")
+    blind_since = TimestampField(
+        source="ramp.blind_since",
+        allow_null=True,
+        help_text="Time since which a gate has had no data past the dwell.",
+    )
+    heartbeat_at = TimestampField(source="job.heartbeat_at", allow_null=True)
+    stuck = serializers.BooleanField()
+    attempts = serializers.IntegerField(source="job.attempts")
+    duplicates_stopped = serializers.IntegerField(
+        source="job.duplicates_stopped",
+        help_text="Late or repeated writes that the fence prevented.",
+    )
+    effects = SideEffectShape(many=True)
+    created_at = TimestampField(source="job.created_at")
+    started_at = TimestampField(source="job.started_at", allow_null=True)
+    paused_at = TimestampField(source="job.paused_at", allow_null=True)
+    finished_at = TimestampField(source="job.finished_at", allow_null=True)
+    compensated_at = TimestampField(source="job.compensated_at", allow_null=True)
+    outcome = serializers.CharField(source="job.outcome")
+    error = serializers.CharField(source="job.error")
+
+
+class ActedRampShape(RampShape):
+    """A ramp after an action."""
+
+    dry_run = serializers.BooleanField(required=False, help_text="True if this was a dry run.")
+
+
+def add_related(ramps: Iterable[Ramp], now: datetime) -> list[ShownRamp]:
+    """Return the ramps with their pending approvals and messages, read in two queries."""
     found = list(ramps)
-    return RampRelations(_fetch_approvals(found), _fetch_messages(found))
+    approvals, messages = _fetch_approvals(found), _fetch_messages(found)
+    return [
+        ShownRamp(ramp, approvals.get(ramp.pk), messages.get(ramp.pk, ()), now) for ramp in found
+    ]
 
 
 def get_ramp_resource(ramp_id: int, now: datetime) -> dict[str, Any]:
-    ramp = ROWS.get(pk=ramp_id)
-    return ramp_resource(ramp, fetch_related([ramp]), now)
+    (shown,) = add_related([ROWS.get(pk=ramp_id)], now)
+    return RampShape.render(shown)
 
 
-def list_steps(job: Job) -> list[JobStep]:
-    return sorted(job.steps.all(), key=lambda step: step.index)
-
-
-def to_number(share: Any) -> float | int:
-    percent = float(share)
-    return int(percent) if percent.is_integer() else percent
-
-
-def _build_step(step: JobStep) -> dict[str, Any]:
-    return {
-        "percent": step.data["percent"],
-        "state": STEP_STATES[step.state],
-        "attempts": step.attempts,
-        "started_at": timestamp_or_none(step.started_at),
-        "dwell_seconds": step.data["dwell_seconds"],
-        "dwell_until": timestamp_or_none(step.due_at),
-        "max_hold_seconds": step.data["max_hold_seconds"],
-        "finished_at": timestamp_or_none(step.finished_at),
-        "error": step.error,
-        "gates": [_build_gate(gate) for gate in step.data["gates"]],
-    }
-
-
-def _build_gate(gate: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a gate with its latest result, or its kind's initial verdict if never evaluated."""
-    kind = GATE_KINDS.get(gate["type"])
-    verdict = kind.initial_verdict if kind else NO_DATA
-    return {
-        "verdict": verdict,
-        "evidence": {},
-        "checked_at": None,
-        **gate,
-        "summary": kinds.describe_gate(gate),
-    }
-
-
-def _build_effect(effect: JobEffect) -> dict[str, Any]:
-    return {
-        "key": effect.key,
-        "name": effect.name,
-        "attempted_at": timestamp(effect.attempted_at),
-        "done_at": timestamp_or_none(effect.done_at),
-    }
-
-
-def _build_message_effect(message: OutboxMessage) -> dict[str, Any]:
-    tries = sorted(message.tries.all(), key=lambda attempt: attempt.number)
-    is_sent = message.state == OutboxMessage.State.SENT
+def _describe_message(message: OutboxMessage) -> dict[str, Any]:
+    started = (attempt.started_at for attempt in message.tries.all())
     return {
         "key": f"message:{message.pk}",
         "name": message.event,
-        "attempted_at": timestamp(tries[0].started_at) if tries else None,
-        "done_at": timestamp_or_none(message.finished_at) if is_sent else None,
+        "attempted_at": min(started, default=None),
+        "done_at": message.finished_at if message.state == OutboxMessage.State.SENT else None,
     }
 
 
