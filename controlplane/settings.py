@@ -97,7 +97,7 @@ TEMPLATES = [
                 "controlplane.core.http.context.describe_installation",
                 "controlplane.core.attention.context.attention",
                 "controlplane.core.degradation.context.degradation",
-                "switches.context.banner",
+                "switches.status_summary.banner",
             ],
         },
     },

@@ -4,11 +4,11 @@ All times are timezone-aware.
 """
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from controlplane.core import durations
+from controlplane.core.errors import InvalidInput
 from switches.scopes import HOLD, RAMP, RELEASE, SCOPES, default_on_expiry
 
 PERMANENT = "permanent"
@@ -27,16 +27,6 @@ _RFC_3339 = re.compile(
     r"([Zz]|[+-][0-9]{2}:[0-9]{2})?"
 )
 _TIME_EXAMPLE = "2026-11-21T02:10:00Z or 2026-11-21T11:10:00+09:00"
-
-
-class FieldErrors(ValueError):
-    """Invalid fields; `errors` maps each field to its messages."""
-
-    def __init__(self, errors: Mapping[str, list[str]]) -> None:
-        super().__init__(
-            "; ".join(f"{field}: {' '.join(texts)}" for field, texts in errors.items())
-        )
-        self.errors = dict(errors)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,27 +52,24 @@ def plan_expiry(
     """Return the expiry of a new episode.
 
     Exactly one of `expires_in` (`24h`, `permanent`) and `expires_at` (RFC 3339) must be given;
-    empty texts count as absent. Raise :class:`FieldErrors` with every invalid field.
+    empty texts count as absent. Raise :class:`InvalidInput` with every invalid field.
     """
-    errors: dict[str, list[str]] = {}
     policy = on_expiry or default_on_expiry(scope)
-    if problem := _policy_problem(scope, policy):
-        errors["on_expiry"] = [problem]
-    ends = now
-    permanent = False
+    problem = _policy_problem(scope, policy)
+    errors = {"on_expiry": [problem]} if problem else {}
     try:
         ends, permanent = _parse_expiry(_strip(expires_in), _strip(expires_at), now)
-    except FieldErrors as error:
-        errors.update(error.errors)
+    except InvalidInput as error:
+        raise InvalidInput({**errors, **error.errors}) from error
     if errors:
-        raise FieldErrors(errors)
+        raise InvalidInput(errors)
     return Expiry(ends, permanent, policy)
 
 
 def plan_extension(*, expires_in: str, present: datetime | None, now: datetime) -> datetime:
     """Return the new expiry (UTC), `expires_in` from now.
 
-    Raise :class:`FieldErrors` for an invalid duration, or if the result is not later than
+    Raise :class:`InvalidInput` for an invalid duration, or if the result is not later than
     `present`, the present expiry.
     """
     ends = _add_duration(expires_in, now)
@@ -185,5 +172,5 @@ def _format_time(moment: datetime) -> str:
     return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
-def _field_error(field: str, message: str) -> FieldErrors:
-    return FieldErrors({field: [message]})
+def _field_error(field: str, message: str) -> InvalidInput:
+    return InvalidInput({field: [message]})

@@ -5,9 +5,13 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
+from django.db import DatabaseError, InterfaceError
 from django.db.models import Aggregate, Count, Max, Q, QuerySet, Value
 from django.db.models.fields.json import KeyTextTransform, KeyTransform
 from django.db.models.functions import Coalesce
+from django.http import HttpRequest
+from django.utils import timezone
+from django.utils.functional import SimpleLazyObject
 
 from controlplane.core.approvals.models import Approval
 from controlplane.core.compiled_query import fetch_first
@@ -110,6 +114,25 @@ def read_summary(now: datetime, *, with_approvals: bool) -> StatusSummary:
         ramps=found["live"],
         failed_ramps=_get_failed_ramps(found),
     )
+
+
+def banner(request: HttpRequest) -> dict[str, object]:
+    """Return the template variable `standing`: a lazy :class:`StatusSummary`.
+
+    Its field `known` is False after a database error.
+    """
+    return {"standing": SimpleLazyObject(lambda: _read_status(request))}
+
+
+def _read_status(request: HttpRequest) -> StatusSummary:
+    now = timezone.now()
+    try:
+        user = request.user
+        if not user.is_authenticated:
+            return StatusSummary(now)
+        return read_summary(now, with_approvals=user.may_approve)
+    except (DatabaseError, InterfaceError):
+        return StatusSummary(now, known=False)
 
 
 def _aggregate_episodes(_now: Any) -> QuerySet[Episode, Any]:

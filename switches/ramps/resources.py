@@ -204,11 +204,11 @@ def get_ramp_resource(ramp_id: int, now: datetime) -> dict[str, Any]:
 
 
 def _describe_message(message: OutboxMessage) -> dict[str, Any]:
-    started = (attempt.started_at for attempt in message.tries.all())
+    first = min(message.tries.all(), key=lambda attempt: attempt.number, default=None)
     return {
         "key": f"message:{message.pk}",
         "name": message.event,
-        "attempted_at": min(started, default=None),
+        "attempted_at": first.started_at if first else None,
         "done_at": message.finished_at if message.state == OutboxMessage.State.SENT else None,
     }
 

@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -14,11 +14,10 @@ from controlplane.core.ended_sessions import retry_if_ended
 from controlplane.core.errors import Conflict, InvalidInput
 from switches import publication, reminders
 from switches.episodes import changes, live_drills, serialization
-from switches.expiry import Expiry, FieldErrors, plan_expiry
+from switches.expiry import Expiry, plan_expiry
 from switches.models import Episode, OnExpiry, Switch, SwitchState
 from switches.rules import guard
 from switches.rules.break_glass import (
-    RuleOverride,
     describe_limit,
     notify_break_glass,
     override_record,
@@ -31,19 +30,7 @@ from switches.services.engagement import Engagement, shorten_for_override
 from .registration import identify, register_and_lock
 
 
-@dataclass(frozen=True)
-class EngageRequest:
-    """The unvalidated parameters of an engage."""
-
-    scope: str
-    key: str
-    reason: str
-    expires_in: str | None = None
-    expires_at: str | None = None
-    on_expiry: str | None = None
-    evidence: Mapping[str, Any] | None = None
-
-
+@retry_if_ended
 def engage(
     *,
     scope: str,
@@ -54,6 +41,7 @@ def engage(
     on_expiry: str | None = None,
     evidence: Mapping[str, Any] | None = None,
     break_glass: Mapping[str, Any] | None = None,
+    permission: str = "switches:write",
     actor: Actor,
     now: datetime,
 ) -> Engagement:
@@ -61,33 +49,27 @@ def engage(
 
     Pass either `expires_in`, a duration (`24h`, `permanent`), or `expires_at`, an RFC 3339
     time. `break_glass` (`{"rule", "reason"}`) overrides the named safety rules for a few hours,
-    if they refuse. Raise :class:`InvalidInput`, :class:`Forbidden`, :class:`SafetyRefused`, or
-    :class:`Conflict` with the open episode if the switch is already engaged.
+    if they refuse. The actor needs `permission`; trips pass theirs. Raise :class:`InvalidInput`,
+    :class:`Forbidden`, :class:`SafetyRefused`, or :class:`Conflict` with the open episode if the
+    switch is already engaged.
     """
-    actor.require("switches:write")
-    request = EngageRequest(scope, key, reason, expires_in, expires_at, on_expiry, evidence)
-    return engage_authorized(request, override=read_override(break_glass), actor=actor, now=now)
-
-
-@retry_if_ended
-def engage_authorized(
-    request: EngageRequest, *, override: RuleOverride | None = None, actor: Actor, now: datetime
-) -> Engagement:
-    """Engage a switch without checking the actor's permission; shared by people and trips.
-
-    Trips never pass an `override`.
-    """
-    identify(request.scope, request.key)
-    expiry = _validate(request, now)
-    reason, evidence = request.reason, request.evidence
+    actor.require(permission)
+    override = read_override(break_glass)
+    identify(scope, key)
+    expiry = _validate(scope, reason, evidence, expires_in, expires_at, on_expiry, now)
     with transaction.atomic():
         head = publication.lock()
-        switch = register_and_lock(request.scope, request.key, now=now)
+        switch = register_and_lock(scope, key, now=now)
         present = changes.lock_open_episode(switch)
         if present is not None and present.state == SwitchState.ENGAGED:
-            raise already_engaged_conflict(switch, present)
+            who = label_of(present.engaged_by_type, present.engaged_by_name)
+            raise Conflict(
+                f"{switch.pk} is already {present.state.value}, by {who}: {present.reason}",
+                switch=switch.pk,
+                episode=serialization.audit_state(switch, present),
+            )
         live_drills.supersede(switch, f"{actor.label} engaged the switch for real.", now)
-        expiry = _apply_expiry_rules(switch.pk, expiry, requested=request.on_expiry)
+        expiry = _apply_expiry_rules(switch.pk, expiry, requested=on_expiry)
         if present is not None:
             return reengage.reengage(head, switch, present, reason, expiry, evidence, actor, now)
         rules = override_refusals(guard.refusals_to_engage(switch.pk), override)
@@ -114,33 +96,27 @@ def engage_authorized(
         return Engagement(switch, episode, approval)
 
 
-def already_engaged_conflict(switch: Switch, episode: Episode) -> Conflict:
-    who = label_of(episode.engaged_by_type, episode.engaged_by_name)
-    return Conflict(
-        f"{switch.pk} is already {episode.state.value}, by {who}: {episode.reason}",
-        switch=switch.pk,
-        episode=serialization.audit_state(switch, episode),
-    )
-
-
-def _validate(request: EngageRequest, now: datetime) -> Expiry:
+def _validate(
+    scope: str,
+    reason: str,
+    evidence: Mapping[str, Any] | None,
+    expires_in: str | None,
+    expires_at: str | None,
+    on_expiry: str | None,
+    now: datetime,
+) -> Expiry:
     errors: dict[str, list[str]] = {}
-    if problems := reasons.find_reason_problems(request.reason):
+    if problems := reasons.find_reason_problems(reason):
         errors["reason"] = problems
-    evidence = request.evidence
     if evidence is not None and len(canonical.dumps(evidence)) > canonical.MAX_EVIDENCE_BYTES:
         errors["evidence"] = [
             f"At most {canonical.MAX_EVIDENCE_BYTES // 1024} KiB; link to the rest."
         ]
     try:
         expiry = plan_expiry(
-            scope=request.scope,
-            expires_in=request.expires_in,
-            expires_at=request.expires_at,
-            on_expiry=request.on_expiry,
-            now=now,
+            scope=scope, expires_in=expires_in, expires_at=expires_at, on_expiry=on_expiry, now=now
         )
-    except FieldErrors as error:
+    except InvalidInput as error:
         raise InvalidInput({**errors, **error.errors}) from error
     if errors:
         raise InvalidInput(errors)

@@ -13,7 +13,7 @@ from controlplane.core.escalations import services as escalation
 from controlplane.core.json_values import require_readable
 from switches import publication, reminders
 from switches.episodes import changes, serialization
-from switches.expiry import FieldErrors, plan_extension
+from switches.expiry import plan_extension
 from switches.models import Episode, SwitchState
 from switches.rules import break_glass
 from switches.services import permanent_approval
@@ -59,7 +59,7 @@ def extend(
                 switch, episode, reason.strip(), actor, now
             )
             return Engagement(switch, episode, approval)
-        requested = _plan_expiry(episode, expires_in, now)
+        requested = plan_extension(expires_in=expires_in, present=episode.expires_at, now=now)
         expires_at = _limit_expiry(episode, requested, rules, now) if rules else requested
         before = serialization.audit_state(switch, episode)
         _set_expiry(episode, expires_at, now)
@@ -110,13 +110,6 @@ def acknowledge(
             reason=comment.strip(),
         )
         return Engagement(switch, episode)
-
-
-def _plan_expiry(episode: Episode, expires_in: str, now: datetime) -> datetime:
-    try:
-        return plan_extension(expires_in=expires_in, present=episode.expires_at, now=now)
-    except FieldErrors as error:
-        raise InvalidInput(error.errors) from error
 
 
 def _limit_expiry(

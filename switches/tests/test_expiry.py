@@ -6,14 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from switches.expiry import Expiry, FieldErrors, plan_expiry, plan_extension
+from controlplane.core.errors import InvalidInput
+from switches.expiry import Expiry, plan_expiry, plan_extension
 
 NOW = datetime(2026, 11, 21, 2, 10, tzinfo=UTC)
 
 
 def refusal(**asked: str | None) -> dict[str, list[str]]:
     arguments: dict[str, str | None] = {"scope": "segment", **asked}
-    with pytest.raises(FieldErrors) as refused:
+    with pytest.raises(InvalidInput) as refused:
         plan_expiry(now=NOW, **arguments)  # type: ignore[arg-type]
     return refused.value.errors
 
@@ -188,7 +189,7 @@ def test_extension_of_an_overdue_or_open_ended_episode_is_allowed(present: datet
 
 @pytest.mark.parametrize("expires_in", ["2h", "3h"])
 def test_extension_not_later_than_the_present_expiry_is_refused(expires_in: str) -> None:
-    with pytest.raises(FieldErrors) as refused:
+    with pytest.raises(InvalidInput) as refused:
         plan_extension(expires_in=expires_in, present=NOW + timedelta(hours=3), now=NOW)
 
     assert "ask for more than 3 h" in refused.value.errors["expires_in"][0]
@@ -196,7 +197,7 @@ def test_extension_not_later_than_the_present_expiry_is_refused(expires_in: str)
 
 @pytest.mark.parametrize("expires_in", ["31d", "", "permanent", "1.5h"])
 def test_extension_by_what_is_no_duration_is_refused(expires_in: str) -> None:
-    with pytest.raises(FieldErrors) as refused:
+    with pytest.raises(InvalidInput) as refused:
         plan_extension(expires_in=expires_in, present=NOW + timedelta(hours=3), now=NOW)
 
     assert list(refused.value.errors) == ["expires_in"]
@@ -213,7 +214,7 @@ def test_expires_at_is_accepted_exactly_within_a_second_and_thirty_days(moment: 
     within = timedelta(seconds=1) <= moment - NOW <= timedelta(days=30)
     try:
         asked = plan_expiry(scope="segment", expires_at=moment.isoformat(), now=NOW)
-    except FieldErrors:
+    except InvalidInput:
         assert not within
     else:
         assert within
@@ -226,7 +227,7 @@ def test_any_text_is_an_expiry_within_bounds_or_a_field_error(
 ) -> None:
     try:
         asked = plan_expiry(scope="segment", on_expiry=policy, now=NOW, **{field: text})
-    except FieldErrors as error:
+    except InvalidInput as error:
         errors = error.errors
     else:
         errors = {}

@@ -9,9 +9,9 @@ from django.test.utils import CaptureQueriesContext
 
 from controlplane.core.actors import Actor
 from controlplane.core.http.tests.callers import person
-from switches.context import banner
 from switches.models import Episode
 from switches.rules import break_glass
+from switches.status_summary import banner
 from switches.tests.browsers import REASON, browser_as, engaged, overdue, page
 
 RELEASER = Actor(type="user", name="ana")

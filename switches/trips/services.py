@@ -19,7 +19,7 @@ from controlplane.core.trip_requests import services as trip_requests
 from controlplane.core.trip_requests.models import TripRequest
 from switches import publication
 from switches.models import Episode, Trip, TripPolicy
-from switches.services.engage import EngageRequest, engage_authorized
+from switches.services.engage import engage
 from switches.trips import escalations, history, notifications, resolution, texts
 from switches.trips.history import TripContext
 
@@ -27,6 +27,7 @@ from .decision import TripDecision, decide
 from .trip_requests import DEFAULT_EXPIRY, StopRequest, validate_request
 
 MAX_MINUTES_WITHOUT_POLICY = 60
+PERMISSION = "switches:trip"
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ def request_trip(
     Raise :class:`InvalidInput` for an invalid request; any other refusal is recorded and
     returned.
     """
-    actor.require("switches:trip")
+    actor.require(PERMISSION)
     request = validate_request(switch, source, fingerprint, reason, evidence, expires_in)
     with transaction.atomic():
         history.lock_trips()
@@ -108,7 +109,7 @@ def record_refusal(
 
     `escalate` is the key of an escalation to people, if any.
     """
-    actor.require("switches:trip")
+    actor.require(PERMISSION)
     request = StopRequest(switch, source, fingerprint, reason, dict(evidence), DEFAULT_EXPIRY)
     decision = TripDecision(Trip.Outcome.REFUSED, why, escalate)
     with transaction.atomic():
@@ -133,12 +134,18 @@ def _engage_switch(
     scope, _, key = request.switch.partition(":")
     longest = policy.longest_minutes if policy else MAX_MINUTES_WITHOUT_POLICY
     expires_in = texts.cap_expiry(request.expires_in, longest)
-    engage_request = EngageRequest(
-        scope, key, request.reason, expires_in, evidence=request.evidence
-    )
     try:
         with transaction.atomic():
-            done = engage_authorized(engage_request, actor=actor, now=now)
+            done = engage(
+                scope=scope,
+                key=key,
+                reason=request.reason,
+                expires_in=expires_in,
+                evidence=request.evidence,
+                permission=PERMISSION,
+                actor=actor,
+                now=now,
+            )
     except Conflict as conflict:
         return _describe_conflict(conflict, request.switch), None
     except InvalidInput as error:

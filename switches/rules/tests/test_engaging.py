@@ -15,7 +15,7 @@ from controlplane.core.outbox.models import OutboxMessage
 from switches.models import Episode, Publication
 from switches.rules.break_glass import SafetyRefused
 from switches.rules.tests.factories import WHY, break_glass_naming, create_rule
-from switches.services.engage import EngageRequest, engage_authorized
+from switches.services.engage import engage
 
 pytestmark = pytest.mark.django_db
 
@@ -88,8 +88,12 @@ def test_trip_is_refused_like_everybody(operator):
     operator.engage("segment:a")
 
     with pytest.raises(SafetyRefused) as refused:
-        engage_authorized(
-            EngageRequest("segment", "b", "p95 above 8 s since 02:10", expires_in="1h"),
+        engage(
+            scope="segment",
+            key="b",
+            reason="p95 above 8 s since 02:10",
+            expires_in="1h",
+            permission="switches:trip",
             actor=system_actor("monitor"),
             now=db_now(),
         )
