@@ -1,4 +1,4 @@
-"""Suggestions for the engage form: likely switches and reason templates."""
+"""Suggestions for the engage form: likely switches, reasons, and equal keys of other scopes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,10 +10,11 @@ from django.utils import timezone
 
 from controlplane.core.errors import InvalidInput
 from controlplane.core.instances.exports import load_check_rates
+from controlplane.core.instances.queries import list_callers
 
 from .blast import RECENT
 from .models import Episode, Switch
-from .scopes import GLOBAL
+from .scopes import GLOBAL, GLOBAL_ID, keyed_scopes
 from .services.registration import find_switch
 
 MAX_SHOWN = 6
@@ -35,6 +36,17 @@ class Suggestion:
 
     switch: Switch
     why: str
+
+
+@dataclass(frozen=True)
+class SimilarKey:
+    """A switch with the same key in another scope, and its callers in the last hour."""
+
+    id: str
+    scope: str
+    key: str
+    callers: int
+    calls_per_second: float
 
 
 def suggest_for_form(asked: Mapping[str, str], now: datetime) -> dict[str, Any]:
@@ -94,6 +106,32 @@ def prepare_reasons(switch_id: str, now: datetime) -> Sequence[str]:
     return reasons
 
 
+def find_similar_keys(
+    switch_id: str, now: datetime, *, known: bool = False
+) -> Sequence[SimilarKey] | None:
+    """Return switches with the same key in other scopes, or None if this switch is in use.
+
+    A switch is in use if it was checked within the last hour. If others are in use, return those,
+    busiest first. Otherwise return the registered others, or an empty list if this switch is
+    registered; `known` states that it is. For `global:all`, return None if any switch is in use,
+    else an empty list.
+    """
+    if switch_id == GLOBAL_ID:
+        return None if list_callers(None, now, within=RECENT, most=1)[1] else []
+    key = switch_id.partition(":")[2]
+    ids = [f"{scope.name}:{key}" for scope in keyed_scopes()]
+    checks = load_check_rates(now - RECENT, now, ids)
+    if switch_id in checks:
+        return None
+    if checks:
+        found = [_similar_key(one, rates_of) for one, rates_of in checks.items()]
+        return sorted(found, key=lambda one: -one.calls_per_second)
+    if known:
+        return []
+    present = set(Switch.objects.filter(pk__in=ids).values_list("pk", flat=True))
+    return [] if switch_id in present else [_similar_key(one, []) for one in ids if one in present]
+
+
 def _find_checked_switches(now: datetime) -> Sequence[str]:
     rates = load_check_rates(now - RECENT, now)
     per_second = {switch_id: sum(found) for switch_id, found in rates.items()}
@@ -104,3 +142,8 @@ def _find_checked_switches(now: datetime) -> Sequence[str]:
 def _build_unregistered(switch_id: str) -> Switch:
     scope, _, key = switch_id.partition(":")
     return Switch(id=switch_id, scope=scope, key=key)
+
+
+def _similar_key(switch_id: str, per_second: Sequence[float]) -> SimilarKey:
+    scope, _, key = switch_id.partition(":")
+    return SimilarKey(switch_id, scope, key, len(per_second), sum(per_second))

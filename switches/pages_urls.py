@@ -3,13 +3,11 @@
 from django.urls import path
 
 from switches.drills import urls as drills
+from switches.ramps import views as ramps
 from switches.report import urls as report
-from switches.rules import urls as rules
-from switches.trips import urls as trips
-from switches.views import actions, switch_page
-
-from .ramps import views
-from .views import board, effect, engage, release
+from switches.rules import views as rules
+from switches.trips import views as trips
+from switches.views import actions, board, effect, engage, release, switch_page
 
 urlpatterns = [
     path("", board.switchboard, name="switchboard"),
@@ -17,17 +15,24 @@ urlpatterns = [
     path("alarm/", board.alarm_bar, name="alarm"),
     path("switches/engage/", engage.engage_page, name="engage"),
     path("switches/engage/preview/", engage.engage_preview, name="engage_preview"),
-    *rules.urlpatterns,
-    *trips.urlpatterns,
+    path("rules/", rules.rules_page, name="rules_page"),
+    path("rules/new/", rules.new_rule, name="new_rule"),
+    path("rules/<int:rule_id>/change/", rules.change_rule, name="change_rule"),
+    path("rules/<int:rule_id>/remove/", rules.remove_rule, name="remove_rule"),
+    path("trips/", trips.trips_page, name="trips_page"),
+    path("trips/<int:trip_id>/dismiss/", trips.dismiss_trip, name="dismiss_trip"),
+    path("trips/policies/new/", trips.new_policy, name="new_trip_policy"),
+    path("trips/policies/<slug:trigger>/", trips.change_policy, name="change_trip_policy"),
+    path("trips/policies/<slug:trigger>/remove/", trips.remove_policy, name="remove_trip_policy"),
     *report.urlpatterns,
     *drills.urlpatterns,
-    path("ramps/", views.ramps_page, name="ramps_page"),
-    path("ramps/<int:ramp_id>/", views.ramp_page, name="ramp_page"),
-    path("ramps/<int:ramp_id>/part/", views.ramp_part, name="ramp_part"),
-    path("ramps/<int:ramp_id>/abort/", views.abort, name="ramp_abort"),
-    path("ramps/<int:ramp_id>/pause/", views.pause, name="ramp_pause"),
-    path("ramps/<int:ramp_id>/resume/", views.resume, name="ramp_resume"),
-    path("ramps/<int:ramp_id>/advance/", views.advance, name="ramp_advance"),
+    path("ramps/", ramps.ramps_page, name="ramps_page"),
+    path("ramps/<int:ramp_id>/", ramps.ramp_page, name="ramp_page"),
+    path("ramps/<int:ramp_id>/part/", ramps.ramp_part, name="ramp_part"),
+    path("ramps/<int:ramp_id>/abort/", ramps.abort, name="ramp_abort"),
+    path("ramps/<int:ramp_id>/pause/", ramps.pause, name="ramp_pause"),
+    path("ramps/<int:ramp_id>/resume/", ramps.resume, name="ramp_resume"),
+    path("ramps/<int:ramp_id>/advance/", ramps.advance, name="ramp_advance"),
     path("switches/<str:scope>/<str:key>/", switch_page.switch_page, name="switch_page"),
     path("switches/<str:scope>/<str:key>/effect/", effect.effect_panel, name="switch_effect"),
     path("switches/<str:scope>/<str:key>/callers/", effect.callers_panel, name="switch_callers"),

@@ -18,12 +18,18 @@ from controlplane.core.page_registry import PREVIEW_FIELDS
 from switches import services
 from switches.blast import blast_radius, current_refusals
 from switches.models import Episode, Switch, SwitchQuerySet
-from switches.resources import BlastRadiusShape, EpisodeShape
 from switches.services.registration import DESCRIPTIVE, identify
 from switches.switch_list import COLUMNS, read_resource, serialize_rows, with_episode_and_ramp
 
 from .bodies import DescribeBody, SwitchFilters
-from .shapes import ONE_SWITCH, ActedShape, PreviewShape, SwitchShape
+from .shapes import (
+    ONE_SWITCH,
+    ActedShape,
+    BlastRadiusShape,
+    EpisodeShape,
+    PreviewShape,
+    SwitchShape,
+)
 
 
 def read_switch_resource(scope: str, key: str) -> dict[str, Any]:

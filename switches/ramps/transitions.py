@@ -22,7 +22,6 @@ from switches.models import Episode, OnExpiry
 from switches.rules import guard
 
 from . import live_ramps, manual_gates, notifications
-from .episode_end import end_episode
 from .locked_ramp import LockedRamp
 from .questions import build_questions
 
@@ -187,7 +186,7 @@ def _complete(locked: LockedRamp, now: datetime, actor: Actor, reason: str, prob
     probe("complete.claimed")
     effects.record_effect(locked.job, "release", now=now)
     live_ramps.close(locked.ramp, locked.job, JobStep.State.PASSED, why, actor, now)
-    end_episode(
+    live_ramps.end_episode(
         locked.head,
         locked.switch,
         locked.episode,

@@ -15,7 +15,6 @@ from switches.episodes.changes import OVERDUE
 from switches.episodes.digests import RAMP_STARTED, RELEASED
 from switches.models import Episode, OnExpiry, Ramp, Switch, SwitchState
 from switches.ramps import creation, live_ramps
-from switches.ramps.episode_end import end_episode
 from switches.rules import evaluation, guard
 from switches.scopes import overdue_severity
 
@@ -105,7 +104,7 @@ def _expire_episode(episode_id: int, now: datetime, *, notified: str | None) -> 
         to = digests.thread_destinations(episode) if notified == OVERDUE else None
         _hold_overdue(switch, episode, in_the_way, now, to)
         return True
-    end_episode(
+    live_ramps.end_episode(
         head,
         switch,
         episode,

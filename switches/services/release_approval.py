@@ -18,7 +18,6 @@ from switches.episodes import changes
 from switches.models import Episode, Publication, Ramp, Switch
 from switches.ramps import creation, descriptions, live_ramps
 from switches.ramps import plan as plans
-from switches.ramps.episode_end import end_episode
 from switches.rules import break_glass, guard
 from switches.scopes import GLOBAL, GLOBAL_ID
 
@@ -150,7 +149,7 @@ def _release_as_approved(approval: Approval, actor: Actor, now: datetime) -> Non
 def release_at_once(
     head: Publication, switch: Switch, episode: Episode, reason: str, actor: Actor, now: datetime
 ) -> AuditEntry:
-    return end_episode(
+    return live_ramps.end_episode(
         head,
         switch,
         episode,

@@ -10,7 +10,7 @@ from controlplane.core.ended_sessions import retry_if_ended
 from controlplane.core.errors import Conflict
 from switches import publication
 from switches.models import Episode, Switch
-from switches.ramps.episode_end import end_episode
+from switches.ramps import live_ramps
 from switches.rules import break_glass, guard
 
 from .registration import lock_engaged
@@ -41,7 +41,7 @@ def undo(*, scope: str, key: str, actor: Actor, now: datetime, if_newest: bool =
         if if_newest:
             _check_newest(episode)
         break_glass.override_refusals(guard.refusals_to_undo(switch.pk, episode.engaged_at), None)
-        end_episode(
+        live_ramps.end_episode(
             head,
             switch,
             episode,

@@ -13,9 +13,9 @@ from controlplane.core.page_responses import PersonRequest, signed_in
 from switches import board, page_updates
 from switches.blast import blast_radius
 from switches.effect import SwitchEffect, find_silent_instances, measure_effect
+from switches.engage_suggestions import find_similar_keys
 from switches.models import Switch, SwitchState
 from switches.services.registration import identify
-from switches.similar_keys import find_similar_keys
 
 PAGE, DIALOG = "page", "dialog"
 STRAGGLERS_SHOWN = {PAGE: 20, DIALOG: 4}

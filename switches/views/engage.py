@@ -25,6 +25,7 @@ from switches import engage_suggestions, services
 from switches.blast import blast_radius
 from switches.board import undo_until
 from switches.confirmation import require_confirmation
+from switches.engage_suggestions import find_similar_keys
 from switches.expiry import MAX_DURATION, UNTIL_APPROVED
 from switches.forms import EngageForm
 from switches.models import Ramp
@@ -41,7 +42,6 @@ from switches.scopes import (
     split_id,
 )
 from switches.services.registration import find_switch, identify
-from switches.similar_keys import find_similar_keys
 from switches.views.effect import DIALOG, build_progress
 
 # Fields resubmitted with an override.
