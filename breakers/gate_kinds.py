@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from breakers import names
-from breakers.sql import fetch_all
 from controlplane.core.canonical import timestamp
 from controlplane.core.gates import services as gates
 from controlplane.core.gates.fields import GateField, check_text
@@ -17,6 +16,7 @@ from controlplane.core.gates.questions import FAIL, NO_DATA, PASS, GateAnswer
 from controlplane.core.gates.verdicts import evaluate_observation
 from controlplane.core.instances.exports import PRESENT_BOOT
 from controlplane.core.instances.queries import HEARD_WITHIN
+from controlplane.core.sql import fetch_all
 
 TYPE = "breaker"
 REFRESH_AFTER = timedelta(seconds=15)

@@ -9,13 +9,13 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 
 from breakers.models import Alarm, Dependency, Override, Probe
 from breakers.outages import services as outages
-from breakers.sql import fetch_all
 from controlplane.core import exposition
 from controlplane.core.compiled_query import fetch_rows
 from controlplane.core.degradation import services as degradation
 from controlplane.core.instances.exports import PRESENT_BOOT
 from controlplane.core.instances.queries import HEARD_WITHIN
 from controlplane.core.metrics import DATABASE_METRICS
+from controlplane.core.sql import fetch_all
 
 from .states.dependency_status import CLOSED, HALF_OPEN, OPEN, UNKNOWN
 

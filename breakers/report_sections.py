@@ -5,12 +5,12 @@ from typing import Any
 
 from django.db.models import Q
 
-from breakers.sql import fetch_all
 from controlplane.core.canonical import timestamp
 from controlplane.core.durations import format_readable
 from controlplane.core.instances.exports import INSTANCES
 from controlplane.core.instances.openings import TRIPPED
 from controlplane.core.page_registry import REPORT_SECTIONS, ReportRow, ReportSection
+from controlplane.core.sql import fetch_all
 
 from . import message_facts
 from .models import Override

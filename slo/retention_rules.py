@@ -55,7 +55,6 @@ BATCHES = RetentionRule(
     name="slo-batches",
     model="slo.DeltaBatch",
     period=retention.BATCHES_KEPT_FOR,
-    where="received_at < %(before)s",
     since="received_at",
     tick="slo.purge",
     why="A batch that is sent again is not counted again.",

@@ -9,8 +9,8 @@ import orjson
 
 from breakers.models import Dependency, Service
 from breakers.models.registry import Criticality
-from breakers.sql import fetch_all
 from controlplane.core.instances.exports import PRESENT_BOOT
+from controlplane.core.sql import fetch_all
 
 PAGE_SIZE = 50
 HEARD_LATELY = timedelta(minutes=5)

@@ -9,12 +9,12 @@ from django.db import transaction
 
 from breakers import message_facts
 from breakers.models import Probe, Service
-from breakers.sql import fetch_all
 from controlplane.core import runbooks
 from controlplane.core.actors import system_actor
 from controlplane.core.audit import services as audit
 from controlplane.core.canonical import timestamp
 from controlplane.core.outbox import services as outbox
+from controlplane.core.sql import fetch_all
 
 from . import prober
 from .prober import ProbeResult

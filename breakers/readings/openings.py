@@ -6,11 +6,11 @@ from datetime import datetime, timedelta
 
 from breakers import message_facts, names
 from breakers.models import Dependency
-from breakers.sql import fetch_all
 from breakers.states import unhealthy
 from breakers.states.dependency_status import find_by_names
 from breakers.states.unhealthy import UnhealthyDependency
 from controlplane.core.instances.openings import TRIPPED
+from controlplane.core.sql import fetch_all
 from controlplane.core.threshold_metrics import MetricQuery, MetricReading, format_count
 
 MIN_WINDOW = timedelta(minutes=1)

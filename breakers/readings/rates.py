@@ -6,10 +6,10 @@ from datetime import datetime
 from typing import Any
 
 from breakers import message_facts, names
-from breakers.sql import fetch_all
 from controlplane.core.durations import format_readable
 from controlplane.core.instances.exports import INSTANCES
 from controlplane.core.instances.queries import HEARD_WITHIN
+from controlplane.core.sql import fetch_all
 from controlplane.core.threshold_metrics import (
     COMPARISONS,
     MetricQuery,

@@ -7,12 +7,12 @@ from django.db import transaction
 from breakers import publication
 from breakers.models import Dependency
 from breakers.policies.documents import COLUMNS
-from breakers.sql import fetch_all
 from controlplane.core.actors import system_actor
 from controlplane.core.audit import services as audit
 from controlplane.core.instances.exports import PRESENT_BOOT
 from controlplane.core.instances.queries import HEARD_WITHIN
 from controlplane.core.live.change_notices import notify_changed
+from controlplane.core.sql import fetch_all
 
 ACTOR = system_actor("reports")
 MAX_AT_ONCE = 500

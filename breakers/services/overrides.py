@@ -10,7 +10,6 @@ from django.db.models.expressions import Combinable
 
 from breakers import publication
 from breakers.models import Override
-from breakers.sql import fetch_all
 from controlplane.core import durations
 from controlplane.core.actors import Actor, system_actor
 from controlplane.core.audit import services as audit
@@ -21,6 +20,7 @@ from controlplane.core.instances.queries import HEARD_WITHIN
 from controlplane.core.live.change_notices import notify_changed
 from controlplane.core.outbox import services as outbox
 from controlplane.core.reasons import find_reason_problems, find_text_problems
+from controlplane.core.sql import fetch_all
 
 from . import override_endings, registry
 from .permissions import SCOPE

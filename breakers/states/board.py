@@ -7,10 +7,10 @@ from typing import Any
 
 from breakers.models import Dependency, Minute
 from breakers.models.registry import Criticality
-from breakers.sql import fetch_all
 from breakers.states.history import FailureSpark, build_spark, sum_counts
 from controlplane.core.instances.exports import PRESENT_BOOT
 from controlplane.core.instances.queries import GONE_AFTER, HEARD_WITHIN
+from controlplane.core.sql import fetch_all
 
 from . import dependency_status
 from .dependency_status import DependencyStatus

@@ -14,9 +14,9 @@ import orjson
 from django.db.models import QuerySet
 
 from breakers.models import Dependency, Override
-from breakers.sql import fetch_all
 from controlplane.core.instances.exports import PRESENT_BOOT
 from controlplane.core.instances.queries import GONE_AFTER, HEARD_WITHIN
+from controlplane.core.sql import fetch_all
 
 CLOSED, OPEN, HALF_OPEN, UNKNOWN = "closed", "open", "half_open", "unknown"
 WORST_FIRST = (OPEN, HALF_OPEN, CLOSED)

@@ -5,12 +5,12 @@ from datetime import datetime, timedelta
 from django.db.models import Q, QuerySet, Value
 from django.db.models.expressions import Combinable
 
-from breakers.sql import fetch_all
 from controlplane.core.instances.exports import INSTANCES
 from controlplane.core.instances.models import Instance
 from controlplane.core.instances.queries import GONE_AFTER, HEARD_WITHIN
 from controlplane.core.live import change_notices
 from controlplane.core.models import Tick
+from controlplane.core.sql import fetch_all
 
 TICK = "breakers.watch"
 MAX_LOOKBACK = timedelta(minutes=1)

@@ -12,9 +12,9 @@ from typing import Any
 
 from breakers import names
 from breakers.models import Service
-from breakers.sql import fetch_all
 from controlplane.core.instances.exports import PRESENT_BOOT
 from controlplane.core.instances.queries import GONE_AFTER, HEARD_WITHIN
+from controlplane.core.sql import fetch_all
 
 # The inner query reads the few breakers that are not closed from a partial index.
 _LOOK = f"""

@@ -6,17 +6,17 @@ from celery import shared_task
 
 from controlplane.core.approvals import reviews
 from controlplane.core.approvals import services as approvals
-from controlplane.core.gates import services as gates
-from controlplane.core.idempotency import services as idempotency
-from controlplane.core.instances import services as instances
 from controlplane.core.jobs import alarms as job_alarms
 from controlplane.core.jobs import engine as jobs
 from controlplane.core.jobs import stuck_jobs
-from controlplane.core.trip_requests import services as trip_requests
 
-from . import ticks
+from . import retention, ticks
 from .audit import verification
-from .jobs import retention_rules as job_retention
+from .gates.retention_rules import EVENTS, VERDICTS
+from .idempotency.retention_rules import IDEMPOTENCY_KEYS
+from .instances.retention_rules import ACKNOWLEDGEMENTS, INSTANCES
+from .jobs.retention_rules import build_rules
+from .trip_requests.retention_rules import TRIP_REQUESTS
 
 RAN_BY = "worker"
 MAX_AT_ONCE = 5000
@@ -54,18 +54,19 @@ def verify_audit(now: datetime) -> int:
 
 @ticks.tick("idempotency.purge", seconds=600, queue="housekeeping")
 def purge_idempotency_keys(now: datetime) -> int:
-    return idempotency.purge_expired(now)
+    return retention.purge([IDEMPOTENCY_KEYS], now)
 
 
 @ticks.tick("gates.purge", seconds=60, queue="housekeeping")
 def purge_gates(now: datetime) -> int:
     """Delete old event counts and external verdicts."""
-    return gates.purge_expired(now, at_once=MAX_AT_ONCE, most=MAX_EVENTS_AT_ONCE)
+    return retention.purge([EVENTS, VERDICTS], now, most=MAX_EVENTS_AT_ONCE)
 
 
 @ticks.tick("instances.purge", seconds=60, queue="housekeeping")
 def purge_instances(now: datetime) -> int:
-    return instances.purge_inactive(now, most=MAX_AT_ONCE)
+    """Delete instances without a poll, report or check for 24 h, and old acknowledgements."""
+    return retention.purge([INSTANCES, ACKNOWLEDGEMENTS], now, most=MAX_AT_ONCE)
 
 
 @ticks.tick(
@@ -87,9 +88,9 @@ def update_job_alarms(now: datetime) -> int:
 
 @ticks.tick("jobs.purge", seconds=3600, queue="housekeeping")
 def purge_jobs(now: datetime) -> int:
-    return job_retention.purge_jobs(now, most=MAX_AT_ONCE)
+    return retention.purge(build_rules(), now, most=MAX_AT_ONCE)
 
 
 @ticks.tick("trip_requests.purge", seconds=3600, queue="housekeeping")
 def purge_trip_requests(now: datetime) -> int:
-    return trip_requests.purge(now, most=MAX_AT_ONCE)
+    return retention.purge([TRIP_REQUESTS], now, most=MAX_AT_ONCE)

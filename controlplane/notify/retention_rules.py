@@ -19,7 +19,6 @@ ANSWERED_REQUESTS = RetentionRule(
     name="answered-requests",
     model="core.AnsweredRequest",
     period=timedelta(hours=1),
-    where="at < %(before)s",
     since="at",
     tick="interactions.purge",
     why="So that a button's request is not replayed: far longer than its signature is valid.",

@@ -69,7 +69,6 @@ def _rule() -> Iterator[None]:
         name="teapots",
         model="core.Tick",
         period=timedelta(days=3),
-        where="ran_at < %(before)s",
         since="ran_at",
         bounds=(2, 9),
         tick="outbox.purge",

@@ -18,8 +18,8 @@ from breakers.dead_letters.models import Gap, Letter, LetterStream
 from breakers.dead_letters.redis_servers import samples, servers
 from breakers.dead_letters.redis_servers.samples import StreamSample
 from breakers.dead_letters.redis_servers.servers import ScriptCall
-from breakers.sql import fetch_all
 from controlplane.core.live import change_notices as live
+from controlplane.core.sql import fetch_all
 
 from . import stream_state
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from breakers.dead_letters.models import LetterStream
-from breakers.sql import fetch_all
+from controlplane.core.sql import fetch_all
 
 MAX_GROUPS = 500
 

@@ -21,7 +21,7 @@ from breakers.dead_letters.models import LetterStream
 from breakers.dead_letters.redis_servers import samples, servers
 from breakers.dead_letters.redis_servers.samples import StreamSample
 from breakers.dead_letters.redis_servers.servers import ScriptCall
-from breakers.sql import fetch_all
+from controlplane.core.sql import fetch_all
 
 from . import gaps, stream_state
 

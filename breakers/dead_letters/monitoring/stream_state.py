@@ -10,8 +10,8 @@ from breakers.dead_letters.letters import ids
 from breakers.dead_letters.models import MAX_NAME_LENGTH, LetterStream
 from breakers.dead_letters.redis_servers.samples import StreamSample
 from breakers.dead_letters.sources import configured_sources
-from breakers.sql import fetch_all
 from controlplane.core.live import change_notices as live
+from controlplane.core.sql import fetch_all
 
 from . import streams
 

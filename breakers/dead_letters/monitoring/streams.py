@@ -7,8 +7,8 @@ from typing import Any
 from breakers.dead_letters.models import MAX_NAME_LENGTH, LetterStream
 from breakers.dead_letters.redis_servers import samples
 from breakers.dead_letters.sources import DEFAULT_SERVER, OUTBOX_NAME, configured_sources
-from breakers.sql import fetch_all
 from controlplane.core.errors import NotFound
+from controlplane.core.sql import fetch_all
 
 GONE_SHOWN_FOR = timedelta(days=30)
 """Period for which a deleted stream is listed, as its removed letters may be restored."""

@@ -9,10 +9,10 @@ from django.db.models import Q
 from breakers.dead_letters.letters.entries import LetterEntry, Pairs, pack_pairs
 from breakers.dead_letters.letters.redaction import configured_redaction
 from breakers.dead_letters.models import MAX_ERROR_LENGTH, POSITION, Departure, LetterStream
-from breakers.sql import fetch_all
 from controlplane.core import authority, deadline
 from controlplane.core.actors import Actor
 from controlplane.core.jobs.models import Job
+from controlplane.core.sql import fetch_all
 
 MAX_TYPE_LENGTH = 200
 MAX_ACTOR_LENGTH = 200

@@ -13,6 +13,7 @@ from controlplane.core.audit import chain, search
 from controlplane.core.audit.models import AuditEntry, AuditRound
 from controlplane.core.outbox import services as outbox
 from controlplane.core.outbox.models import OutboxMessage
+from controlplane.core.sql import execute, fetch_all
 
 READ_AT_ONCE = 500
 WRITTEN_AT_ONCE = 500
@@ -60,7 +61,9 @@ def record_many(rows: Sequence[Mapping[str, Any]]) -> list[AuditEntry]:
     """Append several entries in order; each row has the arguments of :func:`record`."""
     if not rows:
         return []
-    _lock_chain()
+    if not connection.in_atomic_block:
+        raise transaction.TransactionManagementError("audit.record needs a transaction")
+    execute("SELECT pg_advisory_xact_lock(%s)", [CHAIN_LOCK])
     deadline.check()
     authority.require_still(row["actor"] for row in rows)
     head = AuditEntry.objects.order_by("-id").values("id", "hash").first()
@@ -139,9 +142,7 @@ def read_entries(entries: QuerySet[AuditEntry], text: str = "") -> Iterator[dict
 
 
 def list_actions() -> list[str]:
-    with connection.cursor() as cursor:
-        cursor.execute(_ACTIONS)
-        return [action for (action,) in cursor.fetchall()]
+    return [action for (action,) in fetch_all(_ACTIONS)]
 
 
 def verify(anchors: Mapping[int, str] | None = None) -> chain.ChainVerdict:
@@ -181,10 +182,3 @@ def record_anchor(*, actor: Actor, now: datetime) -> AuditEntry:
         now=now,
     )
     return entry
-
-
-def _lock_chain() -> None:
-    if not connection.in_atomic_block:
-        raise transaction.TransactionManagementError("audit.record needs a transaction")
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [CHAIN_LOCK])

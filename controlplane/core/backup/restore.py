@@ -10,13 +10,14 @@ from pathlib import Path
 
 from django.conf import settings
 from django.core.management import call_command
-from django.db import connection, connections, transaction
+from django.db import connections, transaction
 
 from controlplane.core import provision
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict
+from controlplane.core.sql import fetch_all
 
 from . import file, pg_programs
 from .database import (
@@ -165,7 +166,4 @@ def _lacks_rights(role: str, rights: Sequence[str]) -> bool:
 
 
 def _is_true(statement: str, *values: str) -> bool:
-    with connection.cursor() as cursor:
-        cursor.execute(statement, values)
-        row = cursor.fetchone()
-    return bool(row and row[0])
+    return bool(fetch_all(statement, values)[0][0])

@@ -6,7 +6,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import orjson
-from django.db import connection
+
+from controlplane.core.sql import execute, fetch_all
 
 INSERT = "INSERT INTO core_eventcount (slo, instance, began_at, ended_at, good, total)"
 """Start of an INSERT statement, for callers that write event counts along with other rows."""
@@ -61,10 +62,8 @@ def record(rows: Sequence[Mapping[str, Any]]) -> None:
     Each row has `slo`, `instance`, `began` and `ended` (microseconds since 1970), `good` and
     `total`.
     """
-    with connection.cursor() as cursor:
-        for start in range(0, len(rows), BATCH_SIZE):
-            chunk = orjson.dumps(rows[start : start + BATCH_SIZE]).decode()
-            cursor.execute(_INSERT_ROWS, [chunk])
+    for start in range(0, len(rows), BATCH_SIZE):
+        execute(_INSERT_ROWS, [orjson.dumps(rows[start : start + BATCH_SIZE]).decode()])
 
 
 def sum_edges(
@@ -84,6 +83,4 @@ def sum_edges(
         "now": now,
         "longest": longest,
     }
-    with connection.cursor() as cursor:
-        cursor.execute(_EDGES, arguments)
-        return [(good, total) for good, total in cursor.fetchall()]
+    return [(good, total) for good, total in fetch_all(_EDGES, arguments)]

@@ -11,12 +11,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 import orjson
-from django.db import connection, transaction
+from django.db import transaction
 
 from controlplane.core import canonical
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import InvalidInput, NotFound
+from controlplane.core.sql import fetch_all
 
 from .fields import GateField
 from .kinds import GateKind
@@ -124,9 +125,8 @@ def find_observations(
 ) -> list[Observation | None]:
     """Return the latest observation of each gate, in one query."""
     names = [str(one.spec.get("gate", "")) for one in questions]
-    with connection.cursor() as cursor:
-        cursor.execute(_OBSERVATIONS, {"names": sorted(set(names)), "longest": MAX_KEPT_BYTES})
-        rows = cursor.fetchall()
+    parameters = {"names": sorted(set(names)), "longest": MAX_KEPT_BYTES}
+    rows = fetch_all(_OBSERVATIONS, parameters)
     observations = {}
     for name, verdict, observed_at, by, failed_at, text in rows:
         evidence = {"left_out": f"it is long; GET /api/v1/gates/{name} has it"}

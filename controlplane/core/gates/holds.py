@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db import connection
+from controlplane.core.sql import fetch_all
 
 from .models import Hold
 
@@ -68,9 +68,7 @@ def find_blocking_holds(
         "services": sorted({hold.service for hold in holds}),
         "since": now - CHECKED_WITHIN,
     }
-    with connection.cursor() as cursor:
-        cursor.execute(_CHECKED, parameters)
-        checked = set(cursor.fetchall())
+    checked = set(fetch_all(_CHECKED, parameters))
     blocking: dict[str, list[Hold]] = {}
     for target in targets:
         for hold in holds:

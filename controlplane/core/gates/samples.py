@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from django.db import connection
-
 from controlplane.core import canonical
+from controlplane.core.sql import fetch_all
 
 from .fields import NUMBER, GateField, check_text, whole_number_between
 from .kinds import GateKind
@@ -41,11 +40,9 @@ def count_events(questions: Sequence[GateQuestion], now: datetime) -> list[int]:
     keys = [(str(one.spec.get("slo", "")), one.since, _read_min_events(one)) for one in questions]
     unique = sorted(set(keys))
     slos, since, needed = (list(column) for column in zip(*unique, strict=True))
-    with connection.cursor() as cursor:
-        cursor.execute(
-            _COUNT, {"slos": slos, "since": since, "needed": needed, "latest": now + FRESH}
-        )
-        counts = dict(zip(unique, (int(total) for (total,) in cursor), strict=True))
+    parameters = {"slos": slos, "since": since, "needed": needed, "latest": now + FRESH}
+    totals = (int(total) for (total,) in fetch_all(_COUNT, parameters))
+    counts = dict(zip(unique, totals, strict=True))
     return [counts[one] for one in keys]
 
 

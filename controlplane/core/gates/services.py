@@ -5,15 +5,13 @@ from datetime import datetime
 from typing import Any
 
 import orjson
-from django.db import connection
 from django.db.models import Q, QuerySet
 
-from controlplane.core import retention
+from controlplane.core.sql import fetch_all
 
 from .kinds import GATE_KINDS
 from .models import Gate
 from .questions import FAIL, NO_DATA, PASS, GateAnswer, GateQuestion
-from .retention_rules import EVENTS, VERDICTS
 from .verdicts import FRESH, Observation, evaluate_unknown_kind, truncate_evidence
 
 _OBSERVATIONS = """
@@ -64,12 +62,10 @@ def find_observations(
     questions: Sequence[GateQuestion], _now: datetime
 ) -> list[Observation | None]:
     """Return the latest answer that an app recorded for each stored question, in one query."""
-    with connection.cursor() as cursor:
-        cursor.execute(_OBSERVATIONS, [[one.key for one in questions]])
-        fetched = {
-            key: Observation(verdict, at, orjson.loads(evidence))
-            for key, verdict, at, evidence in cursor
-        }
+    fetched = {
+        key: Observation(verdict, at, orjson.loads(evidence))
+        for key, verdict, at, evidence in fetch_all(_OBSERVATIONS, [[one.key for one in questions]])
+    }
     return [fetched.get(one.key) for one in questions]
 
 
@@ -94,11 +90,3 @@ def record_answer(
     rows = Gate.objects.filter(earlier | from_before_clock_was_set_back, key=key)
     truncated = truncate_evidence(evidence)
     return bool(rows.update(verdict=verdict, evidence=truncated, observed_at=observed_at))
-
-
-def purge_expired(now: datetime, *, at_once: int, most: int) -> int:
-    """Delete up to `most` expired rows, `at_once` per statement; return their number.
-
-    The rows are event counts and external verdicts.
-    """
-    return retention.purge([EVENTS, VERDICTS], now, at_once=at_once, most=most)

@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db import connection
-
-from controlplane.core import canonical, retention
+from controlplane.core import canonical
 from controlplane.core.actors import Actor
 from controlplane.core.errors import InvalidInput, KeyReused
 from controlplane.core.idempotency.models import IdempotencyKey
-from controlplane.core.idempotency.retention_rules import IDEMPOTENCY_KEYS, LIFETIME
+from controlplane.core.idempotency.retention_rules import LIFETIME
+from controlplane.core.sql import fetch_all
 
 HEADER = "Idempotency-Key"
 USABLE_KEY = re.compile(r"[!-~]{1,200}")
@@ -67,11 +66,9 @@ def claim_key(
     with another body or query.
     """
     scope, digest = _scope_and_digest(actor, method, path, key, request)
-    with connection.cursor() as cursor:
-        cursor.execute(CLAIM, {**scope, "digest": digest, "now": now, "expired": now - LIFETIME})
-        row = cursor.fetchone()
-    if row is not None:
-        return KeyClaim(row_id=row[0])
+    parameters = {**scope, "digest": digest, "now": now, "expired": now - LIFETIME}
+    if claimed := fetch_all(CLAIM, parameters):
+        return KeyClaim(row_id=claimed[0][0])
     present = IdempotencyKey.objects.get(**scope)
     return KeyClaim(present.pk, _load_response(present, digest))
 
@@ -117,11 +114,6 @@ def _load_response(present: IdempotencyKey, digest: str) -> StoredResponse:
 def store_response(claimed: KeyClaim, answer: StoredResponse) -> None:
     """Store the first response, in the transaction of the change."""
     IdempotencyKey.objects.filter(pk=claimed.row_id).update(status=answer.status, body=answer.body)
-
-
-def purge_expired(now: datetime) -> int:
-    """Delete expired responses, a few thousand at a time; return their number."""
-    return retention.purge([IDEMPOTENCY_KEYS], now)
 
 
 def _column_path(path: str) -> str:

@@ -6,10 +6,10 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 import orjson
-from django.db import connection
 
 from controlplane.core.canonical import timestamp
 from controlplane.core.instances import rates
+from controlplane.core.sql import fetch_all
 
 _REQUESTED_SWITCHES = """
     SELECT DISTINCT switch FROM (
@@ -55,9 +55,7 @@ def load_requested_switches(service: str) -> set[str]:
     """Return the switches requested by instances of a service, at most 1,000."""
     if not service:
         return set()
-    with connection.cursor() as cursor:
-        cursor.execute(_REQUESTED_SWITCHES, [service])
-        return {switch for (switch,) in cursor.fetchall()}
+    return {switch for (switch,) in fetch_all(_REQUESTED_SWITCHES, [service])}
 
 
 def load_check_rates(
@@ -70,11 +68,8 @@ def load_check_rates(
     statement = _CHECKS if switch_ids is None else _CHECKS_OF
     # Stored timestamps sort as text.
     parameters: dict[str, Any] = {"ids": list(switch_ids or ()), "since": timestamp(since)}
-    with connection.cursor() as cursor:
-        cursor.execute(statement, parameters)
-        rows = cursor.fetchall()
     rates_by_switch: dict[str, list[float]] = defaultdict(list)
-    for switch_id, entry in rows:
+    for switch_id, entry in fetch_all(statement, parameters):
         rates_by_switch[switch_id].append(rates.per_second(orjson.loads(entry), now))
     return rates_by_switch
 
@@ -85,13 +80,9 @@ def load_switches_checked_together(switch_id: str, since: datetime) -> set[str]:
     The result includes `switch_id`. Clients that send no instance name are ignored.
     """
     parameters = {"switch": switch_id, "since": timestamp(since), "token": TOKEN_PREFIX}
-    with connection.cursor() as cursor:
-        cursor.execute(_CHECKED_TOGETHER, parameters)
-        return {row[0] for row in cursor.fetchall()}
+    return {switch for (switch,) in fetch_all(_CHECKED_TOGETHER, parameters)}
 
 
 def load_counted_slos(since: datetime) -> list[CountedSlo]:
     """Return each SLO with counts reported since `since`, once per reporting token."""
-    with connection.cursor() as cursor:
-        cursor.execute(_COUNTED_SLOS, [since])
-        return [CountedSlo(*row) for row in cursor.fetchall()]
+    return [CountedSlo(*row) for row in fetch_all(_COUNTED_SLOS, [since])]

@@ -13,11 +13,11 @@ from typing import Any
 from uuid import UUID
 
 import orjson
-from django.db import connection
 
 from controlplane.core.instances import rates
 from controlplane.core.registered_sql import PUBLISHED_HEAD
 from controlplane.core.scopes import global_switch_id
+from controlplane.core.sql import fetch_all
 
 HEARD_WITHIN = timedelta(seconds=30)
 GONE_AFTER = timedelta(minutes=5)
@@ -154,9 +154,7 @@ def count_versions(head: Head, now: datetime) -> tuple[VersionCounts, VersionCou
 
     Live instances made contact within the last 30 s, recently silent ones in the last 5 minutes.
     """
-    with connection.cursor() as cursor:
-        cursor.execute(TALLY, _time_limits(head, now))
-        return _split_counts(cursor.fetchall())
+    return _split_counts(fetch_all(TALLY, _time_limits(head, now)))
 
 
 def count_versions_at_head() -> tuple[datetime, Head, int, VersionCounts, VersionCounts]:
@@ -164,10 +162,8 @@ def count_versions_at_head() -> tuple[datetime, Head, int, VersionCounts, Versio
 
     The counts are those of :func:`count_versions`; one query reads everything.
     """
-    parameters: list[Any] = [HEARD_WITHIN, GONE_AFTER]
-    with connection.cursor() as cursor:
-        cursor.execute(TALLY_AT_HEAD.format(published_head=PUBLISHED_HEAD.get()), parameters)
-        rows = cursor.fetchall()
+    statement = TALLY_AT_HEAD.format(published_head=PUBLISHED_HEAD.get())
+    rows = fetch_all(statement, [HEARD_WITHIN, GONE_AFTER])
     now, epoch, version, began_version = rows[0][:4]
     return now, Head(epoch, version), began_version, *_split_counts([row[4:] for row in rows])
 
@@ -201,9 +197,8 @@ def list_silent_instances(
 def _list_instances(
     statement: str, version: int, head: Head, now: datetime, most: int
 ) -> list[InstanceStatus]:
-    with connection.cursor() as cursor:
-        cursor.execute(statement, {**_time_limits(head, now), "version": version, "most": most})
-        return [InstanceStatus(*row) for row in cursor.fetchall()]
+    parameters = {**_time_limits(head, now), "version": version, "most": most}
+    return [InstanceStatus(*row) for row in fetch_all(statement, parameters)]
 
 
 def _time_limits(head: Head, now: datetime) -> dict[str, Any]:
@@ -232,9 +227,8 @@ def load_delays(epoch: UUID, changes: Sequence[PublishedChange]) -> dict[str, De
     }
     if not changes:
         return {}
-    with connection.cursor() as cursor:
-        cursor.execute(DELAYS.format(published_head=PUBLISHED_HEAD.get()), parameters)
-        return {row[0]: Delays(*row[1:]) for row in cursor.fetchall()}
+    statement = DELAYS.format(published_head=PUBLISHED_HEAD.get())
+    return {row[0]: Delays(*row[1:]) for row in fetch_all(statement, parameters)}
 
 
 def list_callers(
@@ -256,12 +250,10 @@ def list_callers(
 
 
 def _load_callers(switch_id: str | None, now: datetime) -> Iterator[Caller]:
-    with connection.cursor() as cursor:
-        if switch_id is None:
-            cursor.execute(CALLERS_OF_ANY)
-        else:
-            cursor.execute(CALLERS, {"switch": switch_id})
-        rows = cursor.fetchall()
+    if switch_id is None:
+        rows = fetch_all(CALLERS_OF_ANY)
+    else:
+        rows = fetch_all(CALLERS, {"switch": switch_id})
     global_switch = global_switch_id()
     for instance, service, checks in rows:
         by_switch: dict[str, rates.Entry] = orjson.loads(checks)

@@ -8,7 +8,6 @@ ACKNOWLEDGEMENTS = RetentionRule(
     name="acknowledgements",
     model="core.Acknowledgement",
     period=timedelta(days=8),
-    where="acknowledged_at < %(before)s",
     since="acknowledged_at",
     bounds=(8, 90),
     tick="instances.purge",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db import connection
+from controlplane.core.sql import fetch_all
 
 from .queries import HEARD_WITHIN, Head
 
@@ -51,14 +51,8 @@ def list_live_instances(
     names: Collection[str], services: Collection[str], now: datetime
 ) -> list[str]:
     """Return the ids of the selected instances heard from within 30 s, sorted."""
-    parameters: dict[str, Any] = {
-        "names": list(names),
-        "services": list(services),
-        "there": now - HEARD_WITHIN,
-    }
-    with connection.cursor() as cursor:
-        cursor.execute(_LIVE, parameters)
-        return [row[0] for row in cursor.fetchall()]
+    parameters = {"names": list(names), "services": list(services), "there": now - HEARD_WITHIN}
+    return [id for (id,) in fetch_all(_LIVE, parameters)]
 
 
 def load_statuses(
@@ -84,9 +78,7 @@ def load_statuses(
         "newest": head.version,
         "there": since - HEARD_WITHIN,
     }
-    with connection.cursor() as cursor:
-        cursor.execute(_STATUSES, parameters)
-        return [ChangeStatus(*row) for row in cursor.fetchall()]
+    return [ChangeStatus(*row) for row in fetch_all(_STATUSES, parameters)]
 
 
 def nearest_rank(values: Sequence[int], share: float) -> int | None:

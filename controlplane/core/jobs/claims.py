@@ -13,10 +13,11 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import orjson
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import F, QuerySet
 
 from controlplane.core.jobs.models import Job, JobStep
+from controlplane.core.sql import execute
 
 LEASE = timedelta(seconds=15)
 MAX_CHECKPOINT_BYTES = 10 * 1024  # Above this an alarm opens; nothing is rejected.
@@ -144,8 +145,7 @@ def claim_jobs(kinds: Collection[str], now: datetime, *, most: int) -> list[Leas
 def release_leases(jobs: Iterable[LeasedJob]) -> None:
     """Release the leases that are still held, so that the next tick can claim the jobs."""
     held = {leased.job.pk: leased.job.fence for leased in jobs}
-    with connection.cursor() as cursor:
-        cursor.execute(_GIVE_BACK, [list(held), list(held.values())])
+    execute(_GIVE_BACK, [list(held), list(held.values())])
 
 
 def count_inherited_attempts(jobs: Iterable[LeasedJob]) -> None:
@@ -153,23 +153,19 @@ def count_inherited_attempts(jobs: Iterable[LeasedJob]) -> None:
     died = [leased.job for leased in jobs if leased.inherited]
     if not died:
         return
-    with connection.cursor() as cursor:
-        cursor.execute(_COUNT_ATTEMPTS, [[job.pk for job in died], [job.fence for job in died]])
+    execute(_COUNT_ATTEMPTS, [[job.pk for job in died], [job.fence for job in died]])
     for job in died:
         job.attempts += 1
 
 
 def store_step_data(held: Sequence[tuple[LeasedJob, JobStep]]) -> None:
     """Write the data of many steps in one statement, for jobs whose fence still matches."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            _STORE_STEP_DATA,
-            [
-                [step.pk for _, step in held],
-                [orjson.dumps(step.data).decode() for _, step in held],
-                [leased.job.fence for leased, _ in held],
-            ],
-        )
+    columns = [
+        [step.pk for _, step in held],
+        [orjson.dumps(step.data).decode() for _, step in held],
+        [leased.job.fence for leased, _ in held],
+    ]
+    execute(_STORE_STEP_DATA, columns)
 
 
 def count_stopped_write(job_id: int) -> None:

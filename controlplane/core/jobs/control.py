@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import transaction
 
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
@@ -13,6 +13,7 @@ from controlplane.core.errors import Conflict, InvalidInput, NotFound
 from controlplane.core.escalations import services as escalation
 from controlplane.core.jobs import endings, kinds
 from controlplane.core.jobs.models import Job, JobStep
+from controlplane.core.sql import execute
 
 
 @dataclass(frozen=True)
@@ -56,8 +57,11 @@ def create_job(
         created_at=now,
         started_at=None if pending else now,
     )
-    if key is not None and _is_taken(key):
-        return None
+    if key is not None:
+        # A concurrent caller waits until this transaction ends.
+        execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [key])
+        if Job.objects.filter(key=key).exists():
+            return None
     job.save(force_insert=True)
     JobStep.objects.bulk_create(
         JobStep(job=job, index=index, name=step.name, data=dict(step.data))
@@ -102,13 +106,6 @@ def take_over(job: Job, now: datetime, **fields: Any) -> None:
 
 def build_conflict(job: Job, verb: str) -> Conflict:
     return Conflict(f"This is {job.state}; it can't {verb} now.", state=job.state)
-
-
-def _is_taken(key: str) -> bool:
-    """Return True if the key was used. A concurrent caller waits until this transaction ends."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [key])
-    return Job.objects.filter(key=key).exists()
 
 
 def _pause_job(job: Job, reason: str, actor: Actor, now: datetime) -> None:

@@ -2,9 +2,8 @@
 
 from datetime import datetime
 
-from django.db import connection
-
 from controlplane.core.jobs.models import Job, JobEffect
+from controlplane.core.sql import execute
 
 _INSERT = """
     INSERT INTO core_jobeffect (key, job_id, step_index, name, attempted_at, done_at)
@@ -55,8 +54,6 @@ def build_key(job: Job, name: str) -> str:
 
 def _write(job: Job, name: str, now: datetime, *, done_at: datetime | None) -> str:
     key = build_key(job, name)
-    with connection.cursor() as cursor:
-        cursor.execute(_INSERT, [key, job.pk, job.step_index, name, now, done_at])
-        if not cursor.rowcount:
-            raise AlreadyDone(key)
+    if not execute(_INSERT, [key, job.pk, job.step_index, name, now, done_at]):
+        raise AlreadyDone(key)
     return key

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db import connection
+from controlplane.core.sql import fetch_all
 
 RECENT = timedelta(days=1)
 USUALLY_FROM, USUALLY_UNTIL = timedelta(days=30), timedelta(days=7)
@@ -69,7 +69,7 @@ class Durations:
 
 def measure_steps(now: datetime) -> list[StepFigures]:
     """Return step results of the last 24 hours by kind and step name, most frequent first."""
-    rows = fetch_rows(_STEPS, {"since": now - RECENT, "most": MAX_STEPS})
+    rows = fetch_all(_STEPS, {"since": now - RECENT, "most": MAX_STEPS})
     return [
         StepFigures(kind, step, ended, failed, attempts)
         for kind, step, ended, attempts, failed in rows
@@ -80,7 +80,7 @@ def measure_durations(now: datetime) -> list[Durations]:
     """Return the P95 durations of completed jobs by kind."""
     bounds = {"lately": now - RECENT, "from": now - USUALLY_FROM, "until": now - USUALLY_UNTIL}
     by_kind: dict[str, dict[str, Any]] = {}
-    for kind, is_recent, count, seconds in fetch_rows(_DURATIONS, bounds):
+    for kind, is_recent, count, seconds in fetch_all(_DURATIONS, bounds):
         name = "recent" if is_recent else "usual"
         by_kind.setdefault(kind, {}).update({name: count, f"{name}_seconds": seconds})
     return [Durations(kind, **each) for kind, each in sorted(by_kind.items())]
@@ -88,10 +88,4 @@ def measure_durations(now: datetime) -> list[Durations]:
 
 def measure_checkpoints() -> dict[str, int]:
     """Return the size in bytes of the largest checkpoint of unfinished jobs, by kind."""
-    return {kind: size or 0 for kind, size in fetch_rows(_CHECKPOINTS)}
-
-
-def fetch_rows(statement: str, parameters: Any = None) -> list[tuple[Any, ...]]:
-    with connection.cursor() as cursor:
-        cursor.execute(statement, parameters)
-        return list(cursor.fetchall())
+    return {kind: size or 0 for kind, size in fetch_all(_CHECKPOINTS)}

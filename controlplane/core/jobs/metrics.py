@@ -11,9 +11,9 @@ from prometheus_client.core import (
 )
 
 from controlplane.core.jobs import figures, kinds, stuck_jobs
-from controlplane.core.jobs.figures import fetch_rows
 from controlplane.core.jobs.models import Job
 from controlplane.core.metrics import DATABASE_METRICS
+from controlplane.core.sql import fetch_all
 
 DURATIONS_FROM = timedelta(days=30)
 BUCKETS = (1, 5, 30, 60, 300, 600, 1800, 3600, 7200, 14400, 43200, 86400)  # seconds
@@ -37,7 +37,7 @@ def collect_job_metrics(now: datetime) -> Iterator[Metric]:
     """Yield the job metrics, by job kind or by step name."""
     stuck = stuck_jobs.filter_stuck_jobs(Job.objects.all(), now).values("kind").order_by("kind")
     failed, duplicates = {}, {}
-    for kind, failures, stopped in fetch_rows(_EVER):
+    for kind, failures, stopped in fetch_all(_EVER):
         failed[kind], duplicates[kind] = failures, stopped
     yield _build_duration_histogram(now)
     yield from _build_step_metrics(now)
@@ -86,7 +86,7 @@ def _build_duration_histogram(now: datetime) -> Metric:
     )
     edges = [-bucket for bucket in reversed(BUCKETS)]
     by_kind: dict[str, list[tuple[int, int, float]]] = defaultdict(list)
-    for kind, place, count, seconds in fetch_rows(_DURATIONS, [edges, now - DURATIONS_FROM]):
+    for kind, place, count, seconds in fetch_all(_DURATIONS, [edges, now - DURATIONS_FROM]):
         by_kind[kind].append((len(BUCKETS) - place, count, seconds))
     for kind, places in sorted(by_kind.items()):
         buckets = [
@@ -120,7 +120,7 @@ def _build_live_gauge() -> Metric:
         "switchgear_jobs", "Jobs that are not over.", labels=["kind", "state"]
     )
     counts = {(kind, state): 0 for kind in sorted(kinds.get_kinds()) for state in Job.LIVE}
-    counts |= {(kind, state): count for kind, state, count in fetch_rows(_LIVE)}
+    counts |= {(kind, state): count for kind, state, count in fetch_all(_LIVE)}
     for (kind, state), count in counts.items():
         family.add_metric([kind, str(state)], count)
     return family

@@ -1,22 +1,18 @@
 """Retention rules of finished jobs, one per job kind with a retention period."""
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 
-from controlplane.core.retention import RETENTION_RULES, RetentionRule, purge
+from controlplane.core.retention import RETENTION_RULES, RetentionRule
 
 from . import kinds
 
 
-def purge_jobs(now: datetime, *, most: int) -> int:
-    """Delete expired finished jobs with their steps and effects; return the number of jobs.
+def build_rules() -> Sequence[RetentionRule]:
+    """Return the rules of the registered job kinds.
 
     Jobs with failed compensations or stopped duplicates stay, because metrics count them.
     """
-    return purge(build_rules(), now, at_once=most, most=most)
-
-
-def build_rules() -> Sequence[RetentionRule]:
     return [
         RetentionRule(
             name=f"jobs.{kind.name}",

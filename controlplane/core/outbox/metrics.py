@@ -3,24 +3,22 @@
 from collections.abc import Iterator
 from datetime import datetime
 
-from django.db import connection
 from prometheus_client.core import Metric
 
 from controlplane.core.exposition import make_gauge
 from controlplane.core.metrics import DATABASE_METRICS
+from controlplane.core.sql import fetch_all
 
 
 @DATABASE_METRICS.add()
 def collect_messages(now: datetime) -> Iterator[Metric]:
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT count(*) FILTER (WHERE state = 'pending'),"
-            " count(*) FILTER (WHERE state = 'failed' AND discarded_at IS NULL),"
-            " count(*) FILTER (WHERE state = 'superseded'),"
-            " min(created_at) FILTER (WHERE state = 'pending')"
-            " FROM core_outboxmessage WHERE NOT (state = 'sent')"
-        )
-        pending, failed, superseded, oldest = cursor.fetchone()
+    ((pending, failed, superseded, oldest),) = fetch_all(
+        "SELECT count(*) FILTER (WHERE state = 'pending'),"
+        " count(*) FILTER (WHERE state = 'failed' AND discarded_at IS NULL),"
+        " count(*) FILTER (WHERE state = 'superseded'),"
+        " min(created_at) FILTER (WHERE state = 'pending')"
+        " FROM core_outboxmessage WHERE NOT (state = 'sent')"
+    )
     age = (now - oldest).total_seconds() if oldest else 0.0
     yield make_gauge("switchgear_outbox_pending", "Messages that are still to be sent.", pending)
     yield make_gauge("switchgear_outbox_failed", "Messages that were given up.", failed)

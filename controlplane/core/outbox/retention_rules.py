@@ -37,7 +37,6 @@ PACES = RetentionRule(
     name="paces",
     model="core.Pace",
     period=7 * DAY,
-    where="greatest(paced_until, keep_away_until) < %(before)s",
     since="greatest(paced_until, keep_away_until)",
     tick="outbox.purge",
     why="How fast a destination may be sent to; one unused for long begins anew.",

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from functools import partial
 
-from django.apps import apps
-from django.db import connection, transaction
+from django.db import transaction
 
 from controlplane.core.retention.rules import RetentionRule, sql_parameters
+from controlplane.core.sql import execute, fetch_all
 
 BATCH_SIZE = 5000
 MAX_ROWS = 1_000_000
@@ -38,19 +38,14 @@ def purge_by_statements(
     For deletions that a rule's condition can't express. Statements have the parameters `before` and
     `most`.
     """
+
+    def run(statement: str, before: datetime, size: int) -> int:
+        return execute(statement, {"before": before, "most": size})
+
     return sum(
-        _delete_by_statement(statement, now - period, at_once, most)
+        _delete_in_batches(partial(run, statement, now - period), at_once, most)
         for statement, period in statements
     )
-
-
-def _delete_by_statement(statement: str, before: datetime, at_once: int, most: int) -> int:
-    def run(size: int) -> int:
-        with connection.cursor() as cursor:
-            cursor.execute(statement, {"before": before, "most": size})
-            return int(cursor.rowcount)
-
-    return _delete_in_batches(run, at_once, most)
 
 
 def _delete_in_batches(delete: Callable[[int], int], at_once: int, most: int) -> int:
@@ -67,10 +62,9 @@ def _delete_in_batches(delete: Callable[[int], int], at_once: int, most: int) ->
 @transaction.atomic
 def _delete_batch(rule: RetentionRule, before: datetime, most: int) -> int:
     order = f"ORDER BY {rule.order}" if rule.order else ""
-    statement = _OLD.format(key=rule.key, table=rule.table, where=rule.where, order=order)
-    with connection.cursor() as cursor:
-        cursor.execute(statement, {**sql_parameters(before), "most": most})
-        keys = [key for (key,) in cursor.fetchall()]
+    column = rule.model_class._meta.pk.column
+    statement = _OLD.format(key=column, table=rule.table, where=rule.condition, order=order)
+    keys = [key for (key,) in fetch_all(statement, {**sql_parameters(before), "most": most})]
     # Through the model, so that dependent rows go as well.
-    apps.get_model(rule.model)._base_manager.filter(pk__in=keys).delete()
+    rule.model_class._base_manager.filter(pk__in=keys).delete()
     return len(keys)

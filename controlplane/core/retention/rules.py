@@ -6,7 +6,7 @@ Each table must have a rule or a reason for permanent retention; a test checks t
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.apps import apps
 from django.conf import settings
@@ -20,34 +20,40 @@ DAY = timedelta(days=1)
 
 @dataclass(frozen=True)
 class RetentionRule:
-    """A rule by which the tick `tick` deletes rows of `model` (`app.Model`) that match `where`.
+    """A rule by which the tick `tick` deletes the old rows of `model` (`app.Model`).
 
-    `where` is SQL on the row `it`, with the parameters `%(before)s`, now minus the period, and
-    `%(before_text)s`, the same time as canonical text. `since` is the column or expression from
-    which a row's age counts; `order` is an indexed column. KEPT_DAYS may set the period within
-    `bounds` (days); without bounds it is fixed. Rows of `parts` are deleted with their row. `why`
-    is the purpose of keeping the rows, and `exempt` describes rows that are never deleted.
+    A row's age counts from its column or SQL expression `since`; by default, rows older than
+    `period` are deleted. `where` replaces that condition by SQL on the row `it`, with the
+    parameters `%(before)s` (now minus the period) and `%(before_text)s` (the same time as canonical
+    text). Deletion follows the indexed column `order`. KEPT_DAYS may set the period within `bounds`
+    (days); without bounds it is fixed. Rows of `parts` are deleted with their row. `why` is the
+    purpose of keeping the rows, and `exempt` describes rows that are never deleted.
     """
 
     name: str
     model: str
     period: timedelta
-    where: str
     since: str
     tick: str
     why: str
+    where: str = ""
     exempt: str = ""
     order: str = ""
     bounds: tuple[int, int] | None = None
     parts: tuple[str, ...] = ()
 
     @property
-    def table(self) -> str:
-        return str(self._model._meta.db_table)
+    def condition(self) -> str:
+        """The SQL condition of the rows to delete."""
+        return self.where or f"{self.since} < %(before)s"
 
     @property
-    def key(self) -> str:
-        return str(self._model._meta.pk.column)
+    def model_class(self) -> type[Model]:
+        return apps.get_model(self.model)
+
+    @property
+    def table(self) -> str:
+        return str(self.model_class._meta.db_table)
 
     @property
     def effective_period(self) -> timedelta:
@@ -58,13 +64,8 @@ class RetentionRule:
         least, most = self.bounds
         return min(max(days, least), most) * DAY
 
-    @property
-    def _model(self) -> type[Model]:
-        return apps.get_model(self.model)
 
-
-@dataclass(frozen=True)
-class PermanentTable:
+class PermanentTable(NamedTuple):
     """A table (`app.Model`) without retention limit, and the reason."""
 
     model: str
@@ -89,18 +90,13 @@ def ruled_models() -> set[str]:
     return {model for rule in RETENTION_RULES.values() for model in (rule.model, *rule.parts)}
 
 
-def find_period_errors(days_by_rule: Mapping[str, int]) -> list[str]:
-    """Return a sentence for each invalid entry of KEPT_DAYS, given as days by rule name."""
-    return [
-        error for name, days in sorted(days_by_rule.items()) for error in _check_period(name, days)
-    ]
-
-
-def _check_period(name: str, days: int) -> Iterator[str]:
-    rule = RETENTION_RULES.get(name)
-    if rule is None:
-        yield f"{name} is no rule; manage.py retention has the names."
-    elif rule.bounds is None:
-        yield f"{name} can't be chosen: {rule.why}"
-    elif not rule.bounds[0] <= days <= rule.bounds[1]:
-        yield f"{name} is kept for {rule.bounds[0]} to {rule.bounds[1]} days, not for {days}."
+def find_period_errors(days_by_rule: Mapping[str, int]) -> Iterator[str]:
+    """Yield a sentence for each invalid entry of KEPT_DAYS, given as days by rule name."""
+    for name, days in sorted(days_by_rule.items()):
+        rule = RETENTION_RULES.get(name)
+        if rule is None:
+            yield f"{name} is no rule; manage.py retention has the names."
+        elif rule.bounds is None:
+            yield f"{name} can't be chosen: {rule.why}"
+        elif not rule.bounds[0] <= days <= rule.bounds[1]:
+            yield f"{name} is kept for {rule.bounds[0]} to {rule.bounds[1]} days, not for {days}."

@@ -1,28 +1,24 @@
 """Sizes of tables: row counts, oldest rows and rows due for deletion."""
 
-from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from django.apps import apps
-from django.db import connection
 
 from controlplane.core.retention.rules import (
     PERMANENT_TABLES,
-    PermanentTable,
     RetentionRule,
     ruled_models,
     sql_parameters,
 )
+from controlplane.core.sql import fetch_all
 
-TIMEOUT_SECONDS = 60
-"""Statement timeout of a count."""
 _SIZE = """
     SELECT count(*), min({since})::timestamptz, count(*) FILTER (WHERE {where}) FROM {table} it
 """
 
 
-@dataclass(frozen=True)
-class TableSize:
+class TableSize(NamedTuple):
     """Number of rows in a rule's table, time of the oldest row, and number due for deletion."""
 
     rows: int
@@ -31,23 +27,8 @@ class TableSize:
 
 
 def measure_table(rule: RetentionRule, now: datetime) -> TableSize:
-    with connection.cursor() as cursor:
-        cursor.execute(
-            _SIZE.format(since=rule.since, where=rule.where, table=rule.table),
-            sql_parameters(now - rule.effective_period),
-        )
-        rows, oldest, due = cursor.fetchone()
-    return TableSize(rows, oldest, due)
-
-
-def count_rows(table: PermanentTable) -> int:
-    return int(apps.get_model(table.model)._base_manager.count())
-
-
-def allow_slow_counts() -> None:
-    """Raise the statement timeout of the current transaction."""
-    with connection.cursor() as cursor:
-        cursor.execute(f"SET LOCAL statement_timeout = '{TIMEOUT_SECONDS}s'")
+    statement = _SIZE.format(since=rule.since, where=rule.condition, table=rule.table)
+    return TableSize(*fetch_all(statement, sql_parameters(now - rule.effective_period))[0])
 
 
 def models_without_rule() -> list[str]:

@@ -21,6 +21,7 @@ from controlplane.core.http.tests.callers import (
 from controlplane.core.http.tests.sessions import another_session, until_waiting
 from controlplane.core.idempotency import services
 from controlplane.core.idempotency.models import IdempotencyKey
+from controlplane.core.tasks import purge_idempotency_keys
 
 FINANCE = "segment:finance"
 KEY = {"idempotency_key": "deploy-42"}
@@ -165,7 +166,7 @@ def test_purge_deletes_what_is_past_its_day_and_nothing_else(operator):
     IdempotencyKey.objects.filter(key="a").update(created_at=now - timedelta(hours=24))
     IdempotencyKey.objects.filter(key="b").update(created_at=now - timedelta(hours=23, minutes=59))
 
-    assert services.purge_expired(now) == 1
+    assert purge_idempotency_keys(now) == 1
     assert set(IdempotencyKey.objects.values_list("key", flat=True)) == {"b", "c"}
 
 

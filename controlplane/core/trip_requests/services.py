@@ -8,10 +8,8 @@ import structlog
 from django.db import InterfaceError, OperationalError, transaction
 from django.db.models import QuerySet
 
-from controlplane.core import retention
 from controlplane.core.errors import DomainError
 from controlplane.core.trip_requests.models import TripRequest
-from controlplane.core.trip_requests.retention_rules import TRIP_REQUESTS
 
 MAX_AT_ONCE = 50
 UNDECIDED = "It could not be decided because of an error of ours, which is in the log."
@@ -89,11 +87,6 @@ def decide_open(decide: Decide, now: datetime) -> int:
 
 def select_undecided() -> QuerySet[TripRequest]:
     return TripRequest.objects.filter(decided_at__isnull=True)
-
-
-def purge(now: datetime, *, most: int) -> int:
-    """Delete old decided requests; return their number."""
-    return retention.purge([TRIP_REQUESTS], now, at_once=most, most=most)
 
 
 @transaction.atomic

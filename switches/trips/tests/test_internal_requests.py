@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 from django.db import OperationalError, connection
 
+from controlplane.core.tasks import purge_trip_requests
 from controlplane.core.trip_requests import services as trip_requests
 from controlplane.core.trip_requests.models import TripRequest
 from switches.models import Switch, SwitchState
@@ -137,8 +138,8 @@ def test_answers_are_kept_for_five_weeks_and_open_requests_for_ever():
     services.decide_open_requests(NOON)
     ask("open", fingerprint="breaker:core->other")
 
-    assert trip_requests.purge(NOON + timedelta(days=35), most=10) == 0
-    assert trip_requests.purge(NOON + timedelta(days=35, seconds=1), most=10) == 1
+    assert purge_trip_requests(NOON + timedelta(days=35)) == 0
+    assert purge_trip_requests(NOON + timedelta(days=35, seconds=1)) == 1
     assert TripRequest.objects.get().key == "open"
 
 

@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from controlplane.core import canonical
+from controlplane.core import canonical, retention
 from controlplane.core.actors import Actor, system_actor
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.errors import Forbidden, InvalidInput, NotFound
 from controlplane.core.gates import external, services
 from controlplane.core.gates.models import EventCount, ExternalVerdict
 from controlplane.core.gates.questions import FAIL, NO_DATA, PASS, GateQuestion
+from controlplane.core.gates.retention_rules import EVENTS, VERDICTS
 from controlplane.core.http.tests.callers import at_once
 from controlplane.core.http.tests.sessions import another_session
 from controlplane.core.tasks import purge_gates
@@ -204,7 +205,7 @@ def test_housekeeping_forgets_old_events_in_steps_and_verdicts_nobody_renews() -
     report(name="old", now=NOW - timedelta(days=30, minutes=1))
     report(name="new", now=NOW - timedelta(days=29))
 
-    assert services.purge_expired(NOW, at_once=2, most=4) == 4 + 1
+    assert retention.purge([EVENTS, VERDICTS], NOW, at_once=2, most=4) == 4 + 1
     assert EventCount.objects.count() == 5
     assert purge_gates(NOW) == 3
 

@@ -5,7 +5,9 @@ from uuid import uuid4
 
 import pytest
 
-from controlplane.core.instances import rates, services
+from controlplane.core import retention
+from controlplane.core.instances import rates
+from controlplane.core.instances.retention_rules import INSTANCES
 from controlplane.core.models import Acknowledgement, Instance
 from controlplane.core.tasks import purge_instances
 
@@ -55,5 +57,5 @@ def test_no_more_than_asked_are_forgotten_at_once() -> None:
     for number in range(5):
         Instance.objects.create(id=f"gone/{number}", service="gone")
 
-    assert services.purge_inactive(NOW, most=3) == 3
+    assert retention.purge([INSTANCES], NOW, most=3) == 3
     assert Instance.objects.count() == 2

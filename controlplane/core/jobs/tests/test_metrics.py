@@ -9,10 +9,13 @@ from django.test.utils import CaptureQueriesContext
 from controlplane.core import metrics as core_metrics
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import with_token
-from controlplane.core.jobs import figures, metrics, retention_rules
+from controlplane.core.jobs import figures, metrics
 from controlplane.core.jobs.models import Job, JobEffect, JobStep
+from controlplane.core.jobs.retention_rules import build_rules
 from controlplane.core.jobs.stepwise import StepKind, StepPassed
 from controlplane.core.jobs.tests.house import DAY, KIND, MINUTE, NOW, SECOND, begin, ended, turn
+from controlplane.core.retention import purge
+from controlplane.core.tasks import purge_jobs
 
 pytestmark = pytest.mark.django_db
 MANY = 100_000
@@ -170,17 +173,17 @@ def test_jobs_are_kept_for_as_long_as_their_kind_says(given):
         begin(now=old),
     ]
 
-    assert retention_rules.purge_jobs(NOW, most=100) == 1
+    assert purge_jobs(NOW) == 1
 
     assert set(Job.objects.values_list("pk", flat=True)) == {job.pk for job in stay}
     assert not JobEffect.objects.exists()
-    assert retention_rules.purge_jobs(NOW, most=100) == 0
+    assert purge_jobs(NOW) == 0
 
 
 def test_a_few_are_deleted_at_a_time():
     ended(5, at=NOW - 91 * DAY)
 
-    assert [retention_rules.purge_jobs(NOW, most=2) for _ in range(4)] == [2, 2, 1, 0]
+    assert [purge(build_rules(), NOW, most=2) for _ in range(4)] == [2, 2, 1, 0]
 
 
 def test_what_is_counted_for_ever_only_grows():
@@ -189,6 +192,6 @@ def test_what_is_counted_for_ever_only_grows():
     turn(NOW + SECOND)
     before = get_values("switchgear_job_duplicates_stopped_total")
 
-    retention_rules.purge_jobs(NOW, most=100)
+    purge_jobs(NOW)
 
     assert get_values("switchgear_job_duplicates_stopped_total") == before == 2
