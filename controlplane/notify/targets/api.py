@@ -11,19 +11,25 @@ from rest_framework.response import Response
 
 from controlplane.core.actors import Actor
 from controlplane.core.clock import db_now
-from controlplane.core.http.fields import Body, Filters, Flag, Instant, MutationBody, Text
+from controlplane.core.http.fields import (
+    Body,
+    Filters,
+    Flag,
+    Instant,
+    MutationBody,
+    StrictIntegerField,
+    Text,
+)
 from controlplane.core.http.openapi import BY_SESSION
 from controlplane.core.http.permissions import actor_of
-from controlplane.core.http.resources import Resource
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
 from controlplane.core.roles import Power
 from controlplane.notify.models.targets import Route, Target
 from controlplane.notify.transports import destinations
-from controlplane.notify.transports.channel_settings import SettingSpec
 
 from . import services
 from .fields import Reference, TargetRequest
-from .resources import target_resource, target_resources
+from .resources import RouteShape, target_resource, target_resources
 from .services import NewSecret
 
 MASKED = "As much as may be shown; the rest may be a secret."
@@ -84,7 +90,14 @@ class TargetShape(serializers.Serializer[Target]):
         list_serializer_class = TargetRows
 
     def get_fields(self) -> dict[str, Any]:
-        return {**super().get_fields(), **_shown_setting_fields()}
+        shown_settings = {
+            one.name: serializers.CharField(
+                required=False, allow_null=True, help_text=MASKED if one.is_secret else ""
+            )
+            for one in destinations.channel_fields()
+            if not one.is_flag
+        }
+        return {**super().get_fields(), **shown_settings}
 
 
 class WrittenTargetShape(TargetShape):
@@ -116,17 +129,8 @@ class TargetReference(serializers.Field[Reference, Any, Any, Any]):
         return data
 
 
-class WholeNumber(serializers.IntegerField):
-    """An integer given as a JSON number, not as a text."""
-
-    def to_internal_value(self, data: Any) -> int:
-        if isinstance(data, bool) or not isinstance(data, int):
-            self.fail("invalid")
-        return super().to_internal_value(data)
-
-
 class StepBody(Body):
-    after_minutes = WholeNumber(min_value=0)
+    after_minutes = StrictIntegerField(min_value=0)
     target = TargetReference()
 
 
@@ -141,7 +145,7 @@ class TargetBody(MutationBody):
     slack_user_id = Text(required=False)
     address = Text(required=False, help_text="Where a channel is reached.")
     members = serializers.ListField(child=TargetReference(), required=False)
-    rotation_days = WholeNumber(required=False)
+    rotation_days = StrictIntegerField(required=False)
     rotation_starts_at = Instant(required=False)
     time_zone = Text(required=False)
     steps = StepBody(many=True, required=False)
@@ -149,7 +153,10 @@ class TargetBody(MutationBody):
     def get_fields(self) -> dict[str, Any]:
         fields = super().get_fields()
         fields["address"].help_text = f"{destinations.address_forms()}."
-        return {**fields, **{one.name: _body_field(one) for one in destinations.channel_fields()}}
+        for one in destinations.channel_fields():
+            field_class = Flag if one.is_flag else Text
+            fields[one.name] = field_class(required=False, help_text=one.help_text)
+        return fields
 
 
 class RouteBody(MutationBody):
@@ -237,15 +244,6 @@ class TestTargetView(ApiView):
         return Done({"target": target.name, "to": destinations.describe_destinations(reached.to)})
 
 
-class RouteShape(Resource[Route]):
-    id = serializers.IntegerField()
-    event = serializers.CharField()
-    scope = serializers.CharField()
-    severity = serializers.CharField()
-    target = serializers.CharField(source="target.name")
-    target_id = serializers.IntegerField()
-
-
 class RouteList(ListView[Route]):
     """All routes, in the order of their creation."""
 
@@ -259,14 +257,7 @@ class RouteList(ListView[Route]):
     @mutation(RouteBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
         """Route messages of an event to a target. An empty scope or severity matches any."""
-        route = services.add_route(
-            event=body.get("event", ""),
-            scope=body.get("scope", ""),
-            severity=body.get("severity", ""),
-            target=body["target"],
-            actor=actor,
-            now=now,
-        )
+        route = services.add_route(**body, actor=actor, now=now)
         return Done(RouteShape.render(route), status=201)
 
 
@@ -302,18 +293,3 @@ def _show_saved(
 def _secret_names() -> list[str]:
     all_settings = (one.settings for one in destinations.channel_transports())
     return [one.shown_once for one in all_settings if one and one.shown_once]
-
-
-def _shown_setting_fields() -> dict[str, serializers.Field[Any, Any, Any, Any]]:
-    return {
-        one.name: serializers.CharField(
-            required=False, allow_null=True, help_text=MASKED if one.is_secret else ""
-        )
-        for one in destinations.channel_fields()
-        if not one.is_flag
-    }
-
-
-def _body_field(field: SettingSpec) -> serializers.Field[Any, Any, Any, Any]:
-    kind = Flag if field.is_flag else Text
-    return kind(required=False, help_text=field.help_text)

@@ -42,14 +42,17 @@ def list_unreachable(now: datetime) -> list[AttentionItem]:
     told = any(found.to for found in reached.values())
     if not (called or told):
         return [_no_recipients(*NO_RECIPIENTS, reached, now)]
-    silent = (
-        _silent_routes(reached) if told else [_no_recipients(*NO_ROUTE_RECIPIENTS, reached, now)]
-    )
+    if not told:
+        silent = [_no_recipients(*NO_ROUTE_RECIPIENTS, reached, now)]
+    else:
+        unreached = [(route, found) for route, found in reached.items() if not found.to]
+        silent = [_silent_route(route, found) for route, found in unreached[:MAX_ITEMS]]
     return _silent_steps(ladders, now) + silent
 
 
 def _silent_steps(ladders: Mapping[str, list[Rung]], now: datetime) -> list[AttentionItem]:
-    since = _creation_times()
+    escalations = Target.objects.filter(name__in=SEVERITIES)
+    since = dict(escalations.values_list("name", "created_at"))
     found = [
         _silent_severity(severity, ladder, since.get(severity, now))
         for severity, ladder in ladders.items()
@@ -63,11 +66,6 @@ def _silent_steps(ladders: Mapping[str, list[Rung]], now: datetime) -> list[Atte
     return found + [_silent_target(rungs) for rungs in missed.values()]
 
 
-def _silent_routes(reached: Mapping[Route, Reach]) -> list[AttentionItem]:
-    silent = [(route, found) for route, found in reached.items() if not found.to]
-    return [_silent_route(route, found) for route, found in silent[:MAX_ITEMS]]
-
-
 def _no_recipients(
     title: str, detail: str, routes: Iterable[Route], now: datetime
 ) -> AttentionItem:
@@ -75,11 +73,6 @@ def _no_recipients(
     return AttentionItem(
         kind="routes", severity="critical", title=title, detail=detail, path=PAGE, since=since
     )
-
-
-def _creation_times() -> dict[str, datetime]:
-    found = Target.objects.filter(name__in=SEVERITIES)
-    return dict(found.values_list("name", "created_at"))
 
 
 def _silent_severity(severity: str, ladder: list[Rung], since: datetime) -> AttentionItem:
@@ -97,7 +90,10 @@ def _silent_severity(severity: str, ladder: list[Rung], since: datetime) -> Atte
 
 def _silent_target(rungs: list[tuple[str, Rung]]) -> AttentionItem:
     target, why = rungs[0][1].step.target, rungs[0][1].reach.why
-    steps = ", ".join(f"{severity} {_describe_delay(rung)}" for severity, rung in rungs)
+    steps = ", ".join(
+        f"{severity} " + (f"after {rung.after}" if rung.after else "at once")
+        for severity, rung in rungs
+    )
     return AttentionItem(
         kind="target",
         severity="warning",
@@ -117,7 +113,3 @@ def _silent_route(route: Route, reached: Reach) -> AttentionItem:
         path=PAGE,
         since=route.created_at,
     )
-
-
-def _describe_delay(rung: Rung) -> str:
-    return f"after {rung.after}" if rung.after else "at once"

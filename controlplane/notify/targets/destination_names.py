@@ -17,13 +17,13 @@ HIDDEN = "[hidden]"
 
 @dataclass(frozen=True)
 class DestinationName:
-    """A destination with the label of its transport (`way`) and the name of its target, if any.
+    """A destination with the label of its transport and the name of its target, if any.
 
     `is_personal` is True if the address belongs to a person.
     """
 
     destination: str
-    way: str
+    transport_label: str
     name: str
     is_personal: bool
 
@@ -45,26 +45,30 @@ class DestinationName:
     @property
     def label(self) -> str:
         """The display name, without a personal address: `kim (e-mail)`, `Slack #ops`."""
+        if self.name and self.name.lower() == self.transport_label.lower():
+            return self.name
         if self.name:
-            return (
-                self.name if self.name.lower() == self.way.lower() else f"{self.name} ({self.way})"
-            )
+            return f"{self.name} ({self.transport_label})"
         if self._is_stored:
-            return f"a removed {self.way}"
+            return f"a removed {self.transport_label}"
         if self.is_personal:
-            return f"somebody ({self.way})"
-        return f"{self.way} {self.address}".strip()
+            return f"somebody ({self.transport_label})"
+        return f"{self.transport_label} {self.address}".strip()
 
     def for_programs(self, text: str) -> str:
-        """Return the text with a personal address replaced by `HIDDEN`."""
+        """Return the text with this destination's personal address replaced by `HIDDEN`."""
         return text.replace(self.address, HIDDEN) if self.is_personal and self.address else text
 
 
-def name_destinations(destinations: Iterable[str]) -> dict[str, DestinationName]:
+def name_destinations(wanted: Iterable[str]) -> dict[str, DestinationName]:
     """Return names by destination, with a fixed number of queries."""
-    wanted = list(dict.fromkeys(destinations))
-    names = _find_names(wanted)
-    return {one: _make_name(one, names.get(one, "")) for one in wanted}
+    unique = list(dict.fromkeys(wanted))
+    names = _find_names(unique)
+    labels = destinations.describe_destinations(one.partition(":")[0] for one in unique)
+    return {
+        one: DestinationName(one, label, names.get(one, ""), is_personal(one))
+        for one, label in zip(unique, labels, strict=True)
+    }
 
 
 def is_personal(destination: str) -> bool:
@@ -81,11 +85,6 @@ def find_destinations(name: str) -> list[str]:
     return [destination for target in targets for destination in _list_destinations(target)]
 
 
-def _make_name(destination: str, name: str) -> DestinationName:
-    (way,) = destinations.describe_destinations([destination.partition(":")[0]])
-    return DestinationName(destination, way, name, is_personal(destination))
-
-
 def _find_names(destinations: list[str]) -> dict[str, str]:
     having = Q(address__in=destinations)
     for transport in TRANSPORTS.values():
@@ -96,7 +95,8 @@ def _find_names(destinations: list[str]) -> dict[str, str]:
             if one.startswith(prefix) and one != prefix
         ]
         if transport.settings:
-            having |= Q(pk__in=[int(one) for one in own if _is_id(one)])
+            ids = [one for one in own if one.isascii() and one.isdigit() and len(one) < 19]
+            having |= Q(pk__in=map(int, ids))
         elif column := transport.person_column:
             having |= Q(**{f"{column}__in": own}) | Q(**{f"user__{column}__in": own})
     found: dict[str, str] = {}
@@ -104,10 +104,6 @@ def _find_names(destinations: list[str]) -> dict[str, str]:
         for destination in _list_destinations(target):
             found.setdefault(destination, target.name)
     return found
-
-
-def _is_id(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) < 19
 
 
 def _list_destinations(target: Target) -> list[str]:

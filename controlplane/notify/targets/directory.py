@@ -4,14 +4,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from zoneinfo import ZoneInfo
 
 from controlplane.core.clock import load_time_zone
 from controlplane.notify.models.targets import EscalationStep, OnCallMember, Target
 from controlplane.notify.transports import destinations
 from controlplane.notify.transports.base import TRANSPORTS
 
-from . import on_call_rotation
+from .on_call_rotation import USUAL_DAYS, DutyTurn, find_turn
 
 MAX_DESTINATION_LENGTH = 120  # The length of the outbox's column.
 
@@ -27,11 +26,11 @@ class Directory:
         found = self.behind(target, now)
         if found is None:
             return []
-        return (
-            _channel_destinations(found)
-            if found.kind == Target.Kind.CHANNEL
-            else _person_destinations(found)
-        )
+        if found.kind != Target.Kind.CHANNEL:
+            return _person_destinations(found)
+        transport = destinations.transport_of(found)
+        destination = transport.destination_of(found) if transport else ""
+        return [destination] if destination else []
 
     def unique(self, targets: Iterable[Target], now: datetime) -> list[str]:
         found = (one for target in targets for one in self.destinations(target, now))
@@ -43,7 +42,8 @@ class Directory:
         A rotation resolves to its member on duty, an escalation to the target of its first step.
         """
         if target.kind == Target.Kind.ON_CALL:
-            return self.on_duty(target, now)[0]
+            duty = self.on_duty(target, now)
+            return duty and duty[0]
         if target.kind != Target.Kind.ESCALATION:
             return target
         steps = self.steps.get(target.pk, ())
@@ -51,19 +51,17 @@ class Directory:
             return None
         return self.behind(steps[0].target, now)
 
-    def on_duty(
-        self, rotation: Target, now: datetime
-    ) -> tuple[Target | None, on_call_rotation.DutyTurn | None]:
-        """Return the rotation's person on duty and their turn; (None, None) without members."""
+    def on_duty(self, rotation: Target, now: datetime) -> tuple[Target, DutyTurn] | None:
+        """Return the rotation's person on duty and their turn; None without members."""
         people = self.members.get(rotation.pk, ())
-        turn = on_call_rotation.find_turn(
+        turn = find_turn(
             len(people),
-            rotation.rotation_days or on_call_rotation.USUAL_DAYS,
+            rotation.rotation_days or USUAL_DAYS,
             rotation.rotation_starts_at or rotation.created_at,
-            rotation_zone(rotation),
+            load_time_zone(rotation.time_zone),
             now,
         )
-        return (people[turn.member], turn) if turn else (None, None)
+        return (people[turn.member], turn) if turn else None
 
 
 def read_directory(targets: Iterable[Target]) -> Directory:
@@ -78,17 +76,13 @@ def read_directory(targets: Iterable[Target]) -> Directory:
     return Directory(_read_members(rotations), steps)
 
 
-def rotation_zone(rotation: Target) -> ZoneInfo:
-    return load_time_zone(rotation.time_zone)
-
-
 def _read_steps(escalations: Sequence[int]) -> dict[int, list[EscalationStep]]:
     found: dict[int, list[EscalationStep]] = defaultdict(list)
     if escalations:
         rows = EscalationStep.objects.select_related("target__user")
         for step in rows.filter(escalation__in=escalations).order_by("escalation", "position"):
             found[step.escalation_id].append(step)
-    return dict(found)
+    return found
 
 
 def _read_members(rotations: set[int]) -> dict[int, list[Target]]:
@@ -97,13 +91,7 @@ def _read_members(rotations: set[int]) -> dict[int, list[Target]]:
         rows = OnCallMember.objects.select_related("person__user")
         for row in rows.filter(rotation__in=rotations).order_by("rotation", "position"):
             found[row.rotation_id].append(row.person)
-    return dict(found)
-
-
-def _channel_destinations(channel: Target) -> list[str]:
-    transport = destinations.transport_of(channel)
-    destination = transport.destination_of(channel) if transport else ""
-    return [destination] if destination else []
+    return found
 
 
 def _person_destinations(person: Target) -> list[str]:

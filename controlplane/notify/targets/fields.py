@@ -1,6 +1,7 @@
 """Validation of a requested target."""
 
 import unicodedata
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -48,16 +49,15 @@ class TargetRequest:
 
 @dataclass
 class CheckedTarget:
-    """Valid columns of a target, with its members or steps."""
+    """The validated columns of a target, with its members or steps."""
 
     columns: dict[str, Any]
     members: list[Target] = field(default_factory=list)
     steps: list[tuple[int, Target]] = field(default_factory=list)
 
 
-class ErrorCollector(dict[str, list[str]]):
-    def add(self, name: str, text: str) -> None:
-        self.setdefault(name, []).append(text)
+Errors = defaultdict[str, list[str]]
+"""Texts for the user by field; empty if the fields are valid."""
 
 
 def check_target(asked: TargetRequest, present: Target | None) -> CheckedTarget:
@@ -65,19 +65,14 @@ def check_target(asked: TargetRequest, present: Target | None) -> CheckedTarget:
 
     `present` is the target to change, None for a new target.
     """
-    errors = ErrorCollector()
+    errors = Errors(list)
+    description = _check_text("description", asked.description, MAX_DESCRIPTION_LENGTH, errors)
     columns: dict[str, Any] = {
         "name": _check_name(asked.name, present, errors),
         "kind": _check_kind(asked.kind, present, errors),
-        "description": _check_text(
-            "description", asked.description, MAX_DESCRIPTION_LENGTH, errors
-        ),
-        "user": None,
-        "email": "",
-        "slack_user_id": "",
-        "address": "",
-        "rotation_days": None,
-        "rotation_starts_at": None,
+        "description": description,
+        **dict.fromkeys(("user", "rotation_days", "rotation_starts_at")),
+        **dict.fromkeys(("email", "slack_user_id", "address"), ""),
     }
     checked = CheckedTarget(columns)
     match asked.kind:
@@ -106,53 +101,53 @@ def normalize_text(text: str) -> str:
     return unicodedata.normalize("NFC", text.replace("\x00", "")).strip()
 
 
-def _check_name(text: str, present: Target | None, errors: ErrorCollector) -> str:
+def _check_name(text: str, present: Target | None, errors: Errors) -> str:
     name = _check_text("name", text, MAX_NAME_LENGTH, errors)
     if not name:
-        errors.add("name", "Give it a name, as people on duty would say it.")
+        errors["name"].append("Give it a name, as people on duty would say it.")
     taken = Target.objects.filter(name=name).first()
     if taken is not None and taken != present:
-        errors.add("name", f"There is a target {name} already.")
+        errors["name"].append(f"There is a target {name} already.")
     if present is not None and present.name in SEVERITIES and name != present.name:
-        errors.add("name", f"{present.name} is the name of a severity and stays.")
+        errors["name"].append(f"{present.name} is the name of a severity and stays.")
     return name
 
 
-def _check_kind(kind: str, present: Target | None, errors: ErrorCollector) -> str:
+def _check_kind(kind: str, present: Target | None, errors: Errors) -> str:
     if kind not in Target.Kind.values:
-        errors.add("kind", f"One of: {', '.join(Target.Kind.values)}.")
+        errors["kind"].append(f"One of: {', '.join(Target.Kind.values)}.")
         return kind
     if present is None or present.kind == kind:
         return kind
     if Target.Kind.ESCALATION in (kind, present.kind):
-        errors.add("kind", "An escalation stays one, and nothing else becomes one.")
+        errors["kind"].append("An escalation stays one, and nothing else becomes one.")
     elif kind != Target.Kind.PERSON and present.rotations.exists():
-        errors.add("kind", f"{present.name} is in a rotation, so it has to stay a person.")
+        errors["kind"].append(f"{present.name} is in a rotation, so it has to stay a person.")
     return kind
 
 
-def _check_text(name: str, text: str, longest: int, errors: ErrorCollector) -> str:
+def _check_text(name: str, text: str, longest: int, errors: Errors) -> str:
     text = normalize_text(text)
     if len(text) > longest:
-        errors.add(name, f"At most {longest} characters.")
+        errors[name].append(f"At most {longest} characters.")
     if any(unicodedata.category(character) == "Cc" for character in text):
-        errors.add(name, "No line breaks or control characters.")
+        errors[name].append("No line breaks or control characters.")
         return ""
     return text
 
 
-def _check_person(asked: TargetRequest, errors: ErrorCollector) -> dict[str, Any]:
+def _check_person(asked: TargetRequest, errors: Errors) -> dict[str, Any]:
     account = None
     if asked.user.strip():
         account = User.objects.filter(username=asked.user.strip().replace("\x00", "")).first()
         if account is None:
-            errors.add("user", f"There is nobody named {asked.user.strip()}.")
+            errors["user"].append(f"There is nobody named {asked.user.strip()}.")
     reachable = [one for one in TRANSPORTS.values() if one.check_person]
     ways = {one.person_column: _person_address(one, asked, errors) for one in reachable}
     return {"user": account, **ways}
 
 
-def _person_address(transport: Transport, asked: TargetRequest, errors: ErrorCollector) -> str:
+def _person_address(transport: Transport, asked: TargetRequest, errors: Errors) -> str:
     column = transport.person_column
     address: str = getattr(asked, column).strip()
     if not address or transport.check_person is None:
@@ -160,33 +155,34 @@ def _person_address(transport: Transport, asked: TargetRequest, errors: ErrorCol
     try:
         transport.check_person(address)
     except ValueError as error:
-        errors.add(column, str(error))
+        errors[column].append(str(error))
     _check_length(column, f"{transport.key}:{address}", errors)
     return address
 
 
-def _check_length(name: str, destination: str, errors: ErrorCollector) -> None:
+def _check_length(name: str, destination: str, errors: Errors) -> None:
     if len(destination) > MAX_DESTINATION_LENGTH:
         prefix_length = len(destination.partition(":")[0]) + 1
-        errors.add(name, f"At most {MAX_DESTINATION_LENGTH - prefix_length} characters.")
+        errors[name].append(f"At most {MAX_DESTINATION_LENGTH - prefix_length} characters.")
 
 
-def _check_channel(
-    asked: TargetRequest, present: Target | None, errors: ErrorCollector
-) -> dict[str, Any]:
+def _check_channel(asked: TargetRequest, present: Target | None, errors: Errors) -> dict[str, Any]:
     address = asked.address.strip()
     transport = destinations.transport_for(address)
-    _refuse_misplaced_settings(transport, asked.settings, errors)
+    for other in destinations.channel_transports():
+        for one in other.settings.fields if other.settings and other != transport else ():
+            if asked.settings.get(one.name) and not (one.is_flag or one.choices):
+                errors[one.name].append(f"Only an address of {other.key} has {one.noun}.")
     try:
         if address:
             address = _channel_address(transport, address)
     except ValueError as error:
-        errors.add("address", str(error) or f"Write {destinations.address_forms()}.")
+        errors["address"].append(str(error) or f"Write {destinations.address_forms()}.")
     else:
         _check_length("address", address, errors)
         if transport and transport.settings:
             for name, texts in transport.settings.check(asked.settings, present).items():
-                errors.setdefault(name, []).extend(texts)
+                errors[name] += texts
     return {"address": address}
 
 
@@ -200,68 +196,57 @@ def _channel_address(transport: Transport | None, address: str) -> str:
     return address
 
 
-def _refuse_misplaced_settings(
-    transport: Transport | None, given: Mapping[str, Any], errors: ErrorCollector
-) -> None:
-    for other in destinations.channel_transports():
-        for one in other.settings.fields if other.settings and other != transport else ():
-            if given.get(one.name) and not (one.is_flag or one.choices):
-                errors.add(one.name, f"Only an address of {other.key} has {one.noun}.")
-
-
-def _check_rotation(
-    asked: TargetRequest, present: Target | None, errors: ErrorCollector
-) -> dict[str, Any]:
+def _check_rotation(asked: TargetRequest, present: Target | None, errors: Errors) -> dict[str, Any]:
     days = on_call_rotation.USUAL_DAYS if asked.rotation_days is None else asked.rotation_days
     if not 1 <= days <= on_call_rotation.MAX_DAYS:
-        errors.add("rotation_days", f"From 1 to {on_call_rotation.MAX_DAYS} days.")
+        errors["rotation_days"].append(f"From 1 to {on_call_rotation.MAX_DAYS} days.")
     zone = asked.time_zone.strip() or "UTC"
     try:
         known_time_zone(zone)
     except ValidationError as error:
-        errors.add("time_zone", " ".join(error.messages))
+        errors["time_zone"].append(" ".join(error.messages))
     starts_at = asked.rotation_starts_at
     if starts_at is None and asked.members:
         starts_at = present.rotation_starts_at if present else None
         if starts_at is None:
-            errors.add("rotation_starts_at", "When the first of them begins: day and time.")
+            errors["rotation_starts_at"].append("When the first of them begins: day and time.")
     elif starts_at is not None and not 1971 <= starts_at.year <= 2200:
-        errors.add("rotation_starts_at", "A day of this century.")
+        errors["rotation_starts_at"].append("A day of this century.")
     return {"rotation_days": days, "rotation_starts_at": starts_at, "time_zone": zone}
 
 
-def _check_members(references: Sequence[Reference], errors: ErrorCollector) -> list[Target]:
+def _check_members(references: Sequence[Reference], errors: Errors) -> list[Target]:
     if len(references) > MAX_MEMBERS:
-        errors.add("members", f"At most {MAX_MEMBERS} people.")
+        errors["members"].append(f"At most {MAX_MEMBERS} people.")
         return []
     found = []
     for reference in references:
         person = find_target(reference)
         if person is None or person.kind != Target.Kind.PERSON:
-            errors.add("members", f"There is no person {reference} among the targets.")
+            errors["members"].append(f"There is no person {reference} among the targets.")
         else:
             found.append(person)
     return found
 
 
 def _check_steps(
-    asked: Sequence[tuple[int, Reference]], errors: ErrorCollector
+    asked: Sequence[tuple[int, Reference]], errors: Errors
 ) -> list[tuple[int, Target]]:
     if not 1 <= len(asked) <= MAX_STEPS:
-        errors.add("steps", f"From 1 to {MAX_STEPS} steps.")
+        errors["steps"].append(f"From 1 to {MAX_STEPS} steps.")
         return []
     minutes = [after for after, _ in asked]
     if any(later <= earlier for earlier, later in pairwise(minutes)):
-        errors.add("steps", "Each step comes later than the one before it.")
+        errors["steps"].append("Each step comes later than the one before it.")
     if minutes[0] < 0 or minutes[-1] > MAX_MINUTES:
-        errors.add("steps", f"From 0 to {MAX_MINUTES} minutes: seven days.")
+        errors["steps"].append(f"From 0 to {MAX_MINUTES} minutes: seven days.")
     found = []
     for after, reference in asked:
         target = find_target(reference)
         if target is None:
-            errors.add("steps", f"There is no target {reference}.")
+            errors["steps"].append(f"There is no target {reference}.")
         elif target.kind == Target.Kind.ESCALATION:
-            errors.add("steps", f"{target.name} is an escalation itself.")
+            errors["steps"].append(f"{target.name} is an escalation itself.")
         else:
             found.append((after, target))
     return found

@@ -1,7 +1,6 @@
 """Forms of the Targets page, which build a :class:`TargetRequest` for the services."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, cast
 
@@ -16,22 +15,11 @@ from controlplane.core.message_templates import MESSAGE_TEMPLATES, SEVERITIES
 from controlplane.core.scopes import SCOPES
 from controlplane.notify.models.targets import Target
 from controlplane.notify.transports import destinations
-from controlplane.notify.transports.channel_settings import SettingSpec
 
 from .fields import MAX_MEMBERS, MAX_STEPS, TargetRequest
 from .resources import settings_digest
 
 BLANK_ROWS = 2
-Choices = list[tuple[str, str]]
-
-
-@dataclass(frozen=True)
-class SettingField:
-    """A transport's setting: its form field, and its current value, masked if it is secret."""
-
-    bound: forms.BoundField
-    field: SettingSpec
-    present: str
 
 
 class TargetForm(ServiceForm):
@@ -57,17 +45,11 @@ class PersonTargetForm(TargetForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        names = list(User.objects.order_by("username").values_list("username", flat=True))
-        _set_choices(
-            self, "user", [("", "nobody's: only what is written here"), *_name_choices(names)]
-        )
+        names = User.objects.order_by("username").values_list("username", flat=True)
+        _set_choices(self, "user", names, "nobody's: only what is written here")
 
     def own_fields(self) -> dict[str, Any]:
-        return {
-            "user": self.get_text("user"),
-            "email": self.get_text("email"),
-            "slack_user_id": self.get_text("slack_user_id"),
-        }
+        return {name: self.get_text(name) for name in ("user", "email", "slack_user_id")}
 
 
 class ChannelForm(TargetForm):
@@ -78,19 +60,29 @@ class ChannelForm(TargetForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         for field in destinations.channel_fields():
-            self.fields[field.name] = _form_field(field)
+            if field.is_flag:
+                form_field: forms.Field = forms.BooleanField(required=False)
+            elif field.choices:
+                form_field = forms.ChoiceField(required=False, choices=field.choices)
+            else:
+                form_field = forms.CharField(max_length=2000, required=False)
+            self.fields[field.name] = form_field
 
     @property
     def address_examples(self) -> list[str]:
         return [form for one in destinations.channel_transports() for form in one.address_examples]
 
     @property
-    def setting_fields(self) -> list[SettingField]:
-        """The settings of transports; flags only for a channel that already has the transport."""
+    def setting_fields(self) -> list[dict[str, Any]]:
+        """The settings of transports, as dicts with `field`, `bound` and `present`.
+
+        `bound` is the form field of the setting `field`, and `present` the current value, masked
+        if it is secret. Flags are included only for a channel that already has the transport.
+        """
         own = destinations.transport_for(str(self.initial.get("address", "")))
         masked = self.initial.get("masked_settings", {})
         return [
-            SettingField(self[field.name], field, masked.get(field.name) or "")
+            {"field": field, "bound": self[field.name], "present": masked.get(field.name) or ""}
             for transport in destinations.channel_transports()
             for field in (transport.settings.fields if transport.settings else ())
             if not field.is_flag or transport == own
@@ -100,9 +92,9 @@ class ChannelForm(TargetForm):
         return {
             "address": self.get_text("address"),
             "settings": {
-                one.field.name: value
+                name: value
                 for one in self.setting_fields
-                if (value := self.cleaned_data.get(one.field.name))
+                if (value := self.cleaned_data.get(name := one["field"].name))
             },
         }
 
@@ -117,27 +109,32 @@ class OnCallForm(TargetForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        _set_choices(
-            self, "time_zone", list_zone_choices(str(self.initial.get("time_zone", "UTC")))
-        )
+        zones = list_zone_choices(str(self.initial.get("time_zone", "UTC")))
+        cast(forms.ChoiceField, self.fields["time_zone"]).choices = zones
         people = Target.objects.filter(kind=Target.Kind.PERSON).order_by("name")
         choices = [("", "–"), *((str(one.pk), one.name) for one in people)]
         present = [str(pk) for pk in self.initial.get("member_ids", [])]
         rows = min(_count_rows(self, "member", len(present)), MAX_MEMBERS)
         for row in range(rows):
             first = present[row] if row < len(present) else ""
-            self.fields[f"member_{row}"] = forms.ChoiceField(
-                choices=choices, required=False, initial=first
-            )
+            field = forms.ChoiceField(choices=choices, required=False, initial=first)
+            self.fields[f"member_{row}"] = field
 
     @property
     def member_fields(self) -> list[forms.BoundField]:
         return [self[name] for name in self.fields if name.startswith("member_")]
 
     def clean_rotation_starts_at(self) -> datetime | None:
-        return _parse_local_time(
-            self.get_text("rotation_starts_at"), str(self.data.get("time_zone", "UTC"))
-        )
+        if not (text := self.get_text("rotation_starts_at")):
+            return None
+        try:
+            starts_at = datetime.fromisoformat(text)
+        except ValueError as error:
+            raise forms.ValidationError("A day and a time, as 2026-11-23T09:00.") from error
+        if starts_at.tzinfo is None:
+            zone = clock.load_time_zone(str(self.data.get("time_zone", "UTC")))
+            starts_at = starts_at.replace(tzinfo=zone)
+        return starts_at
 
     def own_fields(self) -> dict[str, Any]:
         chosen = [self.get_text(field.name) for field in self.member_fields]
@@ -184,9 +181,7 @@ class EscalationForm(TargetForm):
             for after, target in self.step_fields
             if self.get_text(target.name)
         ]
-        return {
-            "steps": sorted(steps, key=lambda step: step[0]),
-        }
+        return {"steps": sorted(steps, key=lambda step: step[0])}
 
 
 class RouteForm(ServiceForm):
@@ -197,10 +192,10 @@ class RouteForm(ServiceForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        _set_choices(self, "scope", [("", "any scope"), *_name_choices(SCOPES.names)])
-        _set_choices(self, "severity", [("", "any severity"), *_name_choices(SEVERITIES)])
-        targets = Target.objects.order_by("name")
-        _set_choices(self, "target", [(str(one.pk), one.name) for one in targets])
+        _set_choices(self, "scope", SCOPES.names, "any scope")
+        _set_choices(self, "severity", SEVERITIES, "any severity")
+        targets = [(str(one.pk), one.name) for one in Target.objects.order_by("name")]
+        cast(forms.ChoiceField, self.fields["target"]).choices = targets
 
     @property
     def events(self) -> list[str]:
@@ -243,33 +238,12 @@ def initial_values(target: Target) -> dict[str, Any]:
     return known
 
 
-def _form_field(field: SettingSpec) -> forms.Field:
-    if field.is_flag:
-        return forms.BooleanField(required=False)
-    if field.choices:
-        return forms.ChoiceField(required=False, choices=field.choices)
-    return forms.CharField(max_length=2000, required=False)
-
-
-def _name_choices(names: Sequence[str]) -> Choices:
-    return [(name, name) for name in names]
-
-
-def _set_choices(form: forms.Form, name: str, choices: Choices) -> None:
-    cast(forms.ChoiceField, form.fields[name]).choices = choices
+def _set_choices(form: forms.Form, field: str, names: Iterable[str], blank: str) -> None:
+    choices = [("", blank), *((name, name) for name in names)]
+    cast(forms.ChoiceField, form.fields[field]).choices = choices
 
 
 def _count_rows(form: forms.Form, prefix: str, present: int) -> int:
     """Return the number of rows: present ones and blank ones, or as many as were posted."""
     sent = [name for name in form.data if name.startswith(f"{prefix}_")]
     return max(present + BLANK_ROWS, len(sent), 3)
-
-
-def _parse_local_time(text: str, zone: str) -> datetime | None:
-    if not text:
-        return None
-    try:
-        naive = datetime.fromisoformat(text)
-    except ValueError as error:
-        raise forms.ValidationError("A day and a time, as 2026-11-23T09:00.") from error
-    return naive.replace(tzinfo=clock.load_time_zone(zone)) if naive.tzinfo is None else naive

@@ -14,29 +14,16 @@ from controlplane.notify.transports import destinations
 
 from . import directory, reach, usage
 from .directory import Directory
-from .on_call_rotation import DutyTurn
-from .reach import Reach, Rung
+from .reach import Reach
 
 SHOWN = 200
 
 
 @dataclass(frozen=True)
-class SeverityRow:
-    """An escalation with its steps; `silent` if no step reaches anybody."""
-
-    target: Target
-    rungs: list[Rung]
-
-    @property
-    def silent(self) -> bool:
-        return not any(rung.reach.to for rung in self.rungs)
-
-
-@dataclass(frozen=True)
 class TargetRow:
-    """A target with its reach; `where` describes its destinations, `used_by` its uses.
+    """A target with its reach, the labels of its destinations, and texts about its uses.
 
-    `address` is a channel's address without secrets.
+    `address` is a channel's address without secrets; empty for other kinds.
     """
 
     target: Target
@@ -46,30 +33,10 @@ class TargetRow:
     address: str = ""
 
 
-@dataclass(frozen=True)
-class RotationRow:
-    """A rotation: the person on duty with their turn, the next person, and all members."""
-
-    row: TargetRow
-    people: list[str]
-    person: Target | None
-    turn: DutyTurn | None
-    following: str
-
-
-@dataclass(frozen=True)
-class RouteRow:
-    """A route, the reach of its target, and the number of events that match its pattern."""
-
-    route: Route
-    reach: Reach
-    matches: int
-
-
 def page_context(now: datetime, *, page: str | None = None, routes: str | None = None) -> Any:
-    """Return the template context.
+    """Return the context of the page's template.
 
-    `page` and `routes` are the numbers of the pages of targets and of routes to show.
+    The tables of targets and of routes show the pages with the numbers `page` and `routes`.
     """
     targets = Target.objects.select_related("user").order_by("name")
     listed = Paginator(targets.exclude(**_severity_filter()), SHOWN).get_page(page)
@@ -85,7 +52,14 @@ def page_context(now: datetime, *, page: str | None = None, routes: str | None =
         "rotations": [
             _rotation_row(row, known, now) for row in rows if row.target.kind == "on_call"
         ],
-        "routes": [_route_row(route, known, now) for route in routed.object_list],
+        "routes": [
+            {
+                "route": route,
+                "reach": reach.reach_from(route.target, known, now),
+                "matches": sum(fnmatchcase(event, route.event) for event in MESSAGE_TEMPLATES),
+            }
+            for route in routed.object_list
+        ],
         "targets_page": listed,
         "routes_page": routed,
     }
@@ -95,11 +69,15 @@ def _severity_filter() -> dict[str, Any]:
     return {"name__in": SEVERITIES, "kind": Target.Kind.ESCALATION}
 
 
-def _severity_rows(others: Sequence[Target], now: datetime) -> list[SeverityRow]:
+def _severity_rows(others: Sequence[Target], now: datetime) -> list[dict[str, Any]]:
     present = {one.name: one for one in Target.objects.filter(**_severity_filter())}
     found = [present[name] for name in SEVERITIES if name in present] + [*others]
     ladders = reach.read_ladders([one.name for one in found], now)
-    return [SeverityRow(one, ladders[one.name]) for one in found]
+    return [
+        {"target": one, "rungs": rungs, "silent": not any(rung.reach.to for rung in rungs)}
+        for one in found
+        for rungs in [ladders[one.name]]
+    ]
 
 
 def _target_rows(targets: Sequence[Target], known: Directory, now: datetime) -> list[TargetRow]:
@@ -114,13 +92,12 @@ def _target_rows(targets: Sequence[Target], known: Directory, now: datetime) -> 
     return found
 
 
-def _rotation_row(row: TargetRow, known: Directory, now: datetime) -> RotationRow:
+def _rotation_row(row: TargetRow, known: Directory, now: datetime) -> dict[str, Any]:
+    """Return a rotation with its members, its person on duty, and the next person."""
     names = [person.name for person in known.members.get(row.target.pk, ())]
-    person, turn = known.on_duty(row.target, now)
-    following = names[(turn.member + 1) % len(names)] if turn and len(names) > 1 else ""
-    return RotationRow(row, names, person, turn, following)
-
-
-def _route_row(route: Route, known: Directory, now: datetime) -> RouteRow:
-    matches = sum(fnmatchcase(event, route.event) for event in MESSAGE_TEMPLATES)
-    return RouteRow(route, reach.reach_from(route.target, known, now), matches)
+    shown = {"row": row, "people": names}
+    if (duty := known.on_duty(row.target, now)) is None:
+        return shown
+    person, turn = duty
+    following = names[(turn.member + 1) % len(names)] if len(names) > 1 else ""
+    return {**shown, "person": person, "turn": turn, "following": following}

@@ -58,13 +58,11 @@ def reach_from(target: Target, known: Directory, now: datetime) -> Reach:
 
 
 def is_configured(destination: str) -> bool:
-    """Return True if a transport is configured to send to the destination of a target.
-
-    A channel with stored settings has a destination only if they are complete.
-    """
+    """Return True if a transport is configured to send to the destination of a target."""
     transport = destinations.transport_for(destination)
     if transport is None:
         return False
+    # A channel with stored settings has a destination only if they are complete.
     return transport.settings is not None or transport.reaches(destination)
 
 
@@ -78,11 +76,8 @@ def read_ladders(severities: Sequence[str], now: datetime) -> dict[str, list[Run
 
 def steps_of(severities: Sequence[str]) -> list[EscalationStep]:
     rows = EscalationStep.objects.select_related("target__user", "escalation")
-    wanted = {
-        "escalation__name__in": list(severities),
-        "escalation__kind": Target.Kind.ESCALATION,
-    }
-    return list(rows.filter(**wanted).order_by("escalation", "position"))
+    wanted = rows.filter(escalation__name__in=severities, escalation__kind=Target.Kind.ESCALATION)
+    return list(wanted.order_by("escalation", "position"))
 
 
 def group_rungs(

@@ -4,8 +4,11 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
+from rest_framework import serializers
+
 from controlplane.core import canonical
 from controlplane.core.canonical import timestamp
+from controlplane.core.http.resources import Resource
 from controlplane.notify.models.targets import Route, Target
 from controlplane.notify.transports import destinations
 from controlplane.notify.transports.base import TRANSPORTS
@@ -14,14 +17,19 @@ from . import destination_names, directory, reach
 from .directory import Directory
 
 
+class RouteShape(Resource[Route]):
+    id = serializers.IntegerField()
+    event = serializers.CharField()
+    scope = serializers.CharField()
+    severity = serializers.CharField()
+    target = serializers.CharField(source="target.name")
+    target_id = serializers.IntegerField()
+
+
 def target_settings(target: Target, known: Directory | None = None) -> dict[str, Any]:
     """Return the settings of a target, depending on its kind."""
     known = known or directory.read_directory([target])
-    common = {
-        "name": target.name,
-        "kind": target.kind,
-        "description": target.description,
-    }
+    common = {"name": target.name, "kind": target.kind, "description": target.description}
     match target.kind:
         case Target.Kind.PERSON:
             return {
@@ -32,7 +40,14 @@ def target_settings(target: Target, known: Directory | None = None) -> dict[str,
         case Target.Kind.CHANNEL:
             return {**common, "address": target.address, **destinations.masked_settings(target)}
         case Target.Kind.ON_CALL:
-            return {**common, **_rotation_settings(target, known)}
+            starts_at = target.rotation_starts_at
+            return {
+                **common,
+                "members": [person.name for person in known.members.get(target.pk, ())],
+                "rotation_days": target.rotation_days,
+                "rotation_starts_at": timestamp(starts_at) if starts_at else None,
+                "time_zone": target.time_zone,
+            }
     steps = [
         {"after_minutes": one.after_minutes, "target": one.target.name}
         for one in known.steps.get(target.pk, ())
@@ -62,28 +77,6 @@ def target_resource(target: Target, now: datetime, *, addresses: bool) -> dict[s
     return found
 
 
-def route_settings(route: Route) -> dict[str, Any]:
-    """Return a route for the audit log."""
-    return {
-        "id": route.pk,
-        "event": route.event,
-        "scope": route.scope,
-        "severity": route.severity,
-        "target": route.target.name,
-        "target_id": route.target_id,
-    }
-
-
-def _rotation_settings(target: Target, known: Directory) -> dict[str, Any]:
-    starts_at = target.rotation_starts_at
-    return {
-        "members": [person.name for person in known.members.get(target.pk, ())],
-        "rotation_days": target.rotation_days,
-        "rotation_starts_at": timestamp(starts_at) if starts_at else None,
-        "time_zone": target.time_zone,
-    }
-
-
 def _target_resource(
     target: Target, known: Directory, now: datetime, *, addresses: bool
 ) -> dict[str, Any]:
@@ -102,7 +95,11 @@ def _target_resource(
         },
     }
     if target.kind == Target.Kind.ON_CALL:
-        resource["on_duty"] = _duty_resource(target, known, now)
+        resource["on_duty"] = None
+        if duty := known.on_duty(target, now):
+            person, turn = duty
+            since, until = timestamp(turn.since), timestamp(turn.until)
+            resource["on_duty"] = {"person": person.name, "since": since, "until": until}
     return resource
 
 
@@ -116,14 +113,6 @@ def _channel_fields(target: Target, settings: dict[str, Any]) -> dict[str, Any]:
 
 def _person_columns() -> list[str]:
     return [one.person_column for one in TRANSPORTS.values() if one.check_person]
-
-
-def _duty_resource(target: Target, known: Directory, now: datetime) -> dict[str, Any] | None:
-    person, turn = known.on_duty(target, now)
-    if person is None or turn is None:
-        return None
-    since, until = timestamp(turn.since), timestamp(turn.until)
-    return {"person": person.name, "since": since, "until": until}
 
 
 def _hide_addresses(settings: dict[str, Any]) -> dict[str, Any]:

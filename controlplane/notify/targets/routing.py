@@ -24,7 +24,7 @@ _read: ContextVar[dict[tuple[str, str, str], list[str]] | None] = ContextVar("_r
 
 @contextmanager
 def cached_routing() -> Iterator[None]:
-    """Cache the routing of each event, scope and severity within a short block."""
+    """Within the block, read the routes of each event, scope and severity only once."""
     before = _read.set({})
     try:
         yield
@@ -34,15 +34,9 @@ def cached_routing() -> Iterator[None]:
 
 def find_destinations(event: str, scope: str, severity: str, now: datetime) -> list[str]:
     """Return the destinations of the routes that match an event, each once."""
-    known, wanted = _read.get(), (event, scope, severity)
-    if known is None:
-        return _match_routes(event, scope, severity, now)
-    if wanted not in known:
-        known[wanted] = _match_routes(event, scope, severity, now)
-    return list(known[wanted])
-
-
-def _match_routes(event: str, scope: str, severity: str, now: datetime) -> list[str]:
+    cache, key = _read.get(), (event, scope, severity)
+    if cache is not None and key in cache:
+        return list(cache[key])
     leading = Route.objects.filter(scope__in=("", scope), severity__in=("", severity))
     matching = [
         route.target
@@ -51,7 +45,10 @@ def _match_routes(event: str, scope: str, severity: str, now: datetime) -> list[
     ]
     found = directory.read_directory(matching).unique(matching, now)
     starts_incident = severity != "info" and incident_action_of(event) == "trigger"
-    return [one for one in found if starts_incident or not destinations.tracks_incidents(one)]
+    routed = [one for one in found if starts_incident or not destinations.tracks_incidents(one)]
+    if cache is not None:
+        cache[key] = list(routed)
+    return routed
 
 
 def incident_followers(subjects: Collection[str]) -> dict[str, list[str]]:

@@ -20,11 +20,10 @@ from controlplane.core.roles import Power
 from controlplane.core.scopes import SCOPES
 from controlplane.notify.models.targets import EscalationStep, OnCallMember, Route, Target
 from controlplane.notify.transports import destinations
-from controlplane.notify.transports.base import Transport
 
 from . import fields, reach, usage
 from .fields import TargetRequest
-from .resources import route_settings, settings_digest, target_settings
+from .resources import RouteShape, settings_digest, target_settings
 
 TARGETS_LOCK = 0x7A56E75  # arbitrary, unique among advisory locks
 EVENT_PATTERN = re.compile(r"[a-z0-9_.*?-]{1,64}")
@@ -43,7 +42,10 @@ class NewSecret:
 
 
 def look_up(settings: Mapping[str, Any]) -> None:
-    """Run slow checks of settings, such as DNS, before the transaction; raise `InvalidInput`."""
+    """Run slow checks of settings, such as DNS; raise `InvalidInput`.
+
+    Call this before the transaction of the change.
+    """
     for transport in destinations.channel_transports():
         if transport.settings:
             transport.settings.look_up(settings)
@@ -70,10 +72,10 @@ def create_target(
 def change_target(
     *, target_id: int, asked: TargetRequest, seen: str = "", actor: Actor, now: datetime
 ) -> tuple[Target, NewSecret | None]:
-    """Replace a target's settings; omitted ones are emptied, except a channel's secrets.
+    """Replace a target's settings; return the target, and the secret generated for it, if any.
 
-    Open escalations are evaluated again at the next tick. Return the target, and a secret if one
-    was generated. `seen` is the :func:`settings_digest` that the change is based on: raises
+    Omitted settings are emptied, except a channel's secrets. The next tick evaluates open
+    escalations again. `seen` is the :func:`settings_digest` on which the change is based: raises
     :class:`Conflict` if somebody else has changed the target since.
     """
     _require_admin(actor)
@@ -86,7 +88,9 @@ def change_target(
     after, values = target_settings(target), _stored_values(target)
     if before == after and values_before == values and secret is None:
         return target, None
-    after |= _changed_secrets(values_before, values)
+    for one in destinations.channel_fields():  # The audit log names changed secrets only.
+        if one.is_secret and values_before.get(one.name, "") != values.get(one.name, ""):
+            after[f"{one.name}_changed"] = True
     if secret is not None:
         after[f"{secret.name}_changed"] = True
     Escalation.objects.filter(closed_at=None, acknowledged_at=None).update(next_at=now)
@@ -119,13 +123,8 @@ def send_test(*, target_id: int, actor: Actor, now: datetime) -> tuple[Target, r
     reached = reach.find_reach(target, now)
     if not reached.to:
         raise Conflict(f"{target.name} reaches nobody: {reached.why}.")
-    entry = _record_audit(
-        "target.tested",
-        target,
-        actor,
-        now,
-        after={"to": destinations.describe_destinations(reached.to)},
-    )
+    after = {"to": destinations.describe_destinations(reached.to)}
+    entry = _record_audit("target.tested", target, actor, now, after=after)
     outbox.announce(
         event="target.test",
         event_key=f"audit:{entry.pk}",
@@ -144,10 +143,10 @@ def send_test(*, target_id: int, actor: Actor, now: datetime) -> tuple[Target, r
 @transaction.atomic
 def add_route(
     *,
-    event: str,
-    scope: str,
-    severity: str,
     target: fields.Reference,
+    event: str = "",
+    scope: str = "",
+    severity: str = "",
     actor: Actor,
     now: datetime,
 ) -> Route:
@@ -158,23 +157,23 @@ def add_route(
     """
     _require_admin(actor)
     event = event.strip() or "*"
-    errors = fields.ErrorCollector()
+    errors = fields.Errors(list)
     if not EVENT_PATTERN.fullmatch(event):
-        errors.add("event", "As switch.engaged, switch.* or *: small letters, dots, * and ?.")
+        errors["event"].append("As switch.engaged, switch.* or *: small letters, dots, * and ?.")
     if scope and scope not in SCOPES:
-        errors.add("scope", f"Empty for any, or one of: {', '.join(SCOPES.names)}.")
+        errors["scope"].append(f"Empty for any, or one of: {', '.join(SCOPES.names)}.")
     if severity and severity not in SEVERITIES:
-        errors.add("severity", f"Empty for any, or one of: {', '.join(SEVERITIES)}.")
+        errors["severity"].append(f"Empty for any, or one of: {', '.join(SEVERITIES)}.")
     found = fields.find_target(target)
     if found is None:
-        errors.add("target", f"There is no target {target}.")
+        errors["target"].append(f"There is no target {target}.")
     if errors or found is None:
         raise InvalidInput(errors)
     where = {"event": event, "scope": scope, "severity": severity, "target": found}
     if Route.objects.filter(**where).exists():
         raise Conflict(f"These messages go to {found.name} already.")
     route = Route.objects.create(**where, created_at=now)
-    _record_audit("route.created", found, actor, now, after=route_settings(route))
+    _record_audit("route.created", found, actor, now, after=RouteShape.render(route))
     return route
 
 
@@ -185,9 +184,9 @@ def remove_route(*, route_id: int, actor: Actor, now: datetime) -> None:
     route = Route.objects.select_related("target").filter(pk=route_id).first()
     if route is None:
         raise NotFound(f"There is no route {route_id}.")
-    before, target = route_settings(route), route.target
+    before = RouteShape.render(route)
     route.delete()
-    _record_audit("route.removed", target, actor, now, before=before)
+    _record_audit("route.removed", route.target, actor, now, before=before)
 
 
 def get_target(target_id: int) -> Target:
@@ -214,7 +213,11 @@ def _save_target(
     former = destinations.transport_of(target)
     for name, value in checked.columns.items():
         setattr(target, name, value)
-    secret = _write_settings(target, former, asked)
+    own, secret = destinations.transport_of(target), None
+    if former is not None and former != own and former.settings:
+        former.settings.clear(target)
+    if own is not None and (spec := own.settings) and (text := spec.write(target, asked.settings)):
+        secret = NewSecret(spec.shown_once, text, spec.shown_once_help)
     target.save()
     OnCallMember.objects.filter(rotation=target).delete()
     OnCallMember.objects.bulk_create(
@@ -229,30 +232,9 @@ def _save_target(
     return secret
 
 
-def _write_settings(
-    target: Target, former: Transport | None, asked: TargetRequest
-) -> NewSecret | None:
-    own = destinations.transport_of(target)
-    if former is not None and former != own and former.settings:
-        former.settings.clear(target)
-    if own is None or own.settings is None:
-        return None
-    text = own.settings.write(target, asked.settings)
-    return NewSecret(own.settings.shown_once, text, own.settings.shown_once_help) if text else None
-
-
 def _stored_values(target: Target) -> dict[str, str]:
     transport = destinations.transport_of(target)
     return transport.settings.values(target) if transport and transport.settings else {}
-
-
-def _changed_secrets(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, bool]:
-    """Return `{"NAME_changed": True}` for each changed secret, instead of its value."""
-    return {
-        f"{one.name}_changed": True
-        for one in destinations.channel_fields()
-        if one.is_secret and before.get(one.name, "") != after.get(one.name, "")
-    }
 
 
 def _record_audit(action: str, target: Target, actor: Actor, now: datetime, **changed: Any) -> Any:

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Sequence
 
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 
 from controlplane.accounts.models.people import User
 from controlplane.accounts.people.deactivation import Duties
@@ -27,23 +27,15 @@ def list_uses(targets: Sequence[Target]) -> dict[int, list[str]]:
 def duties_of(user: User, most: int) -> Duties:
     """Return the notifications that depend on a person, with at most `most` targets per kind."""
     named = list(Target.objects.filter(kind=Target.Kind.PERSON, user=user)[:most])
-    leads = list_uses(named)
-    return Duties(
-        duties=list(dict.fromkeys(words for target in named for words in leads[target.pk])),
-        addressed=list(
-            _targets_with_address(user).order_by("name").values_list("name", flat=True)[:most]
-        ),
-    )
-
-
-def _targets_with_address(user: User) -> QuerySet[Target]:
-    """Return targets with this person's address that are not linked to the account.
-
-    They would still notify the person after the account is deactivated.
-    """
+    uses = list_uses(named)
+    # Targets with the person's address still notify them after the account is deactivated.
     theirs = Q(pk__in=())
     if user.email:
         theirs |= Q(email__iexact=user.email) | Q(address__iexact=f"email:{user.email}")
     if user.slack_user_id:
         theirs |= Q(slack_user_id=user.slack_user_id) | Q(address=f"slack:{user.slack_user_id}")
-    return Target.objects.filter(theirs).exclude(user=user)
+    addressed = Target.objects.filter(theirs).exclude(user=user).order_by("name")
+    return Duties(
+        duties=list(dict.fromkeys(words for target in named for words in uses[target.pk])),
+        addressed=list(addressed.values_list("name", flat=True)[:most]),
+    )

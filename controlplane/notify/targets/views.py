@@ -2,10 +2,11 @@
 
 from typing import Any
 
-from django.http import Http404, HttpResponse, QueryDict
+from django.http import Http404, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from controlplane.core.change_views import submitted_data
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.http.permissions import actor_of
@@ -31,8 +32,8 @@ TITLES = {
 @require_GET
 def targets_page(request: PersonRequest) -> HttpResponse:
     now = db_now()
-    page, routes = request.GET.get("page"), request.GET.get("routes")
-    shown = matrix.page_context(now, page=page, routes=routes)
+    pages = {name: request.GET.get(name) for name in ("page", "routes")}
+    shown = matrix.page_context(now, **pages)
     return render(request, "core/targets.html", {"now": now, **shown})
 
 
@@ -44,7 +45,7 @@ def new_target(request: PersonRequest, kind: str) -> HttpResponse:
     if kind not in FORMS:
         raise Http404
     start = {"time_zone": request.user.time_zone, "rotation_days": 7}
-    form = FORMS[kind](_posted_data(request), initial=start)
+    form = FORMS[kind](submitted_data(request), initial=start)
     if form.is_valid():
         asked = form.read_request(kind)
         try:
@@ -67,7 +68,7 @@ def change_target(request: PersonRequest, target_id: int) -> HttpResponse:
     kind = request.GET.get("kind", target.kind)
     if kind not in FORMS:
         raise Http404
-    form = FORMS[kind](_posted_data(request), initial=initial_values(target))
+    form = FORMS[kind](submitted_data(request), initial=initial_values(target))
     if form.is_valid():
         asked = form.read_request(kind)
         try:
@@ -85,10 +86,11 @@ def change_target(request: PersonRequest, target_id: int) -> HttpResponse:
             return _show_refusal(request, "Nothing was changed", conflict)
         else:
             return _show_saved(request, changed, secret, f"{changed.name} is changed.")
+    other_kinds = [] if target.kind == Target.Kind.ESCALATION else ["person", "channel", "on_call"]
     context = {
         "target": target,
         "kind": kind,
-        "kinds": _other_kinds(target),
+        "kinds": [(each, TITLES[each]) for each in other_kinds],
         "heading": f"Change {target.name}",
     }
     return _show_form(request, form, context)
@@ -128,7 +130,7 @@ def test_target(request: PersonRequest, target_id: int) -> HttpResponse:
 def new_route(request: PersonRequest) -> HttpResponse:
     actor = actor_of(request)
     actor.require_power(Power.ADMINISTER)
-    form = RouteForm(_posted_data(request))
+    form = RouteForm(submitted_data(request))
     if form.is_valid():
         try:
             route = services.add_route(
@@ -175,17 +177,6 @@ def _show_saved(
 def _show_form(request: PersonRequest, form: TargetForm, context: dict[str, Any]) -> HttpResponse:
     status = 422 if form.is_bound else 200
     return show(request, "core/targets_form.html", {"form": form, **context}, status=status)
-
-
-def _other_kinds(target: Target) -> list[tuple[str, str]]:
-    if target.kind == Target.Kind.ESCALATION:
-        return []
-    kinds = ("person", "channel", "on_call")
-    return [(kind, TITLES[kind]) for kind in kinds]
-
-
-def _posted_data(request: PersonRequest) -> QueryDict | None:
-    return request.POST if request.method == "POST" else None
 
 
 def _show_refusal(request: PersonRequest, heading: str, conflict: Conflict) -> HttpResponse:
