@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from operator import attrgetter
+from typing import NamedTuple
 
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.rate_limiter import RateLimit
@@ -14,8 +15,7 @@ from .channel_settings import ChannelSettings
 from .rate_limits import DEFAULT_LIMIT
 
 
-@dataclass(frozen=True)
-class DocsRow:
+class DocsRow(NamedTuple):
     """A row of the table of destinations in docs/notifications.md, in Markdown."""
 
     name: str
@@ -32,21 +32,20 @@ class Transport:
     that holds the `settings`. `label` names the kind within a sentence, `icon` on the screen, and
     `position` is its place in lists.
 
-    `is_configured` returns True if the environment has what all destinations of the kind need, and
-    `reaches` True if one destination can be sent to. `send` raises a `DeliveryFailure` unless the
+    `is_configured` returns True if the environment variables of the kind are set, and `reaches`
+    True if messages can be sent to a destination. `send` raises a `DeliveryFailure` unless the
     message was accepted. `find_sent` returns True if a message sent since a time was delivered, and
     None if that is unknown; it may raise a `TransientFailure`. `secrets` returns texts that must
     never be logged or stored.
 
-    `address_examples` are the accepted forms of a channel's address; without any, channels can't
-    have this kind. `check_address` returns the normalized address or raises `ValueError`,
+    `address_examples` are the accepted forms of a channel's address; a kind without any can't be
+    used for channels. `check_address` returns the normalized address or raises `ValueError`,
     optionally with a sentence for the user. `person_column` is the column of targets and users with
     a person's address, and `check_person` checks such an address. `is_personal` returns True for a
     person's address.
 
-    `takes_every_event` means that updates made obsolete by a later message are sent too.
-    `tracks_incidents` means that a message is also sent when an escalation is acknowledged or
-    closed.
+    If `takes_every_event` is True, updates made obsolete by a later message are sent too. If
+    `tracks_incidents` is True, a message is also sent when an escalation is acknowledged or closed.
     """
 
     key: str

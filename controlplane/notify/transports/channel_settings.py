@@ -36,10 +36,10 @@ class SettingSpec:
 
 
 class ChannelSettings:
-    """Settings stored together, encrypted, in the column `transport_settings`.
+    """The settings of a transport's channels, stored encrypted in the column `transport_settings`.
 
     `shown_once` is the name of a secret that :meth:`write` generates and returns; `shown_once_help`
-    explains its use.
+    explains its use to the user.
     """
 
     shown_once = ""
@@ -55,7 +55,7 @@ class ChannelSettings:
         return channel is not None and self.is_complete(channel)
 
     def remember_secrets(self, *texts: str) -> None:
-        """Store secrets for redaction, except texts too short to be secrets."""
+        """Remember secrets in this process for redaction; skip texts of fewer than 8 characters."""
         self._seen_secrets.update(text for text in texts if len(text) >= 8)
 
     def seen_secrets(self) -> list[str]:
@@ -72,12 +72,10 @@ class ChannelSettings:
     def masked(self, target: Target) -> dict[str, str]:
         """Return the stored values by name, with secrets masked."""
         values = self.values(target)
+        texts = {field: values.get(field.name, "") for field in self.fields if not field.is_flag}
         return {
-            field.name: field.mask(values.get(field.name, ""))
-            if field.is_secret
-            else values.get(field.name, "")
-            for field in self.fields
-            if not field.is_flag
+            field.name: field.mask(text) if field.is_secret else text
+            for field, text in texts.items()
         }
 
     def summary(self, target: Target) -> str:

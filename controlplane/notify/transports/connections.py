@@ -1,6 +1,7 @@
-"""Database connections of sender threads, closed during calls to other servers.
+"""Database connections of sender threads.
 
-Otherwise unresponsive servers would use up the connections.
+A sender thread closes its connection before it calls another server; otherwise unresponsive servers
+would use up the connections.
 """
 
 import threading
@@ -14,7 +15,7 @@ _of_thread = threading.local()
 
 @contextmanager
 def only_while_asking() -> Iterator[None]:
-    """Give this sender thread a connection of its own, which :func:`let_go` closes."""
+    """Give the current thread a database connection of its own, which :func:`let_go` closes."""
     with threads.own_connection():
         _of_thread.is_sender = True
         try:
@@ -24,6 +25,6 @@ def only_while_asking() -> Iterator[None]:
 
 
 def let_go() -> None:
-    """In a sender's thread, close its database connection before a call to another server."""
+    """Close the current thread's database connection if it is a sender thread."""
     if getattr(_of_thread, "is_sender", False):
         threads.close_connection()

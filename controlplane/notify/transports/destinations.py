@@ -1,7 +1,6 @@
 """Lookup of transports by destination or channel, and sending by destination."""
 
 from collections.abc import Iterable
-from dataclasses import astuple
 from datetime import datetime
 from typing import Any
 
@@ -49,13 +48,11 @@ def send_message(message: OutboxMessage) -> None:
 
 
 def find_sent_message(message: OutboxMessage, since: datetime) -> bool | None:
-    """Return True if a message that may have been sent was delivered; None if unknown."""
+    """Return True if a message sent since `since` was delivered; None if that is unknown."""
     transport = transport_for(message.destination)
-    if transport is None or transport.find_sent is None:
-        return None
-    if not transport.reaches(message.destination):
-        return None
-    return transport.find_sent(message, since)
+    if transport and transport.find_sent and transport.reaches(message.destination):
+        return transport.find_sent(message, since)
+    return None
 
 
 def redact_secrets(text: str) -> str:
@@ -113,6 +110,6 @@ def address_forms() -> str:
 
 
 def docs_table() -> str:
-    rows = [DOCS_COLUMNS, *(astuple(row) for one in TRANSPORTS.values() for row in one.docs)]
+    rows = [DOCS_COLUMNS, *(row for one in TRANSPORTS.values() for row in one.docs)]
     head, *lines = [f"| {' | '.join(cells)} |" for cells in rows]
     return "\n".join([head, "|---" * len(DOCS_COLUMNS) + "|", *lines])

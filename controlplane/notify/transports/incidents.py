@@ -17,7 +17,18 @@ from controlplane.core.outbox.renderer import RenderedMessage
 from .channel_settings import ChannelSettings, SettingSpec, find_channel
 from .failures import PermanentFailure
 from .identity import stable_id
-from .outbound import ReceiverResponse, post
+from .outbound import post
+
+
+def region_setting(key: str, label: str) -> SettingSpec:
+    """Return the setting for the region of the service's API: `us` or `eu`."""
+    return SettingSpec(
+        name=f"{key}_region",
+        label=f"{label} region",
+        noun="a region",
+        help_text="us (if left out) or eu.",
+        choices=(("us", "United States"), ("eu", "Europe")),
+    )
 
 
 def incident_key(message: OutboxMessage) -> str:
@@ -27,11 +38,8 @@ def incident_key(message: OutboxMessage) -> str:
 
 
 def details_of(message: OutboxMessage, rendered: RenderedMessage) -> dict[str, str]:
-    return {
-        **dict(rendered.lines),
-        "Event": message.event,
-        "Environment": str(settings.ENVIRONMENT_NAME),
-    }
+    own = {"Event": message.event, "Environment": str(settings.ENVIRONMENT_NAME)}
+    return {**dict(rendered.lines), **own}
 
 
 def console_name() -> str:
@@ -47,11 +55,7 @@ def post_event(
     transport: httpx.AsyncBaseTransport | None = None,
 ) -> None:
     """POST an event through the egress guard; raise a `DeliveryFailure` unless it is accepted."""
-    guarded = transport or GuardedTransport(WEBHOOKS)
-    _check_response(service, post(url, body, headers, transport=guarded))
-
-
-def _check_response(service: str, response: ReceiverResponse) -> None:
+    response = post(url, body, headers, transport=transport or GuardedTransport(WEBHOOKS))
     reason = f"HTTP {response.status} from {service}"
     if response.status in {401, 403}:
         raise PermanentFailure(f"{reason}: give the target a valid key")

@@ -23,19 +23,14 @@ class EmailSettings:
 
 
 def read(variables: Mapping[str, str]) -> dict[str, Any]:
-    """Return the setting `EMAIL`; raise :class:`WrongVariable`."""
-    return {"EMAIL": _mail_server(variables)}
-
-
-def _mail_server(variables: Mapping[str, str]) -> EmailSettings:
-    """Parse `smtp://user:password@host:587?from=switchgear@example.org`.
+    """Parse `smtp://user:password@host:587?from=switchgear@example.org`; return setting `EMAIL`.
 
     `smtps://` uses TLS from the start. `smtp://` requires STARTTLS, unless the host is this machine
-    or `?tls=off` is given.
+    or `?tls=off` is given. Raises :class:`WrongVariable`.
     """
     given = variables.get("EMAIL_URL", "")
     if not given:
-        return EmailSettings("", 0, "", "", "", "")
+        return {"EMAIL": EmailSettings("", 0, "", "", "", "")}
     parts = urlsplit(check_url(given, "EMAIL_URL", {"smtp", "smtps"}))
     host, options = parts.hostname or "", dict(parse_qsl(parts.query))
     if not host:
@@ -47,4 +42,5 @@ def _mail_server(variables: Mapping[str, str]) -> EmailSettings:
     security = "tls" if parts.scheme == "smtps" else "" if plain else "starttls"
     default_port = {"tls": 465, "starttls": 587, "": 25}[security]
     user, password = unquote(parts.username or ""), unquote(parts.password or "")
-    return EmailSettings(host, parts.port or default_port, user, password, security, sender)
+    port = parts.port or default_port
+    return {"EMAIL": EmailSettings(host, port, user, password, security, sender)}

@@ -5,6 +5,7 @@ accepted from a mail in doubt. A mail is in doubt if the connection broke after 
 before the server replied.
 """
 
+import contextlib
 import re
 import smtplib
 import socket
@@ -47,7 +48,9 @@ class _Connection(smtplib.SMTP):
         self._was_cut = False
         self._deadline = threading.Timer(seconds, self._cut)
         self._deadline.daemon = True
-        super().__init__(server.host, server.port, local_hostname=_own_name(), timeout=READ_SECONDS)
+        # The short host name for EHLO, because a full name would need a DNS lookup.
+        name = socket.gethostname() or "localhost"
+        super().__init__(server.host, server.port, local_hostname=name, timeout=READ_SECONDS)
 
     def connect(
         self, host: str = "", port: int = 0, source_address: Any = None
@@ -57,12 +60,13 @@ class _Connection(smtplib.SMTP):
         # A second handle to shut the connection down, because TLS takes the first one over.
         self._line = line.dup()
         line.settimeout(READ_SECONDS)
-        self.sock = _tls_context().wrap_socket(line, server_hostname=host) if self._by_tls else line
+        by_tls = self._server.security == "tls"
+        self.sock = _tls_context().wrap_socket(line, server_hostname=host) if by_tls else line
         self.file = None
         return self.getreply()
 
     def getreply(self) -> tuple[int, bytes]:
-        """Return the server's reply; raise if the deadline may have cut it short."""
+        """Return the server's reply; raise if the connection was shut down at the deadline."""
         answer = super().getreply()
         if self._was_cut:
             raise smtplib.SMTPServerDisconnected("out of time")
@@ -74,17 +78,11 @@ class _Connection(smtplib.SMTP):
         if self._line is not None:
             self._line.close()
 
-    @property
-    def _by_tls(self) -> bool:
-        return self._server.security == "tls"
-
     def _cut(self) -> None:
         self._was_cut = True
         if self._line is not None:
-            try:
+            with contextlib.suppress(OSError):  # Already closed.
                 self._line.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                return  # Already closed.
 
 
 def send_mail(
@@ -99,9 +97,8 @@ def send_mail(
     except ssl.SSLError as error:
         raise TransientFailure(f"no trust in the mail server: {_describe_error(error)}") from error
     except (OSError, smtplib.SMTPException) as error:
-        raise TransientFailure(
-            f"no connection to the mail server ({_describe_error(error)})"
-        ) from error
+        said = f"no connection to the mail server ({_describe_error(error)})"
+        raise TransientFailure(said) from error
     try:
         _begin_mail(with_server, server, envelope)
         _transmit(with_server, mail)
@@ -118,16 +115,21 @@ def _begin_mail(connection: _Connection, server: EmailSettings, envelope: Envelo
             connection.ehlo()
         if server.user:
             connection.login(server.user, server.password)
-        options = _options(connection, envelope)
+        options = []
+        if envelope.international:
+            if not connection.has_extn("smtputf8"):
+                raise PermanentFailure(
+                    "the mail server takes no addresses with letters beyond ASCII"
+                )
+            options = ["SMTPUTF8", "BODY=8BITMIME"]
         _check_reply(connection.mail(envelope.sender, options), "for the sender")
         _check_reply(connection.rcpt(envelope.recipient), "for the recipient")
         _check_reply(connection.docmd("DATA"), "before the mail", wanted=354)
     except smtplib.SMTPResponseException as refusal:
         raise _make_failure(refusal.smtp_code, refusal.smtp_error, "") from refusal
     except smtplib.SMTPNotSupportedError as error:
-        raise PermanentFailure(
-            f"the mail server lacks what is needed: {_describe_error(error)}"
-        ) from error
+        said = f"the mail server lacks what is needed: {_describe_error(error)}"
+        raise PermanentFailure(said) from error
     except ssl.SSLError as error:
         raise TransientFailure(f"no trust in the mail server: {_describe_error(error)}") from error
     except (OSError, smtplib.SMTPException) as error:
@@ -149,14 +151,6 @@ def _transmit(connection: _Connection, mail: bytes) -> None:
     _check_reply(answer, "for the mail")
 
 
-def _options(connection: _Connection, envelope: Envelope) -> list[str]:
-    if not envelope.international:
-        return []
-    if not connection.has_extn("smtputf8"):
-        raise PermanentFailure("the mail server takes no addresses with letters beyond ASCII")
-    return ["SMTPUTF8", "BODY=8BITMIME"]
-
-
 def _check_reply(answer: tuple[int, bytes], where: str, *, wanted: int = 250) -> None:
     code, text = answer
     if code != wanted and not (wanted == 250 and code == 251):
@@ -172,7 +166,10 @@ def _make_failure(code: int, text: bytes | str, where: str) -> Exception:
 
 
 def _connect(host: str, port: int) -> socket.socket:
-    addresses = _resolve(host, port)[:MAX_ADDRESSES_TRIED]
+    try:
+        addresses = name_resolution.look_up(host, port)[:MAX_ADDRESSES_TRIED]
+    except Unresolved as error:
+        raise TransientFailure(str(error)) from error
     for address in addresses[:-1]:
         try:
             return socket.create_connection((address, port), CONNECT_SECONDS)
@@ -181,22 +178,10 @@ def _connect(host: str, port: int) -> socket.socket:
     return socket.create_connection((addresses[-1], port), CONNECT_SECONDS)
 
 
-def _resolve(host: str, port: int) -> list[str]:
-    try:
-        return name_resolution.look_up(host, port)
-    except Unresolved as error:
-        raise TransientFailure(str(error)) from error
-
-
 def _tls_context() -> ssl.SSLContext:
     context = ssl.create_default_context()
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     return context
-
-
-def _own_name() -> str:
-    """Return the short host name for EHLO, because a full name would need a DNS lookup."""
-    return socket.gethostname() or "localhost"
 
 
 def _describe_error(error: Exception) -> str:

@@ -54,16 +54,12 @@ def send(message: OutboxMessage) -> None:
         raise PermanentFailure("that is not an e-mail address")
     sender = _to_ascii(parseaddr(settings.EMAIL.sender)[1])
     envelope = smtp.Envelope(sender, recipient, not (sender + recipient).isascii())
-    smtp.send_mail(settings.EMAIL, envelope, encode_mail(message, envelope))
-
-
-def encode_mail(message: OutboxMessage, envelope: smtp.Envelope) -> bytes:
-    """Return the encoded mail; raise :class:`PermanentFailure` if it can't be encoded."""
     chosen = policy.SMTPUTF8 if envelope.international else policy.SMTP
     try:
-        return make_mail(message, envelope.recipient).as_bytes(policy=chosen)
+        mail = make_mail(message, recipient).as_bytes(policy=chosen)
     except (MessageError, ValueError, UnicodeError) as error:
         raise PermanentFailure(f"the mail can't be written ({type(error).__name__})") from error
+    smtp.send_mail(settings.EMAIL, envelope, mail)
 
 
 def make_mail(message: OutboxMessage, recipient: str) -> EmailMessage:
@@ -81,10 +77,11 @@ def make_mail(message: OutboxMessage, recipient: str) -> EmailMessage:
         mail["In-Reply-To"] = mail["References"] = f"<{about}@{host}>"
     mail["Auto-Submitted"] = "auto-generated"  # Suppresses out-of-office replies.
     mail["X-Auto-Response-Suppress"] = "All"
-    mail.set_content(_render_text(notice, _footer(message), _make_link(message, notice)))
-    mail.add_alternative(
-        _render_html(notice, _footer(message), _make_link(message, notice)), subtype="html"
-    )
+    footer = f"Switchgear · {_environment_name()} · {message.created_at:%Y-%m-%d %H:%M:%S} UTC"
+    decides = {"approve", "sign"}.intersection(renderer.buttons_for(message.event, message.payload))
+    link = TO_DECIDE if decides else TO_OPEN, console_url(notice.path)
+    mail.set_content(_render_text(notice, footer, link))
+    mail.add_alternative(_render_html(notice, footer, link), subtype="html")
     return mail
 
 
@@ -121,16 +118,6 @@ def _render_html(notice: RenderedMessage, small: str, link: tuple[str, str]) -> 
 def _make_address(name: str, address: str) -> Address:
     local, _, domain = address.rpartition("@")
     return Address(name, local, domain)
-
-
-def _make_link(message: OutboxMessage, notice: RenderedMessage) -> tuple[str, str]:
-    buttons = renderer.buttons_for(message.event, message.payload)
-    decides = not {"approve", "sign"}.isdisjoint(buttons)
-    return TO_DECIDE if decides else TO_OPEN, console_url(notice.path)
-
-
-def _footer(message: OutboxMessage) -> str:
-    return f"Switchgear · {_environment_name()} · {message.created_at:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _environment_name() -> str:
@@ -195,10 +182,10 @@ TRANSPORTS.register(
         is_personal=lambda _: True,
         docs=(
             DocsRow(
-                "e-mail",
-                "`EMAIL_URL`",
-                "threaded by the mail program",
-                "is sent again with the same Message-ID",
+                name="e-mail",
+                needs="`EMAIL_URL`",
+                threads="threaded by the mail program",
+                in_doubt="is sent again with the same Message-ID",
             ),
         ),
     )

@@ -38,13 +38,7 @@ API_KEY = SettingSpec(
     mistake="The API key of an integration: letters, digits and hyphens.",
     is_secret=True,
 )
-REGION = SettingSpec(
-    name="opsgenie_region",
-    label="Opsgenie region",
-    noun="a region",
-    help_text="us (if left out) or eu.",
-    choices=(("us", "United States"), ("eu", "Europe")),
-)
+REGION = incidents.region_setting(KEY, "Opsgenie")
 SETTINGS = ChannelSettings(API_KEY, REGION)
 
 
@@ -58,6 +52,7 @@ def send(message: OutboxMessage, *, transport: httpx.AsyncBaseTransport | None =
 
 
 def request_of(message: OutboxMessage) -> tuple[str, Mapping[str, Any]]:
+    """Return the path and the JSON body of the request for a message."""
     action = incident_action_of(message.event)
     alias = incidents.incident_key(message)
     rendered = renderer.render(message.event, message.payload)
@@ -65,13 +60,12 @@ def request_of(message: OutboxMessage) -> tuple[str, Mapping[str, Any]]:
     if action != "trigger":
         path = f"{PATH}/{quote(alias, safe='')}/{ACTIONS[action]}?identifierType=alias"
         return path, {"source": source, "note": rendered.title}
-    details = incidents.details_of(message, rendered)
     lines = [f"{label}: {text}" for label, text in rendered.lines]
     return PATH, {
         "message": rendered.title[:MAX_MESSAGE_LENGTH],
         "alias": alias,
         "description": "\n".join([*lines, console_url(rendered.path)])[:MAX_DESCRIPTION_LENGTH],
-        "details": details,
+        "details": incidents.details_of(message, rendered),
         "priority": PRIORITIES.get(message.severity, "P3"),
         "source": source,
         "tags": [message.event],

@@ -35,13 +35,7 @@ ROUTING_KEY = SettingSpec(
     mistake="A routing key of the Events API v2: 32 letters and digits.",
     is_secret=True,
 )
-REGION = SettingSpec(
-    name="pagerduty_region",
-    label="PagerDuty region",
-    noun="a region",
-    help_text="us (if left out) or eu.",
-    choices=(("us", "United States"), ("eu", "Europe")),
-)
+REGION = incidents.region_setting(KEY, "PagerDuty")
 SETTINGS = ChannelSettings(ROUTING_KEY, REGION)
 
 
