@@ -13,8 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from .instance_rows import InstanceReport, InstanceRow
-from .slo_events import SloCounts
+from .instance_rows import InstanceReport, InstanceRow, SloCounts
 
 MAX_KEPT = 3
 MAX_TOKENS = 3
@@ -40,11 +39,9 @@ class FormerBoot(NamedTuple):
 def find_former(row: InstanceRow, boot: UUID) -> FormerBoot | None:
     """Return the former boot `boot` as stored in the row; None if it is not stored there."""
     stored = row.reported.get("boots", {}).get(str(boot))
-    return (
-        None
-        if stored is None
-        else FormerBoot(stored[0], datetime.fromisoformat(stored[1]), stored[2])
-    )
+    if stored is None:
+        return None
+    return FormerBoot(stored[0], datetime.fromisoformat(stored[1]), stored[2])
 
 
 def list_former(row: InstanceRow, boot: UUID) -> dict[str, Any]:
@@ -82,9 +79,10 @@ def record_contest(
     """Return `after` with the report's token, and with `contested_at` set during a contest."""
     tokens: list[list[str | int]] = list(before.reported.get("tokens", ()))
     is_living = before.reported_at is not None and at - before.reported_at < STILL_REPORTS
-    is_contest = is_living and (
-        _is_former_boot(before, report, at) or _is_former_token(tokens, token_id, at)
-    )
+    former_uses = {token: datetime.fromisoformat(str(used_at)) for token, used_at in tokens[:-1]}
+    used_at = former_uses.get(token_id)
+    is_former_token = used_at is not None and at - used_at < TOKEN_RETURNS_WITHIN
+    is_contest = is_living and (is_former_token or _is_former_boot(before, report, at))
     if token_id and (after.boot, after.seq) != (before.boot, before.seq):
         others = [each for each in tokens if each[0] != token_id]
         recent = [*others, [token_id, at.isoformat()]][-MAX_TOKENS:]
@@ -110,8 +108,3 @@ def _is_former_boot(row: InstanceRow, report: InstanceReport, at: datetime) -> b
     if former is not None:
         return report.seq > former.seq and at - former.at >= OVERLAP
     return is_older(report.boot, report.started_at, row, at)
-
-
-def _is_former_token(tokens: list[list[str | int]], token_id: int, at: datetime) -> bool:
-    last_use = {token: datetime.fromisoformat(str(when)) for token, when in tokens[:-1]}
-    return token_id in last_use and at - last_use[token_id] < TOKEN_RETURNS_WITHIN

@@ -74,8 +74,8 @@ class BreakerChanges:
     that reported for the first time. `removed` names breakers that are no longer reported, as
     (dependency, instance).
 
-    `changed` are dependencies whose board has changed, `rates_changed` dependencies with only new
-    rates, and `reduced` (filled by the writer) dependencies that lost a breaker.
+    `changed` names dependencies with a new state or mode, `rates_changed` dependencies with new
+    rates only, and `reduced` (filled by the writer) dependencies that lost a breaker.
     """
 
     states: dict[tuple[str, str], BreakerRow] = field(default_factory=dict)
@@ -118,30 +118,40 @@ class BreakerChanges:
         current = breakers_in(after)
         for name in report.breakers or ():
             now, was = current[name], known.get(name)
-            self._add_increment(name, was, now, since, at)
+            counts = _count_increments({} if was is None else was["counters"], now["counters"])
+            if since is not None and any(counts):
+                self.increments.append(CounterIncrement(name, min(since, at), at, counts))
             if was is None or _status_key(was) != _status_key(now):
                 self.changed.add(name)
             elif _round_rates(was) != _round_rates(now):
                 self.rates_changed.add(name)
             else:
                 continue
-            self.states[name, after.id] = _make_row(name, after.id, report.boot, now, at)
+            self.states[name, after.id] = BreakerRow(
+                *(name, after.id, report.boot, now["state"], now["mode"], now["since"]),
+                *(now["failure_rate"], now["slow_rate"], now["calls"], at),
+            )
             self.removed.discard((name, after.id))
         for name, was in known.items():
             if is_present(was) and not is_present(current.get(name, {})):
                 self.removed.add((name, after.id))
                 self.states.pop((name, after.id), None)
 
-    def _add_increment(
-        self, name: str, was: Document | None, now: Document, since: datetime | None, at: datetime
-    ) -> None:
-        counts = _count_increments({} if was is None else was["counters"], now["counters"])
-        if since is not None and any(counts):
-            self.increments.append(CounterIncrement(name, min(since, at), at, counts))
-
 
 def list_breakers(elements: Iterable[Document]) -> dict[str, Document]:
-    return {each["dependency"]: _to_stored(each) for each in elements}
+    """Return the stored form of reported breakers, by dependency."""
+    return {
+        each["dependency"]: {
+            "state": each["state"],
+            "mode": each.get("mode", "normal"),
+            "since": timestamp(each["since"]) if "since" in each else None,
+            "failure_rate": each.get("failure_rate"),
+            "slow_rate": each.get("slow_rate"),
+            "calls": each.get("calls", 0),
+            "counters": each.get("counters") or dict.fromkeys(COUNTERS, 0),
+        }
+        for each in elements
+    }
 
 
 def list_transitions(elements: Iterable[Document]) -> list[ReportedTransition]:
@@ -167,18 +177,19 @@ def merge_document(before: Document, report: InstanceReport) -> Document:
     """
     breakers, bulkheads = before.get("breakers", {}), before.get("bulkheads", {})
     if report.breakers is not None:
-        breakers = _keep_highest_counters(breakers, report.breakers) | _list_removed(
-            breakers, report.breakers
-        )
+        gone = [name for name in breakers if name not in report.breakers][:MAX_FORMER]
+        removed = {name: {"counters": breakers[name]["counters"]} for name in gone}
+        breakers = _keep_highest_counters(breakers, report.breakers) | removed
     if report.bulkheads is not None:
         bulkheads = dict(report.bulkheads)
     return {"breakers": breakers, "bulkheads": bulkheads}
 
 
 def drop_breakers(row: InstanceRow, names: Collection[str]) -> InstanceRow:
-    """Return the row without the breakers of `names`, except for their counters.
+    """Return the row with only the counters of the breakers in `names`.
 
-    Used for breakers that could not be written, so that the next report counts as a change.
+    Their states could not be written. Without the stored state, the next report of such a breaker
+    counts as a change, so that the state is written then.
     """
     if not names:
         return row
@@ -199,19 +210,6 @@ def breakers_in(row: InstanceRow) -> Mapping[str, Document]:
     return breakers
 
 
-def _to_stored(breaker: Document) -> Document:
-    since = breaker.get("since")
-    return {
-        "state": breaker["state"],
-        "mode": breaker.get("mode", "normal"),
-        "since": None if since is None else timestamp(since),
-        "failure_rate": breaker.get("failure_rate"),
-        "slow_rate": breaker.get("slow_rate"),
-        "calls": breaker.get("calls", 0),
-        "counters": breaker.get("counters") or dict.fromkeys(COUNTERS, 0),
-    }
-
-
 def _keep_highest_counters(before: Document, reported: Document) -> dict[str, Document]:
     """Return the reported breakers, with no counter below its stored value.
 
@@ -227,18 +225,6 @@ def _keep_highest_counters(before: Document, reported: Document) -> dict[str, Do
             }
             result[name] = {**breaker, "counters": most}
     return result
-
-
-def _list_removed(before: Document, reported: Document) -> dict[str, Document]:
-    gone = [name for name in before if name not in reported][:MAX_FORMER]
-    return {name: {"counters": before[name]["counters"]} for name in gone}
-
-
-def _make_row(name: str, instance: str, boot: UUID, breaker: Document, at: datetime) -> BreakerRow:
-    return BreakerRow(
-        *(name, instance, boot, breaker["state"], breaker["mode"], breaker["since"]),
-        *(breaker["failure_rate"], breaker["slow_rate"], breaker["calls"], at),
-    )
 
 
 def _status_key(breaker: Document) -> Sequence[object]:

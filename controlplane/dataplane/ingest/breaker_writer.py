@@ -1,7 +1,7 @@
 """Writer of breaker changes, with buffered counter sums. One per process."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 
 import structlog
@@ -36,19 +36,15 @@ class BreakerWriter:
     def __init__(self) -> None:
         self.notices = BreakerNotices()
         self.minutes = MinuteSums()
-        self._dependencies = DependencyIds()
+        self.dependencies = DependencyIds()
         self._flushed_at = time.monotonic()
-
-    def __bool__(self) -> bool:
-        """Return True if unwritten sums are buffered."""
-        return bool(self.minutes)
 
     async def resolve_ids(
         self, connection: Connection, reports: Sequence[InstanceReport]
     ) -> dict[str, int]:
         """Return the ids of all dependencies in `reports`; to be called outside a transaction."""
         names = {name for one in reports for name in one.breakers or ()}
-        return await self._dependencies.resolve_ids(connection, names) if names else {}
+        return await self.dependencies.resolve_ids(connection, names) if names else {}
 
     async def write(
         self, connection: Connection, news: BreakerChanges, ids: dict[str, int]
@@ -63,7 +59,7 @@ class BreakerWriter:
     def count(self, news: BreakerChanges, ids: dict[str, int], tripped: Sequence[int]) -> None:
         """Count and announce written changes, after their transaction was committed."""
         for dependency in tripped:
-            self.minutes.record_trip(dependency)
+            self.minutes.add_total(dependency, trips=1)
         for increment in news.increments:
             if increment.dependency in ids:
                 self.minutes.add_counts(
@@ -73,9 +69,6 @@ class BreakerWriter:
             self.notices.announce(
                 (news.changed & ids.keys()) | news.reduced, news.rates_changed & ids.keys()
             )
-
-    def forget_dependencies(self) -> None:
-        self._dependencies.clear()
 
     def is_due(self) -> bool:
         return bool(self.minutes) and time.monotonic() - self._flushed_at >= FLUSH_SECONDS
@@ -90,14 +83,22 @@ class BreakerWriter:
             await breaker_sql.add_minutes(connection, sums)
 
     async def flush_totals(self, connection: Connection) -> None:
-        """Write the totals by dependency; they are lost if the write fails."""
+        """Write the totals by dependency; they are lost if the write fails.
+
+        The totals of a dependency whose row is locked are kept for the next call.
+        """
         if totals := self.minutes.take_totals():
             done = await breaker_sql.add_totals(connection, totals)
-            self.minutes.put_back({one: of for one, of in totals.items() if one not in done})
+            for dependency, (trips, fallbacks) in totals.items():
+                if dependency not in done:
+                    self.minutes.add_total(dependency, trips, fallbacks)
 
 
 class MinuteSums:
-    """Sums for at most `most` pairs of dependency and minute; others are not counted."""
+    """Counter sums by dependency and minute, and totals by dependency.
+
+    Both hold at most `most` keys; increments of further keys are dropped and counted in `left_out`.
+    """
 
     def __init__(self, most: int = MAX_SUMS) -> None:
         self.left_out = 0
@@ -113,7 +114,7 @@ class MinuteSums:
         self, dependency: int, since: datetime, until: datetime, counts: Sequence[int]
     ) -> None:
         """Add counter increments of a dependency, spread evenly over a time span."""
-        self._add_total(dependency, 0, counts[_FALLBACK])
+        self.add_total(dependency, fallbacks=counts[_FALLBACK])
         for minute, share in _spread_by_minute(since.timestamp(), until.timestamp(), counts):
             sums = self._sums.get((dependency, minute))
             if sums is None:
@@ -124,9 +125,6 @@ class MinuteSums:
             for place, number in enumerate(share):
                 sums[place] = min(sums[place] + number, MAX_SUM)
 
-    def record_trip(self, dependency: int) -> None:
-        self._add_total(dependency, 1, 0)
-
     def take_sums(self) -> dict[Key, list[int]]:
         taken, self._sums = self._sums, {}
         return taken
@@ -136,11 +134,7 @@ class MinuteSums:
         taken, self._totals = self._totals, {}
         return taken
 
-    def put_back(self, totals: Mapping[int, Sequence[int]]) -> None:
-        for dependency, (trips, fallbacks) in totals.items():
-            self._add_total(dependency, trips, fallbacks)
-
-    def _add_total(self, dependency: int, trips: int, fallbacks: int) -> None:
+    def add_total(self, dependency: int, trips: int = 0, fallbacks: int = 0) -> None:
         if not trips and not fallbacks:
             return
         if dependency not in self._totals and len(self._totals) >= self._most:

@@ -23,7 +23,10 @@ log = structlog.get_logger(__name__)
 
 
 class DependencyIds:
-    """A cache of dependency ids by name, which creates at most `most` dependencies."""
+    """A cache of dependency ids by name, which creates missing dependencies.
+
+    No dependency is created once the database has `most` that are known from reports alone.
+    """
 
     def __init__(self, most: int = MAX_DISCOVERED) -> None:
         self._most = most
@@ -45,26 +48,20 @@ class DependencyIds:
         if missing:
             known |= await self._find(connection, missing)
             missing = [name for name in missing if name not in known]
-        if missing := self._skip_waiting(missing):
-            known |= await self._create(connection, await self._admit(connection, missing))
+        if self._waiting and time.monotonic() >= self._waits_until:
+            self._waiting.clear()
+        missing = [name for name in missing if name not in self._waiting]
+        if missing and (admitted := await self._admit(connection, missing)):
+            if await breaker_sql.create_dependencies(connection, admitted):
+                known |= await self._find(connection, admitted)
+            else:
+                self._waiting.update(admitted)
+                self._waits_until = time.monotonic() + WAIT_SECONDS
         return known
 
     def clear(self) -> None:
+        """Forget all ids, so that they are read again."""
         self._ids.clear()
-
-    def _skip_waiting(self, missing: list[str]) -> list[str]:
-        if self._waiting and time.monotonic() >= self._waits_until:
-            self._waiting.clear()
-        return [name for name in missing if name not in self._waiting]
-
-    async def _create(self, connection: Connection, names: list[str]) -> dict[str, int]:
-        if not names:
-            return {}
-        if await breaker_sql.create_dependencies(connection, names):
-            return await self._find(connection, names)
-        self._waiting.update(names)
-        self._waits_until = time.monotonic() + WAIT_SECONDS
-        return {}
 
     async def _find(self, connection: Connection, names: list[str]) -> dict[str, int]:
         ids = await breaker_sql.find_ids(connection, names)

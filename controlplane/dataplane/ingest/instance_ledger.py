@@ -29,7 +29,7 @@ from .instance_quota import InstanceQuota
 from .instance_rows import InstanceReport
 from .instance_sql import Ack, Presence
 from .pending_reports import WEIGHT_AT_ONCE, PendingReport, PendingReports, make_unavailable
-from .presence_buffer import MAX_INSTANCES, Notes, PresenceBuffer, bisect_notes, select_notes
+from .presence_buffer import MAX_INSTANCES, PresenceBuffer, bisect_notes, select_notes
 from .write_errors import FailureLog
 
 REST_SECONDS = 0.01
@@ -60,7 +60,7 @@ class InstanceLedger:
     """The ledger of one process.
 
     `state_wall` returns the database's time (aware, UTC). Once the database has about `most`
-    instances, new instances are created only by reports.
+    instances, only reports create new ones; polls and `/check` counts don't.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class InstanceLedger:
         """Number of SLO counts left out because the token may not report for the SLO's service."""
         self._timing = timing
         self._wall = state_wall
-        self.presence_buffer = PresenceBuffer(state_wall, self._wake)
+        self.presence_buffer = PresenceBuffer(state_wall, lambda: self._woken.set())
         self.check_counter = CheckCounter(state_wall)
         self._quota = InstanceQuota(most)
         self._pending = PendingReports()
@@ -107,7 +107,7 @@ class InstanceLedger:
             raise make_unavailable()
         self._pending.add(waiting)
         self._has_reports.set()
-        self._wake()
+        self._woken.set()
         try:
             async with asyncio.timeout(self._timing.report):
                 return await waiting.duplicate
@@ -116,24 +116,27 @@ class InstanceLedger:
 
     async def run(self, config: Config) -> None:
         """Write notes until canceled; connect when there is something to write."""
-        noted, self._woken = self._woken.is_set(), asyncio.Event()  # An event belongs to one loop.
+        # An event belongs to one loop.
+        noted, self._woken = self._woken.is_set(), asyncio.Event()
         self._has_reports = asyncio.Event()
         if noted:
-            self._wake()
+            self._woken.set()
         notices = asyncio.create_task(self._breaker_writer.notices.run(config.redis_url))
         try:
             while True:
                 try:
                     await self._session(config)
                 except Exception as error:
-                    self._handle_lost_session(error)
+                    # Retry once, then refuse reports until the database is back.
+                    if self._failure_log.is_loss(error):
+                        self._is_database_away = True
+                        self._pending.refuse_all()
+                    else:
+                        self._woken.set()
                 await asyncio.sleep(random.uniform(0.2, 0.8))  # noqa: S311
         finally:
             notices.cancel()
             self._pending.refuse_all()
-
-    def _wake(self) -> None:
-        self._woken.set()
 
     async def _session(self, config: Config) -> None:
         while not (
@@ -141,10 +144,9 @@ class InstanceLedger:
             or self._pending
             or self._counts
             or self.check_counter
-            or self._breaker_writer
+            or self._breaker_writer.minutes
+            or self._woken.is_set()
         ):
-            if self._woken.is_set():
-                break
             await self._wait_for_wakeup()
         connection = await wait_at_most(self._timing.write, database.connect(config))
         work: list[asyncio.Task[Any]] = []
@@ -178,11 +180,9 @@ class InstanceLedger:
             await self._wait_for_wakeup()
 
     async def _wait_for_wakeup(self) -> None:
-        try:
+        with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._timing.max_pause):
                 await self._woken.wait()
-        except TimeoutError:
-            return
 
     async def _write_due(self, connection: Connection, write: Write) -> bool:
         """Write everything that is due; return True if more is pending."""
@@ -194,7 +194,8 @@ class InstanceLedger:
             presences, acks = self.presence_buffer.take_due(
                 time.monotonic(), MAX_ROWS, self._timing.max_pause
             )
-            self._log_drops()
+            self._failure_log.log_drops(self.presence_buffer.dropped + self.check_counter.left_out)
+            self.presence_buffer.dropped = self.check_counter.left_out = 0
             has_more = len(presences) == MAX_ROWS or len(acks) == MAX_ROWS
             if presences or acks:
                 await self._write_presence(connection, write, presences, acks)
@@ -202,12 +203,11 @@ class InstanceLedger:
         if counts := self._take_counts():
             writing = self._write_counts(connection, write, counts)
             await self._write_or_drop(connection, "counts", writing)
-        if self._breaker_writer.is_due():
+        breakers = self._breaker_writer
+        if breakers.is_due():
+            await self._write_or_drop(connection, "minutes", write(breakers.flush_sums(connection)))
             await self._write_or_drop(
-                connection, "minutes", write(self._breaker_writer.flush_sums(connection))
-            )
-            await self._write_or_drop(
-                connection, "totals", write(self._breaker_writer.flush_totals(connection))
+                connection, "totals", write(breakers.flush_totals(connection))
             )
         return has_more or bool(self._pending or self._counts)
 
@@ -228,21 +228,18 @@ class InstanceLedger:
                 except Exception as error:
                     if not write_errors.is_data_error(connection, error):
                         raise
-                    self._split_or_drop(left, error)
+                    presences, acks = left.pop()
+                    if len(presences) + len(acks) > 1:
+                        left += bisect_notes(presences, acks)
+                        continue
+                    self.presence_buffer.dropped += 1
+                    log.warning("ledger.note_refused", **write_errors.describe_error(error))
             self._failure_log.record_success()
         except Exception as error:
             if not self._failure_log.is_refused(connection, error):
                 for one in left:
                     self.presence_buffer.put_back(*one)
                 raise
-
-    def _split_or_drop(self, left: list[Notes], error: Exception) -> None:
-        presences, acks = left.pop()
-        if len(presences) + len(acks) == 1:
-            self.presence_buffer.dropped += 1
-            log.warning("ledger.note_refused", **write_errors.describe_error(error))
-        else:
-            left += bisect_notes(presences, acks)
 
     async def _write_reports(
         self, connection: Connection, write: Write, reports: Sequence[PendingReport]
@@ -253,14 +250,12 @@ class InstanceLedger:
                 report_writer.write_reports(connection, reports, self._breaker_writer)
             )
         except Exception as error:
-            self._breaker_writer.forget_dependencies()
+            self._breaker_writer.dependencies.clear()
             some = write_errors.may_write_rest(connection, error)
             if some and len(reports) == 1:
                 reports[0].refuse()
-                name = reports[0].report.id
-                log.warning(
-                    "ledger.report_refused", instance=name, **write_errors.describe_error(error)
-                )
+                details = write_errors.describe_error(error)
+                log.warning("ledger.report_refused", instance=reports[0].report.id, **details)
                 return
             self._pending.put_back(reports, one_by_one=some)
             if self._failure_log.is_refused(connection, error):
@@ -311,16 +306,3 @@ class InstanceLedger:
             batch[caller] = of
             weight += report_writer.weigh_counts(of)
         return batch
-
-    def _handle_lost_session(self, error: Exception) -> None:
-        """Retry once after a broken session, then refuse reports until the database is back."""
-        if not self._failure_log.is_loss(error):
-            self._wake()
-            return
-        self._is_database_away = True
-        self._pending.refuse_all()
-
-    def _log_drops(self) -> None:
-        dropped = self.presence_buffer.dropped + self.check_counter.left_out
-        self.presence_buffer.dropped = self.check_counter.left_out = 0
-        self._failure_log.log_drops(dropped)

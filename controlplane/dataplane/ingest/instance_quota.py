@@ -17,8 +17,6 @@ class InstanceQuota:
     """A limit of about `most` instances across all processes."""
 
     def __init__(self, most: int) -> None:
-        self.dropped = 0
-        """Number of instances that were not written because the table is full."""
         self._most = most
         self._left = 0
         self._counted_at = float("-inf")
@@ -35,11 +33,7 @@ class InstanceQuota:
             self._left -= len(names)
             return names
         known = await instance_sql.find_existing(connection, sorted(names))
-        self._log_drops(len(names) - len(known))
-        return known
-
-    def _log_drops(self, dropped: int) -> None:
-        self.dropped += dropped
-        if dropped and not self._is_logged:
-            log.warning("ledger.instances_full", most=self._most, names=dropped)
+        if len(known) < len(names) and not self._is_logged:
+            log.warning("ledger.instances_full", most=self._most, names=len(names) - len(known))
             self._is_logged = True
+        return known

@@ -1,4 +1,4 @@
-"""Data classes for a validated report and for a stored instance."""
+"""Data classes for a validated report, its SLO events, and a stored instance."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,6 +7,24 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from controlplane.core.instances import rates
+
+SloCounts = Mapping[str, Sequence[int]]
+"""SLO → (good, total), cumulative since the boot."""
+
+
+class SloEvents(NamedTuple):
+    """SLO events that an instance counted from `began_at` to `ended_at`; `total` is at least 1.
+
+    `services` are the services that the token is limited to; empty if it is not limited.
+    """
+
+    slo: str
+    instance: str
+    began_at: datetime
+    ended_at: datetime
+    good: int
+    total: int
+    services: Sequence[str] = ()
 
 
 class ReportedTransition(NamedTuple):

@@ -14,8 +14,7 @@ import orjson
 
 from controlplane.dataplane.postgres.database import Connection
 
-from .instance_rows import InstanceRow
-from .slo_events import Events
+from .instance_rows import InstanceRow, SloEvents
 
 DOCUMENTS_AT_ONCE = 10
 """Rows read or written before other tasks run; a row's documents may have 200 KB each."""
@@ -144,7 +143,9 @@ async def write_acks(connection: Connection, acks: Sequence[Ack]) -> None:
         await connection.execute(UPSERT_ACKS, (_to_json([*earliest.values()]),))
 
 
-async def write_events(connection: Connection, events: Sequence[Events]) -> list[tuple[str, str]]:
+async def write_events(
+    connection: Connection, events: Sequence[SloEvents]
+) -> list[tuple[str, str]]:
     """Write SLO counts; return (instance, SLO) of refused counts.
 
     Counts are refused if their token is limited to other services than the SLO's. Must run in the
@@ -209,6 +210,6 @@ def _dump_if_changed(before: Mapping[str, Any], now: Mapping[str, Any]) -> str |
     return None if now == before else orjson.dumps(now).decode()
 
 
-def _to_json(rows: Sequence[Presence] | Sequence[Ack] | Sequence[Events]) -> str:
+def _to_json(rows: Sequence[Presence] | Sequence[Ack] | Sequence[SloEvents]) -> str:
     """Return rows as one JSON text, ten times cheaper than thousands of parameters."""
     return orjson.dumps([row._asdict() for row in rows]).decode()

@@ -12,14 +12,9 @@ from uuid import UUID
 
 from controlplane.core.instances import rates
 
-from . import (
-    boots,
-    breaker_reports,
-    slo_events,
-)
-from .instance_rows import InstanceReport, InstanceRow
+from . import boots, breaker_reports
+from .instance_rows import InstanceReport, InstanceRow, SloCounts, SloEvents
 from .report_fields import validate_report
-from .slo_events import Events
 
 Document = Mapping[str, Any]
 MAX_SWITCHES = 1000
@@ -28,6 +23,8 @@ MAX_PER_BREAKER = 100
 """Most transitions of one breaker in a report; those with the highest numbers are kept."""
 MAX_TRANSITIONS = 2000
 """Most transitions of one report, so that parsing doesn't delay other requests."""
+MAX_SLOS = 200
+"""Most SLOs per boot. Further SLOs are ignored: replacing a stored SLO could count it twice."""
 REMEMBERED = 62
 """Number of earlier reports of a boot that are recognized as duplicates."""
 
@@ -94,6 +91,7 @@ def _merge(
         since, bits = started_at, 1
         row = replace(row, applied_epoch=None, applied_version=None, applied_at=at)
     before, counted = known.get("checks", {}), known.get("sli", {})
+    checks = {**before, **{key: list(n) for key, n in report.checks.items()}}
     merged = replace(
         row,
         boot=report.boot,
@@ -103,10 +101,8 @@ def _merge(
         heard_at=max(at, row.heard_at or at),
         config_version=report.config_version,
         reported={
-            "checks": _keep_newest(
-                {**before, **{key: list(n) for key, n in report.checks.items()}}
-            ),
-            "sli": slo_events.merge_counts(counted, report.sli),
+            "checks": dict(list(checks.items())[-MAX_SWITCHES:]),
+            "sli": _merge_slo_counts(counted, report.sli),
             "boots": former,
             "seqs": bits & ((1 << (REMEMBERED + 1)) - 1),
         },
@@ -117,7 +113,8 @@ def _merge(
     )
     if report.applied_version == row.applied_version and row.applied_epoch is not None:
         epoch = row.applied_epoch
-    if epoch is not None and report.applied_version is not None and not _is_later(row, at):
+    is_outdated = row.applied_at is not None and row.applied_at > at
+    if epoch is not None and report.applied_version is not None and not is_outdated:
         merged = replace(
             merged, applied_epoch=epoch, applied_version=report.applied_version, applied_at=at
         )
@@ -133,12 +130,13 @@ def add_calls(
 
 def list_new_events(
     before: InstanceRow, after: InstanceRow, report: InstanceReport, services: Sequence[str] = ()
-) -> list[Events]:
+) -> list[SloEvents]:
     """Return the SLO counts that a report adds; `after` is `before` merged with the report.
 
     The counts cover the time since the boot's previous report, or for its first report the time
-    since its start. If that time is uncertain, the list is empty. `services` are the services that
-    the token is limited to; empty if it is not limited.
+    since its start. If that time is uncertain, the list is empty. An SLO with a decreased counter
+    is left out. `services` are the services that the token is limited to; empty if it is not
+    limited.
     """
     if not report.sli or (after.boot, after.seq) == (before.boot, before.seq):
         return []
@@ -151,11 +149,13 @@ def list_new_events(
         known, began_at = {}, boots.find_start(before, report, ended_at)
     if known is None or began_at is None or ended_at is None:
         return []
-    began_at = min(began_at, ended_at)
-    return [
-        Events(slo, after.id, began_at, ended_at, good, total, services)
-        for slo, good, total in slo_events.find_growth(known, after.reported["sli"])
-    ]
+    events, span = [], (min(began_at, ended_at), ended_at)
+    for slo, (good, total) in after.reported["sli"].items():
+        good_before, total_before = known.get(slo, (0, 0))
+        more_good, more = good - good_before, total - total_before
+        if more > 0 and 0 <= more_good <= more:
+            events.append(SloEvents(slo, after.id, *span, more_good, more, services))
+    return events
 
 
 def _merge_late_report(row: InstanceRow, seq: int) -> tuple[InstanceRow, bool]:
@@ -168,10 +168,6 @@ def _merge_late_report(row: InstanceRow, seq: int) -> tuple[InstanceRow, bool]:
     if bits >> age & 1:
         return row, True
     return replace(row, reported={**row.reported, "seqs": bits | 1 << age}), False
-
-
-def _is_later(row: InstanceRow, at: datetime) -> bool:
-    return row.applied_at is not None and row.applied_at > at
 
 
 def _add_increments(
@@ -194,8 +190,12 @@ def _add_increments(
     return result
 
 
-def _keep_newest(counts: Mapping[str, Any]) -> dict[str, Any]:
-    return dict(list(counts.items())[-MAX_SWITCHES:])
+def _merge_slo_counts(before: SloCounts, counts: SloCounts) -> dict[str, list[int]]:
+    result = {slo: list(numbers) for slo, numbers in before.items()}
+    for slo, numbers in counts.items():
+        if slo in result or len(result) < MAX_SLOS:
+            result[slo] = list(numbers)
+    return result
 
 
 def limit_transitions(document: Document) -> tuple[Document, int]:

@@ -13,10 +13,9 @@ from . import breaker_reports, instance_sql, report_merge
 from .breaker_reports import BreakerChanges
 from .breaker_writer import BreakerWriter
 from .check_counts import CallerCounts
-from .instance_rows import InstanceReport, InstanceRow
+from .instance_rows import InstanceReport, InstanceRow, SloEvents
 from .instance_sql import Ack
 from .pending_reports import ROW_WEIGHT, PendingReport
-from .slo_events import Events
 
 log = structlog.get_logger(__name__)
 
@@ -73,7 +72,7 @@ async def write_reports(
     services = {each.report.id: each.report.service for each in pending}
     duplicates: list[bool] = []
     acks: list[Ack] = []
-    events: list[Events] = []
+    events: list[SloEvents] = []
     news = BreakerChanges()
     yielder = _Yielder()
     ids = await breaker_writer.resolve_ids(connection, [each.report for each in pending])
@@ -101,7 +100,10 @@ async def write_reports(
         refused = await instance_sql.write_events(connection, events)
         tripped = await breaker_writer.write(connection, news, ids)
     breaker_writer.count(news, ids, tripped)
-    _log_contests(before, changed)
+    for row in changed:
+        if row.contested_at != before[row.id].contested_at:
+            tokens = [token for token, _ in row.reported.get("tokens", ())]
+            log.warning("instance.contested", instance=row.id, token_ids=tokens)
     return WriteOutcome(duplicates, refused)
 
 
@@ -119,19 +121,9 @@ async def write_counts(
         await instance_sql.store_rows(connection, before, [*rows.values()])
 
 
-def _log_contests(before: Mapping[str, InstanceRow], changed: Sequence[InstanceRow]) -> None:
-    for row in changed:
-        if row.contested_at != before[row.id].contested_at:
-            tokens = [token for token, _ in row.reported.get("tokens", ())]
-            log.warning("instance.contested", instance=row.id, token_ids=tokens)
-
-
 def _new_acks(before: InstanceRow, after: InstanceRow) -> list[Ack]:
-    if after.applied_epoch is None or after.applied_version is None or after.applied_at is None:
+    epoch, version, at = after.applied_epoch, after.applied_version, after.applied_at
+    if epoch is None or version is None or at is None:
         return []
-    if (after.applied_epoch, after.applied_version) == (
-        before.applied_epoch,
-        before.applied_version,
-    ):
-        return []
-    return [Ack(after.applied_epoch, after.applied_version, after.id, after.applied_at)]
+    is_known = (epoch, version) == (before.applied_epoch, before.applied_version)
+    return [] if is_known else [Ack(epoch, version, after.id, at)]

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.dataplane.ingest import boots, report_merge
-from controlplane.dataplane.ingest.instance_rows import InstanceRow
+from controlplane.dataplane.ingest.instance_rows import InstanceRow, SloEvents
 from controlplane.dataplane.ingest.report_merge import merge_report
-from controlplane.dataplane.ingest.slo_events import Events
 from controlplane.dataplane.tests.served import EPOCH
 from controlplane.dataplane.tests.test_reports import BOOT, EMPTY, NEXT_BOOT, NOW, make_report
 from controlplane.dataplane.tests.test_sli import TEN, merge_all
@@ -42,7 +41,7 @@ def test_two_processes_of_one_name_count_nothing_twice() -> None:
     row, events = merge_all(row, make_report(2, **newer, sli={"core": (61, 62)}), at=NOW + 6 * TEN)
 
     assert row.boot == NEXT_BOOT
-    assert events == [Events("core", "core/a1", NOW + TEN, NOW + 6 * TEN, 1, 2)]
+    assert events == [SloEvents("core", "core/a1", NOW + TEN, NOW + 6 * TEN, 1, 2)]
 
 
 def test_a_process_of_the_same_name_that_says_no_start_changes_nothing_of_that() -> None:

@@ -29,7 +29,7 @@ def test_dependencies_are_made_while_there_is_room_and_the_rest_of_the_report_co
     Dependency.objects.create(
         caller="core", callee="db", document={"timeout_ms": 1}, registered_at=NOW, changed_at=NOW
     )  # Registered dependencies don't count.
-    at_work.ledger._breaker_writer._dependencies = DependencyIds(most=3)
+    at_work.ledger._breaker_writer.dependencies = DependencyIds(most=3)
 
     at_work.report(make_report(*(breaker(f"core->s{number}") for number in range(5))))
     assert BreakerState.objects.count() == 3

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.dataplane.ingest import report_merge
-from controlplane.dataplane.ingest.instance_rows import InstanceReport, InstanceRow
-from controlplane.dataplane.ingest.report_merge import merge_report, parse_report
-from controlplane.dataplane.ingest.slo_events import MAX_SLOS, Events
+from controlplane.dataplane.ingest.instance_rows import InstanceReport, InstanceRow, SloEvents
+from controlplane.dataplane.ingest.report_merge import MAX_SLOS, merge_report, parse_report
 from controlplane.dataplane.tests.served import EPOCH
 from controlplane.dataplane.tests.test_reports import (
     BOOT,
@@ -29,9 +28,9 @@ TEN = timedelta(seconds=10)
 
 def merge_all(
     row: InstanceRow, *in_turn: InstanceReport, at: datetime = NOW
-) -> tuple[InstanceRow, list[Events]]:
+) -> tuple[InstanceRow, list[SloEvents]]:
     """Return the row after reports ten seconds apart, and what the last one adds."""
-    events: list[Events] = []
+    events: list[SloEvents] = []
     for number, report in enumerate(in_turn):
         after, _ = merge_report(row, report, at + number * TEN, EPOCH)
         events = report_merge.list_new_events(row, after, report)
@@ -75,7 +74,7 @@ def test_an_slo_named_twice_is_named() -> None:
 def test_the_first_report_of_a_boot_counts_since_it_started() -> None:
     row, events = merge_all(EMPTY, make_report(1, sli={"core": (98, 100)}))
 
-    assert events == [Events("core", "core/a1", STARTED, NOW, 98, 100)]
+    assert events == [SloEvents("core", "core/a1", STARTED, NOW, 98, 100)]
     assert row.reported["sli"] == {"core": [98, 100]}
 
 
@@ -85,7 +84,7 @@ def test_a_boot_that_does_not_say_when_it_started_counts_from_its_first_report_o
     assert events == []
 
     _, events = merge_all(row, make_report(2, started=None, sli={"core": (99, 103)}), at=NOW + TEN)
-    assert events == [Events("core", "core/a1", NOW, NOW + TEN, 1, 3)]
+    assert events == [SloEvents("core", "core/a1", NOW, NOW + TEN, 1, 3)]
 
 
 def test_growth_began_when_the_report_before_was_taken_in() -> None:
@@ -96,8 +95,8 @@ def test_growth_began_when_the_report_before_was_taken_in() -> None:
     )
 
     assert events == [
-        Events("core", "core/a1", NOW, NOW + TEN, 0, 1),
-        Events("new", "core/a1", NOW, NOW + TEN, 1, 2),
+        SloEvents("core", "core/a1", NOW, NOW + TEN, 0, 1),
+        SloEvents("new", "core/a1", NOW, NOW + TEN, 1, 2),
     ]
 
 
@@ -106,7 +105,7 @@ def test_after_a_lost_report_the_span_is_longer_and_nothing_is_missing() -> None
 
     _, events = merge_all(row, make_report(3, sli={"core": (130, 131)}), at=NOW + 2 * TEN)
 
-    assert events == [Events("core", "core/a1", NOW, NOW + 2 * TEN, 30, 31)]
+    assert events == [SloEvents("core", "core/a1", NOW, NOW + 2 * TEN, 30, 31)]
 
 
 def test_repeated_and_late_reports_add_nothing() -> None:
@@ -128,7 +127,7 @@ def test_a_new_boot_counts_from_nothing() -> None:
     )
 
     began = NOW + timedelta(seconds=3)
-    assert events == [Events("core", "core/a1", began, NOW + TEN, 4, 5)]
+    assert events == [SloEvents("core", "core/a1", began, NOW + TEN, 4, 5)]
     assert row.reported["sli"] == {"core": [4, 5]}
 
 
@@ -147,10 +146,10 @@ def test_an_older_boot_that_comes_back_adds_what_it_counted_since() -> None:
     back = NOW + timedelta(minutes=1)
     row, events = merge_all(row, make_report(2, sli={"core": (1050, 1050)}), at=back)
     assert row.boot == BOOT
-    assert events == [Events("core", "core/a1", NOW, back, 50, 50)]
+    assert events == [SloEvents("core", "core/a1", NOW, back, 50, 50)]
 
     _, events = merge_all(row, make_report(3, sli={"core": (1051, 1052)}), at=back + TEN)
-    assert events == [Events("core", "core/a1", back, back + TEN, 1, 2)]
+    assert events == [SloEvents("core", "core/a1", back, back + TEN, 1, 2)]
 
 
 def test_a_start_that_is_still_to_come_is_no_start_to_count_from() -> None:
@@ -160,7 +159,7 @@ def test_a_start_that_is_still_to_come_is_no_start_to_count_from() -> None:
     _, events = merge_all(
         row, make_report(2, started=+60, sli={"core": (1001, 1001)}), at=NOW + TEN
     )
-    assert events == [Events("core", "core/a1", NOW, NOW + TEN, 1, 1)]
+    assert events == [SloEvents("core", "core/a1", NOW, NOW + TEN, 1, 1)]
 
 
 @pytest.mark.parametrize("counts", [(90, 90), (100, 99), (90, 110), (60, 101)])
