@@ -7,6 +7,7 @@ raise.
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Set
+from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
@@ -33,6 +34,7 @@ _MARK = re.compile(
 """Matches `<epoch>.<version>` or a bare version, also within an ETag."""
 
 
+@dataclass(slots=True, eq=False)
 class PresenceNote:
     """The latest presence of one instance; `mark` is the version mark exactly as sent.
 
@@ -41,28 +43,15 @@ class PresenceNote:
     in monotonic seconds.
     """
 
-    __slots__ = (
-        "applied_at",
-        "epoch",
-        "heard_at",
-        "id",
-        "mark",
-        "publication",
-        "service",
-        "version",
-        "written_at",
-    )  # fmt: skip
-
-    def __init__(self, name: str, service: str) -> None:
-        self.id = name
-        self.service = service
-        self.heard_at: datetime | None = None
-        self.mark: bytes | None = None
-        self.publication: SnapshotVersion | None = None
-        self.epoch: UUID | None = None
-        self.version: int | None = None
-        self.applied_at: datetime | None = None
-        self.written_at = _NEVER
+    id: str
+    service: str
+    heard_at: datetime | None = None
+    mark: bytes | None = None
+    publication: SnapshotVersion | None = None
+    epoch: UUID | None = None
+    version: int | None = None
+    applied_at: datetime | None = None
+    written_at: float = _NEVER
 
 
 class PresenceBuffer:
@@ -170,11 +159,13 @@ class PresenceBuffer:
         forgets: bool,
     ) -> None:
         if note is None:
-            note = _make_note(name)
-            if note is None:
+            try:
+                text = name.decode()
+            except UnicodeDecodeError:
                 return
-            self._notes[name] = note
-            self._urgent[name] = note
+            if (service := service_of(text)) is None:
+                return
+            note = self._notes[name] = self._urgent[name] = PresenceNote(text, service)
             self._wake()
         note.heard_at = at = self._wall()
         self._notes.move_to_end(name)
@@ -209,9 +200,9 @@ class PresenceBuffer:
     def _measure(self, note: PresenceNote, mark: tuple[UUID, int], at: datetime) -> None:
         """Observe the seconds from the applied version's publication to its acknowledgement.
 
-        `mark` is the epoch and version that the instance applied. It is observed only if it is the
-        version served now, whose publication time is known, and if the instance had an older
-        version of that epoch: the first version of an instance may be older than the instance.
+        `mark` is the epoch and version that the instance applied. Other versions than the one
+        served now are skipped, because their publication time is unknown. So is the first version
+        of an instance in an epoch, because it may be older than the instance.
         """
         served, (epoch, version) = note.publication, mark
         if served is None or (served.epoch, served.version) != mark or note.epoch != epoch:
@@ -231,15 +222,6 @@ class PresenceBuffer:
             self.dropped += 1
 
 
-def _make_note(name: bytes) -> PresenceNote | None:
-    try:
-        text = name.decode()
-    except UnicodeDecodeError:
-        return None
-    service = service_of(text)
-    return None if service is None else PresenceNote(text, service)
-
-
 def _parse_mark(applied: bytes, copy: Copy | None) -> tuple[UUID, int] | None:
     """Return epoch and version of a mark; None if it is invalid, or bare without a served copy."""
     if copy is not None and applied.startswith(copy.epoch + b"."):
@@ -256,7 +238,7 @@ def _parse_mark(applied: bytes, copy: Copy | None) -> tuple[UUID, int] | None:
 
 
 def bisect_notes(presences: list[Presence], acks: list[Ack]) -> list[Notes]:
-    """Split a batch of at least two notes into two; the last of the result is written first."""
+    """Return the halves of a batch of at least two notes; the second is to be written first."""
     if presences and acks:
         return [([], acks), (presences, [])]
     some, more = len(presences) // 2, len(acks) // 2
@@ -264,6 +246,6 @@ def bisect_notes(presences: list[Presence], acks: list[Ack]) -> list[Notes]:
 
 
 def select_notes(names: Set[str], presences: list[Presence], acks: list[Ack]) -> Notes:
-    return [each for each in presences if each.id in names], [
-        ack for ack in acks if ack.instance in names
-    ]
+    """Return the notes of the instances in `names`."""
+    some = [each for each in presences if each.id in names]
+    return some, [ack for ack in acks if ack.instance in names]

@@ -7,6 +7,7 @@ from typing import Any
 from controlplane.core.degradation_levels import CRITICAL, DEGRADED, EMERGENCY, Cause
 
 _NAMES = frozenset(each.name for each in fields(Cause))
+_LEVELS = (DEGRADED, CRITICAL, EMERGENCY)
 
 
 def parse_cause(document: Any) -> Cause:
@@ -18,13 +19,7 @@ def parse_cause(document: Any) -> Cause:
         raise TypeError("a cause does not say what is away")
     if not isinstance(known.get("since", ""), str):
         raise TypeError("a cause's beginning is no text")
-    if not all(_are_texts(known.get(name, [])) for name in ("fails", "works")):
+    effects = (known.get("fails", []), known.get("works", []))
+    if not all(isinstance(of, list) and all(isinstance(one, str) for one in of) for of in effects):
         raise TypeError("a cause's effects are no texts")
     return Cause.from_json(known)
-
-
-_LEVELS = (DEGRADED, CRITICAL, EMERGENCY)
-
-
-def _are_texts(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(each, str) for each in value)

@@ -19,7 +19,10 @@ MAX_NAMES = 20_000
 
 
 class DrillSnapshot:
-    """The running drills, and patterns of the instances that take part."""
+    """Selects the copy for an instance: the drill copy for those that take part in a drill.
+
+    `marks` are the patterns of their names, and `drilled` the entries of the drilled switches.
+    """
 
     __slots__ = ("_drilled", "_made", "_marks", "_names")
 
@@ -36,15 +39,18 @@ class DrillSnapshot:
         """Return the drill copy if `name` takes part in a running drill, else `normal`."""
         if not self.is_for(name):
             return normal
-        running = tuple(entry for entry in self._drilled if _is_running(entry, now, normal))
+        running = tuple(
+            entry
+            for entry in self._drilled
+            if entry.expires_at is not None and now < entry.expires_at  # The drill's deadline.
+            if entry.id not in normal.entries  # Else the switch is engaged for real.
+        )
         if not running:
             return normal
         if self._made is None or self._made[0] != running:
             entries = (*normal.entries.values(), *running)
-            self._made = (
-                running,
-                normal.render(normal.publication, entries, normal, is_drill_copy=True),
-            )
+            copy = normal.render(normal.publication, entries, normal, is_drill_copy=True)
+            self._made = running, copy
         return self._made[1]
 
     def is_for(self, name: bytes | None) -> bool:
@@ -58,9 +64,3 @@ class DrillSnapshot:
                 self._names.clear()
             self._names[name] = known
         return known
-
-
-def _is_running(entry: SnapshotEntry, now: datetime, normal: Copy) -> bool:
-    """Return True until the drill's deadline, unless the switch is engaged for real."""
-    ends_at = entry.expires_at
-    return ends_at is not None and now < ends_at and entry.id not in normal.entries

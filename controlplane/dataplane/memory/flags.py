@@ -128,11 +128,6 @@ class FlagSheet:
             texts.append(before + b",".join(run) + after)
         return cls(tuple(texts), tuple(gaps))
 
-    @property
-    def varies(self) -> bool:
-        """True if the response depends on the targeting key."""
-        return bool(self.gaps)
-
     def outcomes(self, targeting_key: str | None) -> tuple[bool, ...]:
         """Return the value of each gap for a targeting key.
 
@@ -190,10 +185,6 @@ def _make_off(flag: str, entry: SnapshotEntry, version: int) -> dict[str, Any]:
         "reason": DISABLED if entry.state == "engaged" else SPLIT,
         "metadata": {"switch": entry.id, "version": version, "cause": entry.reason},
     }
-
-
-def _text(evaluation: dict[str, Any]) -> bytes:
-    return orjson.dumps(evaluation)
 
 
 def _is_admitted(entry: SnapshotEntry, targeting_key: str | None) -> bool:

@@ -9,6 +9,7 @@ import random
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import dataclass
 from typing import Any
 
 from controlplane.core.errors import Unavailable
@@ -26,37 +27,24 @@ CONFIG = "config"
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
 
+@dataclass(slots=True, eq=False)
 class Listener:
     """A held request, which wakes on a change of its topic, on disconnect, or on timeout."""
 
-    __slots__ = (
-        "_sending_since",
-        "_sleeping",
-        "_task",
-        "_watching",
-        "_woken",
-        "dismissed",
-        "gone",
-        "holder",
-        "stuck",
-        "topic",
-    )
-
-    def __init__(self, topic: str = SNAPSHOT, holder: int = 0) -> None:
-        self.topic = topic
-        self.holder = holder
-        """Id of the token that this held request is counted for."""
-        self.dismissed = False
-        """True if the request must end, so that a request of another token can be held."""
-        self.gone = False
-        """True once the client has disconnected."""
-        self.stuck = False
-        """True if the request was canceled because the client stopped reading."""
-        self._woken = False
-        self._sleeping: asyncio.Future[None] | None = None
-        self._watching: asyncio.Future[None] | None = None
-        self._sending_since = 0.0
-        self._task: asyncio.Task[Any] | None = None
+    topic: str = SNAPSHOT
+    holder: int = 0
+    """Id of the token that this held request is counted for."""
+    dismissed: bool = False
+    """True if the request must end, so that a request of another token can be held."""
+    gone: bool = False
+    """True once the client has disconnected."""
+    stuck: bool = False
+    """True if the request was canceled because the client stopped reading."""
+    _woken: bool = False
+    _sleeping: asyncio.Future[None] | None = None
+    watching: asyncio.Future[None] | None = None
+    _sending_since: float = 0.0
+    _task: asyncio.Task[Any] | None = None
 
     def wake(self) -> None:
         """End the current wait; without one, the next wait ends at once."""
@@ -78,8 +66,8 @@ class Listener:
         self._woken = False
 
     def watch(self, receive: Receive) -> None:
-        if self._watching is None:
-            self._watching = asyncio.ensure_future(self._watch(receive))
+        if self.watching is None:
+            self.watching = asyncio.ensure_future(self._watch(receive))
 
     async def send(self, sending: Awaitable[None]) -> None:
         """Await `sending`; if the client doesn't read in time, set `stuck` and cancel the task.
@@ -95,10 +83,6 @@ class Listener:
         if self._task is not None and now - self._sending_since > STUCK_SECONDS:
             self.stuck = True
             self._task.cancel()
-
-    def end(self) -> None:
-        if self._watching is not None:
-            self._watching.cancel()
 
     async def _watch(self, receive: Receive) -> None:
         while (await receive())["type"] != "http.disconnect":
@@ -146,7 +130,8 @@ class Listeners:
         return listener
 
     def leave(self, listener: Listener) -> None:
-        listener.end()
+        if listener.watching is not None:
+            listener.watching.cancel()
         self._remove(listener)
         self._dismissed.pop(listener, None)
         self._to_wake.pop(listener, None)
@@ -170,9 +155,10 @@ class Listeners:
         self.notify()
 
     def _dismiss_one(self, holder: int) -> bool:
-        """Dismiss the oldest request of the token with the most requests; return True if done.
+        """Dismiss the oldest request of the token with the most requests.
 
-        It is done only if `holder`, with one more request, still has fewer than that token.
+        Return False, without a change, if `holder` would then have as many requests as that token,
+        or more.
         """
         if not self._by_holder:
             return False

@@ -33,10 +33,6 @@ class DependencyPolicy(NamedTuple):
     version: int
     text: bytes
 
-    @property
-    def name(self) -> str:
-        return f"{self.caller}->{self.callee}"
-
 
 class ServicePolicies:
     """The rendered policies of one service, with their headers."""
@@ -50,7 +46,11 @@ class ServicePolicies:
         self.body = b'{"service":%b,"version":%d,"dependencies":{%b}}' % (
             orjson.dumps(service),
             self.version,
-            b",".join(b"%b:%b" % (orjson.dumps(one.name), one.text) for one in ordered if one.text),
+            b",".join(
+                b"%b:%b" % (orjson.dumps(f"{one.caller}->{one.callee}"), one.text)
+                for one in ordered
+                if one.text
+            ),
         )
         self.etag = b'"%b.c%d"' % (self._epoch, self.version)
         self.validators: tuple[Header, ...] = ((b"etag", self.etag), NO_CACHE, VARY)
@@ -118,9 +118,6 @@ class Policies:
             if policies:
                 self._documents[service] = document
         return document
-
-    def find(self, caller: str, callee: str) -> DependencyPolicy | None:
-        return self.by_caller.get(caller, {}).get(callee)
 
     def list_all(self) -> list[DependencyPolicy]:
         return sorted(one for callees in self.by_caller.values() for one in callees.values())

@@ -2,33 +2,22 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from hashlib import sha256
-from typing import Optional, Protocol
+from typing import TYPE_CHECKING, Optional
 
 from controlplane.core.content_encoding import gzip_etag
 from switches.snapshot import SnapshotEntry, SnapshotVersion, assemble, render_entry
 
 from .compression import VARY, GzipForm, Header
 
+if TYPE_CHECKING:
+    from .drill_snapshot import DrillSnapshot
+
 JSON = (b"content-type", b"application/json")
 NO_CACHE = (b"cache-control", b"no-cache")
 VARY_IN_DRILLS: Header = (b"vary", b"Accept-Encoding, Switchgear-Instance")
 
-MAX_CHUNK_BYTES = 32 * 1024  # bytes
-
-
-def split_event(event: bytes) -> tuple[bytes, ...]:
-    starts = range(0, len(event), MAX_CHUNK_BYTES)
-    return tuple(event[start : start + MAX_CHUNK_BYTES] for start in starts)
-
-
-class InstanceCopies(Protocol):
-    """Selects the copy for an instance: its drill copy, or the `normal` copy."""
-
-    def is_for(self, name: bytes | None) -> bool: ...
-
-    def copy_for(self, name: bytes | None, now: datetime, normal: "Copy") -> "Copy": ...
+MAX_CHUNK_BYTES = 32 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +45,7 @@ class Copy:
     validators: tuple[Header, ...]
     gzip_validators: tuple[Header, ...]
     description: tuple[Header, ...]
-    drill_snapshot: InstanceCopies | None = None
+    drill_snapshot: "DrillSnapshot | None" = None
     is_kept: bool = False
 
     @classmethod
@@ -66,7 +55,7 @@ class Copy:
         entries: Iterable[SnapshotEntry],
         before: Optional["Copy"] = None,
         *,
-        drill_snapshot: InstanceCopies | None = None,
+        drill_snapshot: "DrillSnapshot | None" = None,
         is_kept: bool = False,
         is_drill_copy: bool = False,
     ) -> "Copy":
@@ -84,6 +73,8 @@ class Copy:
         }
         body = assemble(publication, elements.values())
         mark = publication.mark.encode()
+        event = b"id: %b\nevent: snapshot\ndata: %b\n\n" % (mark, body)
+        starts = range(0, len(event), MAX_CHUNK_BYTES)
         suffix = b"-" + sha256(body).hexdigest()[:8].encode() if is_drill_copy else b""
         etag = b'"%b%b"' % (mark, suffix)
         in_drill = is_drill_copy or drill_snapshot is not None
@@ -94,7 +85,7 @@ class Copy:
             entries=by_id,
             elements=elements,
             body=body,
-            event=split_event(b"id: %b\nevent: snapshot\ndata: %b\n\n" % (mark, body)),
+            event=tuple(event[start : start + MAX_CHUNK_BYTES] for start in starts),
             epoch=str(publication.epoch).encode(),
             suffix=suffix,
             etag=etag,

@@ -154,7 +154,19 @@ async def parse_head(cursor: AsyncCursor[tuple[Any, ...]]) -> DatabaseHead:
 
 
 def _tokens(rows: list[tuple[Any, ...]]) -> TokenTable:
-    return {row[2].encode(): _make_credential(*row) for row in rows}
+    return {
+        prefix.encode(): Credential(
+            token_id=token_id,
+            name=name,
+            digest=bytes.fromhex(digest),
+            scopes=frozenset(scopes) & SCOPES_OF[Role(role)],
+            expires_at=None if expires_at is None else expires_at.timestamp(),
+            owner_id=owner_id,
+            role=role,
+            services=frozenset(services),
+        )
+        for token_id, name, prefix, digest, scopes, expires_at, owner_id, role, services in rows
+    }
 
 
 def _drill_snapshot(rows: list[tuple[Any, ...]]) -> DrillSnapshot | None:
@@ -180,27 +192,4 @@ def _drill_snapshot(rows: list[tuple[Any, ...]]) -> DrillSnapshot | None:
             )
             for switch_id, scope, key, salt, reason, engaged_at, ends_by, _ in rows
         ],
-    )
-
-
-def _make_credential(
-    token_id: int,
-    name: str,
-    _prefix: str,
-    digest: str,
-    scopes: list[str],
-    expires_at: datetime | None,
-    owner_id: int,
-    role: str,
-    services: list[str],
-) -> Credential:
-    return Credential(
-        token_id=token_id,
-        name=name,
-        digest=bytes.fromhex(digest),
-        scopes=frozenset(scopes) & SCOPES_OF[Role(role)],
-        expires_at=None if expires_at is None else expires_at.timestamp(),
-        owner_id=owner_id,
-        role=role,
-        services=frozenset(services),
     )

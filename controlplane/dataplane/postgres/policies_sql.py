@@ -4,7 +4,6 @@ An invalid row is skipped, so that it doesn't delay overrides of other dependenc
 """
 
 import asyncio
-from datetime import datetime
 from typing import Any, NamedTuple
 
 import orjson
@@ -23,6 +22,14 @@ SESSION_OPTIONS = (
     "-c statement_timeout=10s -c lock_timeout=1s -c idle_in_transaction_session_timeout=15s"
 )
 CAUSES = "SELECT causes::text FROM core_degradation"
+# Dependencies known from reports alone have version 0 and are not published.
+CHANGED_SINCE = """
+    SELECT d.caller, d.callee, d.version, d.removed_at IS NOT NULL, d.document::text,
+           o.mode, o.reason, o.expires_at, o.version
+    FROM breakers_dependency d
+    LEFT JOIN breakers_override o ON o.dependency_id = d.id AND o.ended_at IS NULL
+    WHERE d.version > {}
+"""
 AT_ONCE = 200
 """Documents rendered before other tasks run: about 5 ms."""
 
@@ -43,7 +50,9 @@ class Changes(NamedTuple):
 
 async def read_changes(connection: Connection, since: int) -> Changes:
     """Return everything that changed after version `since`, in one round trip; -1 for all."""
-    statements = [BEGIN, HEAD, CAUSES, _changed_since(since), "COMMIT"]
+    # The version is inlined, because statements that are sent together can't have parameters.
+    changed = CHANGED_SINCE.format(max(0, since))
+    statements = [BEGIN, HEAD, CAUSES, changed, "COMMIT"]
     cursor = await connection.execute("; ".join(statements))
     cursor.nextset()
     head = await parse_head(cursor)
@@ -51,20 +60,6 @@ async def read_changes(connection: Connection, since: int) -> Changes:
     causes_now = _parse_causes(await cursor.fetchall())
     cursor.nextset()
     return Changes(head, *await _fetch_policies(cursor), causes_now)
-
-
-def _changed_since(version: int) -> str:
-    """Return the query with `version` inlined, because it is sent together with other queries.
-
-    Dependencies known from reports alone have version 0 and are not published.
-    """
-    return f"""
-        SELECT d.caller, d.callee, d.version, d.removed_at IS NOT NULL, d.document::text,
-               o.mode, o.reason, o.expires_at, o.version
-        FROM breakers_dependency d
-        LEFT JOIN breakers_override o ON o.dependency_id = d.id AND o.ended_at IS NULL
-        WHERE d.version > {max(0, version)}
-    """  # noqa: S608
 
 
 async def _fetch_policies(
@@ -75,7 +70,7 @@ async def _fetch_policies(
     while some := await cursor.fetchmany(AT_ONCE):
         for row in some:
             try:
-                policies.append(_make_policy(*row))
+                policies.append(_make_policy(row))
             except (TypeError, ValueError) as error:
                 broken.append(row[:2])
                 log.error(
@@ -85,17 +80,8 @@ async def _fetch_policies(
     return policies, broken
 
 
-def _make_policy(
-    caller: str,
-    callee: str,
-    version: int,
-    removed: bool,
-    document: str,
-    mode: str | None,
-    reason: str | None,
-    expires_at: datetime | None,
-    override_version: int | None,
-) -> DependencyPolicy:
+def _make_policy(row: tuple[Any, ...]) -> DependencyPolicy:
+    caller, callee, version, removed, document, mode, reason, expires_at, override_version = row
     override = None
     if mode is not None and expires_at is not None:
         override = {

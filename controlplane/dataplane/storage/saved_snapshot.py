@@ -4,12 +4,9 @@ It contains the snapshot exactly as served. Policies have a file of their own
 (:mod:`.saved_policies`), because they may be large and change at other times.
 """
 
-import hmac
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from datetime import datetime
 from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 from uuid import UUID
 
 import orjson
@@ -18,32 +15,17 @@ from controlplane.core.canonical import timestamp
 from controlplane.dataplane.memory.credentials import Credential, TokenTable
 from switches.snapshot import SCHEMA, SnapshotEntry, SnapshotVersion, render
 
-from . import signed_file
-from .signed_file import InvalidFile, check_count, check_text, parse_time
+from .signed_file import SavedContent, SignedDocument, check_count, check_text, parse_time
 
-__all__ = [
-    "InvalidFile",
-    "SavedSnapshot",
-    "SavedState",
-    "merge_saved",
-    "sign",
-    "sign_snapshot",
-    "signing_key",
-    "verify",
-    "verify_snapshot",
-]
-
-KIND = b"switchgear-copy"
-SNAPSHOT_KIND = b"switchgear-snapshot"
 DIGEST_BYTES = 32
 
 
-@dataclass(frozen=True)
-class SavedState:
-    """The saved state of a data plane, last confirmed by the database at `confirmed_at`.
+@dataclass(frozen=True, kw_only=True)
+class SavedState(SavedContent):
+    """The saved state of a data plane.
 
     `known` holds the ids of all switches ever registered, and `registrations` their number;
-    `revision` is that of `tokens`. `left_epochs` are earlier epochs of the database.
+    `revision` is that of `tokens`.
     """
 
     publication: SnapshotVersion
@@ -52,8 +34,22 @@ class SavedState:
     revision: int
     known: frozenset[str]
     registrations: int
-    left_epochs: frozenset[UUID]
-    confirmed_at: datetime
+
+    @property
+    def epoch(self) -> UUID:
+        return self.publication.epoch
+
+    def merge_parts(self, news: Self) -> Self:
+        served = max(self, news, key=lambda saved: (saved.publication.version, saved.confirmed_at))
+        tokens = max(self, news, key=lambda saved: saved.revision)
+        known = max(self, news, key=lambda saved: saved.registrations)
+        return replace(
+            served,
+            tokens=tokens.tokens,
+            revision=tokens.revision,
+            known=known.known,
+            registrations=known.registrations,
+        )
 
 
 class SavedSnapshot(NamedTuple):
@@ -61,64 +57,6 @@ class SavedSnapshot(NamedTuple):
 
     publication: SnapshotVersion
     entries: tuple[SnapshotEntry, ...]
-
-
-def signing_key(secret_key: str) -> bytes:
-    """Return the key that signs files, derived from the installation's secret."""
-    return hmac.digest(secret_key.encode(), b"switchgear/dataplane/disk/1", "sha256")
-
-
-def merge_saved(present: SavedState, news: SavedState) -> SavedState:
-    """Return the state to save when `present` is on disk and `news` is to be saved.
-
-    Another process may have written `present`. Within an epoch, the newer of each part is kept, so
-    that no older version or revoked token returns. Of two epochs, one that is in the other state's
-    `left_epochs` is discarded; otherwise the state that was confirmed later is kept.
-    """
-    left = present.left_epochs | news.left_epochs
-    ours, theirs = present.publication.epoch, news.publication.epoch
-    if ours == theirs:
-        return _newer_parts(present, news, left)
-    if theirs in present.left_epochs:
-        return present
-    if ours in news.left_epochs or news.confirmed_at > present.confirmed_at:
-        return replace(news, left_epochs=left - {theirs})
-    return present
-
-
-def _newer_parts(present: SavedState, news: SavedState, left: frozenset[UUID]) -> SavedState:
-    def served_since(saved: SavedState) -> tuple[int, datetime]:
-        return saved.publication.version, saved.confirmed_at
-
-    served = max(present, news, key=served_since)
-    tokens = max(present, news, key=lambda saved: saved.revision)
-    known = max(present, news, key=lambda saved: saved.registrations)
-    return replace(
-        served,
-        tokens=tokens.tokens,
-        revision=tokens.revision,
-        known=known.known,
-        registrations=known.registrations,
-        left_epochs=left - {served.publication.epoch},
-    )
-
-
-def sign(saved: SavedState, key: bytes) -> bytes:
-    return signed_file.sign_file(KIND, _serialize(saved), key)
-
-
-def verify(text: bytes, key: bytes) -> SavedState:
-    return signed_file.verify_file(KIND, text, key, _parse, _serialize)
-
-
-def sign_snapshot(body: bytes, key: bytes) -> bytes:
-    return signed_file.sign_file(SNAPSHOT_KIND, body, key)
-
-
-def verify_snapshot(text: bytes, key: bytes) -> SavedSnapshot:
-    return signed_file.verify_file(
-        SNAPSHOT_KIND, text, key, _parse_snapshot, lambda found: render(*found)
-    )
 
 
 def _serialize(saved: SavedState) -> bytes:
@@ -158,7 +96,7 @@ def _parse(document: Any) -> SavedState:
         entries=entries,
         tokens=dict(_parse_credential(each) for each in document["tokens"]),
         revision=check_count(document["revision"]),
-        known=frozenset(_words(document["known"])),
+        known=frozenset(map(check_text, document["known"])),
         registrations=check_count(document["registrations"]),
         left_epochs=left_epochs,
         confirmed_at=parse_time(document["confirmed_at"]),
@@ -208,11 +146,13 @@ def _parse_credential(element: Any) -> tuple[bytes, Credential]:
         token_id=check_count(element["id"]),
         name=check_text(element["name"]),
         digest=digest,
-        scopes=frozenset(_words(element["scopes"])),
+        scopes=frozenset(map(check_text, element["scopes"])),
         expires_at=expires_at,
-        services=frozenset(_words(element.get("services", ()))),
+        services=frozenset(map(check_text, element.get("services", ()))),
     )
 
 
-def _words(values: Iterable[Any]) -> Iterable[str]:
-    return map(check_text, values)
+STATE = SignedDocument(b"switchgear-copy", _parse, _serialize)
+SNAPSHOT = SignedDocument(
+    b"switchgear-snapshot", _parse_snapshot, lambda saved: render(saved.publication, saved.entries)
+)

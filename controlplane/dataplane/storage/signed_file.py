@@ -11,11 +11,12 @@ import os
 import stat
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
+from uuid import UUID
 
 import orjson
 import structlog
@@ -24,15 +25,9 @@ LOCK_SECONDS = 2.0
 FORMAT = b"1"
 SKEW_SECONDS = 2.0  # Two clocks that agree may differ by this much.
 
-_Identity = tuple[int, int, int, int]
-
 log = structlog.get_logger(__name__)
 
-
-T = TypeVar("T")
-R = TypeVar("R")
-
-
+D = TypeVar("D")
 _utc_now = partial(datetime.now, UTC)
 
 
@@ -41,51 +36,99 @@ class InvalidFile(Exception):
 
 
 @dataclass(frozen=True)
-class FileFormat(Generic[T]):
-    """The file names and functions for one kind of saved content.
+class SignedDocument(Generic[D]):
+    """A kind of content, and its conversion to and from the bytes of a signed file.
 
-    `names` are the current, the previous, the draft and the lock file. `taken_at` returns the time
-    at which the database confirmed the content.
+    `parse` converts a JSON document to the content, and `serialize` converts the content back.
     """
 
-    names: tuple[str, str, str, str]
-    max_bytes: int
-    sign: Callable[[T, bytes], bytes]
-    verify: Callable[[bytes, bytes], T]
-    merge: Callable[[T, T], T]
-    taken_at: Callable[[T], datetime]
+    kind: bytes
+    parse: Callable[[Any], D]
+    serialize: Callable[[D], bytes]
+
+    def sign(self, content: D, key: bytes) -> bytes:
+        return self.sign_bytes(self.serialize(content), key)
+
+    def sign_bytes(self, serialized: bytes, key: bytes) -> bytes:
+        return b"%b %b %b\n%b" % (self.kind, FORMAT, _hex_hmac(serialized, key), serialized)
+
+    def verify(self, text: bytes, key: bytes) -> D:
+        """Return the content of a signed file; raise :class:`InvalidFile` if it is not valid.
+
+        Nothing is parsed before the signature is verified.
+        """
+        first, _, rest = text.partition(b"\n")
+        found_kind, version, signature = (*first.split(b" ", 2), b"", b"")[:3]
+        if found_kind != self.kind:
+            raise InvalidFile("it is not a copy of the data plane")
+        if version != FORMAT:
+            raise InvalidFile(f"its format is not {FORMAT.decode()}")
+        if not hmac.compare_digest(signature, _hex_hmac(rest, key)):
+            raise InvalidFile("its signature is wrong: it is damaged, or another key signed it")
+        try:
+            saved = self.parse(orjson.loads(rest))
+            is_canonical = self.serialize(saved) == rest
+        except (KeyError, TypeError, ValueError, ArithmeticError) as error:
+            said = f"its schema is another one ({type(error).__name__}: {error})"
+            raise InvalidFile(said) from error
+        if not is_canonical:
+            raise InvalidFile("its schema is another one (it would be serialize differently)")
+        return saved
+
+
+@dataclass(frozen=True, kw_only=True)
+class SavedContent:
+    """Content that the database confirmed at `confirmed_at`.
+
+    `left_epochs` are earlier epochs of the database, whose content is outdated.
+    """
+
+    left_epochs: frozenset[UUID]
+    confirmed_at: datetime
+
+    @property
+    def epoch(self) -> UUID:
+        raise NotImplementedError
+
+    def merge_parts(self, news: Self) -> Self:
+        """Return the newer of each part of two contents of the same epoch."""
+        raise NotImplementedError
+
+
+T = TypeVar("T", bound=SavedContent)
 
 
 class SignedFiles(Generic[T]):
     """A signed file in `folder`, which several processes of a host may share.
 
-    Content signed with one of the `older_keys` is accepted, and signed with `key` when it is saved.
+    `names` are those of the current, the previous, the draft and the lock file. Content signed with
+    one of the `older_keys` is accepted, and signed with `key` when it is saved.
     """
+
+    names: tuple[str, str, str, str]
+    max_bytes: int
+    document: SignedDocument[T]
 
     def __init__(
         self,
         folder: Path,
         key: bytes,
-        form: FileFormat[T],
         *,
         largest_bytes: int | None = None,
         clock: Callable[[], datetime] = _utc_now,
         older_keys: Sequence[bytes] = (),
     ) -> None:
         self._folder = folder
-        self._format = form
-        self._current, self._previous, self._draft, self._lock = (
-            folder / name for name in form.names
-        )
+        self._current, self._previous, self._draft, self._lock = map(folder.joinpath, self.names)
         self._key = key
         self._older_keys = older_keys
         self._needs_signing = False
-        self._largest_bytes = largest_bytes or form.max_bytes
+        self._largest_bytes = largest_bytes or self.max_bytes
         self._clock = clock
-        self._written: tuple[_Identity, T] | None = None
+        self._written: tuple[tuple[int, ...], T] | None = None
 
     def save(self, saved: T) -> None:
-        """Write `saved` atomically, merged with the content on disk by `FileFormat.merge`.
+        """Write `saved` atomically, merged with the content on disk.
 
         Raises OSError, with the old file in place, if the write fails or the content is too large.
         """
@@ -93,25 +136,50 @@ class SignedFiles(Generic[T]):
         self._folder.chmod(0o700)
         with self._hold_lock():
             present = self._present()
-            content = saved if present is None else self._format.merge(present, saved)
+            content = saved if present is None else self.merge(present, saved)
             if content == present and not self._needs_signing:
                 return
-            self._write(self._draft, self._format.sign(content, self._key), sync=True)
+            self._write(self._draft, self.document.sign(content, self._key), sync=True)
             if present is not None:  # Keep a valid previous file.
                 self._current.replace(self._previous)
             self._draft.replace(self._current)
-            self._sync_folder()
+            descriptor = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
             self._written = _file_identity(self._current), content
             self._needs_signing = False
 
     def load(self) -> T | None:
         """Return the content of the current file if valid, else of the previous one, else None."""
         for path in (self._current, self._previous):
-            saved = self._try_verify(path, self._verify)
-            if saved is not None:
-                self._compare_clocks(path, saved)
+            if found := self._try_verify(path, self.document):
+                saved, self._needs_signing = found
+                ahead_seconds = (saved.confirmed_at - self._clock()).total_seconds()
+                if ahead_seconds > SKEW_SECONDS:
+                    details = {"file": str(path), "ahead_seconds": round(ahead_seconds, 1)}
+                    log.warning("dataplane.copy_from_the_future", **details)
                 return saved
         return None
+
+    @classmethod
+    def merge(cls, present: T, news: T) -> T:
+        """Return the content to save when `present` is on disk and `news` is to be saved.
+
+        Another process may have written `present`. Within an epoch, the newer of each part is kept,
+        so that no older version or revoked token returns. Of two epochs, one that is in the other
+        content's `left_epochs` is discarded; otherwise the content that was confirmed later is
+        kept.
+        """
+        left = (present.left_epochs | news.left_epochs) - {news.epoch}
+        if present.epoch == news.epoch:
+            return replace(present.merge_parts(news), left_epochs=left)
+        if news.epoch in present.left_epochs:
+            return present
+        if present.epoch in news.left_epochs or news.confirmed_at > present.confirmed_at:
+            return replace(news, left_epochs=left)
+        return present
 
     def _present(self) -> T | None:
         """Return the current file's content, cached until another process writes the file."""
@@ -119,33 +187,31 @@ class SignedFiles(Generic[T]):
             with contextlib.suppress(FileNotFoundError):
                 if _file_identity(self._current) == self._written[0]:
                     return self._written[1]
-        return self._try_verify(self._current, self._verify)
+        if found := self._try_verify(self._current, self.document):
+            present, self._needs_signing = found
+            return present
+        return None
 
-    def _try_verify(self, path: Path, verify: Callable[[bytes], R]) -> R | None:
-        """Return the verified content of a file; None if it is missing, or invalid and logged."""
+    def _try_verify(self, path: Path, document: SignedDocument[D]) -> tuple[D, bool] | None:
+        """Return a file's content, and True if it is signed with an older key.
+
+        Return None if the file is missing or invalid; log why it is invalid.
+        """
         try:
-            return verify(self._content(path))
+            content = self._content(path)
+            for key in self._older_keys:
+                with contextlib.suppress(InvalidFile):
+                    return document.verify(content, key), True
+            return document.verify(content, self._key), False
         except FileNotFoundError:
             return None
         except InvalidFile as error:
             why = str(error)
         except OSError as error:
-            link = error.errno == errno.ELOOP
-            why = "it is a symbolic link" if link else str(error.strerror or error)
+            is_link = error.errno == errno.ELOOP
+            why = "it is a symbolic link" if is_link else str(error.strerror or error)
         log.error("dataplane.copy_refused", file=str(path), why=why)
         return None
-
-    def _verify(self, content: bytes) -> T:
-        self._needs_signing = False
-        try:
-            return self._format.verify(content, self._key)
-        except InvalidFile:
-            for key in self._older_keys:
-                with contextlib.suppress(InvalidFile):
-                    saved = self._format.verify(content, key)
-                    self._needs_signing = True
-                    return saved
-            raise
 
     def _content(self, path: Path) -> bytes:
         """Return the bytes of a regular file that no other user can access; never block on open."""
@@ -176,13 +242,6 @@ class SignedFiles(Generic[T]):
             draft.unlink(missing_ok=True)
             raise
 
-    def _sync_folder(self) -> None:
-        descriptor = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
     @contextlib.contextmanager
     def _hold_lock(self) -> Iterator[None]:
         """Hold the writers' lock; raise TimeoutError after `LOCK_SECONDS`."""
@@ -198,14 +257,8 @@ class SignedFiles(Generic[T]):
         finally:
             os.close(descriptor)  # Releases the lock.
 
-    def _compare_clocks(self, path: Path, saved: T) -> None:
-        ahead_seconds = (self._format.taken_at(saved) - self._clock()).total_seconds()
-        if ahead_seconds > SKEW_SECONDS:
-            ahead = round(ahead_seconds, 1)
-            log.warning("dataplane.copy_from_the_future", file=str(path), ahead_seconds=ahead)
 
-
-def _file_identity(path: Path) -> _Identity:
+def _file_identity(path: Path) -> tuple[int, ...]:
     """Return a value that changes with the file's content or mode."""
     status = path.lstat()
     return status.st_dev, status.st_ino, status.st_size, status.st_ctime_ns
@@ -225,40 +278,6 @@ def _try_lock(descriptor: int) -> bool:
     except BlockingIOError:
         return False
     return True
-
-
-def sign_file(kind: bytes, rest: bytes, key: bytes) -> bytes:
-    return b"%b %b %b\n%b" % (kind, FORMAT, _hex_hmac(rest, key), rest)
-
-
-def verify_file(
-    kind: bytes,
-    text: bytes,
-    key: bytes,
-    parse: Callable[[Any], T],
-    serialize: Callable[[T], bytes],
-) -> T:
-    """Return the document of a signed file; raise :class:`InvalidFile` if it is not valid.
-
-    `parse` converts the JSON document to an object, and `serialize` converts it back. Nothing is
-    parsed before the signature is verified.
-    """
-    first, _, rest = text.partition(b"\n")
-    found_kind, version, signature = (*first.split(b" ", 2), b"", b"")[:3]
-    if found_kind != kind:
-        raise InvalidFile("it is not a copy of the data plane")
-    if version != FORMAT:
-        raise InvalidFile(f"its format is not {FORMAT.decode()}")
-    if not hmac.compare_digest(signature, _hex_hmac(rest, key)):
-        raise InvalidFile("its signature is wrong: it is damaged, or another key signed it")
-    try:
-        saved = parse(orjson.loads(rest))
-        is_canonical = serialize(saved) == rest
-    except (KeyError, TypeError, ValueError, ArithmeticError) as error:
-        raise InvalidFile(f"its schema is another one ({type(error).__name__}: {error})") from error
-    if not is_canonical:
-        raise InvalidFile("its schema is another one (it would be serialize differently)")
-    return saved
 
 
 def check_count(value: Any) -> int:

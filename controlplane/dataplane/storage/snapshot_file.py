@@ -12,47 +12,42 @@ have access to the folder.
 """
 
 import contextlib
+import hmac
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from switches.snapshot import SnapshotVersion
 
-from . import saved_policies, saved_snapshot
-from .saved_policies import SavedPolicies
-from .saved_snapshot import SavedState, signing_key
-from .signed_file import FileFormat, InvalidFile, SignedFiles
+from .saved_policies import POLICIES, SavedPolicies
+from .saved_snapshot import SNAPSHOT, STATE, SavedSnapshot, SavedState
+from .signed_file import SignedFiles
 
 __all__ = ["PoliciesDisk", "SavedPolicies", "SavedState", "SnapshotDisk", "signing_key"]
 
 _LATEST = "latest-"
 _DRAFT = "draft-latest-"
 
-COPY = FileFormat[SavedState](
-    names=("current", "previous", "draft", "lock"),
-    max_bytes=64 * 1024 * 1024,
-    sign=saved_snapshot.sign,
-    verify=saved_snapshot.verify,
-    merge=saved_snapshot.merge_saved,
-    taken_at=lambda saved: saved.confirmed_at,
-)
-POLICIES = FileFormat[SavedPolicies](
-    names=("policies", "policies-previous", "policies-draft", "policies-lock"),
-    max_bytes=256 * 1024 * 1024,
-    sign=saved_policies.sign,
-    verify=saved_policies.verify,
-    merge=saved_policies.merge_saved,
-    taken_at=lambda saved: saved.confirmed_at,
-)
+
+def signing_key(secret_key: str) -> bytes:
+    """Return the key that signs files, derived from the installation's secret."""
+    return hmac.digest(secret_key.encode(), b"switchgear/dataplane/disk/1", "sha256")
+
+
+class PoliciesDisk(SignedFiles[SavedPolicies]):
+    """The saved policies in `folder`."""
+
+    names = ("policies", "policies-previous", "policies-draft", "policies-lock")
+    max_bytes = 256 * 1024 * 1024
+    document = POLICIES
 
 
 class SnapshotDisk(SignedFiles[SavedState]):
     """The saved state in `folder`, and the latest served snapshot."""
 
-    def __init__(self, folder: Path, key: bytes, **options: Any) -> None:
-        super().__init__(folder, key, COPY, **options)
-        self._latest_draft = folder / f"{_DRAFT}{os.getpid()}"
+    names = ("current", "previous", "draft", "lock")
+    max_bytes = 64 * 1024 * 1024
+    document = STATE
 
     def save_latest(self, publication: SnapshotVersion, body: bytes) -> None:
         """Write the rendered snapshot `body` without fsync, and remove older ones.
@@ -61,8 +56,9 @@ class SnapshotDisk(SignedFiles[SavedState]):
         Raises OSError.
         """
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._write(self._latest_draft, saved_snapshot.sign_snapshot(body, self._key), sync=False)
-        self._latest_draft.replace(self._folder / f"{_LATEST}{publication.mark}")
+        draft = self._folder / f"{_DRAFT}{os.getpid()}"
+        self._write(draft, SNAPSHOT.sign_bytes(body, self._key), sync=False)
+        draft.replace(self._folder / f"{_LATEST}{publication.mark}")
         for epoch, version, path in self._latest():
             if epoch != str(publication.epoch) or version < publication.version:
                 path.unlink(missing_ok=True)
@@ -78,9 +74,8 @@ class SnapshotDisk(SignedFiles[SavedState]):
         for epoch, version, path in self._latest():
             if epoch == str(saved.publication.epoch) and version <= saved.publication.version:
                 continue
-            latest = self._try_verify(path, self._verify_snapshot)
-            if latest is not None:
-                saved = _apply_latest(saved, latest)
+            if found := self._try_verify(path, SNAPSHOT):
+                saved = _apply_latest(saved, found[0])
         return saved
 
     def _latest(self) -> list[tuple[str, int, Path]]:
@@ -92,14 +87,8 @@ class SnapshotDisk(SignedFiles[SavedState]):
         saved = [(epoch, int(text), path) for epoch, text, path in named if text.isdecimal()]
         return sorted(saved, key=lambda each: each[1], reverse=True)
 
-    def _verify_snapshot(self, text: bytes) -> saved_snapshot.SavedSnapshot:
-        for key in self._older_keys:
-            with contextlib.suppress(InvalidFile):
-                return saved_snapshot.verify_snapshot(text, key)
-        return saved_snapshot.verify_snapshot(text, self._key)
 
-
-def _apply_latest(copy: SavedState, latest: saved_snapshot.SavedSnapshot) -> SavedState:
+def _apply_latest(copy: SavedState, latest: SavedSnapshot) -> SavedState:
     """Return `copy` with the snapshot `latest`, or unchanged if `latest` is not newer.
 
     A snapshot of another epoch is newer if it was published later. In this case revision and
@@ -113,10 +102,3 @@ def _apply_latest(copy: SavedState, latest: saved_snapshot.SavedSnapshot) -> Sav
         return copy
     left = copy.left_epochs | {ours.epoch}
     return replace(served, revision=0, registrations=-1, left_epochs=left)
-
-
-class PoliciesDisk(SignedFiles[SavedPolicies]):
-    """The saved policies in `folder`."""
-
-    def __init__(self, folder: Path, key: bytes, **options: Any) -> None:
-        super().__init__(folder, key, POLICIES, **options)

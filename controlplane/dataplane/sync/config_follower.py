@@ -125,7 +125,8 @@ class ConfigFollower:
             return known.with_changes(head.policies, changes.policies, head.policies_at)
         kept: list[DependencyPolicy] = []
         if known is not None:  # Unreadable policies stay as last served.
-            kept = [one for names in changes.broken if (one := known.find(*names))]
+            served = known.by_caller
+            kept = [one for a, b in changes.broken if (one := served.get(a, {}).get(b))]
         epoch = head.publication.epoch
         return Policies.build(epoch, head.policies, [*changes.policies, *kept], head.policies_at)
 

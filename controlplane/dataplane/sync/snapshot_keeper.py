@@ -3,14 +3,13 @@
 import asyncio
 from collections.abc import Callable
 from datetime import timedelta
-from typing import TypeVar
 
 import structlog
 
 from controlplane.dataplane.config import Config
 from controlplane.dataplane.memory.served_copy import Copy
 from controlplane.dataplane.state import State
-from controlplane.dataplane.storage.signed_file import SignedFiles
+from controlplane.dataplane.storage.signed_file import SignedFiles, T
 from controlplane.dataplane.storage.snapshot_file import (
     PoliciesDisk,
     SavedPolicies,
@@ -23,8 +22,6 @@ MAX_DELAY_SECONDS = 0.05
 """Longest time that a new snapshot waits for the disk before it is served."""
 REST_SECONDS = 2.0
 """Pause between two writes of policies, which can be large."""
-
-T = TypeVar("T")
 
 log = structlog.get_logger(__name__)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-from controlplane.dataplane.storage.saved_policies import merge_saved, sign
+from controlplane.dataplane.storage.saved_policies import POLICIES
 from controlplane.dataplane.storage.snapshot_file import PoliciesDisk, SavedPolicies
 from controlplane.dataplane.tests.copies import (
     EPOCH,
@@ -77,7 +77,7 @@ def test_a_file_of_switches_is_none_of_policies(tmp_path: Path) -> None:
 def test_an_odd_cause_with_a_right_signature_is_refused(tmp_path: Path) -> None:
     odd = replace(SAVED_POLICIES.causes[0], level=7)
     path = tmp_path / "policies"
-    path.write_bytes(sign(replace(SAVED_POLICIES, causes=(odd,)), KEY))
+    path.write_bytes(POLICIES.sign(replace(SAVED_POLICIES, causes=(odd,)), KEY))
     path.chmod(0o600)
 
     assert policies_disk(tmp_path).load() is None
@@ -96,16 +96,16 @@ def test_the_same_policies_told_later_are_not_written_again(tmp_path: Path) -> N
 def test_of_two_processes_the_newer_policies_and_causes_stay() -> None:
     one = replace(SAVED_POLICIES, policies=NEWER, revision=2, causes=())
 
-    result = merge_saved(one, SAVED_POLICIES)
+    result = PoliciesDisk.merge(one, SAVED_POLICIES)
 
     assert (result.policies, result.causes) == (NEWER, SAVED_POLICIES.causes)
-    assert merge_saved(SAVED_POLICIES, one).policies == NEWER
+    assert PoliciesDisk.merge(SAVED_POLICIES, one).policies == NEWER
 
 
 def test_of_a_version_given_twice_the_later_one_stays() -> None:
     again = replace(SAVED_POLICIES.policies, by_caller={}, changed_at=LATER)
 
-    result = merge_saved(SAVED_POLICIES, replace(SAVED_POLICIES, policies=again))
+    result = PoliciesDisk.merge(SAVED_POLICIES, replace(SAVED_POLICIES, policies=again))
 
     assert result.policies == again
 
@@ -120,5 +120,5 @@ def test_an_epoch_that_was_left_does_not_come_back() -> None:
     )
     present = replace(SAVED_POLICIES, left_epochs=frozenset())
 
-    assert merge_saved(present, begun) == begun
-    assert merge_saved(begun, replace(present, confirmed_at=LATER)) == begun
+    assert PoliciesDisk.merge(present, begun) == begun
+    assert PoliciesDisk.merge(begun, replace(present, confirmed_at=LATER)) == begun

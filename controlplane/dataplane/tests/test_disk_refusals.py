@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.dataplane.storage.saved_snapshot import sign
+from controlplane.dataplane.storage.saved_snapshot import STATE
 from controlplane.dataplane.storage.snapshot_file import SnapshotDisk, signing_key
 from controlplane.dataplane.tests.copies import EPOCH, KEY, SAVED, disk, version
 
-WHOLE = sign(SAVED, KEY)
+WHOLE = STATE.sign(SAVED, KEY)
 FIRST_LINE = WHOLE.index(b"\n") + 1
 
 
@@ -47,7 +47,7 @@ def refusal(caplog: pytest.LogCaptureFixture) -> dict[str, Any]:
 
 def assert_refused(folder: Path, caplog: pytest.LogCaptureFixture, why: str) -> None:
     """Assert that `current` is refused for that reason, and the previous copy is loaded."""
-    put(folder, sign(version(16), KEY), "previous")
+    put(folder, STATE.sign(version(16), KEY), "previous")
     assert disk(folder).load() == version(16)
     said = refusal(caplog)
     assert said["file"] == str(folder / "current")
@@ -108,14 +108,14 @@ def test_anything_put_in_is_refused(at: int, more: bytes) -> None:
 def test_file_signed_with_another_key_is_refused(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, key: bytes
 ) -> None:
-    put(tmp_path, sign(SAVED, key))
+    put(tmp_path, STATE.sign(SAVED, key))
 
     assert_refused(tmp_path, caplog, "signature")
 
 
 def test_file_signed_with_the_key_of_before_is_taken_and_signed_anew(tmp_path: Path) -> None:
     before = signing_key("another secret")
-    put(tmp_path, sign(SAVED, before))
+    put(tmp_path, STATE.sign(SAVED, before))
     turned = SnapshotDisk(tmp_path, KEY, older_keys=[signing_key("older still"), before])
 
     assert turned.load() == SAVED
@@ -283,7 +283,7 @@ def test_both_refused_is_none_and_both_are_named(
 
 
 def test_refused_file_never_takes_the_place_of_a_good_one(tmp_path: Path) -> None:
-    put(tmp_path, sign(version(16), KEY), "previous")
+    put(tmp_path, STATE.sign(version(16), KEY), "previous")
     put(tmp_path, WHOLE[:-1])
 
     disk(tmp_path).save(version(18))

@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.dataplane.storage import signed_file
-from controlplane.dataplane.storage.saved_snapshot import SavedState, merge_saved
+from controlplane.dataplane.storage.saved_snapshot import SavedState
+from controlplane.dataplane.storage.snapshot_file import SnapshotDisk
 from controlplane.dataplane.tests.copies import (
     CREDENTIAL,
     ENTRY,
@@ -117,23 +118,23 @@ copies = st.builds(
 
 @given(present=copies, news=copies)
 def test_nothing_of_an_epoch_ever_goes_back(present: SavedState, news: SavedState) -> None:
-    result = merge_saved(present, news)
+    result = SnapshotDisk.merge(present, news)
 
     for before in (present, news):
         assert result.publication.version >= before.publication.version
         assert result.revision >= before.revision
         assert result.registrations >= before.registrations
         assert result.left_epochs >= before.left_epochs
-    assert merge_saved(result, news) == result
-    assert merge_saved(result, present) == result
+    assert SnapshotDisk.merge(result, news) == result
+    assert SnapshotDisk.merge(result, present) == result
 
 
 def test_entries_come_with_their_version_and_tokens_with_their_revision() -> None:
     old = version(17, entries=(), tokens={}, revision=1, known=frozenset(), registrations=0)
     new = version(18, entries=(ENTRY,), revision=2, registrations=1)
 
-    assert merge_saved(old, new) == new
-    assert merge_saved(new, old) == new
+    assert SnapshotDisk.merge(old, new) == new
+    assert SnapshotDisk.merge(new, old) == new
 
 
 @pytest.mark.faults
