@@ -4,7 +4,7 @@ A context variable, such as a time limit, must not stay set between two steps, s
 the generator runs in the same context.
 """
 
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from contextlib import AbstractContextManager
 from inspect import isawaitable, iscoroutine
 from typing import Any, TypeVar
@@ -68,43 +68,60 @@ def _async_steps(function: Callable[..., Any], steps: StepManagerFactory) -> Cal
     return call
 
 
-def drive(steps: Generator[Callable[[], Any], Any, T]) -> T:
+def run_effects(steps: Generator[Any, Any, T], perform: Callable[[Any], Any]) -> T:
     """Run the generator `steps` and return its value.
 
-    Call each function that it yields, and send it the result or throw the error into it.
+    Call `perform` with each effect that the generator yields, and send it the result or throw the
+    error into it.
     """
     try:
-        call = next(steps)
+        effect = next(steps)
         while True:
             try:
-                value = _not_awaitable(call())
+                value = perform(effect)
             except BaseException as error:
-                call = steps.throw(error)
+                effect = steps.throw(error)
             else:
-                call = steps.send(value)
+                effect = steps.send(value)
     except StopIteration as end:
         return end.value  # type: ignore[no-any-return]
+
+
+async def run_effects_async(
+    steps: Generator[Any, Any, T], perform: Callable[[Any], Awaitable[Any]]
+) -> T:
+    """Like :func:`run_effects`, awaiting `perform`."""
+    try:
+        effect = next(steps)
+        while True:
+            try:
+                value = await perform(effect)
+            except BaseException as error:
+                effect = steps.throw(error)
+            else:
+                effect = steps.send(value)
+    except StopIteration as end:
+        return end.value  # type: ignore[no-any-return]
+
+
+def drive(steps: Generator[Callable[[], Any], Any, T]) -> T:
+    """Run `steps`, whose effects are functions to call, and return its value."""
+    return run_effects(steps, _call_plain)
 
 
 async def drive_async(steps: Generator[Callable[[], Any], Any, T]) -> T:
     """Like :func:`drive`, in a coroutine: await the results that are awaitable."""
-    try:
-        call = next(steps)
-        while True:
-            try:
-                value = call()
-                if isawaitable(value):
-                    value = await value
-            except BaseException as error:
-                call = steps.throw(error)
-            else:
-                call = steps.send(value)
-    except StopIteration as end:
-        return end.value  # type: ignore[no-any-return]
+    return await run_effects_async(steps, _call_async)
 
 
-def _not_awaitable(value: Any) -> Any:
+def _call_plain(function: Callable[[], Any]) -> Any:
+    value = function()
     if iscoroutine(value):
         value.close()
         raise TypeError("got a coroutine, which only a coroutine function could await")
     return value
+
+
+async def _call_async(function: Callable[[], Any]) -> Any:
+    value = function()
+    return await value if isawaitable(value) else value

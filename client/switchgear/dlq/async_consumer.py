@@ -5,21 +5,15 @@ import contextlib
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
+from typing import Any, Unpack
 
 from switchgear.async_backend import require_asyncio
 from switchgear.dlq import exchanges, letters
 from switchgear.dlq.consumer_core import ConsumerCore, Effect, Handle, Sleep
-from switchgear.dlq.exchanges import (
-    RAW_OPTIONS,
-    AsyncRedisClient,
-    run_effects_async,
-    run_exchange_async,
-)
-from switchgear.dlq.letters import Fields, Result
+from switchgear.dlq.exchanges import RAW_OPTIONS, AsyncRedisClient, run_exchange_async
+from switchgear.dlq.letters import DeadLetterArguments, Result
 from switchgear.dlq.messages import Message
-from switchgear.dlq.names import Names
+from switchgear.generator_steps import run_effects_async
 
 
 @dataclass(kw_only=True, eq=False)
@@ -39,10 +33,7 @@ class AsyncConsumer(ConsumerCore):
             await run_effects_async(self._work(), self._perform)
 
     async def step(self, wait_seconds: float = 0.0) -> int:
-        """Handle one reclaimed message, if any, and a batch of new messages; return their number.
-
-        Raises the errors of the Redis client.
-        """
+        """Like :meth:`Consumer.step`."""
         async with self._extending_claims():
             return await run_effects_async(self._handle_batch(wait_seconds), self._perform)
 
@@ -76,33 +67,9 @@ class AsyncConsumer(ConsumerCore):
 
 
 async def dead_letter_async(
-    redis: AsyncRedisClient,
-    *,
-    stream: str,
-    error: BaseException | str,
-    attempts: int,
-    group: str = "",
-    consumer: str = "",
-    entry_id: str = "",
-    fields: Fields | None = None,
-    names: Names | None = None,
-    dead_stream: str = "",
-    error_type: str = "",
-    failed_at: datetime | None = None,
+    redis: AsyncRedisClient, **arguments: Unpack[DeadLetterArguments]
 ) -> Result:
     """Like :func:`dead_letter`, for asyncio."""
-    letter = letters.from_arguments(
-        stream=stream,
-        dead_stream=dead_stream,
-        names=names,
-        group=group,
-        consumer=consumer,
-        entry_id=entry_id,
-        fields=fields,
-        error=error,
-        error_type=error_type,
-        attempts=attempts,
-        failed_at=failed_at,
-    )
+    letter = letters.make_letter(**arguments)
     one_slot = exchanges.share_slot(redis, letter.stream, letter.dead_stream)
     return await run_exchange_async(redis, letter.bury(one_slot=one_slot))

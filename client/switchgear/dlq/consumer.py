@@ -5,15 +5,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
+from typing import Any, Unpack
 
 from switchgear.dlq import exchanges, letters
 from switchgear.dlq.consumer_core import ConsumerCore, Effect, Handle, Sleep
-from switchgear.dlq.exchanges import RAW_OPTIONS, RedisClient, run_effects, run_exchange
-from switchgear.dlq.letters import Fields, Result
+from switchgear.dlq.exchanges import RAW_OPTIONS, RedisClient, run_exchange
+from switchgear.dlq.letters import DeadLetterArguments, Result
 from switchgear.dlq.messages import Message
-from switchgear.dlq.names import Names
+from switchgear.generator_steps import run_effects
 
 
 @dataclass(kw_only=True, eq=False)
@@ -69,21 +68,7 @@ class Consumer(ConsumerCore):
                     run_exchange(self.redis, exchanges.extend_claims(self, ids))
 
 
-def dead_letter(
-    redis: RedisClient,
-    *,
-    stream: str,
-    error: BaseException | str,
-    attempts: int,
-    group: str = "",
-    consumer: str = "",
-    entry_id: str = "",
-    fields: Fields | None = None,
-    names: Names | None = None,
-    dead_stream: str = "",
-    error_type: str = "",
-    failed_at: datetime | None = None,
-) -> Result:
+def dead_letter(redis: RedisClient, **arguments: Unpack[DeadLetterArguments]) -> Result:
     """Put one message among the dead letters and acknowledge it to its group, in one step.
 
     The message's content is read from the stream. Pass `fields` for a message that is no longer in
@@ -96,18 +81,6 @@ def dead_letter(
             dead_letter(client, stream="axiom:events", group="mailer", entry_id=id, error=error,
                         attempts=3)
     """
-    letter = letters.from_arguments(
-        stream=stream,
-        dead_stream=dead_stream,
-        names=names,
-        group=group,
-        consumer=consumer,
-        entry_id=entry_id,
-        fields=fields,
-        error=error,
-        error_type=error_type,
-        attempts=attempts,
-        failed_at=failed_at,
-    )
+    letter = letters.make_letter(**arguments)
     one_slot = exchanges.share_slot(redis, letter.stream, letter.dead_stream)
     return run_exchange(redis, letter.bury(one_slot=one_slot))

@@ -134,10 +134,13 @@ class ConsumerCore(Settings):
             attempt += 1
 
     def _bury(self, message: Message, error: BaseException, attempts: int) -> Steps[bool]:
-        letter = letters.from_message(
-            message,
+        letter = letters.make_letter(
+            stream=message.stream,
             dead_stream=self.dead_stream,
+            group=message.group,
             consumer=self.consumer,
+            entry_id=message.id,
+            fields=message.pairs,
             error=error,
             attempts=attempts,
         )

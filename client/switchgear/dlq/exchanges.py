@@ -3,13 +3,13 @@
 The consumers for threads and for asyncio share them. Nothing here imports a Redis client.
 """
 
-from collections.abc import Awaitable, Callable, Generator
-from functools import partial
+from collections.abc import Awaitable, Generator
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from switchgear.dlq import scripts
 from switchgear.dlq.messages import Message, parse_claimed, parse_read
 from switchgear.dlq.settings import Settings
+from switchgear.generator_steps import run_effects, run_effects_async
 
 T = TypeVar("T")
 Command: TypeAlias = tuple[Any, ...]
@@ -28,38 +28,6 @@ class AsyncRedisClient(Protocol):
     """Interface of a client of `redis.asyncio`."""
 
     def execute_command(self, *args: Any, **options: Any) -> Awaitable[Any]: ...
-
-
-def run_effects(effects: Generator[Any, Any, T], perform: Callable[[Any], Any]) -> T:
-    """Run a generator, send it the results of `perform(effect)` or throw the errors into it."""
-    resume = partial(effects.send, None)
-    while True:
-        try:
-            effect = resume()
-        except StopIteration as end:
-            value: T = end.value
-            return value
-        try:
-            resume = partial(effects.send, perform(effect))
-        except BaseException as error:
-            resume = partial(effects.throw, error)
-
-
-async def run_effects_async(
-    effects: Generator[Any, Any, T], perform: Callable[[Any], Awaitable[Any]]
-) -> T:
-    """Like :func:`run_effects`, awaiting `perform`."""
-    resume = partial(effects.send, None)
-    while True:
-        try:
-            effect = resume()
-        except StopIteration as end:
-            value: T = end.value
-            return value
-        try:
-            resume = partial(effects.send, await perform(effect))
-        except BaseException as error:
-            resume = partial(effects.throw, error)
 
 
 def run_exchange(client: RedisClient, exchange: Exchange[T]) -> T:

@@ -4,16 +4,34 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
+from itertools import chain
+from typing import Required, TypedDict
 
 from switchgear.dlq import scripts
 from switchgear.dlq.exchanges import Command, Exchange, has_error_code
-from switchgear.dlq.messages import Message, Pairs, pair_up, to_text
+from switchgear.dlq.messages import Pairs, pair_up, to_text
 from switchgear.dlq.names import Names
 
 MAX_ERROR_LENGTH = 2000  # characters
 MAX_SEARCHED = 200  # of the last dead letters
 Fields = Mapping[str, object] | Mapping[bytes, object] | Iterable[tuple[bytes | str, object]]
 """Field names and values: bytes, text or numbers."""
+
+
+class DeadLetterArguments(TypedDict, total=False):
+    """The arguments of :func:`dead_letter`, which describes them."""
+
+    stream: Required[str]
+    error: Required[BaseException | str]
+    attempts: Required[int]
+    group: str
+    consumer: str
+    entry_id: str
+    fields: Fields | None
+    names: Names | None
+    dead_stream: str
+    error_type: str
+    failed_at: datetime | None
 
 
 class Outcome(StrEnum):
@@ -93,13 +111,21 @@ class FailedMessage:
 
     def _add_command(self, pairs: Pairs) -> Command:
         names = set(self.metadata[::2])
-        fields = flatten_pairs(tuple(pair for pair in pairs if pair[0] not in names))
+        fields = chain.from_iterable(pair for pair in pairs if pair[0] not in names)
         return ("XADD", self.dead_stream, "*", *fields, *self.metadata)
 
     def _script_command(self, pairs: Pairs) -> Command:
         head = (self.group, self.consumer, self.id, len(self.metadata))
         keys = (self.stream, self.dead_stream)
-        return ("EVAL", scripts.DEAD_LETTER, 2, *keys, *head, *self.metadata, *flatten_pairs(pairs))
+        return (
+            "EVAL",
+            scripts.DEAD_LETTER,
+            2,
+            *keys,
+            *head,
+            *self.metadata,
+            *chain.from_iterable(pairs),
+        )
 
     def _bury_in_steps(self) -> Exchange[Result]:
         pairs = self.pairs
@@ -117,72 +143,33 @@ class FailedMessage:
         return Result(Outcome.DEAD, to_text(new_id))
 
 
-def from_message(
-    message: Message, *, dead_stream: str, consumer: str, error: BaseException, attempts: int
-) -> FailedMessage:
-    return FailedMessage(
-        stream=message.stream,
-        dead_stream=dead_stream,
-        group=message.group,
-        consumer=consumer,
-        id=message.id,
-        metadata=make_metadata(
-            error=error, attempts=attempts, group=message.group, entry_id=message.id
-        ),
-        pairs=message.pairs,
-    )
-
-
-def from_arguments(
+def make_letter(
     *,
     stream: str,
-    dead_stream: str,
-    names: Names | None,
-    group: str,
-    consumer: str,
-    entry_id: str,
-    fields: Fields | None,
     error: BaseException | str,
-    error_type: str,
     attempts: int,
-    failed_at: datetime | None,
+    group: str = "",
+    consumer: str = "",
+    entry_id: str = "",
+    fields: Fields | None = None,
+    names: Names | None = None,
+    dead_stream: str = "",
+    error_type: str = "",
+    failed_at: datetime | None = None,
 ) -> FailedMessage:
-    """Return the failed message for the arguments of `dead_letter`. Raises :class:`ValueError`."""
+    """Return the failed message for the arguments of :func:`dead_letter`.
+
+    Its metadata are the `dlq_…` fields of the dead letter, alternating names and values. Raise
+    :class:`ValueError` or :class:`TypeError` for invalid arguments.
+    """
     if group and not entry_id:
         raise ValueError("a message of a group has an entry_id")
-    return FailedMessage(
-        stream=stream,
-        dead_stream=dead_stream or (names or Names()).dead_of(stream),
-        group=group,
-        consumer=consumer,
-        id=entry_id,
-        metadata=make_metadata(
-            error=error,
-            error_type=error_type,
-            attempts=attempts,
-            group=group,
-            entry_id=entry_id,
-            failed_at=failed_at,
-        ),
-        pairs=encode_fields(fields),
-    )
-
-
-def make_metadata(
-    *,
-    error: BaseException | str,
-    attempts: int,
-    group: str,
-    entry_id: str,
-    failed_at: datetime | None = None,
-    error_type: str = "",
-) -> tuple[bytes, ...]:
-    """Return the `dlq_…` fields of a dead letter as alternating names and values."""
+    dead_stream = dead_stream or (names or Names()).dead_of(stream)
     if isinstance(error, BaseException):
         error_type = error_type or error_type_name(error)
         error = error_text(error)
     moment = (failed_at or datetime.now(UTC)).astimezone(UTC)
-    fields = {
+    metadata = {
         "dlq_error": error[:MAX_ERROR_LENGTH],
         "dlq_error_type": error_type,
         "dlq_attempts": str(attempts),
@@ -190,12 +177,11 @@ def make_metadata(
         "dlq_group": group,
         "dlq_failed_at": moment.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
     }
-    return tuple(
-        one.encode("utf-8", "backslashreplace")
-        for name, value in fields.items()
-        if value
-        for one in (name, value)
-    )
+    pairs = ((name, value) for name, value in metadata.items() if value)
+    encoded = tuple(each.encode("utf-8", "backslashreplace") for each in chain.from_iterable(pairs))
+    given = fields.items() if isinstance(fields, Mapping) else fields or ()
+    content = tuple((_encode_value(name), _encode_value(value)) for name, value in given)
+    return FailedMessage(stream, dead_stream, group, consumer, entry_id, encoded, content)
 
 
 def error_type_name(error: BaseException) -> str:
@@ -211,19 +197,6 @@ def error_text(error: BaseException) -> str:
         return str(error) or error_type_name(error)
     except Exception:  # A faulty __str__ must not block the message.
         return error_type_name(error)
-
-
-def encode_fields(fields: Fields | None) -> Pairs:
-    """Return names and values as bytes, in order.
-
-    Raises :class:`TypeError` for a value that is neither bytes, text nor a number.
-    """
-    given = fields.items() if isinstance(fields, Mapping) else fields or ()
-    return tuple((_encode_value(name), _encode_value(value)) for name, value in given)
-
-
-def flatten_pairs(pairs: Pairs) -> tuple[bytes, ...]:
-    return tuple(one for pair in pairs for one in pair)
 
 
 def _encode_value(value: object) -> bytes:

@@ -12,7 +12,8 @@ import pytest
 import redis
 import redis.asyncio
 
-from switchgear.dlq import AsyncConsumer, Consumer, exchanges
+from switchgear.dlq import AsyncConsumer, Consumer
+from switchgear.generator_steps import run_effects
 from tests.dlq.consumers import failing
 from tests.dlq.streams import GROUP, URL, Stream
 from tests.redis_servers import cluster, server
@@ -114,7 +115,7 @@ def test_a_full_server_keeps_the_message_pending(tmp_path):
         consumer = Consumer(
             redis=client, handler=failing, stream=stream.name, group=GROUP, attempts=1
         )
-        exchanges.run_effects(consumer._ensure_group(), consumer._perform)
+        run_effects(consumer._ensure_group(), consumer._perform)
         client.config_set("maxmemory", 1)
         consumer.step()
         assert (len(stream.pending), stream.letters) == (1, [])
