@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from switchgear.console.change_notifier import ChangeNotifier
-    from switchgear.console.policy_follower import PolicyFollowers
     from switchgear.console.reporter import Reporter
     from switchgear.console.snapshot_follower import SnapshotFollower
     from switchgear.evaluation.snapshot_store import SnapshotStore
+    from switchgear.policies.policy_follower import PolicyFollowers
     from switchgear.policies.registry import Registry
     from switchgear.settings import Settings
 

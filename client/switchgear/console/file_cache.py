@@ -43,10 +43,21 @@ class UnusableFile(Exception):
 
 @dataclass(frozen=True)
 class CachedDocument:
-    """The content of a file: metadata from the header, and the document."""
+    """A document of the console, with the `epoch` and `version` that it has there.
 
-    metadata: Mapping[str, Any]
+    A client that has applied it never returns to `left_epochs`.
+    """
+
+    epoch: str
+    version: int
+    left_epochs: tuple[str, ...]
     document: bytes
+
+    def supersedes(self, other: "CachedDocument") -> bool:
+        """Return True if this document is the same as `other`, or a newer one."""
+        if self.epoch != other.epoch:
+            return other.epoch in self.left_epochs
+        return self.version > other.version or self.document == other.document
 
 
 class FileCache:
@@ -80,21 +91,16 @@ class FileCache:
                 return  # This is the first start.
             use(found)
 
-    def save(
-        self,
-        metadata: Mapping[str, Any],
-        document: bytes,
-        is_current: Callable[[CachedDocument], bool],
-    ) -> None:
-        """Write the document, unless `is_current` is True for the existing file. Never raises."""
+    def save(self, latest: CachedDocument) -> None:
+        """Write `latest`, unless another process has saved it or a newer document. Never raises."""
         if self._folder is None:
             return
         self._recheck_at = time.monotonic() + self._recheck_seconds
         with self._log_errors("written"):
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             with self._open_folder(self._folder) as folder, self._lock(folder):
-                if not self._has(folder, is_current):
-                    self._write(folder, CachedDocument(metadata, document))
+                if not self._is_superseded(folder, latest):
+                    self._write(folder, latest)
             self._is_warned = False
 
     def is_missing(self) -> bool:
@@ -165,9 +171,9 @@ class FileCache:
                 raise UnusableFile("it is no file")
             return _parse(file.read(MAX_HEADER_BYTES + MAX_BYTES + 1))
 
-    def _has(self, folder: int, is_current: Callable[[CachedDocument], bool]) -> bool:
+    def _is_superseded(self, folder: int, latest: CachedDocument) -> bool:
         try:
-            return is_current(self._read_file(folder))
+            return self._read_file(folder).supersedes(latest)
         except (OSError, UnusableFile, ValueError, RecursionError):
             return False
 
@@ -222,7 +228,12 @@ def _check_owner(found: os.stat_result, what: str) -> None:
 
 
 def _format_header(found: CachedDocument) -> bytes:
-    metadata = {"format": FORMAT, **found.metadata}
+    metadata = {
+        "format": FORMAT,
+        "epoch": found.epoch,
+        "version": found.version,
+        "left_epochs": found.left_epochs,
+    }
     return json.dumps({**metadata, "sha256": checksum(metadata, found.document)}).encode() + b"\n"
 
 
@@ -234,11 +245,11 @@ def _parse(content: bytes) -> CachedDocument:
     given = metadata.pop("sha256", None)
     if metadata.get("format") != FORMAT:
         raise UnusableFile("it is of another version")
-    if given != checksum(metadata, document):
-        raise UnusableFile("it is damaged")
-    return CachedDocument(
-        {name: one for name, one in metadata.items() if name != "format"}, document
-    )
+    epoch, version, left = (metadata.get(name) for name in ("epoch", "version", "left_epochs"))
+    is_sound = given == checksum(metadata, document)
+    if is_sound and isinstance(epoch, str) and isinstance(version, int) and isinstance(left, list):
+        return CachedDocument(epoch, version, tuple(map(str, left)), document)
+    raise UnusableFile("it is damaged")
 
 
 def checksum(metadata: Mapping[str, Any], document: bytes) -> str:

@@ -22,7 +22,7 @@ from switchgear.console.report_builder import (
     make_sli_source,
 )
 from switchgear.console.timings import SendSchedule, Timings, parse_retry_after
-from switchgear.console.transport import Connection, Response
+from switchgear.console.transport import Connection, update_clock
 from switchgear.evaluation.snapshot_store import SnapshotStore
 from switchgear.settings import Settings
 from switchgear.sli import Indicators
@@ -225,7 +225,7 @@ class Reporter:
         else:
             # Only the console answers `*` with 304; a proxy's date must not count.
             if answer.status == 304:
-                self._update_clock(answer)
+                update_clock(self._store.clock, answer)
             self._acknowledgement.record_success()
 
     def _send_report(self, seconds: float) -> bool:
@@ -242,7 +242,7 @@ class Reporter:
         except RequestFailed as failed:
             self._record_failure(self._report, failed)
             return False
-        self._update_clock(answer)
+        update_clock(self._store.clock, answer)
         self._report.record_success()
         self._has_more = self._reports.confirm_delivery()
         if self._has_more:
@@ -253,10 +253,6 @@ class Reporter:
         if self._until is None:  # A stop may have aborted the request.
             after = parse_retry_after(error.retry_after, self._store.clock.now())
             schedule.record_failure(error, after)
-
-    def _update_clock(self, answer: Response) -> None:
-        took, ago = answer.answered_at - answer.sent_at, time.monotonic() - answer.answered_at
-        self._store.clock.update(answer.headers, took, ago)
 
     def _new_connection(self) -> Connection:
         address = Address.parse(self._settings.url or "http://localhost")

@@ -8,7 +8,7 @@ from switchgear.console.address import Address
 from switchgear.console.errors import RequestFailed
 from switchgear.console.event_stream import EventStreamParser, EventTooLarge
 from switchgear.console.timings import Timings
-from switchgear.console.transport import Connection, Response, Stream
+from switchgear.console.transport import Connection, Response, Stream, update_clock
 from switchgear.evaluation.snapshot import InvalidSnapshot, Snapshot, parse_snapshot
 from switchgear.evaluation.snapshot_store import SnapshotStore
 from switchgear.settings import Settings
@@ -16,8 +16,6 @@ from switchgear.settings import Settings
 SNAPSHOT_PATH, STREAM_PATH = "/api/v1/snapshot", "/api/v1/snapshot/stream"
 EVENT_NAME = "snapshot"
 MAX_ETAG_LENGTH = 200
-MAX_CLOCK_SAMPLE_SECONDS = 5.0
-"""Slower answers are not used as clock samples: their delay is too uncertain."""
 MAX_PUSH_SECONDS = 2.0
 """Longest time from the publication of a version to its arrival by a stream or held poll."""
 MAX_IDLE_BYTES, IDLE_WINDOW_SECONDS = 2**16, 60.0
@@ -67,7 +65,7 @@ class SnapshotClient:
         response.expect(200, 304)
         news = response.status == 200 and self._apply(response.body, is_pushed=hold_seconds > 0)
         self._confirmed_at = response.sent_at - _age_seconds(response)
-        self._update_clock(response)
+        update_clock(self._store.clock, response)
         if response.status == 200:
             self._save_etag(response.headers.get("etag", ""))
         return news
@@ -92,7 +90,7 @@ class SnapshotClient:
             kind = stream.headers.get("content-type", "").partition(";")[0].strip().lower()
             if kind != "text/event-stream":
                 raise ModeUnavailable("its stream is none of events")
-            self._update_clock(stream)
+            update_clock(self._store.clock, stream)
             yield from self._events(stream)
 
     def _events(self, stream: Stream) -> Iterator[bool]:
@@ -187,11 +185,6 @@ class SnapshotClient:
             if is_pushed:
                 since = min(since, MAX_PUSH_SECONDS)
             self._store.clock.limit_by_version(after.published_at, since)
-
-    def _update_clock(self, answer: Response | Stream) -> None:
-        took = answer.answered_at - answer.sent_at
-        if took <= MAX_CLOCK_SAMPLE_SECONDS:
-            self._store.clock.update(answer.headers, took, time.monotonic() - answer.answered_at)
 
 
 def _age_seconds(response: Response) -> float:

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from switchgear.clock import parse_date, parse_retry_after_header
+from switchgear.clock import ConsoleClock, parse_date, parse_retry_after_header
 from switchgear.console.address import Address
 from switchgear.console.errors import RequestFailed, describe_error
 from switchgear.console.limited_socket import LimitedSocket, dial
@@ -26,6 +26,7 @@ PIECE_BYTES = 2**16
 GZIP_WINDOW = 31  # zlib's largest window, with gzip's header and checksum around it
 MAX_HEADER_BYTES = 2**18
 """Allowance for everything but the body of an answer."""
+MAX_CLOCK_SAMPLE_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -284,6 +285,13 @@ def _read_body(response: http.client.HTTPResponse, max_bytes: int) -> bytes:
     if gunzip is not None and gunzip.unused_data:
         raise RequestFailed("its compressed answer is damaged", status=response.status)
     return b"".join(pieces)
+
+
+def update_clock(clock: ConsoleClock, answer: Response | Stream) -> None:
+    """Pass the time in `answer` to `clock`, unless the answer took too long for a precise time."""
+    took = answer.answered_at - answer.sent_at
+    if took <= MAX_CLOCK_SAMPLE_SECONDS:
+        clock.update(answer.headers, took, time.monotonic() - answer.answered_at)
 
 
 def _status_error(status: int, headers: Mapping[str, str]) -> RequestFailed:

@@ -42,10 +42,6 @@ class CallerPolicies:
     document: ConfigDocument = field(default_factory=lambda: ConfigDocument(0, {}))
     in_force: ConfigDocument | None = None
 
-    @property
-    def version(self) -> int | None:
-        return None if self.epoch is None else self.document.version
-
 
 def _ignore(*_told: object) -> None:
     pass

@@ -8,17 +8,16 @@ import logging
 import re
 import time
 from collections.abc import Callable
-from typing import Protocol
 from urllib.parse import quote
 
 from switchgear.clock import ConsoleClock
 from switchgear.console.address import Address
 from switchgear.console.errors import RequestFailed
-from switchgear.console.file_cache import CachedDocument, FileCache, UnusableFile, find_file_name
+from switchgear.console.file_cache import CachedDocument, FileCache, find_file_name
 from switchgear.console.follower_thread import FollowerThread
-from switchgear.console.snapshot_client import MAX_CLOCK_SAMPLE_SECONDS
 from switchgear.console.timings import Timings, poll_delay
-from switchgear.console.transport import Connection, Response
+from switchgear.console.transport import Connection, Response, update_clock
+from switchgear.policies.registry import Registry
 from switchgear.settings import Settings
 
 CONFIG_PATH = "/api/v1/config"
@@ -32,42 +31,6 @@ _ETAG = re.compile(r'"([\w.-]{1,100})\.c([0-9]{1,18})(?:-gzip)?"', re.ASCII)
 log = logging.getLogger("switchgear")
 
 
-class PolicyDocument(Protocol):
-    """The latest policy document of a service; `epoch` is None before the first document."""
-
-    @property
-    def epoch(self) -> str | None: ...
-
-    @property
-    def left_epochs(self) -> tuple[str, ...]: ...
-
-    @property
-    def body(self) -> bytes: ...
-
-    @property
-    def version(self) -> int | None: ...
-
-
-class PolicyStore(Protocol):
-    """The store that puts policy documents in force.
-
-    `accept` returns True for a new document and raises :class:`ValueError` for an invalid or
-    outdated one. For a valid document `accept` calls `on_valid` before it reads the clock.
-    """
-
-    def accept(
-        self,
-        caller: str,
-        epoch: str,
-        body: bytes,
-        left_epochs: tuple[str, ...] = (),
-        *,
-        on_valid: Callable[[], object],
-    ) -> bool: ...
-
-    def get_policies(self, caller: str) -> PolicyDocument: ...
-
-
 class PolicyFollower(FollowerThread):
     """A thread that puts the policies for calls by the service `caller` into `store`."""
 
@@ -76,7 +39,7 @@ class PolicyFollower(FollowerThread):
         settings: Settings,
         caller: str,
         clock: ConsoleClock,
-        store: PolicyStore,
+        store: Registry,
         on_applied: Callable[[], object],
         timings: Timings,
     ) -> None:
@@ -91,7 +54,11 @@ class PolicyFollower(FollowerThread):
     def restore(self) -> None:
         """Put the cached document in force, unless there is a newer one. Never raises."""
         if self._store.get_policies(self._caller).epoch is None:
-            self._cache.restore(self._restore_document)
+            self._cache.restore(
+                lambda found: self._store.accept(
+                    self._caller, found.epoch, found.document, found.left_epochs
+                )
+            )
 
     def stop(self) -> None:
         """Abort the running request and end the thread; return at once."""
@@ -100,12 +67,6 @@ class PolicyFollower(FollowerThread):
 
     def close_in_child(self) -> None:
         self._connection.close_in_child()
-
-    def _restore_document(self, found: CachedDocument) -> None:
-        self._store.accept(
-            *(self._caller, _parse_epoch(found), found.document, _parse_left_epochs(found)),
-            on_valid=lambda: None,
-        )
 
     def _run(self) -> None:
         self._follow_until_stopped()
@@ -149,7 +110,7 @@ class PolicyFollower(FollowerThread):
         answer.expect(200, 304)
         if answer.status == 200:
             return self._apply(answer)
-        self._update_clock(answer)
+        update_clock(self._clock, answer)
         return False
 
     def _apply(self, answer: Response) -> bool:
@@ -158,7 +119,8 @@ class PolicyFollower(FollowerThread):
             raise RequestFailed("its policies have no version in their ETag")
         try:
             has_news = self._store.accept(
-                *(self._caller, found[1], answer.body), on_valid=lambda: self._update_clock(answer)
+                *(self._caller, found[1], answer.body),
+                on_valid=lambda: update_clock(self._clock, answer),
             )
         except ValueError as error:
             self._etag = None
@@ -166,29 +128,11 @@ class PolicyFollower(FollowerThread):
         self._etag = found[0]
         return has_news
 
-    def _update_clock(self, answer: Response) -> None:
-        took = answer.answered_at - answer.sent_at
-        if took <= MAX_CLOCK_SAMPLE_SECONDS:
-            ago = time.monotonic() - answer.answered_at
-            self._clock.update(answer.headers, took, ago)
-
     def _save(self) -> None:
         known = self._store.get_policies(self._caller)
-        version = known.version
-        if version is None:
-            return
-        metadata = {
-            "epoch": known.epoch,
-            "version": version,
-            "left_epochs": list(known.left_epochs),
-        }
-
-        def is_current(found: CachedDocument) -> bool:
-            if _parse_epoch(found) != known.epoch:
-                return known.epoch in _parse_left_epochs(found)
-            return found.document == known.body or found.metadata.get("version", 0) > version
-
-        self._cache.save(metadata, known.body, is_current)
+        if known.epoch is not None:
+            version = known.document.version
+            self._cache.save(CachedDocument(known.epoch, version, known.left_epochs, known.body))
 
     def _record_failure(self, error: RequestFailed) -> None:
         if self._stopped.is_set():
@@ -203,20 +147,6 @@ class PolicyFollower(FollowerThread):
         self._pause_after(error, self._failures)
 
 
-def _parse_epoch(found: CachedDocument) -> str:
-    epoch = found.metadata.get("epoch")
-    if not isinstance(epoch, str):
-        raise UnusableFile("it is damaged")
-    return epoch
-
-
-def _parse_left_epochs(found: CachedDocument) -> tuple[str, ...]:
-    given = found.metadata.get("left_epochs")
-    if not isinstance(given, list):
-        raise UnusableFile("it is damaged")
-    return tuple(str(one) for one in given)
-
-
 class PolicyFollowers:
     """The policy followers of one client. Without a console they only restore documents."""
 
@@ -224,7 +154,7 @@ class PolicyFollowers:
         self,
         settings: Settings,
         clock: ConsoleClock,
-        store: PolicyStore,
+        store: Registry,
         on_applied: Callable[[], object],
         timings: Timings,
     ) -> None:
