@@ -7,6 +7,7 @@ import functools
 import inspect
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, AsyncExitStack, suppress
+from functools import partial
 from types import CoroutineType
 from typing import Any, NoReturn, TypeVar, cast
 
@@ -40,25 +41,13 @@ def wrap(function: F, around: Around) -> F:
     The body of a coroutine function lasts from await to return, that of a generator from its first
     step to its end. Raise :class:`TypeError` for anything but a function.
     """
-    given: Any = function
-    if isinstance(given, classmethod | staticmethod):
-        return cast(F, type(given)(wrap(given.__func__, around)))
-    if isinstance(given, type) or not callable(given):
-        raise TypeError(f"only functions and methods can be decorated, not {given!r:.100}")
-    if is_coroutine_function(given):
-        made = _wrap_coroutine(around)(given)
-    elif _has_kind(inspect.isgeneratorfunction, given):
-        made = _wrap_generator(given, around)
-    elif _has_kind(inspect.isasyncgenfunction, given):
-        made = _wrap_async_generator(given, around)
-    else:
-        plain, coroutine = _wrap_plain(around), _wrap_coroutine(around)
-        made = (
-            _wrap_ambiguous(given, plain, coroutine)
-            if _wraps_coroutine_function(given)
-            else plain(given)
-        )
-    return cast(F, made)
+    return wrap_by_kind(
+        function,
+        plain=partial(_wrap_plain, around),
+        coroutine=partial(_wrap_coroutine, around),
+        generator=partial(wrap_generator, around),
+        what="this decorator",
+    )
 
 
 def wrap_by_kind(
@@ -66,42 +55,33 @@ def wrap_by_kind(
     *,
     plain: Wrapper,
     coroutine: Wrapper,
-    stream: Around | None,
+    generator: Wrapper | None,
     what: str,
-    generator: Wrapper | None = None,
 ) -> F:
-    """Return the replacement by `plain` or `coroutine`, with the name and signature of `function`.
+    """Return the replacement of `function` by the wrapper for its kind.
 
-    A generator function is replaced by `generator` if that is given; otherwise `stream` is put
-    around its body. Raise :class:`TypeError` if `function` is not a function, or if it is a
-    generator function and both `generator` and `stream` are None. `what` names the decorator in the
-    message.
+    The replacement has the name and signature of `function`. Raise :class:`TypeError` if `function`
+    is not a function, or if it is a generator function and `generator` is None. `what` names the
+    decorator in the message.
     """
     given: Any = function
     if isinstance(given, classmethod | staticmethod):
         inner = wrap_by_kind(
-            given.__func__,
-            plain=plain,
-            coroutine=coroutine,
-            stream=stream,
-            what=what,
-            generator=generator,
+            given.__func__, plain=plain, coroutine=coroutine, generator=generator, what=what
         )
         return cast(F, type(given)(inner))
     if isinstance(given, type) or not callable(given):
         raise TypeError(f"only functions and methods can be decorated, not {given!r:.100}")
-    if _has_kind(inspect.isgeneratorfunction, given) or _has_kind(
-        inspect.isasyncgenfunction, given
-    ):
-        if generator is not None:
-            return cast(F, functools.wraps(given)(generator(given)))
-        if stream is None:
-            raise TypeError(f"{what} can't be put around a generator, which gives as it goes")
-        return wrap(function, stream)
     is_coroutine = is_coroutine_function(given)
-    if not is_coroutine and _wraps_coroutine_function(given):
-        return cast(F, _wrap_ambiguous(given, plain, coroutine))
-    return cast(F, functools.wraps(given)((coroutine if is_coroutine else plain)(given)))
+    if _has_kind(inspect.isgeneratorfunction, given) or is_async_generator_function(given):
+        if generator is None:
+            raise TypeError(f"{what} can't be put around a generator, which gives as it goes")
+        made = generator(given)
+    elif not is_coroutine and _wraps_coroutine_function(given):
+        made = _wrap_ambiguous(given, plain, coroutine)
+    else:
+        made = (coroutine if is_coroutine else plain)(given)
+    return cast(F, functools.wraps(given)(made))
 
 
 def is_coroutine_function(function: object) -> bool:
@@ -176,32 +156,30 @@ def _has_kind(kind: Callable[[object], bool], function: object) -> bool:
     return kind(function) or kind(call)
 
 
-def _wrap_plain(around: Around) -> Wrapper:
-    def make(function: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(function)
-        def call(*args: Any, **kwargs: Any) -> Any:
-            with around(args, kwargs):
-                return function(*args, **kwargs)
+def _wrap_plain(around: Around, function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        with around(args, kwargs):
+            return function(*args, **kwargs)
 
-        return call
-
-    return make
+    return call
 
 
-def _wrap_coroutine(around: Around) -> Wrapper:
-    def make(function: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(function)
-        async def call(*args: Any, **kwargs: Any) -> Any:
-            with around(args, kwargs):
-                return await function(*args, **kwargs)
+def _wrap_coroutine(around: Around, function: Callable[..., Any]) -> Callable[..., Any]:
+    async def call(*args: Any, **kwargs: Any) -> Any:
+        with around(args, kwargs):
+            return await function(*args, **kwargs)
 
-        return call
-
-    return make
+    return call
 
 
-def _wrap_generator(function: Callable[..., Any], around: Around) -> Callable[..., Any]:
-    @functools.wraps(function)
+def wrap_generator(around: Around, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the generator function `function`, which may be async, with `around` around its body.
+
+    A body lasts from the first step of a generator to its end.
+    """
+    if is_async_generator_function(function):
+        return _wrap_async_generator(around, function)
+
     def call(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
         with around(args, kwargs):
             return (yield from function(*args, **kwargs))
@@ -209,8 +187,7 @@ def _wrap_generator(function: Callable[..., Any], around: Around) -> Callable[..
     return call
 
 
-def _wrap_async_generator(function: Callable[..., Any], around: Around) -> Callable[..., Any]:
-    @functools.wraps(function)
+def _wrap_async_generator(around: Around, function: Callable[..., Any]) -> Callable[..., Any]:
     async def call(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
         async with AsyncExitStack() as stack:
             entered = around(args, kwargs)

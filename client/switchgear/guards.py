@@ -117,7 +117,6 @@ class Guard:
             plain=partial(self._plain, find),
             coroutine=partial(self._coroutine, find),
             generator=partial(self._generator, find),
-            stream=None,
             what="a guard",
         )
 

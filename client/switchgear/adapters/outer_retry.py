@@ -44,7 +44,7 @@ class OuterRetry:
     def __call__(self, function: F) -> F:
         """Return `function` with the retries. Raise :class:`TypeError` for a generator function."""
         return wrap_by_kind(
-            function, plain=self._plain, coroutine=self._coroutine, stream=None, what="a retry"
+            function, plain=self._plain, coroutine=self._coroutine, generator=None, what="a retry"
         )
 
     def _plain(self, function: Callable[..., Any]) -> Callable[..., Any]:

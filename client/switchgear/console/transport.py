@@ -27,6 +27,7 @@ GZIP_WINDOW = 31  # zlib's largest window, with gzip's header and checksum aroun
 MAX_HEADER_BYTES = 2**18
 """Allowance for everything but the body of an answer."""
 MAX_CLOCK_SAMPLE_SECONDS = 5.0
+"""Slower answers are not used as clock samples: their delay is too uncertain."""
 
 
 @dataclass(frozen=True)

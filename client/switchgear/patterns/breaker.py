@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 from switchgear import journal
-from switchgear.decorators import wrap_by_kind
+from switchgear.decorators import wrap_by_kind, wrap_generator
 from switchgear.failures.error_labels import describe_error, is_timeout
 from switchgear.patterns import forks
 from switchgear.patterns.argument_checks import (
@@ -99,7 +99,9 @@ class Breaker(BareDecorator, BreakerBlock):
             function,
             plain=partial(around_function, self),
             coroutine=partial(around_coroutine, self),
-            stream=lambda args, kwargs: CallScope(self._begin, self._end),
+            generator=partial(
+                wrap_generator, lambda args, kwargs: CallScope(self._begin, self._end)
+            ),
             what="a breaker",
         )
 

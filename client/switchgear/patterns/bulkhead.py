@@ -3,13 +3,14 @@
 import threading
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import CoroutineType
 from typing import Any, TypeVar
 
 from switchgear import cancellation
 from switchgear.argument_finders import KeyFinder, make_finder
 from switchgear.async_backend import AsyncBell
-from switchgear.decorators import in_event_loop, refuse_coroutine, wrap_by_kind
+from switchgear.decorators import in_event_loop, refuse_coroutine, wrap_by_kind, wrap_generator
 from switchgear.evaluation.keys import Key, require_key_text
 from switchgear.journal import record
 from switchgear.patterns import bulkhead_queue, deadline, forks
@@ -94,7 +95,11 @@ class Bulkhead(BulkheadBlock):
             return self.of_stream(key, find_priority(args, kwargs))
 
         return wrap_by_kind(
-            function, plain=self._plain, coroutine=self._coroutine, stream=permit, what="a bulkhead"
+            function,
+            plain=self._plain,
+            coroutine=self._coroutine,
+            generator=partial(wrap_generator, permit),
+            what="a bulkhead",
         )
 
     def of(self, key: Key | None = None, priority: int | None = 0) -> BulkheadPermit:

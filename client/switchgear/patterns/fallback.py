@@ -131,7 +131,6 @@ class Fallback:
             plain=lambda inner: self._plain(inner, original or inner, guard),
             coroutine=lambda inner: self._coroutine(inner, original or inner, guard),
             generator=lambda inner: self._stream(inner, original or inner, guard),
-            stream=None,
             what="a fallback",
         )
 

@@ -71,7 +71,7 @@ class Hedge:
     def __call__(self, function: F) -> F:
         """Return a coroutine function with hedges. Raise :class:`TypeError` for other functions."""
         return wrap_by_kind(
-            function, plain=_refuse_plain, coroutine=self._coroutine, stream=None, what="a hedge"
+            function, plain=_refuse_plain, coroutine=self._coroutine, generator=None, what="a hedge"
         )
 
     def _coroutine(self, function: Callable[..., Any]) -> Callable[..., Any]:

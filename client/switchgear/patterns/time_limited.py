@@ -51,7 +51,6 @@ class TimeLimited(ABC):
             plain=self._plain,
             coroutine=self._coroutine,
             generator=self._generator,
-            stream=None,
             what=self._what,
         )
 

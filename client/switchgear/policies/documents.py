@@ -7,9 +7,9 @@ import functools
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal, cast, get_args
 
 from switchgear.patterns.parameters import (
     TIERS,
@@ -20,14 +20,12 @@ from switchgear.patterns.parameters import (
 )
 
 Mode = Literal["forced_open", "forced_closed", "disabled", "metrics_only"]
-MODES = ("forced_open", "forced_closed", "disabled", "metrics_only")
+MODES: tuple[Mode, ...] = get_args(Mode)
 RESET = "reset"
 MAX_ROUTES = 200
 MAX_PATTERN_LENGTH = 200
 MAX_TIMEOUT_SECONDS = 86_400.0
 MAX_ERROR_LABELS = 100
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -90,13 +88,13 @@ def ended_overrides(
     """Return the dependencies that are forced at `now` by `before` and no longer by `after`."""
     return [
         name
-        for name, said in before.items()
-        if _is_forced(said, now) and not _is_forced(after.get(name, EMPTY_CONFIG), now)
+        for name, config in before.items()
+        if _is_forced(config, now) and not _is_forced(after.get(name, EMPTY_CONFIG), now)
     ]
 
 
-def _is_forced(said: DependencyConfig, now: float) -> bool:
-    override = said.override
+def _is_forced(config: DependencyConfig, now: float) -> bool:
+    override = config.override
     return override is not None and override.mode != RESET and override.ends_at > now
 
 
@@ -158,33 +156,21 @@ def _segment_pattern(piece: str, *, is_last: bool = False) -> str:
 
 
 def _read_dependency(
-    name: str, given: Any, before: DependencyConfig, problems: list[str]
+    dependency: str, given: Any, before: DependencyConfig, problems: list[str]
 ) -> DependencyConfig:
     if not isinstance(given, dict):
-        problems.append(f"{name}: it is no object")
+        problems.append(f"{dependency}: it is no object")
         return before
 
-    def section(key: str, build: Callable[[Any], T], was: T) -> T:
+    values: dict[str, Any] = {}
+    for name, (key, read) in _SECTIONS.items():
         try:
-            return build(given.get(key))
+            if (section := given.get(key)) is not None:
+                values[name] = read(section)
         except (ValueError, TypeError, AttributeError, OverflowError, re.error) as error:
-            problems.append(f"{name}: {key}: {error!s:.200}")
-            return was
-
-    return DependencyConfig(
-        timeout_seconds=section("timeout_ms", _read_timeout, before.timeout_seconds),
-        routes=section("routes", _read_routes, before.routes),
-        breaker=section("breaker", _read_breaker, before.breaker),
-        retry=section("retry", _read_retry, before.retry),
-        bulkhead=section("bulkhead", _read_bulkhead, before.bulkhead),
-        fallback=section("fallback", _read_fallback, before.fallback),
-        budget=section("budget", _read_budget, before.budget),
-        override=section("override", _read_override, before.override),
-    )
-
-
-def _read_timeout(given: Any) -> float | None:
-    return None if given is None else _read_milliseconds(given)
+            problems.append(f"{dependency}: {key}: {error!s:.200}")
+            values[name] = getattr(before, name)
+    return DependencyConfig(**values)
 
 
 def _read_milliseconds(milliseconds: Any) -> float:
@@ -197,8 +183,6 @@ def _read_milliseconds(milliseconds: Any) -> float:
 
 
 def _read_routes(given: Any) -> tuple[tuple[str, float], ...]:
-    if given is None:
-        return ()
     if not isinstance(given, list) or len(given) > MAX_ROUTES:
         raise ValueError(f"it is no list of at most {MAX_ROUTES}")
     found = []
@@ -210,30 +194,26 @@ def _read_routes(given: Any) -> tuple[tuple[str, float], ...]:
     return tuple(found)
 
 
-def _read_breaker(given: Any) -> BreakerParameters | None:
+def _read_breaker(given: Any) -> BreakerParameters:
     """Read breaker parameters, including the aliases `failure_threshold` and `window_seconds`."""
-    if given is None:
-        return None
-    said = _known_fields(BreakerParameters, given)
+    values = _known_fields(BreakerParameters, given)
     if (count := given.get("failure_threshold")) is not None:
-        said.setdefault("failure_count", count)
+        values.setdefault("failure_count", count)
     if (seconds := given.get("window_seconds")) is not None:
-        said["window_type"] = "time"
-        said.setdefault("window_size", seconds)
+        values["window_type"] = "time"
+        values.setdefault("window_size", seconds)
     for name in ("window_size", "failure_count"):
-        if isinstance(said.get(name), float) and said[name] == int(said[name]):
-            said[name] = int(said[name])
-    return BreakerParameters(**said)
+        if isinstance(values.get(name), float) and values[name] == int(values[name]):
+            values[name] = int(values[name])
+    return BreakerParameters(**values)
 
 
-def _read_retry(given: Any) -> RetryParameters | None:
-    if given is None:
-        return None
-    said = _known_fields(RetryParameters, given)
+def _read_retry(given: Any) -> RetryParameters:
+    values = _known_fields(RetryParameters, given)
     for name in ("retry_on", "never"):
-        if name in said:
-            said[name] = _read_error_labels(said[name])
-    return RetryParameters(**said)
+        if name in values:
+            values[name] = _read_error_labels(values[name])
+    return RetryParameters(**values)
 
 
 def _read_error_labels(given: Any) -> tuple[str | int, ...]:
@@ -244,35 +224,24 @@ def _read_error_labels(given: Any) -> tuple[str | int, ...]:
     return tuple(int(one) if isinstance(one, str) and one.isdecimal() else one for one in given)
 
 
-def _read_bulkhead(given: Any) -> BulkheadParameters | None:
+def _read_bulkhead(given: Any) -> BulkheadParameters:
     """Read a bulkhead; missing fields come from its tier."""
-    if given is None:
-        return None
+    values = _known_fields(BulkheadParameters, given)
     tier = given.get("tier")
-    said = _known_fields(BulkheadParameters, given)
-    if tier is not None:
-        if tier not in TIERS:
-            raise ValueError("it names a tier that nobody knows")
-        of_tier = TIERS[tier]
-        said = {**{one.name: getattr(of_tier, one.name) for one in fields(of_tier)}, **said}
-    return BulkheadParameters(**said)
+    if tier is None:
+        return BulkheadParameters(**values)
+    if tier not in TIERS:
+        raise ValueError("it names a tier that nobody knows")
+    return replace(TIERS[tier], **values)
 
 
-def _read_fallback(given: Any) -> Mapping[str, Any] | None:
-    if given is None:
-        return None
+def _read_fallback(given: Any) -> Mapping[str, Any]:
     if not isinstance(given, dict) or not isinstance(given.get("chain") or [], list):
         raise ValueError("it is no object with a list of targets")
     return cast(Mapping[str, Any], given)
 
 
-def _read_budget(given: Any) -> SpendParameters | None:
-    return None if given is None else SpendParameters(**_known_fields(SpendParameters, given))
-
-
-def _read_override(given: Any) -> ForcedMode | None:
-    if given is None:
-        return None
+def _read_override(given: Any) -> ForcedMode:
     mode, version = given.get("mode"), given.get("version")
     if mode not in (*MODES, RESET):
         raise ValueError("nobody knows its mode")
@@ -289,3 +258,16 @@ def _known_fields(kind: type, given: Any) -> dict[str, Any]:
         raise ValueError("it is no object")
     names = {one.name for one in fields(kind)}
     return {name: one for name, one in given.items() if name in names and one is not None}
+
+
+_SECTIONS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
+    "timeout_seconds": ("timeout_ms", _read_milliseconds),
+    "routes": ("routes", _read_routes),
+    "breaker": ("breaker", _read_breaker),
+    "retry": ("retry", _read_retry),
+    "bulkhead": ("bulkhead", _read_bulkhead),
+    "fallback": ("fallback", _read_fallback),
+    "budget": ("budget", lambda given: SpendParameters(**_known_fields(SpendParameters, given))),
+    "override": ("override", _read_override),
+}
+"""For each field of a :class:`DependencyConfig`: its key in the document, and its parser."""

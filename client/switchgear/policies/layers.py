@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from switchgear.argument_finders import make_finder
-from switchgear.decorators import is_async_generator_function, wrap_by_kind
+from switchgear.decorators import is_async_generator_function, wrap_by_kind, wrap_generator
 from switchgear.generator_steps import wrap_steps
 from switchgear.guards import Guard
 from switchgear.patterns.breaker import Breaker
@@ -78,7 +78,11 @@ class AdmissionArguments:
             return bulkhead.of_stream(find_key(args, kwargs), find_priority(args, kwargs))
 
         return wrap_by_kind(
-            function, plain=plain, coroutine=coroutine, stream=stream, what="a bulkhead"
+            function,
+            plain=plain,
+            coroutine=coroutine,
+            generator=partial(wrap_generator, stream),
+            what="a bulkhead",
         )
 
 

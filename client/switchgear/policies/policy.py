@@ -135,7 +135,6 @@ class Policy:
             generator=GeneratorPolicy(
                 self.name, self._arguments, self._admission, self._current_layers
             ),
-            stream=None,
             what="a policy",
         )
 
