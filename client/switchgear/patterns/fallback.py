@@ -123,55 +123,27 @@ class Fallback:
     ) -> F:
         """Return `function`, which may be a wrapper of `original`, with this fallback.
 
-        The signature and the identity of `original` are used for the arguments of targets and for
-        the cache key. `guard` is checked again before each target, unless `on_switch` is set.
+        Targets and the cache key receive arguments by the signature of `original`; without it, by
+        that of `function`. `guard` is checked again before each target, unless `on_switch` is set.
         """
         return wrap_by_kind(
             function,
-            plain=lambda inner: self._plain(inner, original or inner, guard),
-            coroutine=lambda inner: self._coroutine(inner, original or inner, guard),
+            plain=lambda inner: self.around_plain(inner, original or inner, guard),
+            coroutine=lambda inner: self.around_coroutine(inner, original or inner, guard),
             generator=lambda inner: self._stream(inner, original or inner, guard),
             what="a fallback",
         )
 
     def run(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Answer[T]:
         """Call `function` with these arguments, and return its labeled answer."""
-        return self.run_for(function, function, None, *args, **kwargs)
+        self.around_plain(function, function, None)(*args, **kwargs)
+        return require_latest_answer()
 
     async def arun(
         self, function: Callable[P, Awaitable[T]], /, *args: P.args, **kwargs: P.kwargs
     ) -> Answer[T]:
         """Like :meth:`run`, for a coroutine function."""
-        return await self.arun_for(function, function, None, *args, **kwargs)
-
-    def run_for(
-        self,
-        original: Callable[..., Any],
-        function: Callable[P, T],
-        guard: Guard | None,
-        /,
-        *args: P.args,
-        **kwargs: P.kwargs,
-    ) -> Answer[T]:
-        """Like :meth:`run`, for a `function` that may be a wrapper of `original`.
-
-        The signature and identity of `original` are used for the arguments of targets and for the
-        cache key. `guard` is checked again before each target, unless `on_switch` is set.
-        """
-        self._plain(function, original, guard)(*args, **kwargs)
-        return require_latest_answer()
-
-    async def arun_for(
-        self,
-        original: Callable[..., Any],
-        function: Callable[P, Awaitable[T]],
-        guard: Guard | None,
-        /,
-        *args: P.args,
-        **kwargs: P.kwargs,
-    ) -> Answer[T]:
-        """Like :meth:`run_for`, for a coroutine function."""
-        await self._coroutine(function, original, guard)(*args, **kwargs)
+        await self.around_coroutine(function, function, None)(*args, **kwargs)
         return require_latest_answer()
 
     def counted_as(self, name: str, counters: Counters) -> "Fallback":
@@ -217,9 +189,10 @@ class Fallback:
         """Return the number of calls answered by each target, by "cache" and by "default"."""
         return self._plan.answer_counts.counted()
 
-    def _plain(
+    def around_plain(
         self, function: Callable[..., Any], original: Callable[..., Any], guard: Guard | None
     ) -> Callable[..., Any]:
+        """Like :meth:`around`, for a plain function."""
         self._plan.check_plain("a coroutine function")
         calls, is_simple = FallbackCalls(self._plan, original, guard), self._is_simple
 
@@ -273,9 +246,10 @@ class Fallback:
 
         return make_stream_function(function, make)
 
-    def _coroutine(
+    def around_coroutine(
         self, function: Callable[..., Any], original: Callable[..., Any], guard: Guard | None
     ) -> Callable[..., Any]:
+        """Like :meth:`around`, for a coroutine function."""
         calls = FallbackCalls(self._plan, original, guard, is_async=True)
         is_simple = self._is_simple
 

@@ -3,7 +3,7 @@
 The rules are those of gRPC's hedging policy; Finagle has them as backup requests.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from switchgear import journal
@@ -63,7 +63,7 @@ class Hedge:
         if not 1 <= max_hedges <= MAX_HEDGES:
             raise ValueError(f"max_hedges must be from 1 to {MAX_HEDGES}, not {max_hedges}")
         self.name = name
-        self.after_seconds = _validate_seconds(after_seconds, "after_seconds")
+        self.after_seconds = _validate_seconds(after_seconds)
         self.max_hedges = max_hedges
         self.budget = budget or RetryBudget()
         self.counters = counters
@@ -147,21 +147,13 @@ class _HedgedCall(RetriedCall):
         return False
 
 
-def make_hedge(
-    name: str, arguments: Mapping[str, Any], budget: RetryBudget | None, counters: Counters
-) -> Hedge | None:
-    """Return the hedge for a policy's arguments; None without `hedge_after_seconds`."""
-    seconds = arguments.get("hedge_after_seconds")
-    return None if seconds is None else Hedge(name, seconds, budget=budget, counters=counters)
-
-
-def _validate_seconds(seconds: object, argument: str) -> float:
+def _validate_seconds(seconds: object) -> float:
     if not isinstance(seconds, int | float) or isinstance(seconds, bool):
-        raise TypeError(f"{argument} must be a number, not {seconds!r:.50}")
+        raise TypeError(f"after_seconds must be a number, not {seconds!r:.50}")
     try:
         time_limits.validate_seconds(seconds)
     except ValueError as error:
-        raise ValueError(f"{argument}: {error}") from None
+        raise ValueError(f"after_seconds: {error}") from None
     return seconds
 
 

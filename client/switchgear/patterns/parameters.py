@@ -1,9 +1,10 @@
 """The immutable parameters of each pattern, with the same defaults as the console."""
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Collection, Mapping
+from dataclasses import Field, dataclass, field, fields
+from functools import partial
+from typing import Any, ClassVar, Literal, get_args
 
 from switchgear.patterns.adaptive_limit import LimitRange
 
@@ -28,8 +29,56 @@ DEFAULT_NEVER: tuple[str | int, ...] = (
 )  # fmt: skip
 
 
+def _check_integer(minimum: int, maximum: int, name: str, value: object) -> None:
+    wrong = f"{name} must be a whole number from {minimum} to {maximum}, not {value!r:.50}"
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(wrong)
+    if not minimum <= value <= maximum:
+        raise ValueError(wrong)
+
+
+def _check_number(minimum: float, maximum: float, name: str, value: object) -> None:
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise TypeError(f"{name} must be a number, not {value!r:.50}")
+    if not math.isfinite(value):
+        raise ValueError(f"{name} must be a number, not {value!r:.50}")
+    if not minimum <= value <= maximum:
+        raise ValueError(f"{name} must be from {minimum:g} to {maximum:g}, not {value!r:.50}")
+
+
+def _check_choice(allowed: Collection[str], name: str, value: object) -> None:
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a string, not {value!r:.50}")
+    if value not in allowed:
+        raise ValueError(f"{name} can't be {value!r:.50}")
+
+
+def _integer(default: int | None, minimum: int, maximum: int) -> Any:
+    return field(default=default, metadata={"check": partial(_check_integer, minimum, maximum)})
+
+
+def _number(default: float | None, minimum: float, maximum: float) -> Any:
+    return field(default=default, metadata={"check": partial(_check_number, minimum, maximum)})
+
+
+def _choice(allowed: object) -> Mapping[str, Any]:
+    return {"check": partial(_check_choice, get_args(allowed))}
+
+
+class _CheckedParameters:
+    """Base of dataclasses whose fields are checked; None is valid for a field with default None."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            value, check = getattr(self, each.name), each.metadata.get("check")
+            if check is not None and not (value is None and each.default is None):
+                check(each.name, value)
+
+
 @dataclass(frozen=True, kw_only=True)
-class BreakerParameters:
+class BreakerParameters(_CheckedParameters):
     """The conditions under which a breaker opens, the time it stays open, and its probes.
 
     `window_size` is in calls or in seconds, None for the default of its type. `failure_count`, if
@@ -43,42 +92,21 @@ class BreakerParameters:
     parameter.
     """
 
-    window_type: WindowType = "count"
-    window_size: int | None = None
-    minimum_calls: int = 20
-    failure_rate: float = 0.5
-    failure_count: int | None = None
-    consecutive_failures: int | None = None
-    slow_call_seconds: float | None = None
-    slow_call_rate: float = 1.0
-    open_seconds: float = 30.0
-    open_multiplier: float = 1.5
-    open_max_seconds: float = 300.0
-    open_jitter: float = 0.2
-    half_open_calls: int = 5
-    half_open_concurrent: int = 1
-    half_open_max_seconds: float = 0.0
-
-    def __post_init__(self) -> None:
-        _check_choice("window_type", self.window_type, WINDOW_SIZES)
-        _check_integer("window_size", self.window_size, 1, 86_400, optional=True)
-        _check_integer("minimum_calls", self.minimum_calls, 1, MAX_CALLS)
-        _check_number("failure_rate", self.failure_rate, 0.0001, 1)
-        _check_integer("failure_count", self.failure_count, 1, MAX_CALLS, optional=True)
-        _check_integer(
-            "consecutive_failures", self.consecutive_failures, 1, MAX_CALLS, optional=True
-        )
-        _check_number(
-            "slow_call_seconds", self.slow_call_seconds, 0.001, MAX_SECONDS, optional=True
-        )
-        _check_number("slow_call_rate", self.slow_call_rate, 0.0001, 1)
-        _check_number("open_seconds", self.open_seconds, 0.001, MAX_SECONDS)
-        _check_number("open_multiplier", self.open_multiplier, 1, 100)
-        _check_number("open_max_seconds", self.open_max_seconds, 0.001, MAX_SECONDS)
-        _check_number("open_jitter", self.open_jitter, 0, 1)
-        _check_integer("half_open_calls", self.half_open_calls, 1, 10_000)
-        _check_integer("half_open_concurrent", self.half_open_concurrent, 1, 10_000)
-        _check_number("half_open_max_seconds", self.half_open_max_seconds, 0, MAX_SECONDS)
+    window_type: WindowType = field(default="count", metadata=_choice(WindowType))
+    window_size: int | None = _integer(None, 1, 86_400)
+    minimum_calls: int = _integer(20, 1, MAX_CALLS)
+    failure_rate: float = _number(0.5, 0.0001, 1)
+    failure_count: int | None = _integer(None, 1, MAX_CALLS)
+    consecutive_failures: int | None = _integer(None, 1, MAX_CALLS)
+    slow_call_seconds: float | None = _number(None, 0.001, MAX_SECONDS)
+    slow_call_rate: float = _number(1.0, 0.0001, 1)
+    open_seconds: float = _number(30.0, 0.001, MAX_SECONDS)
+    open_multiplier: float = _number(1.5, 1, 100)
+    open_max_seconds: float = _number(300.0, 0.001, MAX_SECONDS)
+    open_jitter: float = _number(0.2, 0, 1)
+    half_open_calls: int = _integer(5, 1, 10_000)
+    half_open_concurrent: int = _integer(1, 1, 10_000)
+    half_open_max_seconds: float = _number(0.0, 0, MAX_SECONDS)
 
     @property
     def size(self) -> int:
@@ -94,7 +122,7 @@ class BreakerParameters:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RetryParameters:
+class RetryParameters(_CheckedParameters):
     """The number of attempts, the pauses between them, and the budget.
 
     Pauses have full jitter: U(0, min(cap, base·2ⁿ)), or base·(n+1) with a `linear` backoff, n
@@ -105,24 +133,18 @@ class RetryParameters:
     parameter.
     """
 
-    attempts: int = 3
-    backoff: Backoff = "exponential"
-    base_seconds: float = 0.1
-    cap_seconds: float = 5.0
-    retry_after_max_seconds: float = 30.0
-    budget_rate: float = 0.2
-    budget_per_second: float = 10.0
+    attempts: int = _integer(3, 1, 100)
+    backoff: Backoff = field(default="exponential", metadata=_choice(Backoff))
+    base_seconds: float = _number(0.1, 0, MAX_SECONDS)
+    cap_seconds: float = _number(5.0, 0, MAX_SECONDS)
+    retry_after_max_seconds: float = _number(30.0, 0, MAX_SECONDS)
+    budget_rate: float = _number(0.2, 0, 10)
+    budget_per_second: float = _number(10.0, 0, 1_000_000)
     retry_on: tuple[str | int, ...] = DEFAULT_RETRY_ON
     never: tuple[str | int, ...] = DEFAULT_NEVER
 
     def __post_init__(self) -> None:
-        _check_integer("attempts", self.attempts, 1, 100)
-        _check_choice("backoff", self.backoff, ("exponential", "linear"))
-        _check_number("base_seconds", self.base_seconds, 0, MAX_SECONDS)
-        _check_number("cap_seconds", self.cap_seconds, 0, MAX_SECONDS)
-        _check_number("retry_after_max_seconds", self.retry_after_max_seconds, 0, MAX_SECONDS)
-        _check_number("budget_rate", self.budget_rate, 0, 10)
-        _check_number("budget_per_second", self.budget_per_second, 0, 1_000_000)
+        super().__post_init__()
         for name in ("retry_on", "never"):
             given = getattr(self, name)
             if not isinstance(given, tuple) or not all(isinstance(e, str | int) for e in given):
@@ -130,7 +152,7 @@ class RetryParameters:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BulkheadParameters:
+class BulkheadParameters(_CheckedParameters):
     """The limits of a bulkhead: concurrent calls, calls per key, queued calls, and waits.
 
     Without `queue_seconds` a queued call waits at most 5 s; with 0, calls don't wait. In
@@ -140,21 +162,16 @@ class BulkheadParameters:
     """
 
     limit: int
-    queue: int = 0
-    queue_seconds: float | None = None
-    per_key_limit: int | None = None
-    mode: BulkheadMode = "fixed"
-    min_limit: int | None = None
-    max_limit: int | None = None
+    queue: int = _integer(0, 0, MAX_CALLS)
+    queue_seconds: float | None = _number(None, 0, MAX_SECONDS)
+    per_key_limit: int | None = _integer(None, 1, MAX_CALLS)
+    mode: BulkheadMode = field(default="fixed", metadata=_choice(BulkheadMode))
+    min_limit: int | None = _integer(None, 1, MAX_CALLS)
+    max_limit: int | None = _integer(None, 1, MAX_CALLS)
 
     def __post_init__(self) -> None:
-        _check_integer("limit", self.limit, 1, MAX_CALLS)
-        _check_integer("queue", self.queue, 0, MAX_CALLS)
-        _check_number("queue_seconds", self.queue_seconds, 0, MAX_SECONDS, optional=True)
-        _check_integer("per_key_limit", self.per_key_limit, 1, MAX_CALLS, optional=True)
-        _check_choice("mode", self.mode, ("fixed", "adaptive"))
-        _check_integer("min_limit", self.min_limit, 1, MAX_CALLS, optional=True)
-        _check_integer("max_limit", self.max_limit, 1, MAX_CALLS, optional=True)
+        _check_integer(1, MAX_CALLS, "limit", self.limit)
+        super().__post_init__()
         if not (self.min_limit or 1) <= self.limit <= (self.max_limit or MAX_CALLS):
             raise ValueError(
                 f"limit must be from min_limit to max_limit, {self.min_limit} to {self.max_limit},"
@@ -175,21 +192,17 @@ class BulkheadParameters:
 
 
 @dataclass(frozen=True, kw_only=True)
-class HttpTimeouts:
+class HttpTimeouts(_CheckedParameters):
     """Timeouts of an HTTP call in seconds; `pool` is the wait for a pooled connection."""
 
-    connect: float = 5.0
-    read: float = 30.0
-    write: float = 5.0
-    pool: float = 10.0
-
-    def __post_init__(self) -> None:
-        for name in ("connect", "read", "write", "pool"):
-            _check_number(name, getattr(self, name), 0.001, MAX_SECONDS)
+    connect: float = _number(5.0, 0.001, MAX_SECONDS)
+    read: float = _number(30.0, 0.001, MAX_SECONDS)
+    write: float = _number(5.0, 0.001, MAX_SECONDS)
+    pool: float = _number(10.0, 0.001, MAX_SECONDS)
 
 
 @dataclass(frozen=True, kw_only=True)
-class SpendParameters:
+class SpendParameters(_CheckedParameters):
     """The limits of a token budget.
 
     `tokens` is the limit for all calls together in any `window_seconds`, `per_key_tokens` the limit
@@ -197,46 +210,9 @@ class SpendParameters:
     :class:`TypeError`, naming the parameter.
     """
 
-    tokens: int | None = None
-    window_seconds: float = 60.0
-    per_key_tokens: int | None = None
-
-    def __post_init__(self) -> None:
-        _check_integer("tokens", self.tokens, 1, MAX_TOKENS, optional=True)
-        _check_number("window_seconds", self.window_seconds, 1, MAX_WINDOW_SECONDS)
-        _check_integer("per_key_tokens", self.per_key_tokens, 1, MAX_TOKENS, optional=True)
-
-
-def _check_integer(
-    name: str, value: object, minimum: int, maximum: int, *, optional: bool = False
-) -> None:
-    if value is None and optional:
-        return
-    wrong = f"{name} must be a whole number from {minimum} to {maximum}, not {value!r:.50}"
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise TypeError(wrong)
-    if not minimum <= value <= maximum:
-        raise ValueError(wrong)
-
-
-def _check_number(
-    name: str, value: object, minimum: float, maximum: float, *, optional: bool = False
-) -> None:
-    if value is None and optional:
-        return
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        raise TypeError(f"{name} must be a number, not {value!r:.50}")
-    if not math.isfinite(value):
-        raise ValueError(f"{name} must be a number, not {value!r:.50}")
-    if not minimum <= value <= maximum:
-        raise ValueError(f"{name} must be from {minimum:g} to {maximum:g}, not {value!r:.50}")
-
-
-def _check_choice(name: str, value: object, allowed: object) -> None:
-    if not isinstance(value, str):
-        raise TypeError(f"{name} must be a string, not {value!r:.50}")
-    if value not in allowed:  # type: ignore[operator]
-        raise ValueError(f"{name} can't be {value!r:.50}")
+    tokens: int | None = _integer(None, 1, MAX_TOKENS)
+    window_seconds: float = _number(60.0, 1, MAX_WINDOW_SECONDS)
+    per_key_tokens: int | None = _integer(None, 1, MAX_TOKENS)
 
 
 TIERS: Mapping[Tier, BulkheadParameters] = {

@@ -56,16 +56,19 @@ class Dependency:
         """The configuration in force, a new object after each change: policies compare identity."""
         self.counters = Counters()
         self.budget = RetryBudget(clock=clock)
-        self._clock = clock
+        self.clock = clock
+        """The monotonic clock of all patterns of this name."""
         self._lock = threading.RLock()
-        self._breaker: Breaker | None = None
-        self._bulkhead: Bulkhead | None = None
+        self.breaker: Breaker | None = None
+        self.bulkhead: Bulkhead | None = None
+        """The breaker and the bulkhead, each None before its first use."""
         self._breaker_arguments: BreakerArguments = {}
         self._bulkhead_parameters: BulkheadParameters | None = None
         self._retry_parameters: RetryParameters | None = None
         self._spend: SpendBudget | None = None
         self._spend_parameters: SpendParameters | None = None
-        self._target_config: DependencyConfig = EMPTY_CONFIG
+        self.target_config: DependencyConfig = EMPTY_CONFIG
+        """The latest configuration, applied or not."""
         self._now = float("-inf")
         self._is_pending = self._is_applying = False
         self._forced_mode: str | None = None
@@ -77,38 +80,23 @@ class Dependency:
         """Called after each transition, in the thread in which it happened."""
         forks.register(self)
 
-    @property
-    def clock(self) -> Callable[[], float]:
-        """The monotonic clock of all patterns of this name."""
-        return self._clock
-
-    @property
-    def breaker(self) -> Breaker | None:
-        """The breaker; None before its first use."""
-        return self._breaker
-
-    @property
-    def bulkhead(self) -> Bulkhead | None:
-        """The bulkhead; None before its first use."""
-        return self._bulkhead
-
     def get_breaker(self, **arguments: Unpack[BreakerArguments]) -> Breaker:
         """Return the breaker. The first arguments given apply to all policies of this name."""
         with self._lock:
             known, wrong = self._merge_arguments(arguments)
-            breaker = self._breaker
+            breaker = self.breaker
             if breaker is None:
                 rest = {name: one for name, one in known.items() if name != "parameters"}
-                self._breaker = breaker = Breaker(
+                self.breaker = breaker = Breaker(
                     self.name,
                     self._breaker_parameters(known),
                     counters=self.counters,
-                    clock=self._clock,
+                    clock=self.clock,
                     **rest,  # type: ignore[arg-type]
                 )
                 breaker.watch(self._record_transition)
-                if self._bulkhead is not None:
-                    self._bulkhead.sources = (breaker,)
+                if self.bulkhead is not None:
+                    self.bulkhead.sources = (breaker,)
             self._breaker_arguments = known
             self._is_pending = True
         self._warn_differences(*wrong)
@@ -121,9 +109,9 @@ class Dependency:
         with self._lock:
             is_other = given is not None and self._bulkhead_parameters not in (None, given)
             self._bulkhead_parameters = self._bulkhead_parameters or given
-            self._bulkhead = bulkhead = self._bulkhead or Bulkhead(self.name, clock=self._clock)
-            if self._breaker is not None:
-                bulkhead.sources = (self._breaker,)
+            self.bulkhead = bulkhead = self.bulkhead or Bulkhead(self.name, clock=self.clock)
+            if self.breaker is not None:
+                bulkhead.sources = (self.breaker,)
             self._is_pending = True
         if is_other:
             self._warn_differences("parameters of its bulkhead")
@@ -159,8 +147,8 @@ class Dependency:
             first = self._spend_parameters = self._spend_parameters or parameters
             spend = self._spend
             if spend is None:
-                limits = self._target_config.budget or first
-                self._spend = spend = SpendBudget(self.name, limits, clock=self._clock)
+                limits = self.target_config.budget or first
+                self._spend = spend = SpendBudget(self.name, limits, clock=self.clock)
                 self._is_pending = True
             elif first is parameters:
                 self._is_pending = True
@@ -181,13 +169,13 @@ class Dependency:
     def set_config(self, config: DependencyConfig, now: float) -> None:
         """Set the console's configuration, which the next :meth:`apply_pending` applies."""
         with self._lock:
-            self._target_config, self._now = config, now
+            self.target_config, self._now = config, now
             self._is_pending = True
 
     def expire_override(self, now: float) -> None:
         """End an override whose time is over, or restore an override that was ended too early."""
         with self._lock:
-            override = self._target_config.override
+            override = self.target_config.override
             if override is None or override.mode == RESET:
                 return
             is_ended = self._applied_override is None
@@ -208,11 +196,6 @@ class Dependency:
                 self._is_applying = False
 
     @property
-    def target_config(self) -> DependencyConfig:
-        """The latest configuration, applied or not."""
-        return self._target_config
-
-    @property
     def is_applied(self) -> bool:
         """True if the latest configuration is in force."""
         return not self._is_pending and not self._is_applying
@@ -220,7 +203,7 @@ class Dependency:
     @property
     def ends_at(self) -> float | None:
         """The end time of the override, even if it has passed; None without an override."""
-        override = self._target_config.override
+        override = self.target_config.override
         return None if override is None or override.mode == RESET else override.ends_at
 
     def after_fork(self) -> None:
@@ -247,8 +230,8 @@ class Dependency:
     def _apply_target(self) -> None:
         """Apply the latest configuration to all patterns. Called by one thread at a time."""
         with self._lock:
-            config, now = self._target_config, self._now
-            breaker, bulkhead = self._breaker, self._bulkhead
+            config, now = self.target_config, self._now
+            breaker, bulkhead = self.breaker, self.bulkhead
             for_breaker = self._breaker_parameters(self._breaker_arguments)
             for_bulkhead = config.bulkhead or self._bulkhead_parameters
             for_retry = config.retry or self._retry_parameters
@@ -293,14 +276,14 @@ class Dependency:
             if one is None or one == ():
                 continue
             # What judges calls is the breaker's from the beginning.
-            is_late = name != "parameters" and name not in known and self._breaker is not None
+            is_late = name != "parameters" and name not in known and self.breaker is not None
             if is_late or known.setdefault(name, one) != one:  # type: ignore[misc]
                 wrong.append(f"{name} of its breaker")
         return known, wrong
 
     def _breaker_parameters(self, known: BreakerArguments) -> BreakerParameters:
         given = known.get("parameters")
-        return self._target_config.breaker or given or BreakerParameters()
+        return self.target_config.breaker or given or BreakerParameters()
 
     def _warn_differences(self, *differences: str) -> None:
         for what in differences:

@@ -11,13 +11,13 @@ from switchgear.decorators import wrap_by_kind
 from switchgear.guards import Guard
 from switchgear.patterns import forks
 from switchgear.patterns.admission import validate_priority
-from switchgear.patterns.answers import Answer
+from switchgear.patterns.answers import Answer, require_latest_answer
 from switchgear.patterns.breaker import Breaker
 from switchgear.patterns.bulkhead import Bulkhead
 from switchgear.patterns.counters import Counters
 from switchgear.patterns.deadline import Deadline
 from switchgear.patterns.fallback import Fallback
-from switchgear.patterns.hedging import make_hedge
+from switchgear.patterns.hedging import Hedge
 from switchgear.patterns.parameters import HttpTimeouts
 from switchgear.patterns.retry import Retry
 from switchgear.patterns.timeout import Timeout
@@ -85,7 +85,12 @@ class Policy:
             is_failure=arguments.get("is_failure"),
             is_failed_result=arguments.get("is_failed_result"),
         )
-        self._guard = None if guard is None else guard.with_others(self.breaker)
+        self.guard = None if guard is None else guard.with_others(self.breaker)
+        """The kill switch around the calls; None without one."""
+        self.counters: Counters = dependency.counters
+        """The counters of all calls of this name."""
+        self.http: HttpTimeouts | None = arguments.get("http")
+        """The timeouts of the parts of an HTTP call, as given by the code."""
         self._bulkhead = dependency.get_bulkhead(arguments.get("bulkhead"))
         self._admission = AdmissionArguments(
             arguments.get("key"), validate_priority(arguments.get("priority"))
@@ -103,7 +108,12 @@ class Policy:
             sleep=dependency.sleep,
         )
         self._retry.sources = (self.breaker,)
-        self._hedge = make_hedge(name, arguments, self._retry.budget, dependency.counters)
+        after = arguments.get("hedge_after_seconds")
+        self._hedge = (
+            None
+            if after is None
+            else Hedge(name, after, budget=self._retry.budget, counters=dependency.counters)
+        )
         clock = dependency.clock
         self._deadline = Deadline(arguments.get("deadline_seconds"), cuts=False, clock=clock)
         self._timeout = Timeout(arguments.get("timeout_seconds"), clock=clock)
@@ -151,20 +161,22 @@ class Policy:
     def run(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Answer[T]:
         """Like :meth:`call`, but return an `Answer`: the value and its label."""
         layers = self._current_layers()
-        if layers.fallback is None:
-            return Answer(self._wrap_once(layers, function, call_function)(*args, **kwargs))
         inner = self._wrap_once(layers, function, call_function)
-        return layers.fallback.run_for(function, inner, layers.guard, *args, **kwargs)
+        if layers.fallback is None:
+            return Answer(inner(*args, **kwargs))
+        layers.fallback.around_plain(inner, function, layers.guard)(*args, **kwargs)
+        return require_latest_answer()
 
     async def arun(
         self, function: Callable[P, Awaitable[T]], /, *args: P.args, **kwargs: P.kwargs
     ) -> Answer[T]:
         """Like :meth:`run`, for a coroutine function."""
         layers = self._current_layers()
-        if layers.fallback is None:
-            return Answer(await self._wrap_once(layers, function, await_function)(*args, **kwargs))
         inner = self._wrap_once(layers, function, await_function)
-        return await layers.fallback.arun_for(function, inner, layers.guard, *args, **kwargs)
+        if layers.fallback is None:
+            return Answer(await inner(*args, **kwargs))
+        await layers.fallback.around_coroutine(inner, function, layers.guard)(*args, **kwargs)
+        return require_latest_answer()
 
     def __enter__(self) -> Self:
         self._blocks.enter(block_managers(self._current_layers(), self._admission))
@@ -207,11 +219,6 @@ class Policy:
         return self._timeout_for(self._dependency.config)
 
     @property
-    def http(self) -> HttpTimeouts | None:
-        """The timeouts of the parts of an HTTP call, as given by the code."""
-        return self._arguments.get("http")
-
-    @property
     def retry(self) -> Retry | None:
         """The current retry; None if calls are not retried."""
         return self._current_layers().retry
@@ -237,19 +244,9 @@ class Policy:
         return self._current_layers().deadline
 
     @property
-    def guard(self) -> Guard | None:
-        """The kill switch around the calls; None without one."""
-        return self._guard
-
-    @property
     def budget(self) -> "SpendBudget":
         """The token budget of this name, in which calls reserve tokens."""
         return self._dependency.get_token_budget(self._arguments.get("budget"))
-
-    @property
-    def counters(self) -> Counters:
-        """The counters of all calls of this name."""
-        return self._dependency.counters
 
     def route_timeout(self, path: str) -> float | None:
         """Return the seconds of one attempt for `path`: the console's route, else the timeout."""
@@ -279,7 +276,7 @@ class Policy:
         return Layers(
             config=config,
             fallback=self._fallbacks.select(config.fallback),
-            guard=self._guard,
+            guard=self.guard,
             deadline=None if self._deadline.seconds is None else self._deadline,
             retry=None if retry is None else self._retry,
             breaker=self.breaker,
@@ -331,7 +328,7 @@ class Policy:
         if (
             self._admission.depends_on_call
             or self._retry.truncate
-            or (self._guard and self._guard.depends_on_call)
+            or (self.guard and self.guard.depends_on_call)
         ):
             return layers.wrap(function, self._admission, with_fallback=False)
         return partial(layers.wrap_caller(through, self._admission), function)
