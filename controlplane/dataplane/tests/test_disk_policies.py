@@ -112,11 +112,11 @@ def test_of_a_version_given_twice_the_later_one_stays() -> None:
 
 def test_an_epoch_that_was_left_does_not_come_back() -> None:
     begun = SavedPolicies(
-        replace(SAVED_POLICIES.policies, epoch=OTHER_EPOCH, version=1),
-        0,
-        (),
-        frozenset({EPOCH}),
-        NOON,
+        policies=replace(SAVED_POLICIES.policies, epoch=OTHER_EPOCH, version=1),
+        revision=0,
+        causes=(),
+        left_epochs=frozenset({EPOCH}),
+        confirmed_at=NOON,
     )
     present = replace(SAVED_POLICIES, left_epochs=frozenset())
 
