@@ -3,6 +3,7 @@
 The key of an action contains the alert's id, so that performing it twice has no further effect.
 """
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -66,11 +67,6 @@ def start_escalations(alerts: Sequence[Alert], now: datetime) -> None:
         )
 
 
-def run_alert_actions(alerts: Sequence[Alert], now: datetime) -> None:
-    """Perform the actions that the SLOs of these newly opened alerts define."""
-    perform_actions([one for alert in alerts for one in _plan_alert_actions(alert)], now)
-
-
 def end_actions(ids: Collection[int], now: datetime) -> None:
     """Close the escalations and end the holds and trip requests of resolved alerts, given by id."""
     keys = [f"{ALERT_PREFIX}{pk}" for pk in ids]
@@ -79,13 +75,19 @@ def end_actions(ids: Collection[int], now: datetime) -> None:
     _end_trip_requests(_active_trip_requests().filter(fingerprint__in=keys), now)
 
 
-def _plan_alert_actions(alert: Alert) -> Iterator[PlannedAction]:
-    if alert.slo is None:
-        return
-    for action in alert.slo.actions:
-        if alert.label in LABELS.get(action.get("on", PAGE), ()):
+def plan_alert_actions(alert: Alert) -> Iterator[PlannedAction]:
+    """Yield the actions that the SLO of an alert defines for the alert's severity."""
+    evidence = {
+        "alert": alert.pk,
+        "slo": alert.subject,
+        "rule": alert.rule,
+        "since": timestamp(alert.opened_at),
+        **alert.evidence,
+    }
+    for action in alert.slo.actions if alert.slo else ():
+        if alert.slo and alert.label in LABELS.get(action.get("on", PAGE), ()):
             key, page = notifications.alert_subject(alert), notifications.alert_path(alert)
-            yield PlannedAction(action, alert.slo, key, alert.said, page, _alert_evidence(alert))
+            yield PlannedAction(action, alert.slo, key, alert.said, page, evidence)
 
 
 def perform_actions(planned: Sequence[PlannedAction], now: datetime) -> None:
@@ -95,27 +97,22 @@ def perform_actions(planned: Sequence[PlannedAction], now: datetime) -> None:
 
 
 def _hold_ramps(planned: Sequence[PlannedAction], now: datetime) -> None:
-    if not planned:
-        return
     keys = Hold.objects.filter(key__in={one.key for one in planned}).values_list("key", flat=True)
     done = set(keys)
     new = [one for one in planned if one.key not in done]
-    names: dict[str, list[str]] = {}
-    if new:
-        rows = Slo.objects.present().filter(service__in={one.slo.service for one in new})
-        for service, name in rows.values_list("service", "name"):
-            names.setdefault(service, []).append(name)
+    names: dict[str, list[str]] = defaultdict(list)
+    rows = Slo.objects.present().filter(service__in={one.slo.service for one in new})
+    for service, name in rows.values_list("service", "name"):
+        names[service].append(name)
     for one in new:
         service = one.slo.service
-        slos = names.get(service, ())
+        slos = names[service]
         holds.place_hold(
             key=one.key, service=service, slos=slos, why=one.said, path=one.path, now=now
         )
 
 
 def _request_trips(planned: Sequence[PlannedAction], now: datetime) -> None:
-    if not planned:
-        return
     rows = TripRequest.objects.filter(key__in={one.request for one in planned})
     done = set(rows.values_list("key", flat=True))
     for one in planned:
@@ -146,7 +143,7 @@ def end_all_but(active: Sequence[PlannedAction], now: datetime) -> None:
         return
     alerts = [_alert_id(one) for one in {*keys, *(one.fingerprint for one in requests)}]
     rows = Alert.objects.filter(pk__in=[pk for pk in alerts if pk], resolved_at__isnull=True)
-    of_alerts = (one for alert in rows.select_related("slo") for one in _plan_alert_actions(alert))
+    of_alerts = (one for alert in rows.select_related("slo") for one in plan_alert_actions(alert))
     needed = [*active, *of_alerts]
     holding = {one.key for one in needed if one.action["do"] == HOLD_RAMPS}
     tripping = {(one.key, one.action["switch"]) for one in needed if one.action["do"] == TRIP}
@@ -177,13 +174,3 @@ def _end_trip_requests(requests: Iterable[TripRequest], now: datetime) -> None:
             fingerprint=one.fingerprint,
             now=now,
         )
-
-
-def _alert_evidence(alert: Alert) -> dict[str, Any]:
-    return {
-        "alert": alert.pk,
-        "slo": alert.subject,
-        "rule": alert.rule,
-        "since": timestamp(alert.opened_at),
-        **alert.evidence,
-    }

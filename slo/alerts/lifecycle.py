@@ -39,29 +39,6 @@ EVALUATION_LOCK, ALERTS_LOCK, THRESHOLDS_LOCK = 1, 2, 3
 _LOCK_SPACE = 0x510  # First key of the two-key advisory locks; used nowhere else.
 
 
-@transaction.atomic
-def update_and_notify(
-    *,
-    kind: str,
-    firing: Sequence[FiringRule],
-    unknown: Collection[AlertKey] = (),
-    gone: Mapping[AlertKey, str] | None = None,
-    before: datetime,
-    now: datetime,
-) -> int:
-    """Open and resolve the alerts of a kind (`burn`, `threshold`) after evaluating all its rules.
-
-    Return how many alerts opened or resolved. Alerts with `unknown` keys neither open nor resolve.
-    Alerts with keys in `gone`, which maps them to the reason, resolve at once. `before` is the
-    time of the previous evaluation. Notifications and actions follow in the same transaction.
-    """
-    moved = update_alerts(
-        kind=kind, firing=firing, unknown=unknown, gone=gone or {}, before=before, now=now
-    )
-    notify_and_act(kind, now)
-    return moved
-
-
 def update_alerts(
     *,
     kind: str,
@@ -72,12 +49,16 @@ def update_alerts(
     missed: timedelta = timedelta(0),
     now: datetime,
 ) -> int:
-    """Update alerts like :func:`update_and_notify`, without notifications and actions.
+    """Open and resolve the alerts of a kind (`burn`, `threshold`) after evaluating all its rules.
 
-    Call :func:`notify_and_act` afterwards, in the same transaction. `missed` is the length of time
-    before `before` that was never evaluated.
+    Return how many alerts opened or resolved. Alerts with `unknown` keys neither open nor resolve.
+    Alerts with keys in `gone`, which maps each key to a reason, resolve at once. `before` is the
+    time of the previous evaluation; the time `missed` before it was never evaluated. Call
+    :func:`notify_and_act` afterwards, in the same transaction.
     """
-    wait_for_lock(ALERTS_LOCK)
+    _execute(
+        "SELECT pg_advisory_xact_lock(%(space)s, %(lock)s)", space=_LOCK_SPACE, lock=ALERTS_LOCK
+    )
     rows = Alert.objects.filter(kind=kind, resolved_at__isnull=True)
     open_alerts = [
         OpenAlert(pk, (rule, subject), firing_at)
@@ -87,10 +68,12 @@ def update_alerts(
     lasting = [one for one in open_alerts if one.key not in gone]
     lasting_rules = [one for one in firing if one.key not in gone]
     changes = plan_changes(lasting_rules, unknown, lasting, at=now, before=before, missed=missed)
-    evidence = [orjson.dumps(dict(one.evidence)).decode() for one in changes.continued.values()]
-    _execute(_CONTINUE, now=now, ids=[*changes.continued], evidence=evidence)
-    _acknowledge_known(changes.continued, now)
-    _execute(_POSTPONE, ids=[*changes.postponed], times=[*changes.postponed.values()])
+    if changes.continued:
+        evidence = [orjson.dumps(dict(one.evidence)).decode() for one in changes.continued.values()]
+        _execute(_CONTINUE, now=now, ids=[*changes.continued], evidence=evidence)
+        _acknowledge_known(changes.continued, now)
+    if changes.postponed:
+        _execute(_POSTPONE, ids=[*changes.postponed], times=[*changes.postponed.values()])
     opened = _open_alerts(kind, changes.opened[:MAX_OPENED], now)
     ended |= dict.fromkeys(changes.resolved, NOT_FIRING)
     _resolve_alerts(ended, now)
@@ -108,7 +91,8 @@ def notify_and_act(kind: str, now: datetime) -> None:
     untold = Alert.objects.filter(kind=kind, told_at__isnull=True, resolved_at__isnull=True)
     opened = list(untold.select_related("slo", "threshold").order_by("pk"))
     actions.start_escalations(opened, now)
-    actions.run_alert_actions(opened, now)
+    planned = [action for alert in opened for action in actions.plan_alert_actions(alert)]
+    actions.perform_actions(planned, now)
     is_late = not EvaluatedMinute.objects.filter(minute__gte=due_minute(now)).exists()
     notifications.send_notifications(now, except_kind=Alert.Kind.BURN if is_late else "")
 
@@ -149,24 +133,12 @@ def acknowledge_alert(*, alert_id: int, actor: Actor, now: datetime, comment: st
 def _open_alerts(kind: str, new: Sequence[FiringRule], now: datetime) -> list[Alert]:
     return Alert.objects.bulk_create(
         Alert(
+            **{**vars(one), "said": one.said[:MAX_OUTPUT_LENGTH]},
             kind=kind,
-            slo_id=one.slo_id,
-            threshold_id=one.threshold_id,
-            rule=one.rule,
-            subject=one.subject,
-            service=one.service,
-            severity=one.severity,
-            label=one.label,
-            said=one.said[:MAX_OUTPUT_LENGTH],
-            path=one.path,
-            thread=one.thread,
-            facts=dict(one.facts),
             opened_at=now,
             firing_at=now,
-            evidence=dict(one.evidence),
-            latest=dict(one.evidence),
+            latest=one.evidence,
             acknowledged_at=now if one.acknowledged_by else None,
-            acknowledged_by=one.acknowledged_by,
         )
         for one in new
     )
@@ -175,8 +147,6 @@ def _open_alerts(kind: str, new: Sequence[FiringRule], now: datetime) -> list[Al
 def _acknowledge_known(continued: Mapping[int, FiringRule], now: datetime) -> None:
     """Acknowledge alerts whose cause a person has acknowledged, such as an engaged switch."""
     labels = {pk: one.acknowledged_by for pk, one in continued.items() if one.acknowledged_by}
-    if not labels:
-        return
     for alert in Alert.objects.filter(pk__in=labels, acknowledged_at__isnull=True).order_by("pk"):
         alert.acknowledged_at, alert.acknowledged_by = now, labels[alert.pk]
         alert.save(update_fields=["acknowledged_at", "acknowledged_by"])
@@ -184,18 +154,16 @@ def _acknowledge_known(continued: Mapping[int, FiringRule], now: datetime) -> No
 
 
 def _resolve_alerts(ended: Mapping[int, str], now: datetime) -> None:
-    if not ended:
-        return
     for why in sorted(set(ended.values())):
         ids = [pk for pk, reason in ended.items() if reason == why]
         Alert.objects.filter(pk__in=ids).update(resolved_at=now, resolved_because=why)
-    actions.end_actions(list(ended), now)
+    if ended:
+        actions.end_actions(ended, now)
 
 
 def _execute(statement: str, **columns: Any) -> None:
-    if columns["ids"]:
-        with connection.cursor() as cursor:
-            cursor.execute(statement, columns)
+    with connection.cursor() as cursor:
+        cursor.execute(statement, columns)
 
 
 def try_lock(lock: int) -> bool:
@@ -204,9 +172,3 @@ def try_lock(lock: int) -> bool:
         cursor.execute("SELECT pg_try_advisory_xact_lock(%s, %s)", [_LOCK_SPACE, lock])
         (is_free,) = cursor.fetchone()
     return bool(is_free)
-
-
-def wait_for_lock(lock: int) -> None:
-    """Wait for an advisory lock, and keep it until the transaction ends."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(%s, %s)", [_LOCK_SPACE, lock])

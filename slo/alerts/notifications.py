@@ -12,6 +12,7 @@ from controlplane.core.console_urls import console_url
 from controlplane.core.outbox import services as outbox
 from slo.arithmetic.objective import PAGE, TICKET
 from slo.models import Alert, Slo
+from slo.models.alerts import SEVERITIES as SEVERITY_ORDER
 
 ALERT_EVENT, RESOLVED_EVENT = "slo.alert", "slo.alert_over"
 ALERT_SUMMARY_EVENT, RESOLVED_SUMMARY_EVENT, MISSED_SUMMARY_EVENT = (
@@ -30,7 +31,6 @@ BURST = timedelta(minutes=1)
 _INSTANT = timedelta(microseconds=1)
 MAX_NAMED = 10
 CRITICAL = "critical"
-WORST_FIRST = (CRITICAL, "warning", "info")
 SEVERITIES = {PAGE: "critical", TICKET: "warning"}
 
 
@@ -168,7 +168,7 @@ def _announce(
 
 
 def _announce_summary(alerts: Sequence[Alert], event: str, now: datetime) -> None:
-    worst_first = sorted(alerts, key=lambda one: (WORST_FIRST.index(one.severity), one.pk))
+    worst_first = sorted(alerts, key=lambda one: (SEVERITY_ORDER.index(one.severity), one.pk))
     shown = [f"{one.subject} ({one.rule})" for one in worst_first[:MAX_NAMED]]
     more = len(alerts) - len(shown)
     outbox.announce(

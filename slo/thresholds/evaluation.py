@@ -1,7 +1,7 @@
 """Evaluation of threshold rules, which open alerts for measurements beyond their limit."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import structlog
@@ -34,17 +34,9 @@ class RuleResult:
     `error` describes the failure if the metric could not be read.
     """
 
-    rule: ThresholdRule
     firing: tuple[MetricReading, ...] = ()
     unknown: tuple[MetricReading, ...] = ()
     error: str = ""
-
-
-@dataclass
-class _AlertInputs:
-    firing: list[FiringRule] = field(default_factory=list)
-    unknown: set[AlertKey] = field(default_factory=set)
-    gone: dict[AlertKey, str] = field(default_factory=dict)
 
 
 @transaction.atomic
@@ -56,20 +48,30 @@ def evaluate_rules(now: datetime) -> int:
     if not lifecycle.try_lock(lifecycle.THRESHOLDS_LOCK):
         return 0
     last = Tick.objects.filter(name=TICK).values_list("ran_at", flat=True).first()
-    open_alerts = _load_open()
-    inputs = _AlertInputs(gone=_find_gone(open_alerts))
+    rows = Alert.objects.filter(kind=Alert.Kind.THRESHOLD, resolved_at__isnull=True)
+    values = rows.values_list("rule", "subject", "severity")
+    severities = {(name, subject): severity for name, subject, severity in values}
+    gone = _find_gone(severities)
+    firing: list[FiringRule] = []
+    unknown: set[AlertKey] = set()
     for rule in ThresholdRule.objects.filter(is_enabled=True).order_by("pk"):
-        open_subjects = {subject for name, subject in open_alerts if name == rule.name}
+        open_subjects = {subject for name, subject in severities if name == rule.name}
         result = evaluate_rule(rule, now, since=last, standing=open_subjects)
-        _collect_result(inputs, result, open_subjects)
-    return lifecycle.update_and_notify(
+        firing += [_to_firing_rule(rule, one) for one in result.firing]
+        unknown_subjects = (
+            open_subjects if result.error else {one.subject for one in result.unknown}
+        )
+        unknown.update((rule.name, subject) for subject in unknown_subjects)
+    changed = lifecycle.update_alerts(
         kind=Alert.Kind.THRESHOLD,
-        firing=inputs.firing,
-        unknown=inputs.unknown - inputs.gone.keys(),
-        gone=inputs.gone,
+        firing=firing,
+        unknown=unknown - gone.keys(),
+        gone=gone,
         before=last or now - INTERVAL,
         now=now,
     )
+    lifecycle.notify_and_act(Alert.Kind.THRESHOLD, now)
+    return changed
 
 
 def evaluate_rule(
@@ -87,7 +89,7 @@ def evaluate_rule(
     """
     known = find_metric(rule.metric)
     if known is None:
-        return RuleResult(rule, error=UNMEASURED)
+        return RuleResult(error=UNMEASURED)
     measure, part = known
     query = MetricQuery(
         statistic=rule.statistic,
@@ -105,7 +107,7 @@ def evaluate_rule(
         if not connection.is_usable():
             raise
         log.exception("threshold.evaluation_failed", rule=rule.name)
-        return RuleResult(rule, error=f"{type(error).__name__}: {error}")
+        return RuleResult(error=f"{type(error).__name__}: {error}")
     firing, unknown = [], []
     for one in readings:
         if one.beyond and one.is_fresh and one.samples >= rule.min_events:
@@ -113,22 +115,7 @@ def evaluate_rule(
         elif one.beyond is not False:
             # Few or old events beyond the limit open no alert, but don't resolve one either.
             unknown.append(one)
-    return RuleResult(rule, tuple(firing), tuple(unknown))
-
-
-def _collect_result(
-    inputs: _AlertInputs, result: RuleResult, open_subjects: Collection[str]
-) -> None:
-    name = result.rule.name
-    if result.error:
-        inputs.unknown.update((name, subject) for subject in open_subjects)
-        return
-    inputs.unknown.update((name, one.subject) for one in result.unknown)
-    inputs.firing += [
-        _to_firing_rule(result.rule, one)
-        for one in result.firing
-        if (name, one.subject) not in inputs.gone
-    ]
+    return RuleResult(tuple(firing), tuple(unknown))
 
 
 def _to_firing_rule(rule: ThresholdRule, one: MetricReading) -> FiringRule:
@@ -155,20 +142,14 @@ def _to_firing_rule(rule: ThresholdRule, one: MetricReading) -> FiringRule:
     )
 
 
-def _load_open() -> dict[AlertKey, str]:
-    rows = Alert.objects.filter(kind=Alert.Kind.THRESHOLD, resolved_at__isnull=True)
-    found = rows.values_list("rule", "subject", "severity")
-    return {(rule, subject): severity for rule, subject, severity in found}
+def _find_gone(severities: Mapping[AlertKey, str]) -> dict[AlertKey, str]:
+    """Return the keys of open alerts that must resolve, with reasons, given all their severities.
 
-
-def _find_gone(open_alerts: Mapping[AlertKey, str]) -> dict[AlertKey, str]:
-    """Return the reason for each open alert that must resolve, by rule and subject.
-
-    Its rule was removed or disabled, or has another severity now.
+    An alert must resolve if its rule was removed or disabled, or has another severity now.
     """
     present = {one.name: one for one in ThresholdRule.objects.all()}
     found: dict[AlertKey, str] = {}
-    for (name, subject), severity in open_alerts.items():
+    for (name, subject), severity in severities.items():
         rule = present.get(name)
         if rule is None:
             found[name, subject] = REMOVED

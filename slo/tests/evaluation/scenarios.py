@@ -6,6 +6,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from controlplane.core.models import OutboxMessage
+from slo.alerts import lifecycle
+from slo.arithmetic.hysteresis import FiringRule
 from slo.arithmetic.minutes import EVALUATION_DELAY, end_of
 from slo.evaluation import tick
 from slo.models import Alert, CounterMinute, Slo
@@ -51,6 +53,16 @@ def evaluate_minutes(first: int, last: int | None = None) -> None:
     """Evaluate these minutes, each in its time."""
     for minute in range(first, (first if last is None else last) + 1):
         tick.evaluate_due_minutes(due_at(minute))
+
+
+def update_thresholds(now: datetime, firing: Sequence[FiringRule] = (), **more: Any) -> int:
+    """Open and resolve alerts of threshold rules, ten seconds after the last evaluation."""
+    changes = {"unknown": (), "gone": {}, **more}
+    changed = lifecycle.update_alerts(
+        kind="threshold", firing=firing, before=now - 10 * SECOND, now=now, **changes
+    )
+    lifecycle.notify_and_act("threshold", now)
+    return changed
 
 
 def alert() -> Alert:

@@ -25,6 +25,7 @@ from .scenarios import (
     due_at,
     evaluate_minutes,
     list_messages,
+    update_thresholds,
 )
 
 pytestmark = pytest.mark.django_db
@@ -46,9 +47,7 @@ def firing_rule(subject="core->oracle", **more):
 
 
 def update_alerts(*firing_now, now=AT, **more):
-    return lifecycle.update_and_notify(
-        kind="threshold", firing=firing_now, before=now - 10 * SECOND, now=now, **more
-    )
+    return update_thresholds(now, firing_now, **more)
 
 
 def test_a_page_is_told_as_critical_with_what_was_counted_and_what_is_left():

@@ -6,7 +6,7 @@ import pytest
 
 from controlplane.core.gates.models import Hold
 from controlplane.core.trip_requests.models import TripRequest
-from slo.alerts import actions, lifecycle
+from slo.alerts import actions
 from slo.arithmetic.minutes import end_of
 from slo.evaluation import tick
 from slo.models import Alert, Slo, SloStatus
@@ -23,6 +23,7 @@ from .scenarios import (
     due_at,
     evaluate_minutes,
     list_messages,
+    update_thresholds,
 )
 
 pytestmark = pytest.mark.django_db
@@ -125,7 +126,7 @@ def test_a_look_at_thresholds_between_two_missed_minutes_acts_upon_no_slo(monkey
         done = judged(minute, now, is_last=is_last)
         if minute == NOON + 3:
             assert alert().resolved_at is None
-            lifecycle.update_and_notify(kind="threshold", firing=[], before=now, now=now)
+            update_thresholds(now)
         return done
 
     monkeypatch.setattr(tick, "_evaluate_minute", and_look)

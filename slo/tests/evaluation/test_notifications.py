@@ -19,6 +19,7 @@ from .scenarios import (
     create_burning_slo,
     evaluate_minutes,
     list_messages,
+    update_thresholds,
 )
 
 pytestmark = pytest.mark.django_db
@@ -51,9 +52,7 @@ def firing_rules(count, **more):
 
 
 def update_alerts(firing_now, now=AT):
-    return lifecycle.update_and_notify(
-        kind="threshold", firing=firing_now, before=now - 10 * SECOND, now=now
-    )
+    return update_thresholds(now, firing_now)
 
 
 def announced_subjects():
@@ -100,7 +99,7 @@ def test_what_was_told_in_the_future_does_not_keep_back_what_opens_now():
     update_alerts([], now=ahead + 3 * MINUTE)
     Alert.objects.update(resolved_at=None, over_told_at=None, rule="old")
 
-    lifecycle.update_and_notify(kind="threshold", firing=firing_rules(9), before=AT, now=AT)
+    update_alerts(firing_rules(9))
 
     assert not Alert.objects.filter(rule="timeout_rate", told_at=None).exists()
 
