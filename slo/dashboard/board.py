@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
 from django.db.models import Case, Count, IntegerField, Max, Q, Value, When
@@ -10,10 +11,8 @@ from django.db.models.functions import Lower
 
 from slo.arithmetic.evaluate import burn_rate
 from slo.arithmetic.minutes import end_of, last_ended
-from slo.arithmetic.objective import MinuteSpan
-from slo.arithmetic.windows import measure_window, merge_spans
-from slo.counters import reader
-from slo.evaluation import objective_loader
+from slo.evaluation import budgets
+from slo.evaluation.budgets import CountedSlo
 from slo.models import Slo, SloStatus
 from slo.models.objective import SloQuerySet
 
@@ -210,33 +209,15 @@ def _make_row(slo: Slo, spark: Sparkline, now: datetime) -> SloBoardRow:
 
 
 def load_sparklines(slos: Sequence[Slo], now: datetime) -> dict[int, Sparkline]:
-    """Return the burn rates of each half hour of the last day, by SLO id, in two queries."""
+    """Return the burn rates of each half hour of the last day, by SLO id, in three queries."""
     last = last_ended(now)
     edges = range(last - PARTS * PART_MINUTES, last + 1, PART_MINUTES)
-    slis = {
-        slo.pk: sli.pk
-        for slo in slos
-        if (sli := getattr(slo, "sli", None)) is not None and sli.first is not None
-    }
-    excluded = objective_loader.load_exclusions([*slis], end_of(edges[0])) if slis else {}
-    spans = {pk: merge_spans(excluded.get(pk, ())) for pk in slis}
-    counts = reader.load_counts(
-        {sli: _needed_minutes(edges, spans[pk]) for pk, sli in slis.items()}
-    )
+    counted = budgets.load_counted(slos, edges)
 
-    def make_sparkline(slo: Slo, sli: int) -> Sparkline:
-        objective = objective_loader.load_objective(slo)
-        windows = (
-            measure_window(PART_MINUTES, edge, lambda at: counts[sli, at], spans[slo.pk])
-            for edge in edges[1:]
-        )
-        limits = [rule.burn_rate for rule in objective.rules if rule.severity == "page"]
-        rates = tuple(burn_rate(one, objective) for one in windows)
+    def make_sparkline(one: CountedSlo) -> Sparkline:
+        windows = (one.measure(start, end) for start, end in pairwise(edges))
+        limits = [rule.burn_rate for rule in one.objective.rules if rule.severity == PAGE]
+        rates = tuple(burn_rate(window, one.objective) for window in windows)
         return Sparkline(rates, float(min(limits)) if limits else None)
 
-    return {slo.pk: make_sparkline(slo, slis[slo.pk]) if slo.pk in slis else EMPTY for slo in slos}
-
-
-def _needed_minutes(edges: Sequence[int], spans: Sequence[MinuteSpan]) -> set[int]:
-    low, high = edges[0], edges[-1]
-    return {*edges, *(min(max(edge, low), high) for span in spans for edge in span)}
+    return {slo.pk: make_sparkline(counted[slo.pk]) if slo.pk in counted else EMPTY for slo in slos}

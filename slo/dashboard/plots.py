@@ -9,15 +9,9 @@ from typing import Any
 from slo.arithmetic.evaluate import burn_rate, round_ratio
 from slo.arithmetic.minutes import MINUTES_A_DAY, end_of, last_ended
 from slo.arithmetic.objective import MinuteSpan, Objective
-from slo.arithmetic.windows import (
-    CounterLookup,
-    WindowCounts,
-    measure_window,
-    merge_spans,
-    window_minutes,
-)
+from slo.arithmetic.windows import CounterLookup, measure_window, merge_spans, window_minutes
 from slo.counters import reader
-from slo.evaluation import objective_loader
+from slo.evaluation import budgets, objective_loader
 from slo.models import Sli, Slo
 
 MAX_POINTS = 480
@@ -32,23 +26,16 @@ MAX_AGE = timedelta(days=400)
 
 
 @dataclass(frozen=True)
-class BurnLine:
-    """The burn rates over one window (`1h`), each the highest since the previous point."""
-
-    window: str
-    rates: tuple[float | None, ...]
-
-
-@dataclass(frozen=True)
 class BurnPlot:
     """Burn rates at `minutes`, which are `step` minutes apart, except the last.
 
-    Rates are None where unknown.
+    `lines` are the rates by window (`1h`): at each minute the highest since the previous one, None
+    where unknown.
     """
 
     minutes: tuple[int, ...]
     step: int
-    lines: tuple[BurnLine, ...]
+    lines: dict[str, tuple[float | None, ...]]
 
 
 @dataclass(frozen=True)
@@ -78,56 +65,50 @@ class UsagePart:
 
 def load_burn_plot(slo: Slo, first: int, last: int) -> BurnPlot:
     """Return burn rates over each window of the rules, from minute `first` to minute `last`."""
-    step = plot_step(last - first)
+    # The interval between points, in minutes.
+    step = next((step for step in STEPS if last - first <= step * MAX_POINTS), STEPS[-1])
     points = tuple(sorted({*range(-(-first // step) * step, last + 1, step), last}))
-    objective, spans, sli = _load_inputs(slo, end_of(first))
-    names = tuple(name for name in objective.windows if _is_of_a_rule(objective, name))
-    if sli is None or sli.first is None:
-        return BurnPlot((), step, tuple(BurnLine(name, ()) for name in names))
-    longest = max(window_minutes(name) for name in names)
-    counts = reader.load_history(sli.pk, points[0] - step - longest, last).counts_at
-    lines = tuple(
-        BurnLine(name, _worst_rates(objective, spans, counts, name, points, step)) for name in names
-    )
+    objective = objective_loader.load_objective(slo)
+    spans = merge_spans(objective_loader.load_exclusions([slo.pk], end_of(first)).get(slo.pk, ()))
+    names = [name for rule in objective.rules for name in (rule.long, rule.short)] or ["1h", "6h"]
+    names = sorted(set(names), key=window_minutes)
+    sli = Sli.objects.filter(slo=slo, first__isnull=False).first()
+    if sli is None:
+        return BurnPlot((), step, dict.fromkeys(names, ()))
+    begin = points[0] - step - window_minutes(names[-1])
+    counts = reader.load_history(sli.pk, begin, last).counts_at
+    lines = {name: _worst_rates(objective, spans, counts, name, points, step) for name in names}
     return BurnPlot(points, step, lines)
 
 
 def load_budget_plot(slo: Slo, last: int) -> BudgetPlot:
     """Return the budget left at points of the SLO's period that ends with minute `last`."""
-    objective, spans, sli = _load_inputs(slo, end_of(last - slo.window_days * MINUTES_A_DAY))
-    begin = last - objective.period
-    step = max(1, objective.period // BUDGET_POINTS)
-    points = tuple(sorted({*range(begin, last + 1, step), last}))
-    if sli is None or sli.first is None or sli.first >= last:
+    period = slo.window_days * MINUTES_A_DAY
+    step = max(1, period // BUDGET_POINTS)
+    points = tuple(sorted({*range(last - period, last + 1, step), last}))
+    left = [one.left for one in reversed(load_usage(slo, points)) if one.left is not None]
+    if not left:
         return BudgetPlot((), ())
-    counts = _load_counts(sli, points, spans)
-    allowed = _allowed_bad(objective, measure_window(objective.period, last, counts, spans))
-    if not allowed:
-        return BudgetPlot((), ())
-    left = [1.0]
-    for earlier, later in pairwise(points):
-        part = measure_window(later - earlier, later, counts, spans)
-        left.append(left[-1] - float(part.bad) / allowed)
-    return BudgetPlot(points, tuple(round_ratio(one) for one in left))
+    return BudgetPlot(points, tuple(map(round_ratio, (1.0, *left))))
 
 
-def load_usage(slo: Slo, edges: Sequence[int], last: int) -> list[UsagePart]:
+def load_usage(slo: Slo, edges: Sequence[int]) -> list[UsagePart]:
     """Return events and budget spent between consecutive minutes of `edges`, the newest first.
 
-    The budget is that of the period that ends with minute `last`.
+    The budget is that of the period that ends with the last edge.
     """
-    objective, spans, sli = _load_inputs(
-        slo, end_of(min(edges[0], last - slo.window_days * MINUTES_A_DAY))
-    )
-    if sli is None or sli.first is None:
+    counted = budgets.load_counted([slo], edges).get(slo.pk)
+    if counted is None:
         return []
-    begin = last - objective.period
-    counts = _load_counts(sli, (*edges, begin, last), spans)
-    allowed = _allowed_bad(objective, measure_window(objective.period, last, counts, spans))
+    objective, whole = counted.objective, counted.measure_period(edges[-1])
+    begin = edges[-1] - objective.period
+    is_known = whole.is_known(objective.min_events)
+    allowed = float(whole.total) * float(objective.budget)
     found = []
     for earlier, later in pairwise(edges):
-        one = measure_window(later - earlier, later, counts, spans)
-        is_inside = allowed > 0 and earlier >= begin
+        one = counted.measure(earlier, later)
+        is_inside = is_known and earlier >= begin
+        left = 1 - float(counted.measure(begin, later).bad) / allowed if is_inside else None
         found.append(
             UsagePart(
                 begins=end_of(earlier),
@@ -136,17 +117,10 @@ def load_usage(slo: Slo, edges: Sequence[int], last: int) -> list[UsagePart]:
                 bad=float(one.bad),
                 burn_rate=burn_rate(one, objective),
                 spent=float(one.bad) / allowed if is_inside and one.total else None,
-                left=1 - float(measure_window(later - begin, later, counts, spans).bad) / allowed
-                if is_inside
-                else None,
+                left=left,
             )
         )
     return found[::-1]
-
-
-def plot_step(minutes: int) -> int:
-    """Return the interval between points, in minutes, of a plot over this many minutes."""
-    return next((step for step in STEPS if minutes <= step * MAX_POINTS), STEPS[-1])
 
 
 def _worst_rates(
@@ -169,32 +143,6 @@ def _worst_rates(
         found.append(max((rate for rate in rates if rate is not None), default=None))
         before = point
     return tuple(found)
-
-
-def _allowed_bad(objective: Objective, whole: WindowCounts) -> float:
-    """Return how many events of a period may be bad, 0 if the period is unknown."""
-    if not whole.is_known(objective.min_events):
-        return 0.0
-    return float(whole.total) * float(objective.budget)
-
-
-def _is_of_a_rule(objective: Objective, name: str) -> bool:
-    if not objective.rules:
-        return name in ("1h", "6h")
-    return any(name in (rule.long, rule.short) for rule in objective.rules)
-
-
-def _load_inputs(slo: Slo, since: datetime) -> tuple[Objective, tuple[MinuteSpan, ...], Sli | None]:
-    spans = merge_spans(objective_loader.load_exclusions([slo.pk], since).get(slo.pk, ()))
-    return objective_loader.load_objective(slo), spans, Sli.objects.filter(slo=slo).first()
-
-
-def _load_counts(sli: Sli, minutes: Sequence[int], spans: Sequence[MinuteSpan]) -> CounterLookup:
-    low, high = min(minutes), max(minutes)
-    edges = {min(max(edge, low), high) for span in spans for edge in span}
-    # Excluded spans are cut at the ends of a window, which are all among these minutes.
-    found = reader.load_counts({sli.pk: {*minutes, *edges}})
-    return lambda minute: found[sli.pk, minute]
 
 
 @dataclass(frozen=True)

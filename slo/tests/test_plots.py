@@ -19,8 +19,7 @@ URL = "/slos/core-availability/series/"
 
 
 def line(found: plots.BurnPlot, window: str) -> dict[int, float | None]:
-    (one,) = [line for line in found.lines if line.window == window]
-    return dict(zip(found.minutes, one.rates, strict=True))
+    return dict(zip(found.minutes, found.lines[window], strict=True))
 
 
 def test_last_point_is_what_the_judge_says_just_then():
@@ -34,7 +33,7 @@ def test_last_point_is_what_the_judge_says_just_then():
     (seen,) = evaluator.evaluate_slos([slo], last)
 
     assert found.step == 1
-    assert {one.window: one.rates[-1] for one in found.lines} == seen.evaluation.burn_rates
+    assert {name: rates[-1] for name, rates in found.lines.items()} == seen.evaluation.burn_rates
 
 
 @pytest.mark.parametrize("minutes", [360, 1440, 7 * 1440, 30 * 1440])
@@ -67,7 +66,7 @@ def test_nothing_counted_draws_nothing():
 
     assert plots.load_burn_plot(slo, last - 60, last).minutes == ()
     assert plots.load_budget_plot(slo, last).minutes == ()
-    assert plots.load_usage(slo, [last - 60, last], last) == []
+    assert plots.load_usage(slo, [last - 60, last]) == []
 
 
 def test_period_of_which_nothing_is_known_draws_no_budget_and_tells_no_share():
@@ -77,7 +76,7 @@ def test_period_of_which_nothing_is_known_draws_no_budget_and_tells_no_share():
     last = last_ended(now)
 
     (seen,) = evaluator.evaluate_slos([slo], last)
-    (day,) = plots.load_usage(slo, [last - 1440, last], last)
+    (day,) = plots.load_usage(slo, [last - 1440, last])
 
     assert seen.evaluation.remaining_ratio is None
     assert plots.load_budget_plot(slo, last) == plots.BudgetPlot((), ())
@@ -106,7 +105,7 @@ def test_parts_of_the_period_add_up_to_what_was_spent():
     month(slo, now, [Incident(3000, 200, 0.01)], days=9)
     last = last_ended(now)
 
-    days = plots.load_usage(slo, range(last - 7 * 1440, last + 1, 1440), last)
+    days = plots.load_usage(slo, range(last - 7 * 1440, last + 1, 1440))
     (seen,) = evaluator.evaluate_slos([slo], last)
 
     left = seen.evaluation.remaining_ratio

@@ -37,7 +37,7 @@ def _burn_data(slo: Slo, span: plots.PlotSpan) -> dict[str, Any]:
     return {
         "times": [minute * MINUTE_SECONDS for minute in found.minutes],
         "step": found.step * MINUTE_SECONDS,
-        "lines": [{"name": line.window, "values": line.rates} for line in found.lines],
+        "lines": [{"name": name, "values": rates} for name, rates in found.lines.items()],
         "limits": _limit_lines(objective_loader.load_objective(slo)),
         "bands": [_to_band(mark) for mark in marks],
     }

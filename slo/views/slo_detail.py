@@ -134,7 +134,7 @@ def _window_rows(slo: Slo, sli: Sli | None, status: SloStatus | None) -> list[di
 
 def _plot_context(request: PersonRequest, slo: Slo, now: datetime) -> dict[str, Any]:
     span, last = plots.parse_span(request.GET, now), last_ended(now)
-    hours = plots.load_usage(slo, [last - 60 * hour for hour in range(HOURS, -1, -1)], last)
+    hours = plots.load_usage(slo, [last - 60 * hour for hour in range(HOURS, -1, -1)])
     marks = annotations.load_annotations(slo, span.since, span.until)
     return {
         "span": span,
@@ -159,7 +159,7 @@ def _load_days(slo: Slo, last: int) -> list[UsagePart]:
     while minute_of(day) > begin:
         edges.add(minute_of(day))
         day = timezone.localtime(day - timedelta(hours=12)).replace(hour=0, minute=0)
-    return plots.load_usage(slo, sorted(edges), last)
+    return plots.load_usage(slo, sorted(edges))
 
 
 def _history_context(request: PersonRequest, slo: Slo) -> dict[str, Any]:
