@@ -11,7 +11,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from controlplane.core.canonical import timestamp
+from controlplane.core.canonical import timestamp_or_none
 
 from .minutes import end_of
 from .objective import BurnRateRule, Objective
@@ -54,11 +54,14 @@ class Evaluation:
     windows: Mapping[str, WindowCounts] = field(default_factory=dict)
 
     def document(self) -> dict[str, Any]:
-        exhausts_at = None if self.exhausts_at is None else timestamp(self.exhausts_at)
+        budget = {
+            "remaining_ratio": self.remaining_ratio,
+            "exhausts_at": timestamp_or_none(self.exhausts_at),
+        }
         return {
             "state": self.state,
             "burn_rates": dict(self.burn_rates),
-            "budget": {"remaining_ratio": self.remaining_ratio, "exhausts_at": exhausts_at},
+            "budget": budget,
             "rules": [one.document() for one in self.rules],
             "coverage": dict(self.coverage),
         }

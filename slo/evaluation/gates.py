@@ -23,6 +23,7 @@ from controlplane.core.gates.models import Gate
 from controlplane.core.gates.questions import FAIL, NO_DATA, PASS, GateAnswer
 from slo.arithmetic.evaluate import round_ratio
 from slo.arithmetic.minutes import due_minute, end_of, minute_of
+from slo.arithmetic.windows import ZERO
 from slo.counters import reader
 from slo.models import ReportedEvents, Sli
 
@@ -50,12 +51,6 @@ class GateWindow:
     budget: Decimal
 
 
-@dataclass(frozen=True)
-class EventTotals:
-    good: float
-    total: float
-
-
 def answer_open_gates(now: datetime) -> int:
     """Evaluate every open gate on an SLO; return how many answers were written."""
     questions = list(gates.find_open_gates(TYPE).order_by("pk"))
@@ -64,15 +59,15 @@ def answer_open_gates(now: datetime) -> int:
     names = {_slo_name(one) for one in questions}
     known, pending = _load_budgets(names), _load_oldest_pending(names)
     windows = [_gate_window(one, known, pending, now) for one in questions]
-    totals = _count_events(windows, now)
+    counts = _count_events(windows, now)
     return sum(
-        _write_answer(one, evaluate_gate(one.spec, gate_window, events, now), now)
-        for one, gate_window, events in zip(questions, windows, totals, strict=True)
+        _write_answer(one, evaluate_gate(one.spec, gate_window, good, total, now), now)
+        for one, gate_window, (good, total) in zip(questions, windows, counts, strict=True)
     )
 
 
 def evaluate_gate(
-    spec: Mapping[str, Any], gate_window: GateWindow, events: EventTotals, now: datetime
+    spec: Mapping[str, Any], gate_window: GateWindow, good: float, total: float, now: datetime
 ) -> GateAnswer:
     """Return the verdict on a gate, with the evidence for it.
 
@@ -83,13 +78,14 @@ def evaluate_gate(
     evidence: dict[str, Any] = {"slo": gate_window.slo, "window": window}
     if gate_window.sli is None:
         return GateAnswer(NO_DATA, {**evidence, "why": f"there is no SLO {gate_window.slo}"})
-    evidence |= {"good": _to_json_count(events.good), "total": _to_json_count(events.total)}
-    if events.total <= 0:
+    evidence |= {"good": _to_json_count(good), "total": _to_json_count(total)}
+    if total <= 0:
         return GateAnswer(NO_DATA, {**evidence, "why": "no events since the step began"})
     limit = Decimal(str(spec.get("max_burn_rate", 1)))
-    bad, total = Fraction(events.total) - Fraction(events.good), Fraction(events.total)
-    rate = round_ratio(float(bad / (total * Fraction(gate_window.budget))))
-    verdict = FAIL if bad > Fraction(limit) * Fraction(gate_window.budget) * total else PASS
+    allowed = Fraction(total) * Fraction(gate_window.budget)
+    bad = Fraction(total) - Fraction(good)
+    rate = round_ratio(float(bad / allowed))
+    verdict = FAIL if bad > Fraction(limit) * allowed else PASS
     return GateAnswer(verdict, {**evidence, "burn_rate": rate})
 
 
@@ -117,58 +113,42 @@ def _gate_window(
     return GateWindow(_slo_name(gate), start, first, max(first, last), sli, budget)
 
 
-def _count_events(windows: Sequence[GateWindow], now: datetime) -> list[EventTotals]:
+def _count_events(windows: Sequence[GateWindow], now: datetime) -> list[tuple[float, float]]:
+    """Return the number of good events and of all events in each window."""
     minutes: dict[int, set[int]] = {}
+    spans = []
     for one in windows:
-        if one.sli is not None and one.last > one.first:
+        has_minutes = one.last > one.first
+        if one.sli is not None and has_minutes:
             minutes.setdefault(one.sli, set()).update((one.first, one.last))
+        edges = (end_of(one.first), end_of(one.last)) if has_minutes else (now, now)
+        spans.append(EdgeSpan(one.slo, one.start, *edges))
     counts = reader.load_counts(minutes)
+    at_edges = event_counts.sum_edges(spans, longest=MAX_REPORT_SPAN, now=now)
     found = []
-    for one, (good, total) in zip(windows, _count_edges(windows, now), strict=True):
-        totals = EventTotals(float(good), float(total))
+    for one, (good, total) in zip(windows, at_edges, strict=True):
+        whole = ZERO
         if one.sli is not None and one.last > one.first:
             whole = counts[one.sli, one.last] - counts[one.sli, one.first]
-            totals = EventTotals(totals.good + whole.good, totals.total + whole.total)
-        total_events = max(totals.total, 0.0)
-        found.append(EventTotals(min(max(totals.good, 0.0), total_events), total_events))
+        all_events = max(total + whole.total, 0.0)
+        found.append((min(max(good + whole.good, 0.0), all_events), all_events))
     return found
 
 
-def _count_edges(windows: Sequence[GateWindow], now: datetime) -> list[tuple[int, int]]:
-    spans = [
-        EdgeSpan(
-            one.slo, one.start, _edge_time(one.first, one, now), _edge_time(one.last, one, now)
-        )
-        for one in windows
-    ]
-    return event_counts.sum_edges(spans, longest=MAX_REPORT_SPAN, now=now)
-
-
-def _edge_time(minute: int, of: GateWindow, now: datetime) -> datetime:
-    """Return the end of a minute, or now if the window has no whole minutes."""
-    return end_of(minute) if of.last > of.first else now
-
-
 def _write_answer(gate: Gate, answer: GateAnswer, now: datetime) -> bool:
-    if _is_unchanged(gate, answer, now):
-        return False
+    """Save an answer; return False if the same one was saved less than `REFRESH_AFTER` ago."""
+    if gate.observed_at is not None and gate.verdict == answer.verdict:
+        is_recent = gate.since <= gate.observed_at and now - REFRESH_AFTER < gate.observed_at <= now
+        if is_recent and _stable_evidence(gate.evidence) == _stable_evidence(answer.evidence):
+            return False
     evidence = {**answer.evidence, "looked_at": timestamp(now)}
     return gates.record_answer(
         key=gate.key, verdict=answer.verdict, evidence=evidence, observed_at=now, now=now
     )
 
 
-def _is_unchanged(gate: Gate, answer: GateAnswer, now: datetime) -> bool:
-    """Return True if the same answer was written less than `REFRESH_AFTER` ago."""
-    if gate.observed_at is None or gate.verdict != answer.verdict:
-        return False
-    old = {name: value for name, value in gate.evidence.items() if name not in _VOLATILE}
-    new = {name: value for name, value in answer.evidence.items() if name not in _VOLATILE}
-    return (
-        old == new
-        and gate.since <= gate.observed_at
-        and (now - REFRESH_AFTER < gate.observed_at <= now)
-    )
+def _stable_evidence(evidence: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in evidence.items() if name not in _VOLATILE}
 
 
 _VOLATILE = ("looked_at", "window")

@@ -70,28 +70,25 @@ def save_statuses(
 
     The rules of an SLO in `since` are stored with the time since which they are in their state.
     """
-    rows = [_status_row(one, since.get(one.slo.pk)) for one in evaluated]
+    rows = [
+        {
+            "slo": one.slo.pk,
+            "state": one.evaluation.state,
+            "burn_rates": one.evaluation.burn_rates,
+            "coverage": one.evaluation.coverage,
+            "rules": _rule_documents(one.evaluation.rules, since.get(one.slo.pk)),
+            "remaining": one.evaluation.remaining_ratio,
+            "exhausts": one.evaluation.exhausts_at,
+        }
+        for one in evaluated
+    ]
     with connection.cursor() as cursor:
         cursor.execute(_UPSERT, {"minute": minute, "at": at, "rows": orjson.dumps(rows).decode()})
 
 
-def _status_row(evaluated: EvaluatedSlo, since: Mapping[str, datetime] | None) -> dict[str, Any]:
-    found = evaluated.evaluation
-    return {
-        "slo": evaluated.slo.pk,
-        "state": found.state,
-        "burn_rates": found.burn_rates,
-        "coverage": found.coverage,
-        "rules": _rule_documents(evaluated, since),
-        "remaining": found.remaining_ratio,
-        "exhausts": found.exhausts_at,
-    }
-
-
 def _rule_documents(
-    evaluated: EvaluatedSlo, since: Mapping[str, datetime] | None
+    rules: Sequence[RuleEvaluation], since: Mapping[str, datetime] | None
 ) -> list[dict[str, Any]]:
-    rules = evaluated.evaluation.rules
     if since is None:
         return [one.document() for one in rules]
     return [{**one.document(), "since": timestamp(since[one.rule.key])} for one in rules]

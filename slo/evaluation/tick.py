@@ -11,7 +11,7 @@ from django.db.models import Exists, IntegerField, QuerySet, Value
 from django.db.models.expressions import Combinable
 from django.db.models.functions import Cast, Extract, Floor
 
-from controlplane.core.canonical import timestamp
+from controlplane.core.canonical import timestamp_or_none
 from controlplane.core.live.change_notices import notify_changed
 from slo.alerts import lifecycle, notifications
 from slo.arithmetic.evaluate import FIRING, UNKNOWN, RuleEvaluation
@@ -24,6 +24,7 @@ from slo.arithmetic.minutes import (
     end_of,
 )
 from slo.arithmetic.objective import json_number
+from slo.arithmetic.windows import WindowCounts
 from slo.models import Alert, EvaluatedMinute, Slo
 
 from . import evaluator, statuses, unknown_actions
@@ -165,7 +166,12 @@ def _update_burn_alerts(evaluated: Sequence[EvaluatedSlo], at: datetime, *, miss
 
 def build_firing_rule(evaluated: EvaluatedSlo, rule_evaluation: RuleEvaluation) -> FiringRule:
     slo, rule = evaluated.slo, rule_evaluation.rule
-    rates = evaluated.evaluation.burn_rates
+    found = evaluated.evaluation
+    rates, left = found.burn_rates, found.remaining_ratio
+    facts = {
+        "budget_left": None if left is None else f"{round(left * 100, 1):g} %",
+        "exhausts_at": timestamp_or_none(found.exhausts_at),
+    }
     said = (
         f"{slo.name} burns its error budget {_format_rate(rates[rule.long])} as fast as it may over"
         f" {rule.long}, {_format_rate(rates[rule.short])} over {rule.short}"
@@ -181,7 +187,7 @@ def build_firing_rule(evaluated: EvaluatedSlo, rule_evaluation: RuleEvaluation) 
         path=notifications.slo_path(slo),
         evidence=_build_evidence(evaluated, rule_evaluation),
         slo_id=slo.pk,
-        facts=_build_facts(evaluated),
+        facts={name: fact for name, fact in facts.items() if fact},
     )
 
 
@@ -190,27 +196,12 @@ def _build_evidence(evaluated: EvaluatedSlo, rule_evaluation: RuleEvaluation) ->
     return {
         "burn_rate": json_number(rule.burn_rate),
         "windows": {
-            name: {
-                "good": _to_json_number(window.total - window.bad),
-                "bad": _to_json_number(window.bad),
-                "total": _to_json_number(window.total),
-                "burn_rate": found.burn_rates[name],
-                "coverage": window.coverage,
-            }
+            name: {**_event_counts(found.windows[name]), "burn_rate": found.burn_rates[name]}
             for name in (rule.long, rule.short)
-            for window in (found.windows[name],)
         },
         "target": f"{evaluated.slo.target.normalize():f}",
         "remaining_ratio": found.remaining_ratio,
-        "exhausts_at": None if found.exhausts_at is None else timestamp(found.exhausts_at),
-    }
-
-
-def _build_facts(evaluated: EvaluatedSlo) -> dict[str, Any]:
-    left, exhausts_at = evaluated.evaluation.remaining_ratio, evaluated.evaluation.exhausts_at
-    return {
-        **({} if left is None else {"budget_left": f"{round(left * 100, 1):g} %"}),
-        **({} if exhausts_at is None else {"exhausts_at": timestamp(exhausts_at)}),
+        "exhausts_at": timestamp_or_none(found.exhausts_at),
     }
 
 
@@ -218,5 +209,7 @@ def _format_rate(rate: float | None) -> str:
     return "?" if rate is None else f"{rate:.3g} times"
 
 
-def _to_json_number(exact: Any) -> int | float:
-    return exact if isinstance(exact, int) else float(exact)
+def _event_counts(window: WindowCounts) -> dict[str, float]:
+    exact = {"good": window.total - window.bad, "bad": window.bad, "total": window.total}
+    counts = {name: one if isinstance(one, int) else float(one) for name, one in exact.items()}
+    return {**counts, "coverage": window.coverage}
