@@ -14,7 +14,6 @@ from controlplane.core.errors import NotFound
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
 from slo.alerts import lifecycle
-from slo.api import resources
 from slo.models import Alert
 from slo.postmortems import draft, incident_events
 
@@ -63,7 +62,7 @@ class AlertDetail(ApiView):
     @extend_schema(responses=AlertShape)
     def get(self, request: Request, alert_id: str) -> Response:
         """One alert, with the figures at its opening and the figures when its rule last fired."""
-        return Response(resources.alert_resource(_find_alert(alert_id)))
+        return Response(AlertShape.render(_find_alert(alert_id)))
 
 
 class AcknowledgeAlertView(ApiView):
@@ -79,7 +78,7 @@ class AcknowledgeAlertView(ApiView):
         lifecycle.acknowledge_alert(
             alert_id=parse_id(alert_id), actor=actor, now=now, comment=comment
         )
-        return Done(resources.alert_resource(_find_alert(alert_id)))
+        return Done(AlertShape.render(_find_alert(alert_id)))
 
 
 class PostmortemView(ApiView):

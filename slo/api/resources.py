@@ -1,6 +1,5 @@
 """Responses of the SLO API: their OpenAPI shapes, and how SLOs and alerts are rendered."""
 
-from datetime import datetime
 from typing import Any
 
 import orjson
@@ -76,11 +75,14 @@ class BudgetShape(serializers.Serializer[Any]):
     )
 
 
-class JudgedShape(serializers.Serializer[Any]):
+class _RuleShape(serializers.Serializer[Any]):
     long = serializers.CharField()
     short = serializers.CharField()
     burn_rate = serializers.FloatField()
     severity = serializers.ChoiceField(LABELS)
+
+
+class JudgedShape(_RuleShape):
     state = serializers.ChoiceField(STATES)
 
 
@@ -114,11 +116,7 @@ class SeriesShape(serializers.Serializer[Any]):
         return {"from": serializers.DateTimeField(), **super().get_fields()}
 
 
-class FiredShape(serializers.Serializer[Any]):
-    long = serializers.CharField()
-    short = serializers.CharField()
-    burn_rate = serializers.FloatField()
-    severity = serializers.ChoiceField(LABELS)
+class FiredShape(_RuleShape):
     opened_at = serializers.DateTimeField()
     resolved_at = serializers.DateTimeField(
         allow_null=True, help_text="Null if the alert would still be open at the end."
@@ -170,7 +168,7 @@ class OutcomeShape(ExclusionShape):
     dry_run = serializers.BooleanField(required=False)
 
 
-class AlertShape(serializers.Serializer[Alert]):
+class AlertShape(Resource[Alert]):
     id = serializers.IntegerField()
     kind = serializers.ChoiceField(Alert.Kind.values)
     state = serializers.ChoiceField(ALERT_STATES)
@@ -178,29 +176,26 @@ class AlertShape(serializers.Serializer[Alert]):
         help_text="`1h/5m>14 page` for an SLO, or the name of a threshold rule."
     )
     subject = serializers.CharField()
-    slo = serializers.CharField(allow_null=True)
-    threshold = serializers.CharField(allow_null=True)
+    slo = serializers.CharField(source="slo.name", allow_null=True)
+    threshold = serializers.CharField(source="threshold.name", allow_null=True)
     service = serializers.CharField()
     severity = serializers.ChoiceField(SEVERITIES)
     said = serializers.CharField()
     path = serializers.CharField()
-    opened_at = serializers.DateTimeField()
-    firing_at = serializers.DateTimeField(help_text="When the rule last fired.")
+    opened_at = TimestampField()
+    firing_at = TimestampField(help_text="When the rule last fired.")
     evidence = serializers.DictField(help_text="Figures when the alert opened.")
     latest = serializers.DictField(help_text="Figures when the rule last fired.")
-    acknowledged_at = serializers.DateTimeField(allow_null=True)
-    acknowledged_by = serializers.CharField(allow_null=True)
-    acknowledged_because = serializers.CharField(allow_null=True)
-    resolved_at = serializers.DateTimeField(allow_null=True)
-    resolved_because = serializers.CharField(allow_null=True)
+    acknowledged_at = TimestampField(allow_null=True)
+    acknowledged_by = OptionalTextField()
+    acknowledged_because = OptionalTextField()
+    resolved_at = TimestampField(allow_null=True)
+    resolved_because = OptionalTextField()
 
     def get_fields(self) -> dict[str, Any]:
         """Add the field `label`; as a class attribute it would override `Field.label`."""
         label = serializers.CharField(help_text="`page` or `ticket` for an SLO's rule.")
         return {**super().get_fields(), "label": label}
-
-    def to_representation(self, row: Alert) -> dict[str, Any]:
-        return alert_resource(row)
 
 
 class AcknowledgedAlertShape(AlertShape):
@@ -267,33 +262,3 @@ def outcome_resource(done: ExclusionOutcome) -> dict[str, Any]:
         **ExclusionShape.render(done.exclusion),
         "budget": {"before": done.before, "after": done.after},
     }
-
-
-def alert_resource(row: Alert) -> dict[str, Any]:
-    return {
-        "id": row.pk,
-        "kind": row.kind,
-        "state": row.state,
-        "rule": row.rule,
-        "subject": row.subject,
-        "slo": row.slo.name if row.slo else None,
-        "threshold": row.threshold.name if row.threshold else None,
-        "service": row.service,
-        "severity": row.severity,
-        "label": row.label,
-        "said": row.said,
-        "path": row.path,
-        "opened_at": timestamp(row.opened_at),
-        "firing_at": timestamp(row.firing_at),
-        "evidence": row.evidence,
-        "latest": row.latest,
-        "acknowledged_at": _timestamp_or_none(row.acknowledged_at),
-        "acknowledged_by": row.acknowledged_by or None,
-        "acknowledged_because": row.acknowledged_because or None,
-        "resolved_at": _timestamp_or_none(row.resolved_at),
-        "resolved_because": row.resolved_because or None,
-    }
-
-
-def _timestamp_or_none(at: datetime | None) -> str | None:
-    return None if at is None else timestamp(at)

@@ -130,8 +130,8 @@ def _count_events(windows: Sequence[GateWindow], now: datetime) -> list[tuple[fl
         whole = ZERO
         if one.sli is not None and one.last > one.first:
             whole = counts[one.sli, one.last] - counts[one.sli, one.first]
-        all_events = max(total + whole.total, 0.0)
-        found.append((min(max(good + whole.good, 0.0), all_events), all_events))
+        all_events = max(float(total) + whole.total, 0.0)
+        found.append((min(max(float(good) + whole.good, 0.0), all_events), all_events))
     return found
 
 

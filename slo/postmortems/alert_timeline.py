@@ -64,12 +64,10 @@ def last_called(escalation: Escalation) -> list[str]:
 
 
 def _notification_entries(alert: Alert) -> Iterator[TimelineEntry]:
-    keys = [
-        f"{event}:{alert.pk}" for event in (notifications.ALERT_EVENT, notifications.RESOLVED_EVENT)
-    ]
-    rows = OutboxMessage.objects.filter(event_key__in=keys).order_by("pk")
+    events = (notifications.ALERT_EVENT, notifications.RESOLVED_EVENT)
+    rows = OutboxMessage.objects.filter(event_key__in=[f"{event}:{alert.pk}" for event in events])
     by_event: dict[str, list[OutboxMessage]] = {}
-    for row in rows[:MAX_NOTIFIED]:
+    for row in rows.order_by("pk")[:MAX_NOTIFIED]:
         by_event.setdefault(row.event, []).append(row)
     for event, destinations in by_event.items():
         at = min(one.finished_at or one.created_at for one in destinations)
@@ -91,12 +89,10 @@ def _acknowledgement_entries(alert: Alert) -> Iterator[TimelineEntry]:
     rows = AuditEntry.objects.filter(
         target=notifications.alert_subject(alert), action="alert.acknowledged"
     ).order_by("pk")
-    known = False
     for row in rows:
-        known = True
         who = label_of(row.actor_type, row.actor_name)
         yield TimelineEntry(row.at, "eye", "Acknowledged", row.reason, who)
-    if not known and alert.acknowledged_at is not None:
+    if not rows and alert.acknowledged_at is not None:
         who = alert.acknowledged_by
         yield TimelineEntry(alert.acknowledged_at, "eye", "Known from the start", "", who)
 

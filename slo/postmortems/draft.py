@@ -15,11 +15,15 @@ from switches.models import Episode
 from switches.scopes import SCOPES
 
 from . import incident_events
-from .incident_events import IncidentEvent, IncidentEvents
+from .alert_timeline import TimelineEntry
 
 RESPONSE_TARGETS = {"critical": timedelta(minutes=5), "warning": timedelta(minutes=30)}
 """Longest time until an acknowledgement, by severity; others may take until the next workday."""
 SCOPE_QUESTION = "*Everything, one tenant, or one feature?*"
+REVIEW_QUESTIONS = (
+    "What went well: *detection, the runbook, who was there?*",
+    "What could be better: *what was slow, missing, or luck?*",
+)
 PREVENTION = ("| Item | Owner | Due | State |", "|---|---|---|---|", "|  |  |  | open |")
 
 
@@ -29,10 +33,10 @@ def write_draft(alert: Alert, now: datetime) -> str:
     parts = [
         [f"# Postmortem: {escape_markdown(alert.said)}"],
         ["## Summary", *_write_summary(alert, stopped, now)],
-        ["## Timeline", *_write_timeline(incident_events.load_incident_events(alert, now))],
+        ["## Timeline", *_write_timeline(alert, now)],
         ["## Root cause", *_write_cause(alert)],
         ["## Impact analysis", *_write_impact(alert, stopped, now)],
-        ["## Response", *_write_response(alert)],
+        ["## Response", _format_bullets(_describe_acknowledgement(alert), *REVIEW_QUESTIONS)],
         ["## Prevention", "\n".join(PREVENTION)],
     ]
     return "\n\n".join(paragraph for part in parts for paragraph in part) + "\n"
@@ -60,10 +64,11 @@ def _write_summary(alert: Alert, stopped: Sequence[Episode], now: datetime) -> I
     )
 
 
-def _write_timeline(found: IncidentEvents) -> Iterator[str]:
-    rows = [f"| {_format_time(one.at)} | {_event_text(one)} |" for one in found.events]
+def _write_timeline(alert: Alert, now: datetime) -> Iterator[str]:
+    events, is_cut = incident_events.load_incident_events(alert, now)
+    rows = [f"| {_format_time(one.at)} | {_event_text(one)} |" for one in events]
     yield "\n".join(["| Time (UTC) | Event |", "|---|---|", *rows])
-    if found.is_cut:
+    if is_cut:
         yield f"*Only the first {incident_events.MAX_EVENTS} events of the audit trail are here.*"
     yield "*That is the whole installation: take out what had nothing to do with it.*"
 
@@ -76,11 +81,9 @@ def _write_cause(alert: Alert) -> Iterator[str]:
         yield _window_table(windows)
     elif alert.evidence:
         yield "When it opened, this was found:"
+        pairs = alert.evidence.items()
         yield _format_bullets(
-            *(
-                f"{escape_markdown(name)}: {escape_markdown(one)}"
-                for name, one in alert.evidence.items()
-            )
+            *(f"{escape_markdown(name)}: {escape_markdown(one)}" for name, one in pairs)
         )
 
 
@@ -97,14 +100,6 @@ def _write_impact(alert: Alert, stopped: Sequence[Episode], now: datetime) -> It
         "Users affected: *how many?*",
         f"Features affected: {service}{nested}",
         f"Error budget spent: {_describe_budget(alert, now)}",
-    )
-
-
-def _write_response(alert: Alert) -> Iterator[str]:
-    yield _format_bullets(
-        _describe_acknowledgement(alert),
-        "What went well: *detection, the runbook, who was there?*",
-        "What could be better: *what was slow, missing, or luck?*",
     )
 
 
@@ -159,13 +154,11 @@ def _describe_budget(alert: Alert, now: datetime) -> str:
 
 
 def _window_table(windows: Mapping[str, Mapping[str, Any]]) -> str:
-    fields = ("total", "bad", "burn_rate")
-    rows = [
-        " | ".join((f"| {escape_markdown(name)}", *(_format_figure(one.get(f)) for f in fields)))
-        + " |"
-        for name, one in windows.items()
-    ]
-    return "\n".join(["| Window | Events | Bad | Burn rate |", "|---|---|---|---|", *rows])
+    table = "| Window | Events | Bad | Burn rate |\n|---|---|---|---|"
+    for name, one in windows.items():
+        figures = (_format_figure(one.get(field)) for field in ("total", "bad", "burn_rate"))
+        table += f"\n| {' | '.join((escape_markdown(name), *figures))} |"
+    return table
 
 
 def _format_figure(value: Any) -> str:
@@ -177,9 +170,9 @@ def _format_share(ratio: float) -> str:
     return f"{100 * ratio:,.3g} %"
 
 
-def _event_text(event: IncidentEvent) -> str:
+def _event_text(event: TimelineEntry) -> str:
     by = f" (by {escape_markdown(event.who)})" if event.who else ""
-    why = f": {escape_markdown(event.why)}" if event.why else ""
+    why = f": {escape_markdown(event.more)}" if event.more else ""
     return f"{escape_markdown(event.said)}{by}{why}"
 
 

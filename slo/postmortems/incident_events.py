@@ -1,7 +1,6 @@
 """Events around an alert, from its timeline and from the audit trail of the installation."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from controlplane.core.actors import label_of
@@ -11,6 +10,7 @@ from slo.models import Alert
 from switches.models import Episode
 
 from . import alert_timeline
+from .alert_timeline import TimelineEntry
 
 BEFORE = timedelta(minutes=30)
 AFTER = timedelta(minutes=15)
@@ -32,28 +32,12 @@ RELEVANT_ACTIONS = (
 _RELEVANT = rf"^({'|'.join(RELEVANT_ACTIONS)})[.]"
 
 
-@dataclass(frozen=True)
-class IncidentEvent:
-    at: datetime
-    said: str
-    who: str = ""
-    why: str = ""
+def load_incident_events(alert: Alert, now: datetime) -> tuple[list[TimelineEntry], bool]:
+    """Return the events around an alert, ascending by time, and True if some were left out.
 
-
-@dataclass(frozen=True)
-class IncidentEvents:
-    """Events around an alert, ascending by time; `is_cut` if some were left out."""
-
-    events: tuple[IncidentEvent, ...]
-    is_cut: bool
-
-
-def load_incident_events(alert: Alert, now: datetime) -> IncidentEvents:
-    """Return the events from half an hour before an alert opened to shortly after it resolved."""
-    own = [
-        IncidentEvent(one.at, one.said, one.who, one.more)
-        for one in alert_timeline.load_timeline(alert, alert_timeline.load_escalations(alert))
-    ]
+    They begin half an hour before the alert opened, and end shortly after it resolved.
+    """
+    own = alert_timeline.load_timeline(alert, alert_timeline.load_escalations(alert))
     since = alert.opened_at - BEFORE
     until = min(now, (alert.resolved_at or now) + AFTER)
     rows = AuditEntry.objects.filter(at__gte=since, at__lte=until, action__regex=_RELEVANT)
@@ -62,7 +46,7 @@ def load_incident_events(alert: Alert, now: datetime) -> IncidentEvents:
     read = list(others[: MAX_READ + 1])
     found = _group_alike(read[:MAX_READ])
     events = sorted([*own, *found[:MAX_EVENTS]], key=lambda one: one.at)
-    return IncidentEvents(tuple(events), len(found) > MAX_EVENTS or len(read) > MAX_READ)
+    return events, len(found) > MAX_EVENTS or len(read) > MAX_READ
 
 
 def load_episodes(alert: Alert, now: datetime) -> list[Episode]:
@@ -72,7 +56,7 @@ def load_episodes(alert: Alert, now: datetime) -> list[Episode]:
     return list(meanwhile.order_by("engaged_at", "pk")[:MAX_EVENTS])
 
 
-def _group_alike(rows: Iterable[AuditEntry]) -> list[IncidentEvent]:
+def _group_alike(rows: Iterable[AuditEntry]) -> list[TimelineEntry]:
     """Return the events of audit rows, one for each row.
 
     If an actor did an action more than `MAX_UNGROUPED` times within a minute, it is a single event.
@@ -89,25 +73,22 @@ def _group_alike(rows: Iterable[AuditEntry]) -> list[IncidentEvent]:
     return [event for group in groups for event in _group_events(group)]
 
 
-def _group_events(group: Sequence[AuditEntry]) -> list[IncidentEvent]:
+def _group_events(group: Sequence[AuditEntry]) -> list[TimelineEntry]:
     if len(group) <= MAX_UNGROUPED:
-        return [_audit_event(row) for row in group]
+        return [_to_entry(row, _describe_action(row), row.reason) for row in group]
     first = group[0]
-    kind, _, verb = first.action.partition(".")
     names = ", ".join(row.target for row in group[:MAX_NAMED])
-    said = f"{kind} {verb}".replace("_", " ") + f", {len(group)} times"
+    action = first.action.replace(".", " ", 1).replace("_", " ")
+    said = f"{action}, {len(group)} times: {names} and {len(group) - MAX_NAMED} more"
     why = first.reason if len({row.reason for row in group}) == 1 else ""
-    who = label_of(first.actor_type, first.actor_name)
-    return [IncidentEvent(first.at, f"{said}: {names} and {len(group) - MAX_NAMED} more", who, why)]
+    return [_to_entry(first, said, why)]
 
 
-def _audit_event(row: AuditEntry) -> IncidentEvent:
-    who = label_of(row.actor_type, row.actor_name)
-    return IncidentEvent(row.at, _describe_action(row.action, row.target), who, row.reason)
+def _to_entry(row: AuditEntry, said: str, why: str) -> TimelineEntry:
+    return TimelineEntry(row.at, "", said, why, label_of(row.actor_type, row.actor_name))
 
 
-def _describe_action(action: str, target: str) -> str:
-    """Return an audit action and its target in words."""
-    kind, _, verb = action.partition(".")
-    about = target if ":" in target else f"{kind} {target}"
+def _describe_action(row: AuditEntry) -> str:
+    kind, _, verb = row.action.partition(".")
+    about = row.target if ":" in row.target else f"{kind} {row.target}"
     return f"{about}: {kind.replace('_', ' ')} {verb.replace('_', ' ')}"

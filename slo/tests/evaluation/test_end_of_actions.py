@@ -169,9 +169,10 @@ def test_what_was_done_for_alerts_that_wait_to_be_told_of_is_not_asked_for_one_b
             severity="critical", label="page", said="x",
             opened_at=due_at(NOON), firing_at=due_at(NOON),
         )  # fmt: skip
-    waiting = list(Alert.objects.select_related("slo"))
-    actions.run_alert_actions(waiting, due_at(NOON))
+    waiting = Alert.objects.select_related("slo")
+    planned = [action for one in waiting for action in actions.plan_alert_actions(one)]
+    actions.perform_actions(planned, due_at(NOON))
     assert (Hold.objects.count(), TripRequest.objects.count()) == (20, 20)
 
     with django_assert_max_num_queries(2):
-        actions.run_alert_actions(waiting, due_at(NOON) + MINUTE)
+        actions.perform_actions(planned, due_at(NOON) + MINUTE)
