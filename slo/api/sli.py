@@ -18,7 +18,7 @@ from controlplane.core.http.json_format import StrictJSONParser
 from controlplane.core.http.views import ApiView, Done, mutation
 from controlplane.core.protocol import MAX_SLI_BODY_BYTES, too_large
 from slo.ingest import points, push_body
-from slo.ingest.push_body import Deltas, Point, Points
+from slo.ingest.push_body import Deltas, Point
 
 WRITE, REPORT = "slo:write", "report:write"
 MAX_ENTRIES = push_body.MAX_ENTRIES
@@ -160,16 +160,16 @@ class SliView(ApiView):
             _check_services(actor, entries)
         if isinstance(entries, Deltas):
             return Done(points.accept_batch(**entries._asdict(), actor=actor, now=now))
-        return Done(points.accept_points(points=entries.points, now=now))
+        return Done(points.accept_points(entries, now=now))
 
 
-def _check_services(actor: Actor, entries: Deltas | Points) -> None:
+def _check_services(actor: Actor, entries: Deltas | list[Point]) -> None:
     """Raise :class:`Forbidden` if a token limited to services pushes entries of another service.
 
     An entry belongs to the service of its SLO or histogram, and to the service in its source if
     that is `service/instance`. Such a token can't push to an SLO without a service.
     """
-    points_or_deltas = entries.deltas if isinstance(entries, Deltas) else entries.points
+    points_or_deltas = entries.deltas if isinstance(entries, Deltas) else entries
     services = {one.source.partition("/")[0] for one in points_or_deltas if "/" in one.source}
     services |= {one.service for one in points_or_deltas if isinstance(one, Point) and one.service}
     for service in sorted(services):

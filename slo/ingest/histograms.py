@@ -2,12 +2,11 @@
 
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 
 from slo.models import Sli
 
-from .push_body import Point
+from .push_body import Point, RefusedEntries
 from .samples import SampleBatch
 
 MAX_EDGES = 5000
@@ -19,38 +18,38 @@ Edge = tuple[str, str, float]
 """Metric, service and upper edge in milliseconds."""
 
 
-@dataclass(frozen=True)
-class AddedHistograms:
-    """The outcome of :func:`add_samples`.
-
-    `whole` are the ids of the SLIs of infinite edges; there is one for each histogram. `refused`
-    holds the reason for each refused point, by index.
-    """
-
-    whole: set[int]
-    refused: dict[int, str]
-
-
-def add_samples(batch: SampleBatch, points: Mapping[int, Point], now: datetime) -> AddedHistograms:
+def add_samples(
+    batch: SampleBatch, points: Mapping[int, Point], refused: RefusedEntries, now: datetime
+) -> set[int]:
     """Add a sample to `batch` for each edge of histogram points (by index).
 
-    Missing SLIs of edges are created. Points with too many new edges are refused.
+    Return the ids of the SLIs of infinite edges, one for each histogram. Missing SLIs of edges are
+    created. Points with too many new edges are added to `refused`.
     """
     known = _load_edges({edge for point in points.values() for edge in _point_edges(point)})
-    refused = _find_refused(points, known)
-    accepted = [point for index, point in points.items() if index not in refused]
-    ids = _get_or_create_ids(
-        {edge for point in accepted for edge in _point_edges(point)}, known, now
-    )
+    _refuse_excess(points, known, refused)
+    accepted = [point for index, point in points.items() if index not in refused.reasons]
+    wanted = {edge for point in accepted for edge in _point_edges(point)}
+    if missing := sorted(wanted - known.keys()):  # Sorted to avoid deadlocks.
+        new = (
+            Sli(
+                metric=metric,
+                service=service,
+                edge_ms=None if edge == INFINITE else edge,
+                created_at=now,
+            )
+            for metric, service, edge in missing
+        )
+        Sli.objects.bulk_create(new, ignore_conflicts=True)
+        known |= _load_edges(wanted)
     for point in accepted:
         buckets = point.buckets or ()
         total = buckets[-1][1]
         at = point.at or now
         for edge, count in buckets:
-            sli = ids[point.metric, point.service, edge]
+            sli = known[point.metric, point.service, edge]
             batch.add(sli, point.source, point.boot, at, count, total, point.started_at)
-    whole = {sli for (_, _, edge), sli in ids.items() if edge == INFINITE}
-    return AddedHistograms(whole, refused)
+    return {known[edge] for edge in wanted if edge[2] == INFINITE}
 
 
 def explain_missing_edge(threshold_ms: float, edges: Collection[float]) -> str:
@@ -64,12 +63,13 @@ def explain_missing_edge(threshold_ms: float, edges: Collection[float]) -> str:
     return f"No bucket ends at {threshold_ms:.15g} ms, the SLO's threshold{ends}."
 
 
-def _find_refused(points: Mapping[int, Point], known: Collection[Edge]) -> dict[int, str]:
-    """Return the reason for each point whose new edges exceed the limits, by index."""
+def _refuse_excess(
+    points: Mapping[int, Point], known: Collection[Edge], refused: RefusedEntries
+) -> None:
+    """Refuse each point whose new edges exceed the limits; `known` are the existing edges."""
     edges = set(known)
     counts_by_source = Counter(edge[:2] for edge in edges)
     free = None
-    refused = {}
     for index, point in points.items():
         new = set(_point_edges(point)) - edges
         if not new:
@@ -78,34 +78,19 @@ def _find_refused(points: Mapping[int, Point], known: Collection[Edge]) -> dict[
             free = MAX_EDGES - Sli.objects.filter(slo__isnull=True).count()
         name = point.metric, point.service
         if counts_by_source[name] + len(new) > MAX_PER_SOURCE:
-            refused[index] = (
-                f"No more than {MAX_PER_SOURCE} edges of a metric of a service are kept."
-            )
+            why = f"No more than {MAX_PER_SOURCE} edges of a metric of a service are kept."
+            refused.add(index, "buckets", why)
         elif len(new) > free:
-            refused[index] = f"No more than {MAX_EDGES:,} edges of histograms are kept; send fewer."
+            why = f"No more than {MAX_EDGES:,} edges of histograms are kept; send fewer."
+            refused.add(index, "buckets", why)
         else:
             edges |= new
             counts_by_source[name] += len(new)
             free -= len(new)
-    return refused
 
 
 def _point_edges(point: Point) -> list[Edge]:
     return [(point.metric, point.service, edge) for edge, _ in point.buckets or ()]
-
-
-def _get_or_create_ids(
-    wanted_edges: Collection[Edge], known: Mapping[Edge, int], now: datetime
-) -> Mapping[Edge, int]:
-    """Return the SLI ids of the wanted edges; `known` holds the existing ones.
-
-    Missing SLIs are created, in sorted order to avoid deadlocks.
-    """
-    missing = sorted(set(wanted_edges) - known.keys())
-    if missing:
-        Sli.objects.bulk_create((_new_sli(edge, now) for edge in missing), ignore_conflicts=True)
-        known = {**known, **_load_edges(wanted_edges)}
-    return {edge: known[edge] for edge in wanted_edges}
 
 
 def _load_edges(wanted_edges: Collection[Edge]) -> dict[Edge, int]:
@@ -115,16 +100,6 @@ def _load_edges(wanted_edges: Collection[Edge]) -> dict[Edge, int]:
     services = {service for _, service, _ in wanted_edges}
     rows = Sli.objects.filter(slo__isnull=True, metric__in=metrics, service__in=services)
     return {
-        (metric, service, INFINITE if edge is None else edge): one
-        for one, metric, service, edge in rows.values_list("pk", "metric", "service", "edge_ms")
+        (metric, service, INFINITE if edge is None else edge): pk
+        for pk, metric, service, edge in rows.values_list("pk", "metric", "service", "edge_ms")
     }
-
-
-def _new_sli(edge: Edge, now: datetime) -> Sli:
-    metric, service, edge_ms = edge
-    return Sli(
-        metric=metric,
-        service=service,
-        edge_ms=None if edge_ms == INFINITE else edge_ms,
-        created_at=now,
-    )

@@ -1,7 +1,6 @@
 """Acceptance of pushed points and delta batches, which are matched with their SLOs."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -9,14 +8,13 @@ from django.db import transaction
 
 from controlplane.core import canonical
 from controlplane.core.actors import Actor
-from controlplane.core.errors import InvalidInput
 from slo.arithmetic.boots import PRESENCE_BOOT
 from slo.models import DeltaBatch, Slo
 from slo.models.counters import IMPORTED
 from slo.models.objective import MAX_NAME_LENGTH, PROMETHEUS
 
 from . import histograms, recorder
-from .push_body import MAX_ERRORS, Delta, Point
+from .push_body import Delta, Point, RefusedEntries
 from .samples import CountedEvents, SampleBatch
 
 MAX_AGE = timedelta(hours=24)
@@ -37,25 +35,6 @@ class SliTarget(NamedTuple):
     sli: int
     threshold_ms: float | None
     is_polled: bool
-
-
-@dataclass
-class RefusedEntries:
-    """Refused points or deltas: the invalid field and the reason, by index."""
-
-    reasons: dict[int, tuple[str, str]] = field(default_factory=dict)
-
-    def add(self, index: int, name: str, why: str) -> None:
-        self.reasons[index] = name, why
-
-    def to_documents(self) -> list[dict[str, Any]]:
-        return [{"index": index, "error": why} for index, (_, why) in sorted(self.reasons.items())]
-
-    def require_some(self, what: str, count: int) -> None:
-        """Raise :class:`InvalidInput` if all `count` entries in the field `what` are refused."""
-        if count and len(self.reasons) == count:
-            some = sorted(self.reasons.items())[:MAX_ERRORS]
-            raise InvalidInput({f"{what}[{i}].{name}": [why] for i, (name, why) in some})
 
 
 @transaction.atomic(savepoint=False)
@@ -81,13 +60,11 @@ def accept_points(points: Sequence[Point], *, now: datetime) -> dict[str, Any]:
             histogram_points[index] = point
         else:
             _add_sample(batch, index, point, known, now, refused)
-    added = histograms.add_samples(batch, histogram_points, now)
-    for index, why in added.refused.items():
-        refused.add(index, "buckets", why)
+    whole = histograms.add_samples(batch, histogram_points, refused, now)
     refused.require_some("points", len(points))
     new = recorder.record_samples(batch, now=now)
-    of_slos = {target.sli for target in known.values()}
-    accepted = sum(count for sli, count in new.items() if sli in of_slos or sli in added.whole)
+    counted_slis = whole.union(target.sli for target in known.values())
+    accepted = sum(count for sli, count in new.items() if sli in counted_slis)
     valid = len(points) - len(refused.reasons)
     return {"accepted": accepted, "duplicates": valid - accepted, "refused": refused.to_documents()}
 

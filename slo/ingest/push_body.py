@@ -6,6 +6,7 @@ by field, with an error for each invalid field.
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from difflib import get_close_matches
 from typing import Any, NamedTuple
@@ -21,6 +22,9 @@ MAX_ERRORS = 20
 MAX_NAME_LENGTH = 1000
 _SERVICE = re.compile(r"[a-z0-9-]{1,60}", re.ASCII)
 _METRIC = re.compile(r"[A-Za-z0-9._-]{1,120}", re.ASCII)
+
+Errors = dict[str, list[str]]
+Parser = Callable[[Any], Any]
 
 
 class Point(NamedTuple):
@@ -51,10 +55,6 @@ class Delta(NamedTuple):
     at: datetime | None = None
 
 
-class Points(NamedTuple):
-    points: list[Point]
-
-
 class Deltas(NamedTuple):
     """A batch of deltas; `batch_id` is unique among the batches of a sender."""
 
@@ -62,41 +62,53 @@ class Deltas(NamedTuple):
     deltas: list[Delta]
 
 
-def parse_body(document: Mapping[str, Any]) -> Points | Deltas:
+@dataclass
+class RefusedEntries:
+    """Refused points or deltas: the invalid field and the reason, by index."""
+
+    reasons: dict[int, tuple[str, str]] = field(default_factory=dict)
+
+    def add(self, index: int, name: str, why: str) -> None:
+        self.reasons[index] = name, why
+
+    def to_documents(self) -> list[dict[str, Any]]:
+        return [{"index": index, "error": why} for index, (_, why) in sorted(self.reasons.items())]
+
+    def require_some(self, what: str, count: int) -> None:
+        """Raise :class:`InvalidInput` if all `count` entries of the list `what` are refused."""
+        if count and len(self.reasons) == count:
+            some = sorted(self.reasons.items())[:MAX_ERRORS]
+            raise InvalidInput({f"{what}[{i}].{name}": [why] for i, (name, why) in some})
+
+
+def parse_body(document: Mapping[str, Any]) -> list[Point] | Deltas:
     """Parse a request body. Raise :class:`InvalidInput` naming each invalid field."""
-    errors: dict[str, list[str]] = {}
-    moments: Moments = {}
-    result: Points | Deltas
+    errors: Errors = {}
+    result: list[Point] | Deltas
     if "deltas" in document and "points" not in document:
-        batch_id = _parse_field(
-            field_parsers.text_parser(MAX_SOURCE_LENGTH, empty=False),
-            document,
-            "batch_id",
-            "",
-            errors,
-            True,
-        )
+        batch = _parse_fields(document, _BATCH, "", errors)
+        if document.get("batch_id") is None:
+            errors["batch_id"] = ["Is required."]
         deltas = _list_entries(document, "deltas", errors)
         parsed = [_parse_delta(one, index, errors) for index, one in deltas]
-        result = Deltas(batch_id or "", [one for one in parsed if one])
+        result = Deltas(batch.get("batch_id", ""), [one for one in parsed if one])
     else:
         if "deltas" in document or "batch_id" in document:
             errors["points"] = ["Send either points, or deltas with a batch_id."]
         points = _list_entries(document, "points", errors)
+        moments: Moments = {}
         # The value for an invalid point does not matter: its errors refuse the whole body.
-        result = Points(
-            [
-                _parse_plain_point(one, moments) or _parse_any_point(one, index, errors)
-                for index, one in points
-            ]
-        )
+        result = [
+            _parse_plain_point(one, moments) or _parse_any_point(one, index, errors)
+            for index, one in points
+        ]
     if errors:
         raise InvalidInput(dict(list(errors.items())[:MAX_ERRORS]))
     return result
 
 
 def _list_entries(
-    document: Mapping[str, Any], name: str, errors: dict[str, list[str]]
+    document: Mapping[str, Any], name: str, errors: Errors
 ) -> "enumerate[Any] | tuple[()]":
     entries = document.get(name)
     if not isinstance(entries, list) or len(entries) > MAX_ENTRIES:
@@ -133,89 +145,76 @@ def _parse_plain_point(entry: Any, moments: Moments) -> Point | None:
     return Point(slo, good, total, source, boot, at, started)  # type: ignore[arg-type]
 
 
-def _parse_any_point(entry: Any, index: int, errors: dict[str, list[str]]) -> Point:
-    path = f"points[{index}]"
-    if len(errors) >= MAX_ERRORS or not _is_object(entry, path, _POINT, errors):
+def _parse_any_point(entry: Any, index: int, errors: Errors) -> Point:
+    prefix = f"points[{index}]."
+    fields = _parse_entry(entry, _POINT, prefix, errors)
+    if fields is None:
         return Point()
-    fields = _parse_fields(entry, _POINT, path, errors)
     is_histogram = "metric" in fields or "service" in fields
-    required_names = {"metric", "service", "buckets"} if is_histogram else {"slo"}
+    required = {"metric", "service", "buckets"} if is_histogram else {"slo"}
     if "buckets" not in fields and not is_histogram:
-        required_names |= {"good", "total"}
-    for name in sorted(required_names - fields.keys()):
-        errors.setdefault(f"{path}.{name}", ["Is required."])
+        required |= {"good", "total"}
     conflicting = {"slo"} if is_histogram else set()
     if "buckets" in entry:
         conflicting |= {"good", "total"}
     for name in sorted(conflicting & fields.keys()):
-        errors.setdefault(f"{path}.{name}", [_CONFLICTS[name]])
-    _check_good(fields, path, errors)
+        errors.setdefault(f"{prefix}{name}", [_CONFLICTS[name]])
+    _check_fields(fields, required, prefix, errors)
     return Point(**fields)
 
 
-def _parse_delta(entry: Any, index: int, errors: dict[str, list[str]]) -> Delta | None:
-    path = f"deltas[{index}]"
-    if len(errors) >= MAX_ERRORS or not _is_object(entry, path, _DELTA, errors):
+def _parse_delta(entry: Any, index: int, errors: Errors) -> Delta | None:
+    prefix = f"deltas[{index}]."
+    fields = _parse_entry(entry, _DELTA, prefix, errors)
+    required = {"slo", "good", "total"}
+    if fields is None or not _check_fields(fields, required, prefix, errors):
         return None
-    fields = _parse_fields(entry, _DELTA, path, errors)
-    missing = {"slo", "good", "total"} - fields.keys()
-    for name in sorted(missing):
-        errors.setdefault(f"{path}.{name}", ["Is required."])
-    _check_good(fields, path, errors)
-    return None if missing else Delta(**fields)
+    return Delta(**fields)
 
 
-def _is_object(entry: Any, path: str, known: Mapping[str, Any], errors: dict[str, Any]) -> bool:
+def _parse_entry(
+    entry: Any, known: Mapping[str, Parser], prefix: str, errors: Errors
+) -> dict[str, Any] | None:
+    """Return the valid fields of a point or delta.
+
+    Return None if it is not an object, or if there are `MAX_ERRORS` errors already.
+    """
+    if len(errors) >= MAX_ERRORS:
+        return None
     if not isinstance(entry, dict):
-        errors[path] = ["Must be an object."]
-        return False
+        errors[prefix.removesuffix(".")] = ["Must be an object."]
+        return None
     for name in entry.keys() - known.keys():
         if meant := get_close_matches(name.replace("-", "_"), known, n=1, cutoff=0.8):
-            errors[f"{path}.{name}"] = [f"Unknown; did you mean {meant[0]}?"]
-    return True
+            errors[f"{prefix}{name}"] = [f"Unknown; did you mean {meant[0]}?"]
+    return _parse_fields(entry, known, prefix, errors)
 
 
 def _parse_fields(
-    entry: Mapping[str, Any],
-    known: Mapping[str, Callable[[Any], Any]],
-    path: str,
-    errors: dict[str, list[str]],
+    entry: Mapping[str, Any], known: Mapping[str, Parser], prefix: str, errors: Errors
 ) -> dict[str, Any]:
     result = {}
-    for name, check in known.items():
+    for name, parse in known.items():
         value = entry.get(name)
-        if value is not None:
-            parsed = _parse_field(check, entry, name, path, errors)
-            if parsed is not None:
-                result[name] = parsed
+        if value is None:
+            continue
+        try:
+            result[name] = parse(value)
+        except ValueError as error:
+            errors[f"{prefix}{name}"] = [str(error)]
     return result
 
 
-def _parse_field(
-    check: Callable[[Any], Any],
-    entry: Mapping[str, Any],
-    name: str,
-    path: str,
-    errors: dict[str, list[str]],
-    required: bool = False,
-) -> Any:
-    where = f"{path}.{name}" if path else name
-    value = entry.get(name)
-    if value is None:
-        if required:
-            errors[where] = ["Is required."]
-        return None
-    try:
-        return check(value)
-    except ValueError as error:
-        errors[where] = [str(error)]
-        return None
-
-
-def _check_good(fields: Mapping[str, Any], path: str, errors: dict[str, list[str]]) -> None:
-    good, total = fields.get("good"), fields.get("total")
-    if good is not None and total is not None and good > total:
-        errors.setdefault(f"{path}.good", ["Must not be more than total."])
+def _check_fields(
+    fields: Mapping[str, Any], required: set[str], prefix: str, errors: Errors
+) -> bool:
+    """Check the valid fields of an entry together; return True if no required one is missing."""
+    missing = sorted(required - fields.keys())
+    for name in missing:
+        errors.setdefault(f"{prefix}{name}", ["Is required."])
+    if "good" in fields and "total" in fields and fields["good"] > fields["total"]:
+        errors.setdefault(f"{prefix}good", ["Must not be more than total."])
+    return not missing
 
 
 _CONFLICTS = {
@@ -223,14 +222,17 @@ _CONFLICTS = {
     "good": "Either good and total, or buckets.",
     "total": "Either good and total, or buckets.",
 }
-_DELTA: Mapping[str, Callable[[Any], Any]] = {
+_BATCH: Mapping[str, Parser] = {
+    "batch_id": field_parsers.text_parser(MAX_SOURCE_LENGTH, empty=False)
+}
+_DELTA: Mapping[str, Parser] = {
     "slo": field_parsers.text_parser(MAX_NAME_LENGTH, empty=False),
     "good": field_parsers.parse_count,
     "total": field_parsers.parse_count,
     "source": field_parsers.text_parser(MAX_SOURCE_LENGTH),
     "at": field_parsers.parse_time,
 }
-_POINT: Mapping[str, Callable[[Any], Any]] = {
+_POINT: Mapping[str, Parser] = {
     **_DELTA,
     "boot": field_parsers.parse_boot,
     "started_at": field_parsers.parse_time,

@@ -20,8 +20,8 @@ def push(*buckets: dict[str, float], seconds: float = 0, **said: Any) -> dict[st
         ]
     }
     read_in = push_body.parse_body(document)
-    assert isinstance(read_in, push_body.Points)
-    return points.accept_points(points=read_in.points, now=NOW)
+    assert isinstance(read_in, list)
+    return points.accept_points(read_in, now=NOW)
 
 
 @pytest.fixture

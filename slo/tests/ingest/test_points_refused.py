@@ -25,8 +25,8 @@ def sli() -> Sli:
 def push(*said: dict[str, Any]) -> dict[str, Any]:
     document = {"points": [{"slo": "core-availability", "good": 1, "total": 1, **s} for s in said]}
     read_in = push_body.parse_body(document)
-    assert isinstance(read_in, push_body.Points)
-    return points.accept_points(points=read_in.points, now=NOW)
+    assert isinstance(read_in, list)
+    return points.accept_points(read_in, now=NOW)
 
 
 def test_request_tells_of_so_many_boots_of_a_source(

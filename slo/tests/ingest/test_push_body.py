@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from controlplane.core.errors import InvalidInput
 from slo.ingest import push_body
-from slo.ingest.push_body import Deltas, Points, parse_body
+from slo.ingest.push_body import Deltas, parse_body
 
 POINT = {"slo": "core", "good": 1, "total": 2}
 HISTOGRAM = {"metric": "latency_ms", "service": "core", "buckets": {"100": 1, "+Inf": 2}}
@@ -31,8 +31,8 @@ def test_everything_a_point_may_say() -> None:
 
     found = parse_body({"points": [{**POINT, **said}]})
 
-    assert isinstance(found, Points)
-    (point,) = found.points
+    assert isinstance(found, list)
+    (point,) = found
     assert (point.slo, point.good, point.total) == ("core", 1, 2)
     assert (point.source, point.boot) == ("host-1", "b")
     assert point.at == datetime(2026, 11, 20, 11, 0, 0, 500_000, tzinfo=UTC)
@@ -92,9 +92,9 @@ def test_histogram_is_of_a_service_or_of_an_slo() -> None:
     of_slo = {"slo": "core", "buckets": {"1000": 90, "3000.5": 99, "+Inf": 100}}
     found = parse_body({"points": [HISTOGRAM, of_slo]})
 
-    assert isinstance(found, Points)
-    assert found.points[0].metric == "latency_ms"
-    assert found.points[1].buckets == ((1000, 90), (3000.5, 99), (float("inf"), 100))
+    assert isinstance(found, list)
+    assert found[0].metric == "latency_ms"
+    assert found[1].buckets == ((1000, 90), (3000.5, 99), (float("inf"), 100))
     assert "points[0].slo" in parse_errors({"points": [{**HISTOGRAM, "slo": "core"}]})
 
 
