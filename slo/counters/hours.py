@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import orjson
 from django.db import connection
 
 from slo.arithmetic.increments import MinuteIncrements
@@ -44,12 +43,12 @@ class CarriedCounts(NamedTuple):
     was: CounterValues
     by: CounterValues
 
+    @property
+    def end_minute(self) -> int:
+        return 0 if self.hour is None else (self.hour + 1) * MINUTES_AN_HOUR
+
 
 NOTHING_CARRIED = CarriedCounts(None, ZERO, ZERO)
-
-
-def end_minute(carried: CarriedCounts) -> int:
-    return 0 if carried.hour is None else (carried.hour + 1) * MINUTES_AN_HOUR
 
 
 def add_to_hours(increments: Mapping[int, MinuteIncrements]) -> dict[int, CarriedCounts]:
@@ -69,18 +68,17 @@ def add_to_hours(increments: Mapping[int, MinuteIncrements]) -> dict[int, Carrie
         for sli, hour, *columns in cursor.fetchall():
             found.setdefault(sli, {})[hour] = columns
     written: list[dict[str, Any]] = []
-    carried = {}
-    for sli, hours in found.items():
-        carried[sli] = _add_one(sli, hours, first[sli], increments[sli], written)
+    carried = {
+        sli: _add_one(sli, hours, first[sli], increments[sli], written)
+        for sli, hours in found.items()
+    }
     save_hours(written)
     return carried
 
 
 def save_hours(rows: Sequence[Mapping[str, Any]]) -> None:
     """Write packed hours: `sli`, `hour`, and sixty values each of `good`, `total`, `covered`."""
-    with connection.cursor() as cursor:
-        for start in range(0, len(rows), BATCH_SIZE):
-            cursor.execute(_STORE, [orjson.dumps(rows[start : start + BATCH_SIZE]).decode()])
+    postgres_arrays.execute_rows(_STORE, rows, BATCH_SIZE)
 
 
 def hour_row(sli: int, hour: int, counts: Sequence[CounterValues]) -> dict[str, Any]:

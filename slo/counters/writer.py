@@ -6,7 +6,6 @@ Rows are cumulative, so an increment in one minute is added to all later rows to
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import orjson
 from django.db import connection
 
 from slo.arithmetic.increments import MinuteIncrements
@@ -46,8 +45,6 @@ _BOUNDS = """
     WHERE s.id = new.sli
 """
 LAST_MINUTE = 2**31 - 1
-BATCH_SIZE = 20_000
-"""Most rows in one statement."""
 
 
 class LockedSli(NamedTuple):
@@ -90,10 +87,11 @@ def add_increments(
         if minutes:
             before = carried.get(sli, hours.NOTHING_CARRIED)
             _plan_rows(locked[sli], increments[sli], minutes, preceding, before, moves, inserts)
-            bounds += _plan_bounds(locked[sli], minutes)
-    _execute(_MOVE, moves)
-    _execute(_INSERT, inserts)
-    _execute(_BOUNDS, bounds)
+            first, last = locked[sli].first, locked[sli].last
+            if first is None or last is None or minutes[0] < first or minutes[-1] > last:
+                bounds.append({"sli": sli, "first": minutes[0], "last": minutes[-1]})
+    for statement, rows in ((_MOVE, moves), (_INSERT, inserts), (_BOUNDS, bounds)):
+        postgres_arrays.execute_rows(statement, rows)
 
 
 MinuteRow = tuple[int, CounterValues]
@@ -106,8 +104,8 @@ def _load_preceding(
     pairs = [(sli, minute) for sli, minutes in minutes_by_sli.items() for minute in minutes]
     found: dict[tuple[int, int], list[MinuteRow]] = {}
     with connection.cursor() as cursor:
-        for start in range(0, len(pairs), BATCH_SIZE):
-            some = pairs[start : start + BATCH_SIZE]
+        for start in range(0, len(pairs), postgres_arrays.BATCH_SIZE):
+            some = pairs[start : start + postgres_arrays.BATCH_SIZE]
             slis, minutes = map(postgres_arrays.number_array, zip(*some, strict=True))
             cursor.execute(_PRECEDING, {"slis": slis, "minutes": minutes})
             for sli, minute, at, good, total, covered in cursor.fetchall():
@@ -130,7 +128,7 @@ def _plan_rows(
 ) -> None:
     """Append one SLI's new rows to `inserts`, and increases of existing rows to `moves`."""
     good, total, covered = before.by
-    since = hours.end_minute(before)
+    since = before.end_minute
     for minute in (*(each for each in minutes if each >= since), LAST_MINUTE):
         if (good or total or covered) and sli.last is not None and since <= sli.last:
             by = {"good": good, "total": total, "covered": covered}
@@ -149,16 +147,3 @@ def _plan_rows(
             row["covered"] = row_counts.covered + covered
             inserts.append({"sli": sli.id, "minute": minute, **row})
         since = minute if at == minute else minute + 1
-
-
-def _plan_bounds(sli: LockedSli, minutes: Sequence[int]) -> list[dict[str, Any]]:
-    first, last = minutes[0], minutes[-1]
-    if sli.first is not None and sli.last is not None and sli.first <= first <= last <= sli.last:
-        return []
-    return [{"sli": sli.id, "first": first, "last": last}]
-
-
-def _execute(statement: str, rows: Sequence[Mapping[str, Any]]) -> None:
-    with connection.cursor() as cursor:
-        for start in range(0, len(rows), BATCH_SIZE):
-            cursor.execute(statement, [orjson.dumps(rows[start : start + BATCH_SIZE]).decode()])

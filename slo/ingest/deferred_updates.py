@@ -3,24 +3,23 @@
 A whole day of counts sent at once, for example, is a large update.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import orjson
 from django.db import connection, transaction
 
 from slo.arithmetic import increments
 from slo.arithmetic.boots import MergeResult, MicrosSpan
 from slo.arithmetic.increments import Increment, MinuteIncrements, covered_minutes, minute_of
-from slo.counters import writer
+from slo.counters import postgres_arrays, writer
 from slo.counters.writer import LockedSli
 
 NEAR_MINUTES = 15
 """An update is large if it begins more than this many minutes before the SLI's last row."""
 MAX_ROWS = 100_000
 """Most rows that the large updates of a transaction may change; else they are deferred."""
-BATCH_SIZE = 20_000
 MAX_SLIS = 20
 MAX_MINUTES = 50_000
 """Most minute rows to update in a transaction of the tick, which locks their SLIs."""
@@ -56,18 +55,19 @@ class CounterUpdate:
 
     def __init__(self, locked: Mapping[int, LockedSli]) -> None:
         self.locked = locked
-        self.minutes_by_sli: dict[int, MinuteIncrements] = {}
-        self.large: dict[int, _LargeUpdate] = {}
+        self.minutes_by_sli: defaultdict[int, MinuteIncrements] = defaultdict(MinuteIncrements)
+        self.large: defaultdict[int, _LargeUpdate] = defaultdict(_LargeUpdate)
 
     def extend(self, sli: int, step: Increment) -> None:
         """Add an increment between two samples that are at most `MAX_STEP` apart."""
         ended = minute_of(step.ended)
         last = self.locked[sli].last
         if last is not None and last - ended > NEAR_MINUTES:
-            self._add_large(sli, step, 1)
-            self._cover_large(sli, (step.began, step.ended))
+            large = self._large(sli, step.began, step.ended)
+            large.increments_to_add.append((step, 1))
+            large.spans.append((step.began, step.ended))
             return
-        minutes = self._minutes(sli)
+        minutes = self.minutes_by_sli[sli]
         minutes.add_counts(ended, step.good, step.total)
         minutes.covered.update(covered_minutes(step.began, step.ended))
 
@@ -85,15 +85,15 @@ class CounterUpdate:
 
     def add_increment(self, sli: int, step: Increment, sign: int = 1) -> None:
         if self._is_near(sli, step.began):
-            self._minutes(sli).add((step,), sign)
+            self.minutes_by_sli[sli].add((step,), sign)
         else:
-            self._add_large(sli, step, sign)
+            self._large(sli, step.began, step.ended).increments_to_add.append((step, sign))
 
     def cover(self, sli: int, span: MicrosSpan) -> None:
         if self._is_near(sli, span[0]):
-            self._minutes(sli).cover((span,))
+            self.minutes_by_sli[sli].cover((span,))
         else:
-            self._cover_large(sli, span)
+            self._large(sli, *span).spans.append(span)
 
     def split(self, *, at_once: bool) -> list[dict[str, Any]]:
         """Merge the large updates into the updates to write now.
@@ -104,33 +104,18 @@ class CounterUpdate:
         if not at_once and sum(large.reach for large in self.large.values()) > MAX_ROWS:
             return [row for sli, large in self.large.items() for row in _deferred_rows(sli, large)]
         for sli, large in self.large.items():
-            minutes = self._minutes(sli)
+            minutes = self.minutes_by_sli[sli]
             for step, sign in large.increments_to_add:
                 minutes.add((step,), sign)
             minutes.cover(large.spans)
         return []
 
-    def _minutes(self, sli: int) -> MinuteIncrements:
-        minutes = self.minutes_by_sli.get(sli)
-        if minutes is None:
-            minutes = self.minutes_by_sli[sli] = MinuteIncrements()
-        return minutes
-
     def _is_near(self, sli: int, began: int) -> bool:
         last = self.locked[sli].last
         return last is not None and last - minute_of(began) <= NEAR_MINUTES
 
-    def _add_large(self, sli: int, step: Increment, sign: int) -> None:
-        large = self._large(sli, step.began, step.ended)
-        large.increments_to_add.append((step, sign))
-
-    def _cover_large(self, sli: int, span: MicrosSpan) -> None:
-        self._large(sli, *span).spans.append(span)
-
     def _large(self, sli: int, began: int, ended: int) -> _LargeUpdate:
-        large = self.large.get(sli)
-        if large is None:
-            large = self.large[sli] = _LargeUpdate()
+        large = self.large[sli]
         newest = max(self.locked[sli].last or 0, minute_of(ended))
         large.reach = max(large.reach, newest - minute_of(began))
         return large
@@ -141,9 +126,7 @@ def apply_update(work: CounterUpdate, *, at_once: bool = False) -> None:
     deferred = work.split(at_once=at_once)
     if work.minutes_by_sli:
         writer.add_increments(work.locked, work.minutes_by_sli)
-    with connection.cursor() as cursor:
-        for start in range(0, len(deferred), BATCH_SIZE):
-            cursor.execute(_DEFER, [orjson.dumps(deferred[start : start + BATCH_SIZE]).decode()])
+    postgres_arrays.execute_rows(_DEFER, deferred)
 
 
 def apply_deferred(*, most: int) -> int:
@@ -163,14 +146,14 @@ def _apply_batch() -> int:
     with connection.cursor() as cursor:
         cursor.execute(_DELETE, [slis])
         rows = cursor.fetchall()
-    minutes_by_sli: dict[int, MinuteIncrements] = {}
+    minutes_by_sli: dict[int, MinuteIncrements] = defaultdict(MinuteIncrements)
     for sli, began, ended, good, total, covers in rows:
-        minutes = minutes_by_sli.setdefault(sli, MinuteIncrements())
         if covers:
-            minutes.cover(((began, ended),))
+            minutes_by_sli[sli].cover(((began, ended),))
             continue
         sign = -1 if good < 0 or total < 0 else 1
-        minutes.add((Increment(began, ended, sign * good, sign * total),), sign)
+        step = Increment(began, ended, sign * good, sign * total)
+        minutes_by_sli[sli].add((step,), sign)
     writer.add_increments(locked, minutes_by_sli)
     return sum(len(minutes.minutes()) for minutes in minutes_by_sli.values()) or len(rows)
 

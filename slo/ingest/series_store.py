@@ -3,7 +3,6 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import orjson
 from django.db import connection
 
 from slo.arithmetic.boots import Boot
@@ -12,7 +11,6 @@ from slo.counters import postgres_arrays
 
 from .samples import SourceKey
 
-BATCH_SIZE = 20_000
 THIN_ABOVE = 60
 """Number of samples of a series and minute above which :func:`thin_samples` drops some."""
 
@@ -104,17 +102,14 @@ class StoredSeries(NamedTuple):
 def load_series(keys: Collection[SourceKey]) -> dict[SourceKey, dict[str, StoredSeries]]:
     """Return the stored series of each source, by boot."""
     found: dict[SourceKey, dict[str, StoredSeries]] = {}
+    arguments = {
+        "slis": postgres_arrays.number_array(sli for sli, _ in keys),
+        "sources": postgres_arrays.text_array(source for _, source in keys),
+    }
     with connection.cursor() as cursor:
-        slis, sources = (key[0] for key in keys), (key[1] for key in keys)
-        cursor.execute(
-            _SERIES,
-            {
-                "slis": postgres_arrays.number_array(slis),
-                "sources": postgres_arrays.text_array(sources),
-            },
-        )
-        for sli, source, boot, one, started, first, counted, *head in cursor.fetchall():
-            known = StoredSeries(one, started, first, counted, Sample(*head))
+        cursor.execute(_SERIES, arguments)
+        for sli, source, boot, pk, started, first, counted, *head in cursor.fetchall():
+            known = StoredSeries(pk, started, first, counted, Sample(*head))
             found.setdefault((sli, source), {})[boot] = known
     return found
 
@@ -126,13 +121,11 @@ def load_around(needed: Iterable[tuple[StoredSeries, int, int]]) -> dict[int, li
     stored, the result is the last sample that the series' own row records.
     """
     spans = {known.id: (known, low, high) for known, low, high in needed}
-    rows = ({"series": one, "low": low, "high": high} for one, (_, low, high) in spans.items())
+    rows = [{"series": pk, "low": low, "high": high} for pk, (_, low, high) in spans.items()]
     found: dict[int, list[Sample]] = {}
-    with connection.cursor() as cursor:
-        cursor.execute(_NEAR, [_to_json(rows)])
-        for one, _minute, at, good, total in cursor.fetchall():
-            found.setdefault(one, []).extend(map(Sample, at, good, total))
-    return {one: found.get(one, [known.head]) for one, (known, _, _) in spans.items()}
+    for pk, _minute, at, good, total in postgres_arrays.execute_rows(_NEAR, rows):
+        found.setdefault(pk, []).extend(map(Sample, at, good, total))
+    return {pk: found.get(pk, [known.head]) for pk, (known, _, _) in spans.items()}
 
 
 def save_series(
@@ -142,30 +135,23 @@ def save_series(
 
     New series are given by source and boot name, `changed` ones by id.
     """
-    ids: dict[tuple[SourceKey, str], int] = {}
-    with connection.cursor() as cursor:
-        for some in _split_batches(new):
-            rows = [
-                {"sli": sli, "source": source, "boot": name, **_series_columns(boot, head)}
-                for (sli, source), name, boot, head in some
-            ]
-            cursor.execute(_INSERT, [_to_json(rows)])
-            ids.update({((sli, source), boot): one for one, sli, source, boot in cursor.fetchall()})
-        for some in _split_batches(changed):
-            rows = [{"series": one, **_series_columns(boot, head)} for one, boot, head in some]
-            cursor.execute(_UPDATE, [_to_json(rows)])
-    return ids
+    rows = [
+        {"sli": sli, "source": source, "boot": name, **_series_columns(boot, head)}
+        for (sli, source), name, boot, head in new
+    ]
+    inserted = postgres_arrays.execute_rows(_INSERT, rows)
+    rows = [{"series": pk, **_series_columns(boot, head)} for pk, boot, head in changed]
+    postgres_arrays.execute_rows(_UPDATE, rows)
+    return {((sli, source), boot): pk for pk, sli, source, boot in inserted}
 
 
 def save_samples(
     appended: Mapping[int, Sequence[Sample]], replaced: Mapping[int, Sequence[Sample]]
 ) -> None:
     """Write samples by series id: `appended` after the stored ones, `replaced` as whole minutes."""
-    with connection.cursor() as cursor:
-        for statement, series in ((_APPEND, appended), (_REPLACE, replaced)):
-            rows = [row for one, samples in series.items() for row in _sample_rows(one, samples)]
-            for some in _split_batches(rows):
-                cursor.execute(statement, [_to_json(some)])
+    for statement, series in ((_APPEND, appended), (_REPLACE, replaced)):
+        rows = [row for pk, samples in series.items() for row in _sample_rows(pk, samples)]
+        postgres_arrays.execute_rows(statement, rows)
 
 
 def _sample_rows(series: int, samples: Iterable[Sample]) -> Iterable[dict[str, Any]]:
@@ -203,11 +189,3 @@ def _series_columns(boot: Boot, head: Sample) -> dict[str, Any]:
         "counted": boot.counted_from,
         **head._asdict(),
     }
-
-
-def _split_batches(rows: Sequence[Any]) -> Iterable[Sequence[Any]]:
-    return (rows[start : start + BATCH_SIZE] for start in range(0, len(rows), BATCH_SIZE))
-
-
-def _to_json(rows: Iterable[Mapping[str, Any]]) -> str:
-    return orjson.dumps([*rows]).decode()
