@@ -9,6 +9,8 @@ from slo.counters import compaction, retention
 from slo.evaluation import gates, tick
 from slo.ingest import client_reports, deferred_updates
 from slo.ingest.prometheus import poller
+from slo.models import DeferredUpdate, ReportedEvents, Slo
+from slo.models.objective import PROMETHEUS
 from slo.thresholds import evaluation
 
 AT_ONCE = 5000
@@ -36,14 +38,19 @@ def evaluate_thresholds(now: datetime) -> int:
     "slo.poll",
     seconds=poller.POLL_SECONDS,
     queue="housekeeping",
-    pending=lambda _now: [poller.prometheus_slos()],
+    pending=lambda _now: [Slo.objects.present().filter(source__type=PROMETHEUS)],
 )
 def poll_prometheus(now: datetime) -> int:
     """Poll Prometheus servers, in another queue than evaluation, which must not wait for them."""
     return poller.poll_due(now)
 
 
-@ticks.tick("slo.fold", seconds=1, queue="slo", pending=lambda _now: client_reports.pending_rows())
+@ticks.tick(
+    "slo.fold",
+    seconds=1,
+    queue="slo",
+    pending=lambda _now: [ReportedEvents.objects.all(), DeferredUpdate.objects.all()],
+)
 def add_reported(now: datetime) -> int:
     """Add reported increments and deferred updates to the minute counters."""
     return client_reports.add_reported(now, most=MAX_FOLDED) + deferred_updates.apply_deferred(

@@ -13,9 +13,9 @@ from typing import Any
 
 from controlplane.core.canonical import timestamp_or_none
 
-from .minutes import end_of
+from .minutes import end_of, window_minutes
 from .objective import BurnRateRule, Objective
-from .windows import CounterLookup, WindowCounts, measure_window, merge_spans, window_minutes
+from .windows import CounterLookup, WindowCounts, measure_window, merge_spans
 
 OK, FIRING, UNKNOWN = "ok", "firing", "unknown"
 FORECAST_WINDOW = "6h"
@@ -118,7 +118,7 @@ def burn_rate(window: WindowCounts, objective: Objective) -> float | None:
         return None
     if not window.bad:
         return 0.0
-    numerator, denominator = _budget_fraction(objective.target)
+    numerator, denominator = _bad_share(1, objective.target)
     return round_ratio(float(window.bad * denominator / (window.total * numerator)))
 
 
@@ -127,7 +127,7 @@ def is_above(window: WindowCounts, objective: Objective, threshold: Decimal) -> 
 
     The comparison is exact, without rounding.
     """
-    numerator, denominator = _threshold_fraction(threshold, objective.target)
+    numerator, denominator = _bad_share(threshold, objective.target)
     return bool(window.bad * denominator > window.total * numerator)
 
 
@@ -163,15 +163,9 @@ def _overall_state(rules: tuple[RuleEvaluation, ...], rates: Iterable[float | No
 
 
 @lru_cache(maxsize=4096)
-def _threshold_fraction(threshold: Decimal, target: Decimal) -> tuple[int, int]:
+def _bad_share(burn_rate: Decimal | int, target: Decimal) -> tuple[int, int]:
     """Return the share of bad events that has this burn rate, as (numerator, denominator)."""
-    return (Fraction(threshold) * (1 - Fraction(target))).as_integer_ratio()
-
-
-@lru_cache(maxsize=4096)
-def _budget_fraction(target: Decimal) -> tuple[int, int]:
-    """Return the share of events that may be bad, as (numerator, denominator)."""
-    return (1 - Fraction(target)).as_integer_ratio()
+    return (Fraction(burn_rate) * (1 - Fraction(target))).as_integer_ratio()
 
 
 def remaining_ratio(burn_rate: float | None) -> float | None:

@@ -37,10 +37,6 @@ class ObjectiveMeaning:
     one_in: Decimal
     rules: tuple[RuleMeaning, ...] = ()
 
-    @property
-    def fastest(self) -> Decimal:
-        return self.one_in
-
 
 def describe_objective(
     target: Decimal, window_days: int, rules: Sequence[BurnRateRule] = ()

@@ -4,6 +4,7 @@ Minute `m` lasts from `(m - 1) × 60` seconds, exclusive, to `m × 60` seconds, 
 """
 
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 from controlplane.core import durations
 
@@ -34,6 +35,7 @@ def end_of(minute: int) -> datetime:
     return _EPOCH + minute * _MINUTE
 
 
+@lru_cache(maxsize=4096)
 def window_minutes(window: str) -> int:
     """Return the length of a window (`5m`, `1h`, `3d`) in minutes.
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
 
-from . import minutes
+from .minutes import window_minutes
 from .objective import MinuteSpan, Objective
 
 
@@ -40,9 +40,6 @@ MIN_COVERED = 5
 
 CounterLookup = Callable[[int], CounterValues]
 Exact = int | Fraction
-
-window_minutes = lru_cache(maxsize=4096)(minutes.window_minutes)
-"""Cached :func:`minutes.window_minutes`, because all SLOs use the same few windows."""
 
 
 class WindowCounts(NamedTuple):

@@ -20,9 +20,9 @@ from slo.arithmetic.evaluate import (
     unknown_evaluation,
 )
 from slo.arithmetic.hysteresis import AlertKey, FiringRule, OpenAlert
-from slo.arithmetic.minutes import end_of, last_ended
+from slo.arithmetic.minutes import end_of, last_ended, window_minutes
 from slo.arithmetic.objective import BurnRateRule, Objective
-from slo.arithmetic.windows import measure_window, merge_spans, window_minutes
+from slo.arithmetic.windows import measure_window, merge_spans
 from slo.counters import reader
 from slo.counters.reader import CounterHistory
 from slo.evaluation import objective_loader

@@ -8,7 +8,6 @@ first row they are zero.
 from bisect import bisect_right
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from django.db import connection
 
@@ -103,8 +102,7 @@ def load_history(sli_id: int, first_minute: int, last_minute: int) -> CounterHis
 
 
 def load_first_minute(sli_id: int) -> int | None:
-    found: Any = Sli.objects.filter(pk=sli_id).values_list("first", flat=True).first()
-    return None if found is None else int(found)
+    return Sli.objects.filter(pk=sli_id).values_list("first", flat=True).first()
 
 
 def retained_from(sli_id: int) -> int | None:

@@ -127,8 +127,14 @@ def purge_samples(now: datetime, *, at_once: int, most: int) -> int:
     done = after = 0
     rows = Series.objects.exclude(source=IMPORTED).order_by("pk").values_list("pk", flat=True)
     while done < most and (some := list(rows.filter(pk__gt=after)[:at_once])):
-        arguments = {"series": some, "before": now - SAMPLES_KEPT_FOR, "most": at_once}
-        deleted = _execute_delete(_SAMPLES, arguments)
+        arguments: dict[str, Any] = {
+            "series": some,
+            "before": now - SAMPLES_KEPT_FOR,
+            "most": at_once,
+        }
+        with connection.cursor() as cursor:
+            cursor.execute(_SAMPLES, arguments)
+            deleted = int(cursor.rowcount)
         done += deleted
         if deleted < at_once:
             after = some[-1]
@@ -162,12 +168,6 @@ def _purge_history(minute: int, most: int) -> int:
         done += _delete_hours(old)
         after = max(old)
     return done
-
-
-def _execute_delete(statement: str, arguments: dict[str, Any]) -> int:
-    with connection.cursor() as cursor:
-        cursor.execute(statement, arguments)
-        return int(cursor.rowcount)
 
 
 @transaction.atomic

@@ -7,9 +7,9 @@ from itertools import pairwise
 from typing import Any
 
 from slo.arithmetic.evaluate import burn_rate, round_ratio
-from slo.arithmetic.minutes import MINUTES_A_DAY, end_of, last_ended
+from slo.arithmetic.minutes import MINUTES_A_DAY, end_of, last_ended, window_minutes
 from slo.arithmetic.objective import MinuteSpan, Objective
-from slo.arithmetic.windows import CounterLookup, measure_window, merge_spans, window_minutes
+from slo.arithmetic.windows import CounterLookup, measure_window, merge_spans
 from slo.counters import reader
 from slo.evaluation import budgets, objective_loader
 from slo.models import Sli, Slo

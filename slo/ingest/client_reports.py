@@ -4,12 +4,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import connection, transaction
-from django.db.models import QuerySet
 
 from controlplane.accounts.models.tokens import Token
 from controlplane.core.instances.exports import load_counted_slos
 from slo.arithmetic.boots import PRESENCE_BOOT
-from slo.models import DeferredUpdate, ReportedEvents
 
 from . import points, recorder
 from .samples import CountedEvents, SampleBatch
@@ -23,11 +21,6 @@ _DELETE_BATCH = """
         SELECT id FROM slo_reported ORDER BY id LIMIT %s FOR UPDATE SKIP LOCKED
     )) RETURNING slo, instance, began_at, ended_at, good, total
 """
-
-
-def pending_rows() -> list[QuerySet[Any]]:
-    """Return the querysets of rows to add: reported increments and deferred updates."""
-    return [ReportedEvents.objects.all(), DeferredUpdate.objects.all()]
 
 
 def add_reported(now: datetime, *, most: int) -> int:

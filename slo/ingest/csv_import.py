@@ -20,7 +20,7 @@ from .points import MAX_AHEAD
 from .samples import SampleBatch
 
 Row = tuple[datetime, float, float]
-"""Time, good events and all events, cumulative."""
+"""Time, good events and all events; the counts are cumulative."""
 HEADER = ("ts", "good", "total")
 BATCH_SIZE = 10_000
 MAX_ERRORS = 20
@@ -64,17 +64,15 @@ def import_points(*, slo: Slo, text_lines: Iterable[str], actor: Actor, now: dat
         for row in rows[start : start + BATCH_SIZE]:
             batch.add(sli.pk, IMPORTED, "", *row)
         new += recorder.record_samples(batch, now=now, at_once=True, is_noted=True)[sli.pk]
-    done = CsvImport(len(parsed), new, len(parsed) - len(rows))
     if rows:
-        span = {"from": rows[0][0], "to": rows[-1][0]}
         audit.record(
             actor=actor,
             action="slo.points_imported",
             target=f"slo:{slo.name}",
-            after={"points": done.points, "new": done.new, **span},
+            after={"points": len(parsed), "new": new, "from": rows[0][0], "to": rows[-1][0]},
             now=now,
         )
-    return done
+    return CsvImport(len(parsed), new, len(parsed) - len(rows))
 
 
 def _parse_lines(lines: Iterable[str], latest: datetime) -> list[Row]:
@@ -82,7 +80,8 @@ def _parse_lines(lines: Iterable[str], latest: datetime) -> list[Row]:
     errors: dict[str, list[str]] = {}
     for number, line in enumerate(lines, 1):
         columns = [column.strip() for column in line.split(",")]
-        if not any(columns) or (number == 1 and _is_header(columns)):
+        names = tuple(column.lower().strip('"\ufeff') for column in columns) if number == 1 else ()
+        if names == HEADER or not any(columns):
             continue
         try:
             at, good, total = _parse_columns(columns)
@@ -97,10 +96,6 @@ def _parse_lines(lines: Iterable[str], latest: datetime) -> list[Row]:
     if errors:
         raise InvalidInput(errors)
     return rows
-
-
-def _is_header(columns: list[str]) -> bool:
-    return tuple(column.lower().strip('"\ufeff') for column in columns) == HEADER
 
 
 def _parse_columns(columns: list[str]) -> Row:

@@ -161,26 +161,14 @@ async def _read_counters(
 async def _read_counter(
     name: str, query: CounterQuery, at: datetime, server: _PrometheusServer
 ) -> float | None:
-    body = await _send_query(name, query, at, server)
-    try:
-        return responses.parse_counter(body)
-    except InvalidResponse as invalid:
-        raise InvalidResponse(f"{name}: {invalid}") from invalid
-
-
-async def _send_query(
-    name: str, query: CounterQuery, at: datetime, server: _PrometheusServer
-) -> bytes:
     if server.failure:
         raise QueryFailed(server.failure, is_server_wide=True)
     parameters = {"query": getattr(query, name), "time": str(int(at.timestamp()))}
     try:
         async with asyncio.timeout(RESPONSE_TIMEOUT_SECONDS):
             status, body = await _fetch(server.client, f"{query.url}/api/v1/query", parameters)
-    except UrlRefused as refused:
+    except (UrlRefused, Unresolved) as refused:
         raise QueryFailed(str(refused), is_server_wide=True) from refused
-    except Unresolved as unknown:
-        raise QueryFailed(str(unknown), is_server_wide=True) from unknown
     except (httpx.ConnectError, httpx.ConnectTimeout) as error:
         raise QueryFailed("no connection", is_server_wide=True) from error
     except (TimeoutError, httpx.TimeoutException) as error:
@@ -191,7 +179,10 @@ async def _send_query(
         raise QueryFailed("that is not a valid URL") from error
     if status != httpx.codes.OK:
         raise QueryFailed(f"{name}: {responses.describe_failure(status, body)}")
-    return body
+    try:
+        return responses.parse_counter(body)
+    except InvalidResponse as invalid:
+        raise InvalidResponse(f"{name}: {invalid}") from invalid
 
 
 async def _fetch(

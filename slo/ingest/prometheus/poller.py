@@ -10,7 +10,6 @@ from typing import Any
 
 import structlog
 from django.db import connection, transaction
-from django.db.models import QuerySet
 
 from controlplane.core.egress_guard import name_resolution
 from slo.arithmetic.minutes import MINUTES_A_DAY, end_of, last_ended
@@ -52,11 +51,6 @@ _CLAIM = """
 """
 
 
-def prometheus_slos() -> QuerySet[Slo]:
-    """Return the SLOs whose counters are polled from Prometheus."""
-    return Slo.objects.present().filter(source__type=PROMETHEUS)
-
-
 def poll_due(now: datetime, *, resolver: name_resolution.Resolve = name_resolution.resolve) -> int:
     """Query the due SLIs; return how many readings were recorded."""
     queries = _claim_due(now)
@@ -85,19 +79,14 @@ def due_moments(asked_to: int | None, now: datetime) -> tuple[datetime, ...]:
 
 def _claim_due(now: datetime) -> dict[int, CounterQuery]:
     """Claim due SLIs, those due longest first; return the query of each, by SLI id."""
-    parameters: dict[str, Any] = {
-        "now": now,
-        "until": now + LEASE,
-        "last": last_ended(now - SCRAPE_DELAY),
-        "most": MAX_SLIS,
-    }
+    last = last_ended(now - SCRAPE_DELAY)
+    parameters: dict[str, Any] = {"now": now, "until": now + LEASE, "last": last, "most": MAX_SLIS}
     with connection.cursor() as cursor:
         cursor.execute(_CLAIM, parameters)
-        rows = cursor.fetchall()
-    return {
-        key: CounterQuery(url, good, total, due_moments(asked_to, now))
-        for key, url, good, total, asked_to in rows
-    }
+        return {
+            key: CounterQuery(url, good, total, due_moments(asked_to, now))
+            for key, url, good, total, asked_to in cursor.fetchall()
+        }
 
 
 @transaction.atomic
@@ -117,16 +106,14 @@ def _save_results(
     slos = Slo.objects.present().in_bulk([sli.slo_id for sli in slis])
     current = [sli for sli in slis if _is_current(queries[sli.pk], slos.get(sli.slo_id or 0))]
     batch = SampleBatch()
-    readings = 0
     for sli in current:
         for one in results[sli.pk].readings:
             batch.add(sli.pk, PROMETHEUS, "", one.at, one.good, one.total)
-            readings += 1
     recorder.record_samples(batch, now=now)
     for sli in current:
         _update_sli(sli, queries[sli.pk], results[sli.pk], now)
     Sli.objects.bulk_update(current, UPDATED_FIELDS)
-    return readings
+    return sum(len(results[sli.pk].readings) for sli in current)
 
 
 def _is_current(query: CounterQuery, slo: Slo | None) -> bool:

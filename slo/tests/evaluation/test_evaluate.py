@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from slo.arithmetic.evaluate import FIRING, OK, UNKNOWN, Evaluation, evaluate
+from slo.arithmetic.minutes import window_minutes
 from slo.arithmetic.objective import Objective
-from slo.arithmetic.windows import needed_minutes, window_minutes
+from slo.arithmetic.windows import needed_minutes
 
 from .histories import NOTHING_KNOWN, Happened, Past, make_objective, rule, steady_traffic
 
