@@ -15,7 +15,7 @@ from controlplane.core.http.permissions import actor_of
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
 from slo.alerts import lifecycle
 from slo.models import Alert
-from slo.postmortems import draft, incident_events
+from slo.postmortems import alert_timeline, draft
 
 from .bodies import AcknowledgeAlertBody, AlertFilters
 from .exclusions import parse_id
@@ -38,7 +38,6 @@ class AlertList(ListView[Alert]):
     filters = AlertFilters
     ordering = "-id"
     read_scope = READ
-    http_method_names = ["get", "head"]
 
     def apply_filters(self, rows: QuerySet[Alert], filters: dict[str, Any]) -> QuerySet[Alert]:
         if "state" in filters:
@@ -57,7 +56,6 @@ class AlertList(ListView[Alert]):
 class AlertDetail(ApiView):
     path_parameters = ONE_ALERT
     read_scope = READ
-    http_method_names = ["get", "head"]
 
     @extend_schema(responses=AlertShape)
     def get(self, request: Request, alert_id: str) -> Response:
@@ -68,7 +66,6 @@ class AlertDetail(ApiView):
 class AcknowledgeAlertView(ApiView):
     path_parameters = ONE_ALERT
     write_scope = WRITE
-    http_method_names = ["post"]
 
     @extend_schema(request=AcknowledgeAlertBody, responses=AcknowledgedAlertShape)
     @mutation(AcknowledgeAlertBody)
@@ -84,7 +81,6 @@ class AcknowledgeAlertView(ApiView):
 class PostmortemView(ApiView):
     path_parameters = ONE_ALERT
     read_scope = READ
-    http_method_names = ["get", "head"]
 
     @extend_schema(responses=PostmortemShape)
     def get(self, request: Request, alert_id: str) -> Response:
@@ -93,7 +89,7 @@ class PostmortemView(ApiView):
         The draft quotes the audit trail, so a token needs the scopes `slo:read` and
         `audit:read`. People of every role have both.
         """
-        actor_of(request).require(incident_events.SCOPE)
+        actor_of(request).require(alert_timeline.SCOPE)
         alert = _find_alert(alert_id)
         return Response({"alert": alert.pk, "markdown": draft.write_draft(alert, db_now())})
 

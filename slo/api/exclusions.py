@@ -51,7 +51,6 @@ class ExclusionList(ListView[Exclusion]):
 class ExclusionDetail(ApiView):
     path_parameters = ONE_EXCLUSION
     write_scope = WRITE
-    http_method_names = ["delete"]
 
     @extend_schema(request=ExclusionRemovalBody, responses={200: OutcomeShape})
     @mutation(ExclusionRemovalBody)

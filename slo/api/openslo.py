@@ -116,7 +116,6 @@ class OpenSloView(ApiView):
     query_parameters = (*QUERY_FIELDS, "dry_run")
     read_scope = READ
     write_scope = WRITE
-    http_method_names = ["get", "head", "post"]
 
     @extend_schema(
         operation_id="openslo_export",

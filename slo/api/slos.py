@@ -109,7 +109,6 @@ class StatusView(ApiView):
     path_parameters = ONE_SLO
     filters = StatusFilters
     read_scope = READ
-    http_method_names = ["get", "head"]
 
     @extend_schema(responses=StatusShape)
     def get(self, request: Request, name: str) -> Response:
@@ -127,7 +126,6 @@ class SeriesView(ApiView):
     path_parameters = ONE_SLO
     filters = SeriesFilters
     read_scope = READ
-    http_method_names = ["get", "head"]
 
     @extend_schema(responses=SeriesShape)
     def get(self, request: Request, name: str) -> Response:
@@ -141,7 +139,6 @@ class SeriesView(ApiView):
 class BacktestView(ApiView):
     path_parameters = ONE_SLO
     write_scope = READ  # It changes nothing.
-    http_method_names = ["post"]
 
     @extend_schema(request=BacktestBody, responses=BacktestShape)
     @mutation(BacktestBody)

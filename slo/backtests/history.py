@@ -46,13 +46,7 @@ def load_series(
         "to": canonical.timestamp(end),
         "step_seconds": width // SECOND,
         "points": [
-            {
-                "at": canonical.timestamp(at),
-                "state": one.state,
-                "burn_rates": dict(one.burn_rates),
-                "remaining_ratio": one.remaining_ratio,
-            }
-            for at, one in ticks
+            {**_tick_document(at, one), "remaining_ratio": one.remaining_ratio} for at, one in ticks
         ],
     }
 
@@ -79,7 +73,7 @@ def run_backtest(
     max_steps = MAX_STEPS if each else MAX_TICKS
     width = _choose_step(step, end - start, max_steps, max_steps)
     found = _evaluate(slo, objective, start, end, width, each=each)
-    outcome = {
+    outcome: dict[str, Any] = {
         "start": canonical.timestamp(start),
         "end": canonical.timestamp(end),
         "step_seconds": width // SECOND,
@@ -87,17 +81,19 @@ def run_backtest(
         "states": dict(Counter(one.state for _, one in found)),
         "alerts": [_alert_document(one, end) for one in replay.collect_alerts(found)],
     }
-    return (
-        {**outcome, "results": [tick_document(at, one) for at, one in found]} if each else outcome
-    )
+    if each:
+        outcome["results"] = [
+            {**_tick_document(at, one), "rules": [rule.document() for rule in one.rules]}
+            for at, one in found
+        ]
+    return outcome
 
 
-def tick_document(at: datetime, evaluation: Evaluation) -> dict[str, Any]:
+def _tick_document(at: datetime, evaluation: Evaluation) -> dict[str, Any]:
     return {
         "at": canonical.timestamp(at),
         "state": evaluation.state,
         "burn_rates": dict(evaluation.burn_rates),
-        "rules": [one.document() for one in evaluation.rules],
     }
 
 
@@ -115,20 +111,18 @@ def _evaluate(
 ) -> list[tuple[datetime, Evaluation]]:
     """Evaluate each tick; :func:`replay.evaluate_minutes` is faster, but only gives alerts."""
     if each or step > MINUTE or not objective.rules:
-        ticks = replay.evaluate_ticks(slo, start=start, end=end, step=step, objective=objective)
-        return list(ticks)
+        return [*replay.evaluate_ticks(slo, start=start, end=end, step=step, objective=objective)]
     sli = Sli.objects.filter(slo=slo).first()
     history = replay.load_history(sli, [objective], start, end)
-    return list(replay.evaluate_minutes(objective, history, start, end))
+    return [*replay.evaluate_minutes(objective, history, start, end)]
 
 
 def _alert_document(one: BacktestAlert, end: datetime) -> dict[str, Any]:
-    rule, until = one.rule, one.resolved_at or end
     return {
-        **rule.document(),
+        **one.rule.document(),
         "opened_at": canonical.timestamp(one.opened_at),
-        "resolved_at": None if one.resolved_at is None else canonical.timestamp(one.resolved_at),
-        "lasted_seconds": (until - one.opened_at) // SECOND,
+        "resolved_at": canonical.timestamp_or_none(one.resolved_at),
+        "lasted_seconds": one.duration(end) // SECOND,
         "worst": one.worst,
     }
 
@@ -146,15 +140,13 @@ def _choose_step(raw: Any, span: timedelta, usual: int, max_steps: int) -> timed
     Raise :class:`InvalidInput` if the requested step makes more than `max_steps` steps.
     """
     if raw is None:
-        seconds = next((one for one in STEPS if span <= usual * one * SECOND), STEPS[-1])
-        return seconds * SECOND
+        return next((one for one in STEPS if span <= usual * one * SECOND), STEPS[-1]) * SECOND
     step = _parse_step(raw)
     if step < MINUTE or step % MINUTE:
         raise InvalidInput({"step": ["Must be whole minutes: counters are kept by the minute."]})
     if span // step + 1 > max_steps:
-        raise InvalidInput(
-            {"step": [f"That makes more than {max_steps:,} steps; take a larger one."]}
-        )
+        message = f"That makes more than {max_steps:,} steps; take a larger one."
+        raise InvalidInput({"step": [message]})
     return step
 
 

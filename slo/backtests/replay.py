@@ -71,6 +71,10 @@ class BacktestAlert:
     resolved_at: datetime | None
     worst: dict[str, float]
 
+    def duration(self, end: datetime) -> timedelta:
+        """Return how long the alert was open in a backtest that ends at `end`."""
+        return (self.resolved_at or end) - self.opened_at
+
 
 def load_history(
     sli: Sli | None, objectives: Iterable[Objective], start: datetime, end: datetime
@@ -168,18 +172,13 @@ def collect_alerts(ticks: Iterable[tuple[datetime, Evaluation]]) -> list[Backtes
             open_alerts[rule.key] = (index, at)
         for key, (index, fired_at) in list(open_alerts.items()):
             open_alerts[key] = (index, changes.postponed.get(index, fired_at))
+            alert = alerts[index]
             if index in changes.resolved:
-                one = alerts[index]
-                alerts[index] = BacktestAlert(one.rule, one.opened_at, at, one.worst)
+                alerts[index] = replace(alert, resolved_at=at)
                 del open_alerts[key]
-            else:
-                _raise_worst(alerts[index], evaluation)
+                continue
+            for window in (alert.rule.long, alert.rule.short):
+                if (rate := evaluation.burn_rates[window]) is not None:
+                    alert.worst[window] = max(rate, alert.worst.get(window, rate))
         before = at
     return alerts
-
-
-def _raise_worst(one: BacktestAlert, evaluation: Evaluation) -> None:
-    for window in (one.rule.long, one.rule.short):
-        rate = evaluation.burn_rates[window]
-        if rate is not None:
-            one.worst[window] = max(rate, one.worst.get(window, rate))

@@ -79,10 +79,10 @@ def run_trials(slo: Slo, objective: Objective, duration: timedelta, now: datetim
         since=since,
         until=until,
         trials=tuple(_make_trial(rule, alerts, since, until) for rule in objective.rules),
-        pages=_total_calls(alerts, PAGE, until),
-        tickets=_total_calls(alerts, TICKET, until),
-        pages_now=None if before is None else _total_calls(before, PAGE, until),
-        tickets_now=None if before is None else _total_calls(before, TICKET, until),
+        pages=_total_calls(alerts, until, PAGE),
+        tickets=_total_calls(alerts, until, TICKET),
+        pages_now=None if before is None else _total_calls(before, until, PAGE),
+        tickets_now=None if before is None else _total_calls(before, until, TICKET),
         known=sum(one.state != UNKNOWN for _, one in ticks) / len(ticks) if ticks else 0.0,
         counted_since=first,
     )
@@ -91,27 +91,22 @@ def run_trials(slo: Slo, objective: Objective, duration: timedelta, now: datetim
 def _make_trial(
     rule: BurnRateRule, alerts: Sequence[BacktestAlert], since: datetime, until: datetime
 ) -> RuleTrial:
-    own = tuple(one for one in alerts if one.rule == rule)
+    own = [one for one in alerts if one.rule == rule]
     whole = max(until - since, replay.MINUTE)
-    places = tuple(_position_alert(one, since, until, whole) for one in own)
-    return RuleTrial(rule=rule, fired=own, places=places, lasted=_total_duration(own, until))
+
+    def percent(part: timedelta) -> float:
+        return round(part / whole * 100, 3)
+
+    places = tuple(
+        # Wide enough to be visible.
+        (percent(one.opened_at - since), percent(max(one.duration(until), whole / 160)))
+        for one in own
+    )
+    return RuleTrial(rule, tuple(own), places, _total_calls(own, until).lasted)
 
 
-def _position_alert(
-    one: BacktestAlert, since: datetime, until: datetime, whole: timedelta
-) -> tuple[float, float]:
-    """Return the start and width of an alert in percent of `whole`, the length of the trial.
-
-    The width is large enough to be visible.
-    """
-    lasted = max((one.resolved_at or until) - one.opened_at, whole / 160)
-    return round((one.opened_at - since) / whole * 100, 3), round(lasted / whole * 100, 3)
-
-
-def _total_calls(fired: Sequence[BacktestAlert], severity: str, until: datetime) -> CallTotals:
-    own = [one for one in fired if one.rule.severity == severity]
-    return CallTotals(len(own), _total_duration(own, until))
-
-
-def _total_duration(fired: Sequence[BacktestAlert], until: datetime) -> timedelta:
-    return sum(((one.resolved_at or until) - one.opened_at for one in fired), timedelta())
+def _total_calls(
+    alerts: Sequence[BacktestAlert], until: datetime, severity: str | None = None
+) -> CallTotals:
+    own = [one for one in alerts if severity in (None, one.rule.severity)]
+    return CallTotals(len(own), sum((one.duration(until) for one in own), timedelta()))

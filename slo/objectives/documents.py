@@ -53,33 +53,28 @@ def validate(name: str, fields: Mapping[str, Any]) -> Document:
     errors: Errors = {}
     names.check_name(name, RESERVED_NAMES, errors)
     json_values.refuse_unknown("", fields, FIELDS, errors)
-    kind = json_values.read_choice(
-        "kind", _value_or_default(fields, "kind", "availability"), KINDS, errors
-    )
-    service = json_values.read_text("service", fields.get("service"), 60, errors)
+    raw = {field: value for field, value in fields.items() if value is not None}
+    kind = json_values.read_choice("kind", raw.get("kind", "availability"), KINDS, errors)
+    service = json_values.read_text("service", raw.get("service"), 60, errors)
     if service and not is_valid_service(service):
         add_error(errors, "service", "Must be 1 to 60 of the letters, digits and signs a-z 0-9 -")
-    target = _read_target(fields.get("target"), errors)
-    days = json_values.read_integer(
-        "window_days", _value_or_default(fields, "window_days", 30), 1, MAX_DAYS, errors
-    )
+    target = _read_target(raw.get("target"), errors)
+    days = json_values.read_integer("window_days", raw.get("window_days", 30), 1, MAX_DAYS, errors)
     document = {
         "service": service,
         "kind": kind,
         "target": json_number(target),
         "window_days": days,
-        "threshold_ms": _read_threshold(fields.get("threshold_ms"), kind, errors),
-        "source": read_source(fields.get("source"), errors),
-        "rules": read_rules(fields.get("rules"), target, days, errors),
+        "threshold_ms": _read_threshold(raw.get("threshold_ms"), kind, errors),
+        "source": read_source(raw.get("source"), errors),
+        "rules": read_rules(raw.get("rules"), target, days, errors),
         "min_events": json_values.read_integer(
-            "min_events", _value_or_default(fields, "min_events", 0), 0, MAX_EVENTS, errors
+            "min_events", raw.get("min_events", 0), 0, MAX_EVENTS, errors
         ),
-        "actions": read_actions(fields.get("actions"), service, errors),
-        "description": json_values.read_text(
-            "description", fields.get("description"), 4000, errors
-        ),
-        "owner": json_values.read_text("owner", fields.get("owner"), 200, errors),
-        "runbook_url": json_values.read_url("runbook_url", fields.get("runbook_url"), 500, errors),
+        "actions": read_actions(raw.get("actions"), service, errors),
+        "description": json_values.read_text("description", raw.get("description"), 4000, errors),
+        "owner": json_values.read_text("owner", raw.get("owner"), 200, errors),
+        "runbook_url": json_values.read_url("runbook_url", raw.get("runbook_url"), 500, errors),
     }
     if errors:
         raise InvalidInput(errors)
@@ -89,11 +84,8 @@ def validate(name: str, fields: Mapping[str, Any]) -> Document:
 def to_document(slo: Slo) -> Document:
     """Return the document of a saved SLO, without the name."""
     found = {field: getattr(slo, field) for field in FIELDS}
-    return {
-        **found,
-        "target": float(slo.target),
-        "threshold_ms": threshold_as_number(slo.threshold_ms),
-    }
+    numbers = {"target": float(slo.target), "threshold_ms": threshold_as_number(slo.threshold_ms)}
+    return found | numbers
 
 
 def threshold_as_number(threshold_ms: float | None) -> int | float | None:
@@ -162,11 +154,6 @@ def _read_threshold(raw: Any, kind: str, errors: Errors) -> float | None:
     return None
 
 
-def _value_or_default(fields: Mapping[str, Any], name: str, default: Any) -> Any:
-    value = fields.get(name)
-    return default if value is None else value
-
-
 def format_percent(share: Any) -> str:
     """Format a share with all its digits: `99.9 %`."""
     return f"{(Decimal(str(share)) * 100).normalize():f} %"
@@ -179,11 +166,9 @@ def describe_rule(one: Mapping[str, Any]) -> str:
 
 def describe_action(one: Mapping[str, Any]) -> str:
     """Return an action in words: `On a page, stop experiment:x for 1h`."""
-    does = "hold its ramps"
-    if one["do"] == "trip":
-        does = f"stop {one['switch']} for {one['expires_in']}"
-    on_unknown = one.get("on_unknown") == "act"
-    also = ", also when nothing is known" if on_unknown else ""
+    is_trip = one["do"] == "trip"
+    does = f"stop {one['switch']} for {one['expires_in']}" if is_trip else "hold its ramps"
+    also = ", also when nothing is known" if one.get("on_unknown") == "act" else ""
     return f"On {ACTION_TRIGGERS.get(one['on'], one['on'])}, {does}{also}"
 
 

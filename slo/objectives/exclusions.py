@@ -46,7 +46,7 @@ def add_exclusion(
     actor.require(SCOPE)
     starts_at, ends_at = _extend_to_minutes(starts_at, ends_at, reason, now)
     with transaction.atomic():
-        slo = services.find_locked(name)
+        slo = services.find_slo(name, lock=True)
         if Exclusion.objects.filter(slo=slo, removed_at__isnull=True).count() >= MAX_EXCLUSIONS:
             raise Conflict(f"There are {MAX_EXCLUSIONS} exclusions already; take some back.")
         before = _load_budget(slo, now)
@@ -74,7 +74,7 @@ def remove_exclusion(
     if reason and (problems := find_text_problems(reason, called="reason", advice=REMOVAL_ADVICE)):
         raise InvalidInput({"reason": problems})
     with transaction.atomic():
-        slo = services.find_locked(name)
+        slo = services.find_slo(name, lock=True)
         rows = Exclusion.objects.select_for_update().filter(slo=slo, pk=exclusion_id)
         exclusion = rows.filter(removed_at__isnull=True).first()
         if exclusion is None:

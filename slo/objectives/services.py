@@ -70,12 +70,8 @@ def write_slo(
         _reset_polling(sli)
     notify_changed("slo", slo.name)
     action = "slo.created" if before is None else "slo.changed"
-    return slo, {
-        "action": action,
-        "target": audit_target(name),
-        "before": before,
-        "after": document,
-    }
+    target = audit_target(name)
+    return slo, {"action": action, "target": target, "before": before, "after": document}
 
 
 def remove_slo(*, name: str, reason: str = "", actor: Actor, now: datetime) -> Slo:
@@ -85,7 +81,7 @@ def remove_slo(*, name: str, reason: str = "", actor: Actor, now: datetime) -> S
     """
     require_admin(actor)
     with transaction.atomic():
-        slo = find_locked(name)
+        slo = find_slo(name, lock=True)
         before = documents.to_document(slo)
         slo.removed_at = slo.changed_at = now
         slo.save(update_fields=["removed_at", "changed_at"])
@@ -101,19 +97,13 @@ def remove_slo(*, name: str, reason: str = "", actor: Actor, now: datetime) -> S
         return slo
 
 
-def find_slo(name: str) -> Slo:
-    """Return the SLO of this name. Raise :class:`NotFound`."""
-    slo = Slo.objects.present().filter(name=name).first() if documents.is_valid_name(name) else None
+def find_slo(name: str, *, lock: bool = False) -> Slo:
+    """Return the SLO of this name, and lock its row if `lock`. Raise :class:`NotFound`."""
+    rows = Slo.objects.present().filter(name=name)
+    rows = rows.select_for_update(no_key=True) if lock else rows
+    slo = rows.first() if documents.is_valid_name(name) else None
     if slo is None:
-        raise _not_found()
-    return slo
-
-
-def find_locked(name: str) -> Slo:
-    """Return the SLO of this name, and lock its row. Raise :class:`NotFound`."""
-    slo = _lock_slo(name) if documents.is_valid_name(name) else None
-    if slo is None:
-        raise _not_found()
+        raise NotFound("There is no such SLO; it may be made with PUT.")
     return slo
 
 
@@ -141,8 +131,7 @@ def _create(name: str, document: Mapping[str, Any], now: datetime) -> Slo:
 
 
 def _lock_slo(name: str) -> Slo | None:
-    rows = Slo.objects.select_for_update(no_key=True)
-    return rows.filter(name=name, removed_at__isnull=True).first()
+    return Slo.objects.present().select_for_update(no_key=True).filter(name=name).first()
 
 
 def _reset_polling(sli: Sli) -> None:
@@ -155,7 +144,3 @@ def _reset_polling(sli: Sli) -> None:
         asked_to=None, ask_after=None, source_error="", source_error_since=None
     )
     Series.objects.filter(sli=sli, source=PROMETHEUS).delete()
-
-
-def _not_found() -> NotFound:
-    return NotFound("There is no such SLO; it may be made with PUT.")

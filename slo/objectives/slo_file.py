@@ -30,7 +30,7 @@ from slo.arithmetic.minutes import window_minutes
 from slo.arithmetic.objective import PAGE, TICKET, json_number
 from slo.models import Slo
 
-from . import documents, rules, services, slo_file
+from . import documents, rules, services
 from .permissions import require_admin
 
 FILE = "slo.yaml"
@@ -216,7 +216,7 @@ def load_slo_file(
     too many SLOs.
     """
     require_admin(actor)
-    parsed = slo_file.parse_slo_file(texts[slo_file.FILE])
+    parsed = parse_slo_file(texts[FILE])
     known = {slo.name: documents.to_document(slo) for slo in Slo.objects.present()}
     edited = find_manual_edits(ACTIONS)
     changes, audit_rows = [], []
@@ -232,10 +232,6 @@ def load_slo_file(
             audit_rows += [{**row, "reason": REASON}] if row else []
     elsewhere = tuple(f"SLO {name}" for name in sorted(known.keys() - parsed.slos.keys()))
     return Loaded(tuple(changes), parsed.remarks, elsewhere, audit_rows)
-
-
-def has_no_slos() -> bool:
-    return not Slo.objects.exists()
 
 
 def _plan_change(name: str, before: Any, after: documents.Document, by_hand: str) -> EntryChange:

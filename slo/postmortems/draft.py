@@ -14,7 +14,7 @@ from slo.models import Alert
 from switches.models import Episode
 from switches.scopes import SCOPES
 
-from . import incident_events
+from . import alert_timeline
 from .alert_timeline import TimelineEntry
 
 RESPONSE_TARGETS = {"critical": timedelta(minutes=5), "warning": timedelta(minutes=30)}
@@ -29,7 +29,7 @@ PREVENTION = ("| Item | Owner | Due | State |", "|---|---|---|---|", "|  |  |  |
 
 def write_draft(alert: Alert, now: datetime) -> str:
     """Return a postmortem draft about an alert; for an open alert, the incident ends `now`."""
-    stopped = incident_events.load_episodes(alert, now)
+    stopped = alert_timeline.load_episodes(alert, now)
     parts = [
         [f"# Postmortem: {escape_markdown(alert.said)}"],
         ["## Summary", *_write_summary(alert, stopped, now)],
@@ -65,11 +65,11 @@ def _write_summary(alert: Alert, stopped: Sequence[Episode], now: datetime) -> I
 
 
 def _write_timeline(alert: Alert, now: datetime) -> Iterator[str]:
-    events, is_cut = incident_events.load_incident_events(alert, now)
+    events, is_cut = alert_timeline.load_incident_events(alert, now)
     rows = [f"| {_format_time(one.at)} | {_event_text(one)} |" for one in events]
     yield "\n".join(["| Time (UTC) | Event |", "|---|---|", *rows])
     if is_cut:
-        yield f"*Only the first {incident_events.MAX_EVENTS} events of the audit trail are here.*"
+        yield f"*Only the first {alert_timeline.MAX_EVENTS} events of the audit trail are here.*"
     yield "*That is the whole installation: take out what had nothing to do with it.*"
 
 

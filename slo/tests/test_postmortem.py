@@ -13,7 +13,7 @@ from controlplane.core.runbooks import markdown
 from controlplane.core.runbooks.markdown import escape_markdown
 from slo.arithmetic.minutes import last_ended
 from slo.models import Alert
-from slo.postmortems import draft, incident_events
+from slo.postmortems import alert_timeline, draft
 from switches.models import Episode
 from switches.tests.browsers import engaged
 
@@ -146,7 +146,7 @@ def test_files_that_were_loaded_are_one_row_of_the_timeline(now):
 
 def test_few_rows_that_are_alike_stay_apart(now):
     one = alert(now)
-    for number in range(incident_events.MAX_UNGROUPED):
+    for number in range(alert_timeline.MAX_UNGROUPED):
         at = now - timedelta(minutes=20) + timedelta(seconds=number)
         audit.record(actor=OPERATOR, action="switch.engaged", target=f"feature:f{number}", now=at)
 
@@ -154,12 +154,12 @@ def test_few_rows_that_are_alike_stay_apart(now):
 
     assert all(
         f"feature:f{number}: switch engaged" in text
-        for number in range(incident_events.MAX_UNGROUPED)
+        for number in range(alert_timeline.MAX_UNGROUPED)
     )
 
 
 def test_timeline_that_is_too_long_is_cut_and_says_so(now, monkeypatch):
-    monkeypatch.setattr(incident_events, "MAX_EVENTS", 2)
+    monkeypatch.setattr(alert_timeline, "MAX_EVENTS", 2)
     one = alert(now)
     for minutes in (30, 29, 28):
         at = now - timedelta(minutes=minutes)

@@ -71,9 +71,7 @@ def remove_rule(*, name: str, reason: str = "", actor: Actor, now: datetime) -> 
     """
     require_admin(actor)
     with transaction.atomic():
-        rule = _lock_rule(name) if rules.is_valid_name(name) else None
-        if rule is None:
-            raise _not_found()
+        rule = find_rule(name, lock=True)
         pk = rule.pk
         rule.delete()
         rule.pk = pk
@@ -88,11 +86,16 @@ def remove_rule(*, name: str, reason: str = "", actor: Actor, now: datetime) -> 
         return rule
 
 
-def find_rule(name: str) -> ThresholdRule:
-    """Return the threshold rule of this name. Raise :class:`NotFound`."""
-    rule = ThresholdRule.objects.filter(name=name).first() if rules.is_valid_name(name) else None
+def find_rule(name: str, *, lock: bool = False) -> ThresholdRule:
+    """Return the threshold rule of this name, and lock its row if `lock`.
+
+    Raise :class:`NotFound`.
+    """
+    rows = ThresholdRule.objects.filter(name=name)
+    rows = rows.select_for_update(no_key=True) if lock else rows
+    rule = rows.first() if rules.is_valid_name(name) else None
     if rule is None:
-        raise _not_found()
+        raise NotFound("There is no such threshold rule; it may be made with PUT.")
     return rule
 
 
@@ -120,7 +123,3 @@ def _create(name: str, document: Mapping[str, Any], now: datetime) -> ThresholdR
 
 def _lock_rule(name: str) -> ThresholdRule | None:
     return ThresholdRule.objects.select_for_update(no_key=True).filter(name=name).first()
-
-
-def _not_found() -> NotFound:
-    return NotFound("There is no such threshold rule; it may be made with PUT.")

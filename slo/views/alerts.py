@@ -5,8 +5,8 @@ from typing import Any
 
 from django.core.paginator import Paginator
 from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet
-from django.http import Http404, HttpResponse
-from django.shortcuts import render
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils.dateparse import parse_datetime
 from django.views.decorators.http import require_GET, require_http_methods
@@ -24,7 +24,7 @@ from slo.alerts import lifecycle, notifications
 from slo.models import Alert, SloStatus
 from slo.models.alerts import SEVERITIES, WORST_FIRST
 from slo.objectives.permissions import SCOPE
-from slo.postmortems import alert_timeline, draft, incident_events
+from slo.postmortems import alert_timeline, draft
 
 from . import responses
 from .responses import OptionalReasonForm
@@ -77,9 +77,10 @@ def alerts_page(request: PersonRequest) -> HttpResponse:
 @require_GET
 def alert_page(request: PersonRequest, alert_id: int) -> HttpResponse:
     now = db_now()
-    alert = find_alert(alert_id)
+    alert = _find_alert(alert_id)
     escalations = alert_timeline.load_escalations(alert)
     latest = escalations[-1] if escalations else None
+    status = SloStatus.objects.filter(slo=alert.slo).first() if alert.slo else None
     context = {
         "now": now,
         "alert": alert,
@@ -88,7 +89,10 @@ def alert_page(request: PersonRequest, alert_id: int) -> HttpResponse:
         "called_names": alert_timeline.last_called(latest) if latest else [],
         "windows": _window_rows(alert),
         "figures": _figure_rows(alert),
-        "budget": _budget_figures(alert),
+        "budget": {
+            "then": alert.evidence.get("remaining_ratio"),
+            "now": status.remaining_ratio if status else None,
+        },
         "asked": alert_timeline.load_trip_requests(alert),
         "holds": list(Hold.objects.filter(key=notifications.alert_subject(alert))),
         "entries": alert_timeline.load_timeline(alert, escalations),
@@ -101,7 +105,7 @@ def alert_page(request: PersonRequest, alert_id: int) -> HttpResponse:
 @signed_in
 @require_http_methods(["GET", "POST"])
 def acknowledge_page(request: PersonRequest, alert_id: int) -> HttpResponse:
-    alert = find_alert(alert_id)
+    alert = _find_alert(alert_id)
     form = OptionalReasonForm(submitted_data(request))
 
     def carry_out(actor: Actor, now: datetime) -> str:
@@ -125,9 +129,9 @@ def acknowledge_page(request: PersonRequest, alert_id: int) -> HttpResponse:
 @require_GET
 def postmortem_page(request: PersonRequest, alert_id: int) -> HttpResponse:
     """Show the postmortem draft of an alert, or download it with `?download`."""
-    actor_of(request).require(incident_events.SCOPE)
+    actor_of(request).require(alert_timeline.SCOPE)
     now = db_now()
-    alert = find_alert(alert_id)
+    alert = _find_alert(alert_id)
     text = draft.write_draft(alert, now)
     if "download" in request.GET:
         response = HttpResponse(text, content_type="text/markdown; charset=utf-8")
@@ -137,12 +141,8 @@ def postmortem_page(request: PersonRequest, alert_id: int) -> HttpResponse:
     return render(request, "slo/postmortem.html", context)
 
 
-def find_alert(alert_id: int) -> Alert:
-    rows = Alert.objects.select_related("slo", "threshold")
-    found = rows.filter(pk=alert_id).first() if alert_id < 2**63 else None
-    if found is None:
-        raise Http404
-    return found
+def _find_alert(alert_id: int) -> Alert:
+    return get_object_or_404(Alert.objects.select_related("slo", "threshold"), pk=alert_id)
 
 
 def _filter_alerts(state: str, severity: str, slo: str, q: str) -> QuerySet[Alert]:
@@ -182,11 +182,10 @@ def _figure_rows(alert: Alert) -> list[dict[str, Any]]:
     if alert.kind == Alert.Kind.BURN:
         return []
     shown_elsewhere = {"value", "limit", "comparison", "samples", "stands"}
-    plain = (str, int, float)
     return [
         _figure_row(name, value)
         for name, value in alert.evidence.items()
-        if name not in shown_elsewhere and isinstance(value, plain)
+        if name not in shown_elsewhere and isinstance(value, str | int | float)
     ]
 
 
@@ -202,14 +201,6 @@ def _figure_row(name: str, value: Any) -> dict[str, Any]:
     if unit == "seconds" and isinstance(value, int | float):
         return {"name": words, "value": durations.format_readable(timedelta(seconds=value))}
     return {"name": name.replace("_", " "), "value": value}
-
-
-def _budget_figures(alert: Alert) -> dict[str, float | None]:
-    status = SloStatus.objects.filter(slo=alert.slo).first() if alert.slo else None
-    return {
-        "then": alert.evidence.get("remaining_ratio"),
-        "now": status.remaining_ratio if status else None,
-    }
 
 
 def _related_alerts(alert: Alert) -> QuerySet[Alert]:

@@ -4,8 +4,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django import forms
-from django.http import Http404, HttpResponse
-from django.shortcuts import render
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods
@@ -74,9 +74,7 @@ def exclude_page(request: PersonRequest, name: str) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def remove_exclusion_page(request: PersonRequest, name: str, exclusion_id: int) -> HttpResponse:
     slo = services.find_slo(name)
-    exclusion = Exclusion.objects.filter(slo=slo, pk=exclusion_id).first()
-    if exclusion is None:
-        raise Http404
+    exclusion = get_object_or_404(Exclusion, slo=slo, pk=exclusion_id)
     form = OptionalReasonForm(submitted_data(request))
 
     def carry_out(actor: Actor, now: datetime) -> str:

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -17,11 +16,12 @@ from controlplane.core.clock import db_now
 from controlplane.core.page_responses import PersonRequest, signed_in
 from slo.arithmetic import meanings
 from slo.arithmetic.minutes import end_of, last_ended, minute_of, window_minutes
-from slo.arithmetic.windows import MIN_COVERED
+from slo.arithmetic.windows import min_covered
 from slo.dashboard import annotations, board, plots
 from slo.dashboard.plots import UsagePart
 from slo.evaluation import objective_loader
 from slo.models import Alert, Exclusion, Sli, Slo, SloStatus
+from slo.models.objective import PROMETHEUS
 from slo.objectives import documents
 
 from . import responses
@@ -32,17 +32,9 @@ MARKS_SHOWN = 12
 HOURS = 24
 WHOLE_DOCUMENT_ACTIONS = ("slo.created", "slo.changed")
 SILENT_MINUTES = 5
-
-
-@dataclass(frozen=True)
-class RuleRow:
-    long: str
-    short: str
-    limit: float
-    severity: str
-    state: str
-    long_rate: float | None
-    short_rate: float | None
+NEVER_PUSHED = (
+    "Nothing was ever counted for it: push points to /api/v1/sli/, or have a client report."
+)
 
 
 @signed_in
@@ -70,28 +62,24 @@ def find_slo(name: str) -> Slo:
 def _current_context(slo: Slo, now: datetime) -> dict[str, Any]:
     status, sli = getattr(slo, "status", None), getattr(slo, "sli", None)
     judged_at = end_of(status.minute) if status else None
+    shown = status or SloStatus()
     late = timedelta(minutes=board.LATE_MINUTES)
     return {
         "now": now,
         "slo": slo,
         "sli": sli,
         "stands": status,
-        "left": status.remaining_ratio if status else None,
-        "last_hour": status.burn_rates.get("1h") if status else None,
-        "last_six_hours": status.burn_rates.get("6h") if status else None,
-        "judged_now": json.dumps(
-            {
-                "left": status.remaining_ratio if status else None,
-                "rates": status.burn_rates if status else {},
-            }
-        ),
+        "left": shown.remaining_ratio,
+        "last_hour": shown.burn_rates.get("1h"),
+        "last_six_hours": shown.burn_rates.get("6h"),
+        "judged_now": json.dumps({"left": shown.remaining_ratio, "rates": shown.burn_rates}),
         "condition": board.slo_condition(status),
         "judged_at": judged_at,
         "is_late": judged_at is not None and now - judged_at > late,
-        "rules": make_rule_rows(slo, status),
+        "rules": _rule_rows(slo, shown),
         "reasons": explain_unknown(slo, sli, status, now),
         "silent_since": end_of(sli.last) if sli and silent_duration(sli, now) else None,
-        "burning": _window_rows(slo, sli, status),
+        "burning": _window_rows(slo, shown, is_evaluated=status is not None),
         "open_alerts": list(
             Alert.objects.filter(slo=slo, resolved_at__isnull=True).order_by("opened_at")
         ),
@@ -101,35 +89,32 @@ def _current_context(slo: Slo, now: datetime) -> dict[str, Any]:
     }
 
 
-def make_rule_rows(slo: Slo, status: SloStatus | None) -> list[RuleRow]:
-    def rule_key(rule: Mapping[str, Any]) -> tuple[str, str, float, str]:
+def _rule_rows(slo: Slo, status: SloStatus) -> list[dict[str, Any]]:
+    def rule_key(rule: Mapping[str, Any]) -> tuple[Any, ...]:
         return rule["long"], rule["short"], rule["burn_rate"], rule["severity"]
 
-    states = {rule_key(one): one["state"] for one in (status.rules if status else ())}
-    rates = status.burn_rates if status else {}
+    states = {rule_key(one): one["state"] for one in status.rules}
     return [
-        RuleRow(
-            *rule_key(one),
-            state=states.get(rule_key(one), "unknown"),
-            long_rate=rates.get(one["long"]),
-            short_rate=rates.get(one["short"]),
-        )
+        {
+            **one,
+            "limit": one["burn_rate"],
+            "state": states.get(rule_key(one), "unknown"),
+            "long_rate": status.burn_rates.get(one["long"]),
+            "short_rate": status.burn_rates.get(one["short"]),
+        }
         for one in slo.rules
     ]
 
 
-def _window_rows(slo: Slo, sli: Sli | None, status: SloStatus | None) -> list[dict[str, Any]]:
-    return [
-        {
-            "window": name,
-            "rate": status.burn_rates.get(name) if status else None,
-            "coverage": status.coverage.get(name) if status else None,
-            "why": explain_unknown_window(name, status.coverage, slo.min_events)
-            if status and status.burn_rates.get(name) is None
-            else "",
-        }
-        for name in list_windows(slo, status)
-    ]
+def _window_rows(slo: Slo, status: SloStatus, *, is_evaluated: bool) -> list[dict[str, Any]]:
+    rows = []
+    for name in sorted(_rule_windows(slo).union(status.burn_rates), key=window_minutes):
+        rate = status.burn_rates.get(name)
+        is_unknown = is_evaluated and rate is None
+        why = explain_unknown_window(name, status.coverage, slo.min_events) if is_unknown else ""
+        coverage = status.coverage.get(name)
+        rows.append({"window": name, "rate": rate, "coverage": coverage, "why": why})
+    return rows
 
 
 def _plot_context(request: PersonRequest, slo: Slo, now: datetime) -> dict[str, Any]:
@@ -207,7 +192,9 @@ def explain_unknown(
     if status is not None and status.state != "unknown":
         return []
     if sli is None or sli.last is None:
-        return [_no_data(slo)]
+        if slo.source.get("type") == PROMETHEUS:
+            return ["No sample has been read from Prometheus yet; it is asked once a minute."]
+        return [NEVER_PUSHED]
     reasons = []
     if silent := silent_duration(sli, now):
         minutes = durations.format_readable(silent - silent % timedelta(minutes=1))
@@ -215,13 +202,9 @@ def explain_unknown(
     if status is None:
         return [*reasons, "It has not been judged yet; that happens once a minute."]
     unknown = (one for one in _rule_windows(slo) if status.burn_rates.get(one) is None)
-    return [
-        *reasons,
-        *(
-            explain_unknown_window(name, status.coverage, slo.min_events)
-            for name in sorted(unknown, key=window_minutes)
-        ),
-    ]
+    for name in sorted(unknown, key=window_minutes):
+        reasons.append(explain_unknown_window(name, status.coverage, slo.min_events))
+    return reasons
 
 
 def _rule_windows(slo: Slo) -> set[str]:
@@ -232,21 +215,10 @@ def explain_unknown_window(name: str, coverage: Mapping[str, float | None], min_
     """Return a sentence that explains why the window `name` (`1h`) is unknown."""
     minutes = window_minutes(name)
     covered = round((coverage.get(name) or 0) * minutes)
-    needed = min(minutes, max(MIN_COVERED, -(-minutes // 10)))
+    needed = min_covered(minutes)
     long = durations.format_readable(timedelta(minutes=minutes))
     if covered < needed:
         return f"Of the last {long}, samples cover {covered} min; {needed} are needed."
     if min_events:
         return f"In the last {long} fewer than {min_events:,} events were counted."
     return f"In the last {long} no event was counted."
-
-
-def _no_data(slo: Slo) -> str:
-    if slo.source.get("type") == "prometheus":
-        return "No sample has been read from Prometheus yet; it is asked once a minute."
-    return "Nothing was ever counted for it: push points to /api/v1/sli/, or have a client report."
-
-
-def list_windows(slo: Slo, status: SloStatus | None) -> Sequence[str]:
-    with_status = set(status.burn_rates) if status else set()
-    return sorted(with_status | _rule_windows(slo), key=window_minutes)

@@ -1,12 +1,12 @@
 """The page of threshold rules, and the forms to change a rule. Forms show shares in percent."""
 
-from collections.abc import Mapping
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from django import forms
-from django.http import Http404, HttpResponse
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods
 
@@ -18,6 +18,7 @@ from controlplane.core.http.permissions import actor_of
 from controlplane.core.page_responses import PersonRequest, respond_done, show, signed_in
 from controlplane.core.reasons import MAX_CHARACTERS
 from controlplane.core.threshold_metrics import (
+    MILLISECONDS,
     RATIO,
     THRESHOLD_METRICS,
     ThresholdMetric,
@@ -36,6 +37,7 @@ SEVERITIES = (
     ("warning", "Warning", "the team answers within half an hour"),
     ("info", "Info", "it is said, and nobody is called"),
 )
+UNITS = {RATIO: "%", MILLISECONDS: "ms"}
 _HUNDRED = Decimal(100)
 
 
@@ -98,19 +100,28 @@ def create_page(request: PersonRequest) -> HttpResponse:
     if known is None:
         context = {"measures": list(THRESHOLD_METRICS.values())}
         return show(request, "slo/thresholds_new.html", context)
-    form = ThresholdForm(submitted_data(request), initial=new_rule_initial(known[0]))
-    return _handle_form(request, None, known[0], form)
+    metric_type = known[0]
+    initial = {
+        "statistic": metric_type.statistics[0],
+        "comparison": metric_type.comparisons[0],
+        "window": "5m" if metric_type.windows else "",
+        "min_events": "1",
+        "severity": "warning",
+        "enabled": True,
+    }
+    form = ThresholdForm(submitted_data(request), initial=initial)
+    return _handle_form(request, None, metric_type, form)
 
 
 @signed_in
 @require_http_methods(["GET", "POST"])
 def edit_page(request: PersonRequest, name: str) -> HttpResponse:
     require_admin(actor_of(request))
-    rule = _find_rule(name)
+    rule = get_object_or_404(ThresholdRule, name=name)
     known = find_metric(rule.metric)
     if known is None:
         return _show_refusal(request, f"{rule.metric} is measured by nobody here; remove the rule.")
-    form = ThresholdForm(submitted_data(request), initial=rule_initial(rule))
+    form = ThresholdForm(submitted_data(request), initial=_rule_initial(rule, *known))
     return _handle_form(request, rule, known[0], form)
 
 
@@ -118,7 +129,7 @@ def edit_page(request: PersonRequest, name: str) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def remove_page(request: PersonRequest, name: str) -> HttpResponse:
     require_admin(actor_of(request))
-    rule = _find_rule(name)
+    rule = get_object_or_404(ThresholdRule, name=name)
     form = OptionalReasonForm(submitted_data(request))
 
     def carry_out(actor: Actor, now: datetime) -> str:
@@ -171,7 +182,10 @@ def _handle_form(
         "rule": rule,
         "measure": metric_type,
         "here": here if rule else f"{here}?metric={metric_type.name}",
-        **form_choices(metric_type),
+        "statistics": metric_type.statistics if len(metric_type.statistics) > 1 else (),
+        "comparisons": [(sign, rules.COMPARISON_WORDS[sign]) for sign in metric_type.comparisons],
+        "severities": SEVERITIES,
+        "unit": UNITS.get(metric_type.unit, ""),
         **more,
     }
     return show(request, FORM, context, status=status)
@@ -211,13 +225,6 @@ def _preview_status(
     return statuses.compute_status(rule, now)
 
 
-def _find_rule(name: str) -> ThresholdRule:
-    rule = ThresholdRule.objects.filter(name=name).first()
-    if rule is None:
-        raise Http404
-    return rule
-
-
 def _show_refusal(request: PersonRequest, detail: str) -> HttpResponse:
     context = {
         "heading": "Nothing was changed",
@@ -227,37 +234,15 @@ def _show_refusal(request: PersonRequest, detail: str) -> HttpResponse:
     return show(request, "slo/thresholds_notice.html", context, status=409)
 
 
-def new_rule_initial(metric_type: ThresholdMetric) -> dict[str, Any]:
-    return {
-        "statistic": metric_type.statistics[0],
-        "comparison": metric_type.comparisons[0],
-        "window": "5m" if metric_type.windows else "",
-        "min_events": "1",
-        "severity": "warning",
-        "enabled": True,
-    }
-
-
-def rule_initial(rule: ThresholdRule) -> dict[str, Any]:
-    known = find_metric(rule.metric)
-    is_share = known is not None and known[0].unit == RATIO
-    value = Decimal(repr(rule.value)) * (_HUNDRED if is_share else 1)
+def _rule_initial(rule: ThresholdRule, metric_type: ThresholdMetric, part: str) -> dict[str, Any]:
+    value = Decimal(repr(rule.value)) * (_HUNDRED if metric_type.unit == RATIO else 1)
     return {
         **rules.to_document(rule),
         "name": rule.name,
-        "part": known[1] if known else "",
+        "part": part,
         "value": f"{value.normalize():f}",
         "min_events": str(rule.min_events),
         "version": rule.version,
-    }
-
-
-def form_choices(metric_type: ThresholdMetric) -> Mapping[str, Any]:
-    return {
-        "statistics": metric_type.statistics if len(metric_type.statistics) > 1 else (),
-        "comparisons": [(sign, rules.COMPARISON_WORDS[sign]) for sign in metric_type.comparisons],
-        "severities": SEVERITIES,
-        "unit": "%" if metric_type.unit == RATIO else "ms" if metric_type.unit == "ms" else "",
     }
 
 
