@@ -12,7 +12,7 @@ from django.db.models.functions import Lower
 from slo.arithmetic.evaluate import burn_rate
 from slo.arithmetic.minutes import end_of, last_ended
 from slo.evaluation import budgets
-from slo.evaluation.budgets import CountedSlo
+from slo.evaluation.budgets import SloCounters
 from slo.models import Slo, SloStatus
 from slo.models.objective import SloQuerySet
 
@@ -212,9 +212,9 @@ def load_sparklines(slos: Sequence[Slo], now: datetime) -> dict[int, Sparkline]:
     """Return the burn rates of each half hour of the last day, by SLO id, in three queries."""
     last = last_ended(now)
     edges = range(last - PARTS * PART_MINUTES, last + 1, PART_MINUTES)
-    counted = budgets.load_counted(slos, edges)
+    counted = budgets.load_counters(slos, edges)
 
-    def make_sparkline(one: CountedSlo) -> Sparkline:
+    def make_sparkline(one: SloCounters) -> Sparkline:
         windows = (one.measure(start, end) for start, end in pairwise(edges))
         limits = [rule.burn_rate for rule in one.objective.rules if rule.severity == PAGE]
         rates = tuple(burn_rate(window, one.objective) for window in windows)

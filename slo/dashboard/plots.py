@@ -97,7 +97,7 @@ def load_usage(slo: Slo, edges: Sequence[int]) -> list[UsagePart]:
 
     The budget is that of the period that ends with the last edge.
     """
-    counted = budgets.load_counted([slo], edges).get(slo.pk)
+    counted = budgets.load_counters([slo], edges).get(slo.pk)
     if counted is None:
         return []
     objective, whole = counted.objective, counted.measure_period(edges[-1])

@@ -21,7 +21,7 @@ from . import objective_loader
 
 
 @dataclass(frozen=True)
-class CountedSlo:
+class SloCounters:
     """An SLO's objective, its excluded spans (merged), and its loaded counters.
 
     `counts` are the counters of several SLIs, by SLI id and minute; `sli` is the id of the SLO's.
@@ -73,7 +73,7 @@ class ExclusionEffect:
     total: float
 
 
-def load_counted(slos: Sequence[Slo], edges: Sequence[int]) -> dict[int, CountedSlo]:
+def load_counters(slos: Sequence[Slo], edges: Sequence[int]) -> dict[int, SloCounters]:
     """Return the counters of SLOs at the minutes `edges`, which ascend, by SLO id.
 
     Spans between two edges can be measured, and the period that ends with the last edge. SLOs
@@ -84,7 +84,7 @@ def load_counted(slos: Sequence[Slo], edges: Sequence[int]) -> dict[int, Counted
     longest = timedelta(days=max((slo.window_days for slo in slos), default=1))
     excluded = objective_loader.load_exclusions([*slis], end_of(edges[0]) - longest) if slis else {}
     counted = {
-        slo.pk: CountedSlo(
+        slo.pk: SloCounters(
             objective_loader.load_objective(slo),
             merge_spans(excluded.get(slo.pk, ())),
             slis[slo.pk],
@@ -99,14 +99,14 @@ def load_counted(slos: Sequence[Slo], edges: Sequence[int]) -> dict[int, Counted
 
 def load_spent(slos: Sequence[Slo], edges: Sequence[int]) -> dict[int, SpentBudget]:
     """Return the budget spent between consecutive minutes of `edges`, by SLO id."""
-    return {pk: _compute_spent(one, edges) for pk, one in load_counted(slos, edges).items()}
+    return {pk: _compute_spent(one, edges) for pk, one in load_counters(slos, edges).items()}
 
 
 def estimate_exclusion(slo: Slo, span: MinuteSpan, at: int) -> ExclusionEffect:
     """Return the effect of excluding `span` on the budget at the end of minute `at`."""
     start, end = max(span[0], at - slo.window_days * MINUTES_A_DAY), min(span[1], at)
     edges = (start, end, at) if start < end else (at, at)
-    before = load_counted([slo], edges).get(slo.pk)
+    before = load_counters([slo], edges).get(slo.pk)
     if before is None:
         return ExclusionEffect(None, None, 0, 0)
     after = replace(before, excluded=merge_spans((*before.excluded, span)))
@@ -119,7 +119,7 @@ def estimate_exclusion(slo: Slo, span: MinuteSpan, at: int) -> ExclusionEffect:
     )
 
 
-def _compute_spent(counted: CountedSlo, edges: Sequence[int]) -> SpentBudget:
+def _compute_spent(counted: SloCounters, edges: Sequence[int]) -> SpentBudget:
     left = counted.remaining_ratio(edges[-1])
     if left is None:
         return SpentBudget(None, (None,) * (len(edges) - 1))
@@ -128,7 +128,7 @@ def _compute_spent(counted: CountedSlo, edges: Sequence[int]) -> SpentBudget:
     return SpentBudget(left, tuple(round_ratio(float(one.bad / allowed)) for one in parts))
 
 
-def _needed_minutes(counted: CountedSlo, edges: Sequence[int]) -> set[int]:
+def _needed_minutes(counted: SloCounters, edges: Sequence[int]) -> set[int]:
     """Return the minutes to look up: `edges`, the period's start, and bounds of excluded spans."""
     last = edges[-1]
     first = last - counted.objective.period
