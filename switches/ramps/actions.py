@@ -28,23 +28,21 @@ from .gate_evaluation import RampEvaluation
 from .locked_ramp import LockedRamp
 
 ADVANCING_ROLES = {Role.APPROVER, Role.ADMIN}
-VERBS = ("advance", "pause", "resume", "abort")
 
 
 def find_step(ramp_id: int) -> int | None:
-    """Return the index of a ramp's current step, or None if there is no such ramp."""
+    """Return the index of a ramp's current step, or None for an unknown ramp."""
     return Job.objects.filter(pk=ramp_id).values_list("step_index", flat=True).first()
 
 
 def advance(
     *, ramp_id: int, reason: str, actor: Actor, now: datetime, step_index: int | None = None
 ) -> Ramp:
-    """Advance a ramp to its next step now, without waiting for its dwell, data or holds.
+    """Advance a ramp to its next step now, even if its dwell or its gates are not finished.
 
-    `step_index` is the step to leave. By default it is read once, before waiting for the lock and
-    before any retry. Code that retries its own transaction must pass it, so that a retry doesn't
-    leave a later step. If two people advance at once, the second gets a :class:`Conflict` that
-    names the first.
+    `step_index` is the step to leave, by default the current one. A caller that retries its
+    transaction must pass it, so that the retry doesn't leave a later step. If two people advance
+    at once, the second gets a :class:`Conflict` that names the first.
 
     Requires the role approver. Requires a person other than the ramp's requester if a manual gate
     is waiting, or if more than 25 % would flow early on a switch that needs two people. Raise
@@ -79,7 +77,7 @@ def _advance(
 @retry_if_ended
 @transaction.atomic
 def pause(*, ramp_id: int, reason: str, actor: Actor, now: datetime) -> Ramp:
-    """Pause a ramp at its current share; a gate that fails meanwhile still compensates the ramp."""
+    """Pause a ramp at its current share; a failing gate still engages the switch again."""
     _check_request(actor, reason)
     found = _lock_live(ramp_id, now, "be paused", {Job.State.RUNNING, Job.State.HOLDING})
     found.write(state=Job.State.PAUSED, paused_at=now, hold_reason=reason.strip())
@@ -90,7 +88,7 @@ def pause(*, ramp_id: int, reason: str, actor: Actor, now: datetime) -> Ramp:
 @retry_if_ended
 @transaction.atomic
 def resume(*, ramp_id: int, reason: str, actor: Actor, now: datetime) -> Ramp:
-    """Resume a paused ramp; its remaining dwell and its time limit without data continue."""
+    """Resume a paused ramp with the dwell, and the time to wait for data, that were left."""
     _check_request(actor, reason)
     found = _lock_live(ramp_id, now, "be resumed", {Job.State.PAUSED})
     paused_at = found.job.paused_at or now
@@ -109,20 +107,15 @@ def resume(*, ramp_id: int, reason: str, actor: Actor, now: datetime) -> Ramp:
 @retry_if_ended
 @transaction.atomic
 def abort(*, ramp_id: int, reason: str, actor: Actor, now: datetime) -> Ramp:
-    """Abort a ramp and engage the switch again at 0 %.
-
-    A ramp that still waits for approval is withdrawn instead.
-    """
+    """Abort a ramp and engage its switch again; withdraw a ramp that waits for approval."""
     _check_request(actor, reason)
     every = {*live_ramps.STATES} - {Job.State.COMPLETED, Job.State.CANCELLED}
     found = _lock_live(ramp_id, now, "be aborted", every)
     outcome = f"Aborted by {actor.label}: {reason.strip()}"
     if found.job.state == Job.State.PENDING:
         live_ramps.supersede(found.switch, outcome, actor, now)
-        kind = Approval.Kind.RELEASE
-        approvals.void_requests(
-            kind=kind, target=found.switch.pk, actor=actor, now=now, why=outcome
-        )
+        target, kind = found.switch.pk, Approval.Kind.RELEASE
+        approvals.void_requests(kind=kind, target=target, actor=actor, now=now, why=outcome)
         transitions.record_transition(found, "ramp.aborted", outcome, actor, now)
     else:
         transitions.compensate(found, outcome, now, actor=actor, action="ramp.aborted")
@@ -164,7 +157,6 @@ def _explain_advanced(found: LockedRamp, now: datetime) -> Conflict:
 
 
 def _require_no_failure(evaluation: RampEvaluation) -> None:
-    """Raise :class:`Conflict` if a gate fails now, or failed at a worker's last evaluation."""
     if len(evaluation.gates) != len(evaluation.step.data["gates"]):
         raise Conflict(f"{evaluation.decision.why} The ramp is about to be taken back.")
     for gate in (*evaluation.gates, *evaluation.step.data["gates"]):
@@ -178,25 +170,17 @@ def _require_no_failure(evaluation: RampEvaluation) -> None:
 def _check_skipping(
     found: LockedRamp, evaluation: RampEvaluation, actor: Actor, now: datetime
 ) -> None:
-    """Raise :class:`Forbidden` if leaving this step now needs a second person."""
-    waits = any(gate["verdict"] == WAITING for gate in evaluation.gates)
-    if waits:
+    """Raise :class:`Forbidden` if leaving this step early needs a second person."""
+    if any(gate["verdict"] == WAITING for gate in evaluation.gates):
         _require_second_person(found.ramp, actor, "A manual gate needs a signed-in person")
     is_early = evaluation.step.due_at is not None and evaluation.step.due_at > now
-    if (
-        not is_early
-        and not evaluation.is_held
-        and all(gate["verdict"] == PASS for gate in evaluation.gates)
-    ):
+    all_pass = all(gate["verdict"] == PASS for gate in evaluation.gates)
+    if all_pass and not is_early and not evaluation.is_held:
         return
     # Skipping a dwell can make any plan hasty (:func:`plans.is_hasty`).
-    is_large = found.is_last or found.percent_of(found.index + 1) > plans.MAX_EARLY_PERCENT
-    if is_large and guard.needs_second_person(found.switch, at_once=True):
-        share = (
-            "all"
-            if found.all_flows_next
-            else descriptions.format_percent(found.percent_of(found.index + 1))
-        )
+    percent = plans.EVERYTHING if found.is_last else found.percent_of(found.index + 1)
+    if percent > plans.MAX_EARLY_PERCENT and guard.needs_second_person(found.switch, at_once=True):
+        share = "all" if percent >= plans.EVERYTHING else descriptions.format_percent(percent)
         what = f"To let {share} of it flow before its dwell is over and its gates pass"
         _require_second_person(found.ramp, actor, f"{what} takes a second, signed-in person")
 

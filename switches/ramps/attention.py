@@ -1,9 +1,10 @@
-"""Attention items for live ramps that hold without data or are paused for over an hour.
+"""Attention items for live ramps that hold without data, or are paused for over an hour.
 
-The jobs and approvals apps list failed compensations, pending approvals and ramps paused for a day.
+The jobs and approvals apps list the other ramps that need a person: failed compensations, pending
+approvals, and ramps paused for a day.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from django.db.models import QuerySet
@@ -34,19 +35,18 @@ def find_long_paused_ramps(now: datetime) -> QuerySet[Ramp]:
 
 @attention_source(12, only_if=find_ramps_without_data)
 def list_holding_ramps(now: datetime) -> Sequence[AttentionItem]:
-    """Return an item for each ramp that holds without data; it compensates at `due_at`."""
-    rows = find_ramps_without_data(now)
+    """Return an item per ramp that holds without data; at `due_at` its switch is engaged again."""
     return [
         AttentionItem(
             kind="ramp_holding",
             severity="warning",
             title=f"The ramp of {ramp.switch_id} holds at {_describe_share(ramp)}",
             detail=f"{ramp.job.hold_reason} Let it go on or abort it; else it goes back.",
-            path=_get_path(ramp),
+            path=f"/ramps/{ramp.pk}/",
             since=min(since, now),
-            due_at=since + timedelta(seconds=_get_step(ramp)["max_hold_seconds"]),
+            due_at=since + timedelta(seconds=ramp.plan[ramp.job.step_index]["max_hold_seconds"]),
         )
-        for ramp in rows.order_by("blind_since", "pk")[:MAX_ITEMS]
+        for ramp in find_ramps_without_data(now).order_by("blind_since", "pk")[:MAX_ITEMS]
         if (since := ramp.blind_since) is not None
     ]
 
@@ -54,7 +54,6 @@ def list_holding_ramps(now: datetime) -> Sequence[AttentionItem]:
 @attention_source(35, only_if=find_long_paused_ramps)
 def list_paused_ramps(now: datetime) -> Sequence[AttentionItem]:
     """Return an item for each ramp paused for over an hour but not yet for a day."""
-    rows = find_long_paused_ramps(now)
     return [
         AttentionItem(
             kind="ramp_paused",
@@ -62,10 +61,10 @@ def list_paused_ramps(now: datetime) -> Sequence[AttentionItem]:
             title=f"The ramp of {ramp.switch_id} is paused at {_describe_share(ramp)} "
             f"for {format_readable(now - (ramp.job.paused_at or now))}",
             detail=f"Resume it, or abort it. {ramp.job.hold_reason}",
-            path=_get_path(ramp),
+            path=f"/ramps/{ramp.pk}/",
             since=ramp.job.paused_at or now,
         )
-        for ramp in rows.order_by("job__paused_at", "pk")[:MAX_ITEMS]
+        for ramp in find_long_paused_ramps(now).order_by("job__paused_at", "pk")[:MAX_ITEMS]
     ]
 
 
@@ -73,15 +72,6 @@ def _find_live_ramps() -> QuerySet[Ramp]:
     return Ramp.objects.filter(live=True).select_related("job", "episode")
 
 
-def _get_step(ramp: Ramp) -> Mapping[str, float]:
-    found: Mapping[str, float] = ramp.plan[ramp.job.step_index]
-    return found
-
-
 def _describe_share(ramp: Ramp) -> str:
     at = f"step {ramp.job.step_index + 1} of {len(ramp.plan)}"
     return f"{descriptions.format_percent(ramp.episode.allow_percent)}, {at}"
-
-
-def _get_path(ramp: Ramp) -> str:
-    return f"/ramps/{ramp.pk}/"

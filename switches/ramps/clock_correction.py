@@ -17,20 +17,20 @@ from . import transitions
 from .questions import build_questions
 
 AHEAD = timedelta(seconds=60)
-"""Times further in the future are taken to be from before the clock was set back."""
+"""A time further in the future than this was recorded before the clock was set back."""
 MAX_AT_ONCE = 100
-"""Ramps corrected per evaluation, each in a transaction; later evaluations correct the rest."""
+"""Maximum ramps corrected per evaluation; later evaluations correct the rest."""
 
 log = structlog.get_logger(__name__)
 
 
 def correct_times(found: Sequence[tuple[LeasedJob, Ramp, JobStep]], now: datetime) -> None:
-    """Restart the dwell of steps that began in the future, and set other future times to `now`.
+    """Restart steps that began in the future, and set other future times of ramps to `now`.
 
-    Otherwise such a dwell would not end and its gates would not count. Updates the given
-    objects together with their rows.
+    After the system clock was set back, such a step's dwell would not end and its gates would not
+    count. The function updates the given objects together with their rows.
     """
-    ahead = [one for one in found if _is_ahead(*one, now)]
+    ahead = [item for item in found if _is_ahead(*item, now)]
     for turn, ramp, step in ahead[:MAX_AT_ONCE]:
         try:
             _correct_times(turn, ramp, step, now)
@@ -43,13 +43,10 @@ def correct_times(found: Sequence[tuple[LeasedJob, Ramp, JobStep]], now: datetim
 
 
 def _is_ahead(turn: LeasedJob, ramp: Ramp, step: JobStep, now: datetime) -> bool:
-    moments = (step.started_at, turn.job.paused_at, ramp.blind_since, _dwell_start(step))
+    # The start of the dwell, if the step was never paused.
+    dwell_start = None if step.due_at is None else step.due_at - _dwell(step)
+    moments = (step.started_at, turn.job.paused_at, ramp.blind_since, dwell_start)
     return any(moment is not None and moment > now + AHEAD for moment in moments)
-
-
-def _dwell_start(step: JobStep) -> datetime | None:
-    """Return the start of the dwell, assuming that the step was never paused."""
-    return None if step.due_at is None else step.due_at - _dwell(step)
 
 
 def _dwell(step: JobStep) -> timedelta:
@@ -58,7 +55,6 @@ def _dwell(step: JobStep) -> timedelta:
 
 @transaction.atomic
 def _correct_times(turn: LeasedJob, ramp: Ramp, step: JobStep, now: datetime) -> None:
-    """Correct one ramp in a transaction. Raise :class:`LeaseLost` if the lease was lost."""
     job, latest = turn.job, now + AHEAD
     begins_anew = step.started_at is not None and step.started_at > latest
     changes: dict[str, Any] = {"paused_at": job.paused_at}
@@ -77,14 +73,10 @@ def _correct_times(turn: LeasedJob, ramp: Ramp, step: JobStep, now: datetime) ->
         step.data = {
             name: value for name, value in step.data.items() if name != transitions.HELD_FOR
         }
-        _reset_questions(ramp, step.index, now)
+        questions = build_questions(ramp, step.index, ramp.plan[step.index]["gates"], now)
+        gates.withdraw_questions(questions)
+        gates.store_questions(questions)
     if begins_anew or (step.due_at is not None and step.due_at > now + _dwell(step)):
         step.due_at = now + _dwell(step)
     step.save(update_fields=["started_at", "due_at", "data"])
     log.warning("ramp.set_right", ramp=ramp.pk, step=step.index, begins_anew=begins_anew)
-
-
-def _reset_questions(ramp: Ramp, index: int, now: datetime) -> None:
-    questions = build_questions(ramp, index, ramp.plan[index]["gates"], now)
-    gates.withdraw_questions(questions)
-    gates.store_questions(questions)

@@ -1,7 +1,8 @@
-"""Creation of ramps, and their start: at once, after an approval, or when an episode expires."""
+"""Creation and start of ramps: at once, after an approval, or when an episode expires."""
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from controlplane.core.actors import Actor
@@ -35,8 +36,8 @@ def start_ramp(
 ) -> tuple[Ramp, AuditEntry]:
     """Create a ramp and publish its first share, in the caller's transaction.
 
-    `steps` is a plan returned by :func:`switches.ramps.plan.read_plan`. The publication row,
-    switch and episode must be locked, and the switch must have no live ramp.
+    `steps` is the result of :func:`switches.ramps.plan.read_plan`. The caller has locked the
+    publication row, the switch and the episode, and the switch has no live ramp.
     """
     ramp = _create(switch, episode, steps, justification, actor, now, overridden=overridden)
     assert ramp is not None  # noqa: S101 - only a key can be taken
@@ -52,10 +53,7 @@ def request_ramp(
     actor: Actor,
     now: datetime,
 ) -> Ramp:
-    """Create a ramp that is pending until a second person approves.
-
-    The calling service requests the approval.
-    """
+    """Create a ramp that waits for an approval, which the caller requests."""
     ramp = _create(switch, episode, steps, justification, actor, now, state=Job.State.PENDING)
     assert ramp is not None  # noqa: S101
     audit.record(
@@ -77,17 +75,14 @@ def start_at_expiry(
     now: datetime,
     to: Sequence[str] | None = None,
 ) -> Ramp | None:
-    """Start the ramp of an expired episode with the expiry policy `ramp`, once per expiry.
+    """Start the ramp of an expired episode, or return None if this expiry already started one.
 
-    Return None if this expiry already started a ramp. `to` limits the notified destinations, if a
-    digest goes to the others.
+    `to` limits the notified destinations, if a digest goes to the others.
     """
     ends_at = timestamp(episode.expires_at) if episode.expires_at else "never"
     key = f"ramp:auto:{episode.pk}:{ends_at}"
     why = "Its time was up and its policy is to ramp."
-    ramp = _create(
-        switch, episode, plan.get_default_plan(), why, SYSTEM, now, key=key, automatic=True
-    )
+    ramp = _create(switch, episode, plan.read_plan(), why, SYSTEM, now, key=key, automatic=True)
     if ramp is not None:
         activate_ramp(head, switch, episode, ramp, actor=SYSTEM, now=now, to=to)
     return ramp
@@ -103,18 +98,13 @@ def activate_ramp(
     now: datetime,
     to: Sequence[str] | None = None,
 ) -> AuditEntry:
-    """Publish the first share of a ramp and end open escalations of the episode.
+    """Publish the first share of a ramp and close the episode's escalation.
 
-    If the ramp of a permanent engagement is compensated later, reminders of that engagement
-    start again.
+    A permanent episode's reminders start again if the ramp is compensated later.
     """
-    job = ramp.job
+    write = partial(control.take_over, ramp.job, now)
     before = serialization.audit_state(switch, episode)
-
-    def write(**fields: Any) -> None:
-        control.take_over(job, now, **fields)
-
-    locked = LockedRamp(head, switch, episode, ramp, job, write, before)
+    locked = LockedRamp(head, switch, episode, ramp, ramp.job, write, before)
     locked.write(state=Job.State.RUNNING, started_at=now, next_at=now, heartbeat_at=now, attempts=1)
     episode.overdue_at = None
     if episode.permanent:
@@ -140,13 +130,13 @@ def _create(
     automatic: bool = False,
     overridden: Sequence[str] = (),
 ) -> Ramp | None:
-    planned = [
-        control.PlannedStep(descriptions.format_percent(step["percent"]), step) for step in steps
-    ]
     job = control.create_job(
         kind=KIND,
         subject=switch.pk,
-        steps=planned,
+        steps=[
+            control.PlannedStep(descriptions.format_percent(step["percent"]), step)
+            for step in steps
+        ],
         reason=justification,
         actor=actor,
         now=now,

@@ -1,4 +1,4 @@
-"""Pure rule that decides the next transition of a ramp from its step and gate results."""
+"""Decision on the next transition of a ramp, from its step and gate results."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,10 +18,10 @@ class Next(StrEnum):
 
 @dataclass(frozen=True)
 class CurrentStep:
-    """A ramp's current step; `state` is the job's state (running, holding or paused).
+    """A ramp's current step; `state` is the state of its job: running, holding or paused.
 
-    `blind_since` is the time after the dwell at which a gate was first found without data.
-    `held` lists reasons to hold even if all gates pass.
+    `blind_since` is the time after the dwell since which a gate has had no data. `held` lists
+    reasons to hold the ramp even if all gates pass.
     """
 
     state: str
@@ -53,28 +53,28 @@ class RampDecision:
 
 
 def decide(step: CurrentStep, results: Sequence[GateResult], now: datetime) -> RampDecision:
-    """Return the next transition.
+    """Return the next transition of a ramp.
 
-    A failing gate compensates the ramp at any time, even while paused. Otherwise a paused ramp
-    stays, and so does a ramp within its dwell. After the dwell, the ramp holds while `held`
-    lists reasons; then it advances if all gates pass, and holds otherwise. A gate without data
-    for `max_hold` compensates the ramp; time during which `held` applies does not count.
+    A failing gate compensates the ramp, even a paused one. Otherwise the ramp stays while it is
+    paused or in its dwell. After the dwell it holds while `held` lists reasons, advances if all
+    gates pass, and holds if a gate waits or has no data. A gate without data for `max_hold`
+    compensates the ramp; time during which `held` applies does not count.
     """
-    failing = [one for one in results if one.verdict == FAIL]
+    failing = [result for result in results if result.verdict == FAIL]
     if failing:
         return RampDecision(Next.COMPENSATE, _explain("A gate fails", failing))
     if step.state == "paused" or now < step.dwell_until:
         return RampDecision(Next.STAY, blind_since=step.blind_since)
     if step.held:
         return RampDecision(Next.HOLD, f"Held: {'; '.join(step.held)}.")
-    if all(one.verdict == PASS for one in results):
+    if all(result.verdict == PASS for result in results):
         return RampDecision(Next.ADVANCE)
-    blind = [one for one in results if one.verdict == NO_DATA]
+    blind = [result for result in results if result.verdict == NO_DATA]
     since = (step.blind_since or now) if blind else None
     if since is not None and now - since >= step.max_hold:
         waited = durations.format_readable(step.max_hold)
         return RampDecision(Next.COMPENSATE, _explain(f"No data for {waited}", blind), since)
-    waiting = [one for one in results if one.verdict == WAITING]
+    waiting = [result for result in results if result.verdict == WAITING]
     parts = [_explain("No data", blind)] if blind else []
     parts += [f"Waits for {'; '.join(map(str, waiting))}."] if waiting else []
     return RampDecision(Next.HOLD, " ".join(parts), since)

@@ -1,6 +1,6 @@
 """Evaluation of the gates of many ramps in a fixed number of queries."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -26,14 +26,14 @@ from .questions import approval_target, build_questions
 
 STORE_INTERVAL = timedelta(seconds=5)
 MAX_HOLDS = 3
-"""Maximum operators' holds that the hold reason of a ramp lists."""
+"""Maximum holds of operators that a ramp's hold reason names."""
 
 log = structlog.get_logger(__name__)
 
 
 @dataclass
 class RampEvaluation:
-    """A leased ramp with its current step, gate results and the decision.
+    """The gate results of a ramp's current step, and the decision that follows from them.
 
     `step.data` holds the results stored last. `gates` is empty if the evaluation failed.
     `is_held` is True if an operator's hold applies.
@@ -48,7 +48,7 @@ class RampEvaluation:
 
 
 def evaluate_ramps(turns: Sequence[LeasedJob], now: datetime) -> list[RampEvaluation]:
-    """Evaluate leased or locked ramps; skip ramps that have ended meanwhile."""
+    """Evaluate the gates of leased or locked ramps; leave out ramps that have ended."""
     jobs = [turn.job.pk for turn in turns]
     ramps = Ramp.objects.only("switch_id", "blind_since").in_bulk(jobs)
     steps = {
@@ -71,15 +71,23 @@ def evaluate_ramps(turns: Sequence[LeasedJob], now: datetime) -> list[RampEvalua
 
 
 def select_changed(evaluations: Sequence[RampEvaluation], now: datetime) -> list[RampEvaluation]:
-    """Return the evaluations to store.
+    """Return the evaluations with a new verdict, or with new evidence after 5 s."""
 
-    These have a new verdict, or new evidence if the stored evidence is over 5 s old.
-    """
-    return [evaluation for evaluation in evaluations if _is_changed(evaluation, now)]
+    def is_changed(stored: Mapping[str, Any], result: Mapping[str, Any]) -> bool:
+        lately = timestamp(now - STORE_INTERVAL) < stored.get("checked_at", "") <= timestamp(now)
+        has_new_evidence = stored.get("evidence") != result["evidence"]
+        return stored.get("verdict") != result["verdict"] or (has_new_evidence and not lately)
+
+    return [
+        evaluation
+        for evaluation in evaluations
+        if evaluation.gates
+        and any(map(is_changed, evaluation.step.data["gates"], evaluation.gates))
+    ]
 
 
 def store_results(evaluations: Sequence[RampEvaluation], now: datetime) -> None:
-    """Store gate results in one statement, for ramps whose fencing token still matches."""
+    """Store the gate results in one statement, except of ramps with another fencing token now."""
     if not evaluations:
         return
     checked_at = timestamp(now)
@@ -126,9 +134,9 @@ def _answer_gates(
 
 
 def _evaluate_questions(questions: Sequence[GateQuestion], now: datetime) -> list[GateAnswer]:
-    """Return an answer for each question.
+    """Return an answer per question; NO_DATA, which holds the ramps, if evaluating fails.
 
-    If evaluating fails, all answers are NO_DATA, so that ramps hold. Database errors are raised.
+    Database errors are raised.
     """
     try:
         return gates.evaluate_questions(questions, now)
@@ -145,12 +153,14 @@ def _find_holds(ramps: Collection[int], now: datetime) -> Mapping[str, Sequence[
     if not all_holds:
         return {}
     plans = Ramp.objects.filter(pk__in=ramps).values_list("switch_id", "plan")
-    targets = [holds.HoldTarget(switch, frozenset(_list_slos(plan))) for switch, plan in plans]
+    targets = [
+        holds.HoldTarget(
+            switch,
+            frozenset(str(gate["slo"]) for step in plan for gate in step["gates"] if "slo" in gate),
+        )
+        for switch, plan in plans
+    ]
     return holds.find_blocking_holds(all_holds, targets, now)
-
-
-def _list_slos(plan: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    return (str(gate["slo"]) for step in plan for gate in step["gates"] if "slo" in gate)
 
 
 def _evaluate(
@@ -177,7 +187,7 @@ def _evaluate(
         blind_since=None
         if step.data.get(transitions.HELD_FOR) == transitions.RULES
         else ramp.blind_since,
-        held=[one.why for one in held[:MAX_HOLDS]],
+        held=[hold.why for hold in held[:MAX_HOLDS]],
     )
     gate_results = [
         GateResult(kinds.describe_gate(gate), gate["verdict"], _explain(gate)) for gate in results
@@ -188,20 +198,5 @@ def _evaluate(
 
 
 def _explain(gate: Mapping[str, Any]) -> str:
-    """Return the explanation of a gate's verdict, or an empty text if it waits for a person.
-
-    The explanation of a waiting gate varies, which must not change the hold reason.
-    """
+    # The explanation of a waiting gate varies, which must not change the hold reason.
     return "" if gate["verdict"] == WAITING else descriptions.get_explanation(gate["evidence"])
-
-
-def _is_changed(evaluation: RampEvaluation, now: datetime) -> bool:
-    for stored, result in zip(
-        evaluation.step.data["gates"] if evaluation.gates else (), evaluation.gates, strict=True
-    ):
-        if stored.get("verdict") != result["verdict"]:
-            return True
-        lately = timestamp(now - STORE_INTERVAL) < stored.get("checked_at", "") <= timestamp(now)
-        if not lately and stored.get("evidence") != result["evidence"]:
-            return True
-    return False

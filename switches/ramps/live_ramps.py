@@ -34,15 +34,15 @@ STATES: Mapping[str, str] = {
 
 
 def find_live_ramp(switch_id: str) -> Ramp | None:
-    """Return the switch's live or pending ramp with its job, or None."""
+    """Return the switch's running or pending ramp with its job, or None."""
     return Ramp.objects.select_related("job").filter(switch_id=switch_id, live=True).first()
 
 
 def supersede(switch: Switch, outcome: str, actor: Actor, now: datetime) -> Ramp | None:
-    """End the live ramp of a switch because the switch is released or engaged by other means.
+    """End the live ramp of a switch that is released or engaged by other means.
 
-    The calling service must hold the publication row's lock and update the episode. A worker's
-    lease on the ramp is revoked. Return the ended ramp, or None if none was live.
+    The caller has locked the publication row, and updates the episode. A worker's lease on the
+    ramp is revoked. Return the ended ramp, or None if there was no live ramp.
     """
     ramp = Ramp.objects.filter(switch=switch, live=True).first()
     if ramp is None:
@@ -69,8 +69,7 @@ def end_episode(
 ) -> AuditEntry:
     """End an episode and its live ramp, publish the release, and return the audit row.
 
-    `more` is added to the audit row and messages; `to` limits the messages' destinations if
-    given.
+    `more` is added to the audit row and the messages; `to` limits the messages' destinations.
     """
     escalation.close(subject=changes.episode_subject(episode), now=now)
     ended = supersede(switch, f"Released at once, by {actor.label}: {reason}", actor, now)
@@ -92,9 +91,9 @@ def end_episode(
 
 
 def close(ramp: Ramp, job: Job, step_state: str, why: str, actor: Actor, now: datetime) -> None:
-    """End a ramp with its current step, gate questions, approval request and escalation.
+    """End a ramp, its current step, gate questions, approval request and escalation.
 
-    If the ramp was compensated, a pending request for an immediate release is voided too.
+    If the ramp was compensated, also void a pending request for an immediate release.
     """
     left = JobStep.objects.filter(job=job, index=job.step_index, state=JobStep.State.RUNNING)
     error = "" if step_state == JobStep.State.PASSED else why
@@ -115,15 +114,14 @@ def leave_step(ramp: Ramp, index: int, actor: Actor, now: datetime, why: str) ->
 
 
 def was_released_at_once(ramp: Ramp) -> bool:
-    """Return True if the ramp ended because its switch was released immediately."""
+    """Return True if an immediate release of its switch ended the ramp."""
     job, ended_at = ramp.job, ramp.episode.ended_at
-    if job.state != Job.State.CANCELLED or job.compensated_at is not None:
-        return False
-    return ended_at is not None and ended_at == job.finished_at
+    is_cancelled = job.state == Job.State.CANCELLED and job.compensated_at is None
+    return is_cancelled and ended_at is not None and ended_at == job.finished_at
 
 
 def get_percent(ramp: Ramp) -> Any:
-    """Return the share of traffic allowed now; for an ended ramp, 100 or 0."""
+    """Return the share of traffic allowed now, in percent; 100 or 0 after the ramp's end."""
     if ramp.live:
         return ramp.episode.allow_percent
     is_through = ramp.job.state == Job.State.COMPLETED or was_released_at_once(ramp)

@@ -1,9 +1,10 @@
-"""A ramp and the rows that a transition may change, locked in lock order."""
+"""Locks on a ramp and the rows that its transitions change."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 from controlplane.core.errors import NotFound
@@ -15,12 +16,12 @@ from switches.episodes import changes, serialization
 from switches.models import Episode, Publication, Ramp, Switch
 
 Write = Callable[..., None]
-"""Updates the job row. A worker's function needs the current fence, a person's sets a new one."""
+"""Updates the job row; a worker's function needs the current fence, a person's sets a new one."""
 
 
 @dataclass
 class LockedRamp:
-    """A locked ramp at its current step; `before` is the switch's audit state before the change."""
+    """A locked ramp; `before` is the audit state of its switch before the transition."""
 
     head: Publication
     switch: Switch
@@ -40,7 +41,7 @@ class LockedRamp:
 
     @property
     def all_flows_next(self) -> bool:
-        """Return True if advancing allows all traffic: by a step at 100 % or by completing."""
+        """Return True if the next step is at 100 %, or there is none."""
         return self.is_last or self.percent_of(self.index + 1) >= 100
 
     def percent_of(self, index: int) -> Any:
@@ -66,12 +67,9 @@ class LockedRamp:
 
 
 def lock_for_worker(turn: LeasedJob) -> LockedRamp:
-    """Lock a ramp for the worker that leases it. Raise :class:`LeaseLost` if its episode ended.
-
-    Switch and episode are locked in that order by one query, since hundreds may advance at
-    once.
-    """
+    """Lock a ramp for the worker that leases it; raise :class:`LeaseLost` if its episode ended."""
     head = publication.lock()
+    # One query locks switch and episode, in that order: hundreds of ramps may advance at once.
     ramps = Ramp.objects.select_related("switch", "episode")
     ramp = ramps.select_for_update(of=("switch", "episode")).get(pk=turn.job.pk)
     switch, episode = ramp.switch, ramp.episode
@@ -82,7 +80,7 @@ def lock_for_worker(turn: LeasedJob) -> LockedRamp:
 
 
 def lock_for_person(ramp_id: int, now: datetime) -> LockedRamp | None:
-    """Lock a ramp for a person, revoking a worker's lease; return None if the ramp has ended.
+    """Lock a ramp for a person and revoke a worker's lease; return None if the ramp has ended.
 
     Raise :class:`NotFound` for an unknown id.
     """
@@ -96,10 +94,6 @@ def lock_for_person(ramp_id: int, now: datetime) -> LockedRamp | None:
     ramp.refresh_from_db()
     if episode is None or episode.pk != ramp.episode_id or not ramp.live:
         return None
-
-    def write(**fields: Any) -> None:
-        control.take_over(job, now, **fields)
-
-    return LockedRamp(
-        head, switch, episode, ramp, job, write, serialization.audit_state(switch, episode)
-    )
+    write = partial(control.take_over, job, now)
+    before = serialization.audit_state(switch, episode)
+    return LockedRamp(head, switch, episode, ramp, job, write, before)

@@ -1,4 +1,4 @@
-"""Manual gates: a person approves that a ramp advances."""
+"""Manual gates: a ramp waits until a person approves that it advances."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -27,41 +27,31 @@ NOT_YET = GateAnswer(WAITING, {"why": "a person is asked when the dwell is over"
 
 
 def request_approval(ramp: Ramp, index: int, now: datetime) -> None:
-    """Request the approval of a step's manual gate, if the step has one.
+    """Request the approval of a step's manual gate, which the ramp's requester can't give.
 
-    The ramp's requester can't approve it. Nothing happens if the step already has a
-    request that is not void.
+    Do nothing if the step has no such gate, or already has a request that is not void.
     """
-    if not has_gate(ramp, index):
+    spec = next((gate for gate in ramp.plan[index]["gates"] if gate["type"] == KIND.name), None)
+    if spec is None:
         return
     target = approval_target(ramp, index)
     earlier = Approval.objects.filter(kind=Approval.Kind.RAMP_GATE, target=target)
     if earlier.exclude(state=Approval.State.VOID).exists():
         return
-    spec = next(gate for gate in ramp.plan[index]["gates"] if gate["type"] == KIND.name)
-    share = descriptions.format_percent(ramp.plan[index]["percent"])
-    last = index + 1 == len(ramp.plan)
-    then = (
-        "release it"
-        if last
-        else f"go on to {descriptions.format_percent(ramp.plan[index + 1]['percent'])}"
-    )
+    shares = [descriptions.format_percent(step["percent"]) for step in ramp.plan[index:]]
+    then = f"go on to {shares[1]}" if shares[1:] else "release it"
+    kind: Any = ramp.requested_by_type
     approvals.request_approval(
         kind=Approval.Kind.RAMP_GATE,
         target=target,
-        summary=f"Ramp of {ramp.switch_id}: {then}, after {share}",
+        summary=f"Ramp of {ramp.switch_id}: {then}, after {shares[0]}",
         diff={"ramp": ramp.pk, "step": index, "gates": "all others pass or are shown on its page"},
         reason=ramp.justification,
         facts=risk.risk_facts(ramp.switch_id, now),
         lifetime=timedelta(seconds=spec["timeout_seconds"]),
-        actor=get_requester(ramp),
+        actor=Actor(type=kind, name=ramp.requested_by_name, user_id=ramp.requested_by_id),
         now=now,
     )
-
-
-def get_requester(ramp: Ramp) -> Actor:
-    kind: Any = ramp.requested_by_type
-    return Actor(type=kind, name=ramp.requested_by_name, user_id=ramp.requested_by_id)
 
 
 def has_gate(ramp: Ramp, index: int) -> bool:
@@ -69,10 +59,7 @@ def has_gate(ramp: Ramp, index: int) -> bool:
 
 
 def withdraw_request(ramp: Ramp, index: int, actor: Actor, now: datetime, why: str) -> None:
-    """Void the approval request of a step's manual gate.
-
-    A request past its deadline is recorded as expired instead.
-    """
+    """Void a step's approval request; record a request past its deadline as expired instead."""
     if not has_gate(ramp, index):
         return
     kind, target = Approval.Kind.RAMP_GATE, approval_target(ramp, index)
@@ -100,12 +87,6 @@ def find_answers(questions: Sequence[GateQuestion], now: datetime) -> list[GateA
     return [answers.get(question.step) for question in questions]
 
 
-def evaluate_answer(
-    _question: GateQuestion, answer: GateAnswer | None, _now: datetime
-) -> GateAnswer:
-    return answer or NOT_YET
-
-
 KIND = GateKind(
     name="manual",
     label="A person",
@@ -122,7 +103,7 @@ KIND = GateKind(
         ),
     ),
     look_up=find_answers,
-    evaluate=evaluate_answer,
+    evaluate=lambda _question, answer, _now: answer or NOT_YET,
     position=30,
     can_fail=False,
     is_unique=True,
@@ -158,10 +139,7 @@ def _read_approval(approval: Approval, asked_at: datetime, now: datetime) -> Gat
     requires_confirmation=lambda approval: approval.target.startswith(f"{GLOBAL_ID}#"),
 )
 def _check_step(approval: Approval, actor: Actor, now: datetime) -> None:
-    """Raise :class:`Conflict` unless the ramp is still at the approved step.
-
-    The next evaluation, within a second, reads the approval.
-    """
+    """Raise :class:`Conflict` if the ramp has left the approved step; its next tick goes on."""
     ramp = Ramp.objects.select_related("job").get(pk=approval.diff["ramp"])
     if not ramp.live or ramp.job.step_index != approval.diff["step"]:
         raise Conflict(f"The ramp of {ramp.switch_id} is no longer at the step this was asked for.")

@@ -1,8 +1,6 @@
-"""Notifications about ramps, grouped into one message when many ramps change at once.
+"""Notifications about ramps; many ramps that change at once share one collecting message.
 
-Each transition is announced in the thread of its own episode. If hundreds of ramps start at one
-expiry, or hold or fail at one gate, channels get one collecting message instead. Callers hold the
-publication row's lock.
+A transition is announced in the thread of its own episode. Callers hold the publication row's lock.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,15 +16,15 @@ from controlplane.core.outbox import services as outbox
 from controlplane.notify.delivery import collected_changes
 from controlplane.notify.targets import routing
 from switches.episodes import digests, serialization
-from switches.models import Episode, Ramp
+from switches.models import Ramp
 
 from . import descriptions
 from .locked_ramp import LockedRamp
 
 MAX_NOTIFIED_SINGLY = 3
-"""Maximum automatic ramps announced separately; further ones join the collecting message."""
+"""Maximum ramps started by expiries that are announced separately."""
 MAX_ALARMS = 10
-"""Maximum holds, or compensations, announced separately within `LATELY`."""
+"""Maximum holds, or compensations within `LATELY`, announced separately."""
 LATELY = timedelta(minutes=10)
 HELD, COMPENSATED, FAILED = "ramp.held", "ramp.compensated", "ramp.failed"
 ALARMS = (HELD, COMPENSATED)
@@ -34,9 +32,9 @@ ALARMS = (HELD, COMPENSATED)
 
 @dataclass(frozen=True)
 class CollectingMessage:
-    """A message that groups many events.
+    """A message about many ramps, and the pace of such messages.
 
-    It is sent `soon` after the first event, and at least `apart` after the previous such message.
+    It is sent `soon` after the first change, and at least `apart` after the previous one.
     """
 
     event: str
@@ -58,11 +56,11 @@ COLLECTED: Mapping[str, CollectingMessage | None] = {
 def route_transition(
     locked: LockedRamp, event: str, severity: str, said: str, actor: Actor, now: datetime
 ) -> list[str] | None:
-    """Return the destinations of a transition's own message; None means all.
+    """Return the destinations of the message about one transition; None means all.
 
-    If many ramps change at once, return only the destinations with a thread about the episode, and
-    add the transition to the collecting message of its event, if there is one. Transitions by a
-    person go to all destinations.
+    Transitions by a person go to all destinations. If many ramps change at once, only destinations
+    with a thread about the episode get the message, and the transition is added to the collecting
+    message of its event, if there is one.
     """
     ramp = locked.ramp
     if actor.type != "system" or event not in COLLECTED:
@@ -103,7 +101,7 @@ def describe_position(locked: LockedRamp, seen: Sequence[Mapping[str, Any]] = ()
 def describe_for_message(
     locked: LockedRamp, seen: Sequence[Mapping[str, Any]] = ()
 ) -> dict[str, Any]:
-    """Return a ramp's facts for messages: plan, gates, end of the hold, next action."""
+    """Return the ramp's plan, gates, end of the hold and next action for messages."""
     ramp, job = locked.ramp, locked.job
     facts: dict[str, Any] = {"plan": descriptions.describe_plan(ramp.plan)}
     if seen:
@@ -112,7 +110,12 @@ def describe_for_message(
         longest = timedelta(seconds=ramp.plan[locked.index]["max_hold_seconds"])
         facts["held_until_at"] = timestamp(ramp.blind_since + longest)
     if job.state == Job.State.CANCELLED:
-        facts["to_do"] = _describe_next_action(locked.episode)
+        facts["to_do"] = (
+            "Remove the cause, then release it again."
+            if locked.episode.overdue_at is None
+            else "It is past its expiry and OVERDUE. Remove the cause, then release it; or extend "
+            "it."
+        )
     return facts
 
 
@@ -120,7 +123,6 @@ def notify_failed_compensation(job: Job, why: str, now: datetime) -> None:
     """Announce in the episode's thread that compensating a ramp failed."""
     ramp = Ramp.objects.select_related("switch", "episode").get(pk=job.pk)
     episode = ramp.episode
-    actor = Actor(type="system", name="ramps")
     outbox.announce(
         event=FAILED,
         event_key=f"ramp:{ramp.pk}:failed",
@@ -130,7 +132,7 @@ def notify_failed_compensation(job: Job, why: str, now: datetime) -> None:
         facts=serialization.message_facts(
             ramp.switch,
             episode,
-            actor,
+            Actor(type="system", name="ramps"),
             said=why,
             ramp=ramp.pk,
             percent=float(episode.allow_percent),
@@ -150,9 +152,3 @@ def _are_many(ramp: Ramp, event: str, now: datetime) -> bool:
         return lately.filter(ramp__isnull=False).count() > MAX_ALARMS
     others = Ramp.objects.filter(live=True, automatic=True).exclude(pk=ramp.pk)
     return others.count() >= MAX_NOTIFIED_SINGLY
-
-
-def _describe_next_action(episode: Episode) -> str:
-    if episode.overdue_at is not None:
-        return "It is past its expiry and OVERDUE. Remove the cause, then release it; or extend it."
-    return "Remove the cause, then release it again."

@@ -1,5 +1,6 @@
 """Validation and defaults of ramp plans: steps with share, dwell and gates."""
 
+from itertools import pairwise
 from typing import Any
 
 from controlplane.core.errors import InvalidInput
@@ -54,16 +55,12 @@ STEP_FIELDS = (
 )
 
 
-def get_default_plan() -> list[dict[str, Any]]:
-    """Return the default plan: 5, 25 and 100 %, five minutes each, without gates."""
-    return read_plan([{"percent": percent} for percent in DEFAULT_PERCENTS])
+def read_plan(plan: Any = None, max_hold_seconds: Any = None) -> list[dict[str, Any]]:
+    """Return a validated plan with defaults filled in.
 
-
-def read_plan(plan: Any, max_hold_seconds: Any = None) -> list[dict[str, Any]]:
-    """Return a validated plan with defaults filled in; the default plan for None.
-
-    `max_hold_seconds` applies to steps that omit it. Raise :class:`InvalidInput` with an error
-    per invalid field, such as `plan[1].gates[0].slo`.
+    None means the default plan: 5, 25 and 100 %, five minutes each, without gates.
+    `max_hold_seconds` applies to steps that omit it. Raise :class:`InvalidInput` with an error per
+    invalid field, such as `plan[1].gates[0].slo`.
     """
     errors: dict[str, list[str]] = {}
     if max_hold_seconds is not None:
@@ -72,14 +69,14 @@ def read_plan(plan: Any, max_hold_seconds: Any = None) -> list[dict[str, Any]]:
     steps_given = [{"percent": percent} for percent in DEFAULT_PERCENTS] if plan is None else plan
     steps = _read_steps(steps_given, max_hold_seconds, errors)
     if not errors:
-        _check_order(steps, errors)
+        errors |= _find_order_errors(steps)
     if errors:
         raise InvalidInput(errors)
     return steps
 
 
 def is_immediate(plan: list[dict[str, Any]]) -> bool:
-    """Return True if no dwell or gate delays the full share, as in an immediate release."""
+    """Return True if no dwell and no gate delays the last step, which allows all traffic."""
     return not any(step["dwell_seconds"] or step["gates"] for step in plan[:-1])
 
 
@@ -129,18 +126,20 @@ def _read_gates(gates: Any, where: str, errors: dict[str, list[str]]) -> list[di
             continue
         plain = {key: value for key, value in gate.items() if key != "type"}
         fields = {"type": kind.name, **check_fields(kind.fields, plain, here, errors)}
-        is_there = any(one["type"] == kind.name for one in parsed)
+        is_there = any(other["type"] == kind.name for other in parsed)
         if fields in parsed or (kind.is_unique and is_there):
             errors[here] = ["The step has this gate already."]
         parsed.append(fields)
     return parsed
 
 
-def _check_order(steps: list[dict[str, Any]], errors: dict[str, list[str]]) -> None:
-    for index in range(1, len(steps)):
-        if steps[index]["percent"] <= steps[index - 1]["percent"]:
-            errors[f"plan[{index}].percent"] = [
-                f"Must be more than the {steps[index - 1]['percent']} % of the step before."
-            ]
-    if steps[-1]["percent"] != EVERYTHING:
+def _find_order_errors(steps: list[dict[str, Any]]) -> dict[str, list[str]]:
+    percents = [step["percent"] for step in steps]
+    errors = {
+        f"plan[{index}].percent": [f"Must be more than the {before} % of the step before."]
+        for index, (before, percent) in enumerate(pairwise(percents), 1)
+        if percent <= before
+    }
+    if percents[-1] != EVERYTHING:
         errors[f"plan[{len(steps) - 1}].percent"] = ["The last step has to be 100 %."]
+    return errors

@@ -59,7 +59,7 @@ def release_page(request: PersonRequest, scope: str, key: str) -> HttpResponse:
     form = ReleaseForm(submitted_data(request))
     valid = form.is_valid()
     submitted = plan_editor.read_form(request.POST)
-    editor = submitted or plan_editor.open_plan(plans.get_default_plan())
+    editor = submitted or plan_editor.open_plan(plans.read_plan())
     if button := request.POST.get("do", ""):
         return _show_edited(request, switch, form, editor, button, now)
     if not form.is_bound:

@@ -85,7 +85,7 @@ def test_whatever_is_no_plan_is_refused_and_never_an_error_of_ours(nonsense):
 
 
 def test_usual_plan_is_that_of_the_contract():
-    steps = plan.get_default_plan()
+    steps = plan.read_plan()
 
     assert [step["percent"] for step in steps] == [5, 25, 100]
     assert {step["dwell_seconds"] for step in steps} == {300}
@@ -228,4 +228,4 @@ def test_plan_that_spends_less_than_a_minute_at_a_quarter_or_less_is_hasty(steps
 
 def test_only_a_plan_that_begins_with_everything_is_at_once():
     assert plan.is_immediate(plan.read_plan([{"percent": 100}]))
-    assert not plan.is_immediate(plan.get_default_plan())
+    assert not plan.is_immediate(plan.read_plan())

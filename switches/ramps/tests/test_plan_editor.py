@@ -75,7 +75,7 @@ def test_form_without_a_plan_has_none():
 
 
 def test_step_is_added_before_the_last_halfway():
-    shown = editor.press_button(editor.open_plan(plans.get_default_plan()), "add-step", {})
+    shown = editor.press_button(editor.open_plan(plans.read_plan()), "add-step", {})
 
     assert [step["percent"] for step in shown.plan()] == [5, 25, 62, 100]
     assert shown.focus == "step-2-percent"
@@ -99,7 +99,7 @@ def test_last_step_that_is_left_can_not_be_removed():
 
 @pytest.mark.parametrize("kind", list(GATE_KINDS.values()), ids=str)
 def test_gate_of_each_kind_is_added_with_its_defaults_and_removed(kind):
-    plan = editor.open_plan(plans.get_default_plan())
+    plan = editor.open_plan(plans.read_plan())
 
     shown = editor.press_button(plan, "add-gate-1", {"step-1-new": kind.name})
     gate = shown.plan()[1]["gates"][0]
@@ -116,7 +116,7 @@ def test_gate_of_each_kind_is_added_with_its_defaults_and_removed(kind):
 
 @pytest.mark.parametrize("button", ["", "x", "remove-step-9", "add-gate-77", "remove-gate-0-5"])
 def test_button_that_is_none_changes_nothing(button):
-    plan = editor.open_plan(plans.get_default_plan())
+    plan = editor.open_plan(plans.read_plan())
 
     assert editor.press_button(plan, button, {}) == plan
 
