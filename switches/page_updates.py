@@ -6,9 +6,9 @@ no audit row; the parts of a page that show them poll separately (:mod:`switches
 """
 
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
-from django.db.models import DateTimeField, Func
+from django.db.models import DateTimeField, Func, Model, QuerySet
 from django.http import HttpResponse
 from django.shortcuts import render
 
@@ -17,10 +17,23 @@ from controlplane.core.canonical import timestamp
 from controlplane.core.clock import db_now
 from controlplane.core.page_responses import PersonRequest
 
+Row = TypeVar("Row", bound=Model)
+
 
 class _ClockTimestamp(Func):
     function = "clock_timestamp"
     output_field = DateTimeField()
+
+
+def parse_id(text: str) -> int | None:
+    """Return the id in a query parameter or form field, or None if it is no id."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
+
+
+def take_page(rows: QuerySet[Row], size: int) -> tuple[list[Row], int | None]:
+    """Return the first `size` rows, and the id of the last of them if more follow."""
+    found = list(rows[: size + 1])
+    return found[:size], found[size - 1].pk if len(found) > size else None
 
 
 def read_head_and_time() -> tuple[int, datetime]:

@@ -47,14 +47,14 @@ class TypedStep:
 
 @dataclass(frozen=True)
 class Editor:
-    """The state of the plan form; `focus` is the input to focus."""
+    """The state of the plan form; `focus` is the name of the input to focus."""
 
     steps: tuple[TypedStep, ...]
     errors: Mapping[str, Sequence[str]] = field(default_factory=dict)
     focus: str = ""
 
     def plan(self) -> list[dict[str, Any]]:
-        """Return the plan for :func:`switches.ramps.plan.read_plan`, without blank fields."""
+        """Return the typed plan for :func:`switches.ramps.plan.read_plan`, without blank fields."""
         return [
             {
                 **parse_texts(STEP_FIELDS, step.values),
@@ -67,17 +67,32 @@ class Editor:
         ]
 
     def with_errors(self, errors: Mapping[str, Sequence[str]]) -> "Editor":
-        """Return a copy of the editor with validation errors.
-
-        Errors of unreadable durations are replaced by the form's own texts.
-        """
-        return replace(
-            self, errors={**errors, **_find_invalid_durations(self.steps)} if errors else {}
-        )
+        """Return a copy with validation errors; unreadable durations get the form's own text."""
+        if not errors:
+            return replace(self, errors={})
+        groups: list[tuple[str, tuple[GateField, ...], Mapping[str, str]]] = []
+        for index, step in enumerate(self.steps):
+            groups.append((f"plan[{index}]", STEP_FIELDS, step.values))
+            groups += [
+                (f"plan[{index}].gates[{number}]", kinds.get_fields(gate.type), gate.values)
+                for number, gate in enumerate(step.gates)
+            ]
+        invalid = {
+            f"{where}.{field.name}": [_MISREAD]
+            for where, fields, values in groups
+            for field in fields
+            if field.is_invalid_duration(values.get(field.input_name, ""))
+        }
+        return replace(self, errors={**errors, **invalid})
 
     @property
     def said(self) -> str:
-        return ", ".join(_format_share(step.values.get("percent", "")) for step in self.steps)
+        """Return the shares as text: `5 %, 25 %, 100 %`, with `?` for an unreadable one."""
+        shares = [parse_number(step.values.get("percent", "")) for step in self.steps]
+        return ", ".join(
+            descriptions.format_percent(share) if isinstance(share, int | float) else "?"
+            for share in shares
+        )
 
     @property
     def gates(self) -> int:
@@ -124,7 +139,7 @@ class Editor:
             "index": index,
             "number": index + 1,
             "is_last": index + 1 == len(self.steps),
-            "fields": [self._field(one, name, where, step.values) for one in STEP_FIELDS],
+            "fields": self._fields(STEP_FIELDS, name, where, step.values),
             "new": f"{name}-{NEW}",
             "errors": [*self.errors.get(where, ()), *self.errors.get(f"{where}.gates", ())],
             "gates": [
@@ -139,23 +154,24 @@ class Editor:
             "title": kind.label if (kind := GATE_KINDS.get(gate.type)) else gate.type,
             "type_field": {"name": f"{name}-type", "value": gate.type},
             "errors": [*self.errors.get(where, ()), *self.errors.get(f"{where}.type", ())],
-            "fields": [
-                self._field(one, name, where, gate.values) for one in kinds.get_fields(gate.type)
-            ],
+            "fields": self._fields(kinds.get_fields(gate.type), name, where, gate.values),
         }
 
-    def _field(
-        self, one: GateField, name: str, where: str, values: Mapping[str, str]
-    ) -> dict[str, Any]:
-        return {
-            "name": f"{name}-{one.input_name}",
-            "label": one.label,
-            "kind": one.input,
-            "placeholder": one.placeholder,
-            "value": values.get(one.input_name, ""),
-            "errors": self.errors.get(f"{where}.{one.name}", ()),
-            "focused": self.focus == f"{name}-{one.input_name}",
-        }
+    def _fields(
+        self, fields: Iterable[GateField], name: str, where: str, values: Mapping[str, str]
+    ) -> list[dict[str, Any]]:
+        return [
+            {
+                "name": f"{name}-{field.input_name}",
+                "label": field.label,
+                "kind": field.input,
+                "placeholder": field.placeholder,
+                "value": values.get(field.input_name, ""),
+                "errors": self.errors.get(f"{where}.{field.name}", ()),
+                "focused": self.focus == f"{name}-{field.input_name}",
+            }
+            for field in fields
+        ]
 
 
 def open_plan(plan: Iterable[Mapping[str, Any]]) -> Editor:
@@ -187,8 +203,10 @@ def read_form(data: Mapping[str, str]) -> Editor | None:
             TypedStep(
                 _read_fields(data, f"step-{index}", STEP_FIELDS),
                 tuple(
-                    _read_gate(data, f"step-{index}-gate-{number}")
+                    TypedGate(type_, _read_fields(data, name, kinds.get_fields(type_)))
                     for number in sorted(gates.get(index, ()))[:MAX_TYPED_LENGTH]
+                    for name in (f"step-{index}-gate-{number}",)
+                    for type_ in (str(data.get(f"{name}-type", ""))[:24],)
                 ),
             )
             for index in steps[:MAX_TYPED_LENGTH]
@@ -227,46 +245,17 @@ def _add_step(editor: Editor) -> Editor:
     before, last = editor.steps[:-1], editor.steps[-1]
     low = parse_number(before[-1].values.get("percent", "")) if before else 0
     high = parse_number(last.values.get("percent", ""))
-    is_known = all(isinstance(one, int | float) for one in (low, high))
-    half = f"{_halve(low + high):g}" if is_known else ""
+    half = ""
+    if isinstance(low, int | float) and isinstance(high, int | float):
+        total = low + high
+        half = f"{total // 2 if total >= 4 else round(total / 2, 2):g}"
     values = {**(before[-1] if before else last).values, "percent": half}
     focus = f"step-{len(before)}-{ADD_A_STEP_FOCUS}"
     return Editor((*before, TypedStep(values), last), focus=focus)
 
 
-def _halve(sum_: float) -> float:
-    return sum_ // 2 if sum_ >= 4 else round(sum_ / 2, 2)
-
-
 def _read_fields(data: Mapping[str, str], name: str, fields: Iterable[GateField]) -> dict[str, str]:
     return {
-        one.input_name: str(data.get(f"{name}-{one.input_name}", "")).strip()[:MAX_TEXT_LENGTH]
-        for one in fields
+        field.input_name: str(data.get(f"{name}-{field.input_name}", "")).strip()[:MAX_TEXT_LENGTH]
+        for field in fields
     }
-
-
-def _read_gate(data: Mapping[str, str], name: str) -> TypedGate:
-    type_ = str(data.get(f"{name}-type", ""))[:24]
-    return TypedGate(type_, _read_fields(data, name, kinds.get_fields(type_)))
-
-
-def _find_invalid_durations(steps: Iterable[TypedStep]) -> dict[str, list[str]]:
-    found = {}
-    for index, step in enumerate(steps):
-        places: list[tuple[str, tuple[GateField, ...], Mapping[str, str]]] = [
-            (f"plan[{index}]", STEP_FIELDS, step.values)
-        ]
-        places += [
-            (f"plan[{index}].gates[{number}]", kinds.get_fields(gate.type), gate.values)
-            for number, gate in enumerate(step.gates)
-        ]
-        for where, fields, values in places:
-            for one in fields:
-                if one.is_invalid_duration(values.get(one.input_name, "")):
-                    found[f"{where}.{one.name}"] = [_MISREAD]
-    return found
-
-
-def _format_share(text: str) -> str:
-    value = parse_number(text)
-    return descriptions.format_percent(value) if isinstance(value, int | float) else "?"

@@ -1,5 +1,6 @@
 """Timeline of a ramp for its page: steps, gate results and the pending approval."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -23,47 +24,31 @@ FAST_POLL_BEFORE = timedelta(seconds=20)
 
 
 @dataclass(frozen=True)
-class GateLine:
-    """A gate of a step with its verdict, explanation and evidence."""
-
-    pk: str
-    name: str
-    verdict: str
-    why: str
-    evidence: Mapping[str, Any]
-    checked_at: datetime | None
-
-
-@dataclass(frozen=True)
 class StepLine:
-    """A step of the timeline; `rest` is the dwell left when the ramp was paused."""
+    """A step of the timeline; `rest` is the dwell that was left when the ramp was paused."""
 
-    number: int
-    percent: Any
+    row: JobStep
     state: str
     is_present: bool
-    dwell_seconds: Any
-    max_hold_seconds: Any
-    started_at: datetime | None
-    due_at: datetime | None
-    finished_at: datetime | None
-    attempts: int
-    error: str
-    gates: Sequence[GateLine]
+    gates: Sequence[Mapping[str, Any]]
     rest: timedelta | None
 
     @property
+    def number(self) -> int:
+        return self.row.index + 1
+
+    @property
     def verdicts(self) -> list[tuple[str, int]]:
-        verdicts = [gate.verdict for gate in self.gates]
-        return [(verdict, verdicts.count(verdict)) for verdict in dict.fromkeys(verdicts)]
+        """Return the number of gates by verdict, in order of the gates."""
+        return list(Counter(gate["verdict"] for gate in self.gates).items())
 
 
 @dataclass(frozen=True)
 class Timeline:
     """A ramp for its page; `share` is the percentage allowed now, or at the ramp's end.
 
-    `approval` is the pending approval. `is_released_at_once` is True if an immediate release
-    of the switch ended the ramp.
+    `is_released_at_once` is True if an immediate release of the switch ended the ramp. The page
+    polls every `pace_seconds`.
     """
 
     ramp: Ramp
@@ -87,12 +72,12 @@ class Timeline:
 
     @property
     def look(self) -> str:
-        """Return the state that selects the color; `completed` for an immediate release."""
+        """Return the state that selects the ramp's color."""
         return "completed" if self.is_released_at_once else self.state
 
     @property
     def flows(self) -> bool:
-        """Return True if the ramp currently decides how much traffic is allowed."""
+        """Return True while the ramp decides how much traffic is allowed."""
         return self.ramp.live and self.state != "pending_approval"
 
     @property
@@ -104,28 +89,26 @@ def build_timeline(ramp: Ramp, now: datetime) -> Timeline:
     """Return the timeline of a ramp that was fetched with its job and episode."""
     job = ramp.job
     state = live_ramps.STATES[job.state]
-    is_released_at_once = live_ramps.was_released_at_once(ramp)
-    rows = {row.index: row for row in JobStep.objects.filter(job=job)}
-    steps = [
-        _build_step(ramp, state, rows[index]) for index in range(len(ramp.plan)) if index in rows
-    ]
+    rows = {row.index: row for row in JobStep.objects.filter(job=job).order_by("index")}
+    due_at = rows[job.step_index].due_at
+    is_due_soon = due_at is not None and due_at - now < FAST_POLL_BEFORE
     return Timeline(
         ramp=ramp,
         job=job,
         state=state,
-        share=get_share(ramp),
-        is_released_at_once=is_released_at_once,
-        steps=steps,
+        share=live_ramps.get_percent(ramp),
+        is_released_at_once=live_ramps.was_released_at_once(ramp),
+        steps=[_build_step(ramp, state, row) for row in rows.values()],
         approval=_find_approval(ramp, now),
         is_stuck=stuck_jobs.is_stuck(job, now),
-        pace_seconds=_choose_poll_interval(rows[job.step_index], now),
+        pace_seconds=FAST_POLL_SECONDS if is_due_soon else POLL_SECONDS,
     )
 
 
 def find_timeline(switch: Switch, episode: Episode | None, now: datetime) -> Timeline | None:
     """Return the timeline for a switch's page, or None.
 
-    It shows the live ramp, else the last ramp if it belongs to `episode` or ended in the last 24
+    It shows the live ramp, else the last one if it belongs to `episode` or ended in the last 24
     hours.
     """
     found = Ramp.objects.filter(switch_id=switch.pk).select_related("job", "episode")
@@ -174,25 +157,13 @@ def may_decide(approval: Approval | None, user: Person) -> bool:
     return approval is not None and user.may_approve and approval.requester_id != user.pk
 
 
-def get_share(ramp: Ramp) -> Any:
-    return live_ramps.get_percent(ramp)
-
-
 def _build_step(ramp: Ramp, state: str, row: JobStep) -> StepLine:
     is_present = row.index == ramp.job.step_index
     paused_at = ramp.job.paused_at if is_present and state == "paused" else None
     return StepLine(
-        number=row.index + 1,
-        percent=ramp.plan[row.index]["percent"],
+        row=row,
         state=_step_state(row, state, ramp),
         is_present=is_present,
-        dwell_seconds=row.data["dwell_seconds"],
-        max_hold_seconds=row.data["max_hold_seconds"],
-        started_at=row.started_at,
-        due_at=row.due_at,
-        finished_at=row.finished_at,
-        attempts=row.attempts,
-        error=row.error,
         gates=[_build_gate(ramp, row.index, *each) for each in enumerate(row.data["gates"])],
         rest=max(row.due_at - paused_at, timedelta()) if row.due_at and paused_at else None,
     )
@@ -208,21 +179,20 @@ def _step_state(row: JobStep, state: str, ramp: Ramp) -> str:
     return str(row.state)
 
 
-def _build_gate(ramp: Ramp, index: int, number: int, gate: Mapping[str, Any]) -> GateLine:
+def _build_gate(ramp: Ramp, index: int, number: int, gate: Mapping[str, Any]) -> dict[str, Any]:
     evidence = gate.get("evidence") or {}
     checked_at = gate.get("checked_at")
-    return GateLine(
-        pk=f"gate-{ramp.pk}-{index}-{number}",
-        name=kinds.describe_gate(gate),
-        verdict=gate.get("verdict", ""),
-        why=descriptions.get_explanation(evidence),
-        evidence=evidence,
-        checked_at=datetime.fromisoformat(checked_at) if checked_at else None,
-    )
+    return {
+        "pk": f"gate-{ramp.pk}-{index}-{number}",
+        "name": kinds.describe_gate(gate),
+        "verdict": gate.get("verdict", ""),
+        "why": descriptions.get_explanation(evidence),
+        "evidence": evidence,
+        "checked_at": datetime.fromisoformat(checked_at) if checked_at else None,
+    }
 
 
 def _find_approval(ramp: Ramp, now: datetime) -> Approval | None:
-    """Return the pending approval of the release or of the current step's manual gate."""
     if not ramp.live:
         return None
     index = ramp.job.step_index
@@ -233,11 +203,3 @@ def _find_approval(ramp: Ramp, now: datetime) -> Approval | None:
         return None
     target = approval_target(ramp, index)
     return waiting.filter(kind=Approval.Kind.RAMP_GATE, target=target).order_by("-id").first()
-
-
-def _choose_poll_interval(step: JobStep, now: datetime) -> int:
-    return (
-        FAST_POLL_SECONDS
-        if step.due_at is not None and step.due_at - now < FAST_POLL_BEFORE
-        else POLL_SECONDS
-    )

@@ -1,7 +1,6 @@
 """Pages of ramps: the list, one ramp, and dialogs for actions."""
 
-import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -10,7 +9,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from controlplane.core.actors import Actor
+from controlplane.core.change_views import submitted_data
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput
 from controlplane.core.http.permissions import actor_of
@@ -27,7 +26,11 @@ from . import live_ramps as ramps
 SHOWN = 50
 LIVE_SHOWN = 200
 
-Service = Callable[..., Ramp]
+SERVICES: Mapping[str, Callable[..., Ramp]] = {
+    "pause": actions.pause,
+    "resume": actions.resume,
+    "advance": actions.advance,
+}
 
 
 @signed_in
@@ -44,18 +47,16 @@ def ramps_page(request: PersonRequest) -> HttpResponse:
     nothing_new = None if under_way else page_updates.respond_if_unchanged(request, head, now)
     if nothing_new is not None:
         return nothing_new
-    before = request.GET.get("before", "")
-    before = before if before.isascii() and before.isdigit() and len(before) < 19 else ""
-    over = list(
-        found.filter(live=False, **({"pk__lt": int(before)} if before else {}))[: SHOWN + 1]
-    )
+    before = page_updates.parse_id(request.GET.get("before", ""))
+    ended = found.filter(live=False)
+    over, older = page_updates.take_page(ended.filter(pk__lt=before) if before else ended, SHOWN)
     context = {
         "live": True,
         "head": head,
         "now": now,
         "under_way": [] if before else [_build_row(ramp) for ramp in under_way],
-        "over": [_build_row(ramp) for ramp in over[:SHOWN]],
-        "older": over[SHOWN - 1].pk if len(over) > SHOWN else None,
+        "over": [_build_row(ramp) for ramp in over],
+        "older": older,
         "newest": not before,
     }
     if request.htmx:
@@ -113,56 +114,38 @@ def abort(request: PersonRequest, ramp_id: int) -> HttpResponse:
     else:
         version = aborted.switch.version
         message = f"0 % flows: {aborted.switch_id} is engaged again, as of version {version}."
-    return respond_done(request, message, _page_of_switch(ramp))
+    return respond_done(
+        request, message, reverse("switch_page", args=[ramp.switch.scope, ramp.switch.key])
+    )
 
 
 @signed_in
 @require_http_methods(["GET", "POST"])
-def pause(request: PersonRequest, ramp_id: int) -> HttpResponse:
-    return _intervene(request, ramp_id, "pause", actions.pause, _confirm_pause)
+def intervene(request: PersonRequest, ramp_id: int, verb: str) -> HttpResponse:
+    """Show the form to pause, resume or advance a ramp; on POST, do it.
 
-
-@signed_in
-@require_http_methods(["GET", "POST"])
-def resume(request: PersonRequest, ramp_id: int) -> HttpResponse:
-    return _intervene(request, ramp_id, "resume", actions.resume, _confirm_resume)
-
-
-@signed_in
-@require_http_methods(["GET", "POST"])
-def advance(request: PersonRequest, ramp_id: int) -> HttpResponse:
-    """Advance a ramp.
-
-    The form names the shown step, so that a repeated request skips one step only.
+    The form to advance names the shown step, so that a repeated request skips one step only.
     """
-    sent = request.POST.get("step", "")
-    step = int(sent) if sent.isascii() and sent.isdigit() and len(sent) < 9 else None
-    service = functools.partial(actions.advance, step_index=step)
-    return _intervene(request, ramp_id, "advance", service, _confirm_advance)
-
-
-def _intervene(
-    request: PersonRequest,
-    ramp_id: int,
-    verb: str,
-    service: Service,
-    describe: Callable[[Ramp], str],
-) -> HttpResponse:
     ramp, actor, now = _get_ramp(ramp_id), actor_of(request), db_now()
-    _check_permission(actor, verb)
+    actor.require("ramps:write")
+    arguments: dict[str, Any] = {}
     if verb == "advance":
+        if actor.role not in actions.ADVANCING_ROLES:
+            raise Forbidden("To pass over a dwell or a gate takes the role of an approver.")
         require_confirmation(request, ramp.switch.scope, now)
-    form = ReasonForm(request.POST if request.method == "POST" else None)
+        arguments["step_index"] = page_updates.parse_id(request.POST.get("step", ""))
+    form = ReasonForm(submitted_data(request))
     if form.is_valid():
+        reason = form.get_text("reason")
         try:
-            reason = form.get_text("reason")
-            changed = service(ramp_id=ramp_id, reason=reason, actor=actor, now=now)
+            SERVICES[verb](ramp_id=ramp_id, reason=reason, actor=actor, now=now, **arguments)
         except InvalidInput as error:
             form.add_service_errors(error.errors)
         except (Conflict, Forbidden) as refusal:
             return _show_refusal(request, ramp, "Nothing was changed", refusal)
         else:
-            return respond_done(request, describe(changed), reverse("ramp_page", args=[ramp_id]))
+            done = _describe_done(verb, _get_ramp(ramp_id))
+            return respond_done(request, done, reverse("ramp_page", args=[ramp_id]))
     context = {
         "verb": verb,
         "form": form,
@@ -172,31 +155,15 @@ def _intervene(
     return show(request, "switches/ramp_do.html", context, status=422 if form.is_bound else 200)
 
 
-def _check_permission(actor: Actor, verb: str) -> None:
-    actor.require("ramps:write")
-    if verb == "advance" and actor.role not in actions.ADVANCING_ROLES:
-        raise Forbidden("To pass over a dwell or a gate takes the role of an approver.")
-
-
-def _confirm_pause(ramp: Ramp) -> str:
-    share = descriptions.format_percent(_reload(ramp).episode.allow_percent)
-    return f"Paused: {ramp.switch_id} stays at {share}. A gate that fails still ends the ramp."
-
-
-def _confirm_resume(ramp: Ramp) -> str:
-    return f"The ramp of {ramp.switch_id} goes on where it was."
-
-
-def _confirm_advance(ramp: Ramp) -> str:
-    present = _reload(ramp)
-    if not present.live:
+def _describe_done(verb: str, ramp: Ramp) -> str:
+    share = descriptions.format_percent(ramp.episode.allow_percent)
+    if verb == "pause":
+        return f"Paused: {ramp.switch_id} stays at {share}. A gate that fails still ends the ramp."
+    if verb == "resume":
+        return f"The ramp of {ramp.switch_id} goes on where it was."
+    if not ramp.live:
         return f"{ramp.switch_id} is released: services are told to let traffic flow."
-    share = descriptions.format_percent(present.episode.allow_percent)
-    return f"On to step {present.job.step_index + 1}: {share} of {ramp.switch_id} flows."
-
-
-def _reload(ramp: Ramp) -> Ramp:
-    return Ramp.objects.select_related("job", "episode").get(pk=ramp.pk)
+    return f"On to step {ramp.job.step_index + 1}: {share} of {ramp.switch_id} flows."
 
 
 def _build_row(ramp: Ramp) -> dict[str, Any]:
@@ -205,7 +172,7 @@ def _build_row(ramp: Ramp) -> dict[str, Any]:
         "ramp": ramp,
         "job": job,
         "state": ramps.STATES[job.state],
-        "share": timeline.get_share(ramp),
+        "share": ramps.get_percent(ramp),
         "number": job.step_index + 1,
         "steps": len(ramp.plan),
     }
@@ -226,7 +193,3 @@ def _get_ramp(ramp_id: int) -> Ramp:
     if ramp is None:
         raise Http404
     return ramp
-
-
-def _page_of_switch(ramp: Ramp) -> str:
-    return reverse("switch_page", args=[ramp.switch.scope, ramp.switch.key])

@@ -19,6 +19,7 @@ from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.page_responses import PersonRequest, respond_done, show, signed_in
 from controlplane.core.roles import Role
+from switches import page_updates
 from switches.forms import ReasonForm
 from switches.models import Rule
 from switches.rules import evaluation, queries, services
@@ -68,15 +69,14 @@ def initial_of(row: Rule) -> dict[str, str]:
 @signed_in
 @require_GET
 def rules_page(request: PersonRequest) -> HttpResponse:
-    after = request.GET.get("after", "")
-    rows = Rule.objects.order_by("pk")
-    if after.isascii() and after.isdigit() and len(after) < 19:
-        rows = rows.filter(pk__gt=int(after))
-    found = list(rows[: PAGE_SIZE + 1])
+    after = page_updates.parse_id(request.GET.get("after", ""))
+    found, more_after = page_updates.take_page(
+        Rule.objects.filter(pk__gt=after or 0).order_by("pk"), PAGE_SIZE
+    )
     context = {
         "now": db_now(),
-        "rules": queries.read_statuses(found[:PAGE_SIZE]),
-        "more_after": found[PAGE_SIZE - 1].pk if len(found) > PAGE_SIZE else None,
+        "rules": queries.read_statuses(found),
+        "more_after": more_after,
         "first": not after,
         "pending": queries.list_pending_changes(),
         "may_change": request.user.role == Role.ADMIN,

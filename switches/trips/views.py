@@ -18,6 +18,7 @@ from controlplane.core.http.permissions import actor_of
 from controlplane.core.page_responses import PersonRequest, respond_done, show, signed_in
 from controlplane.core.reasons import MAX_CHARACTERS
 from controlplane.core.roles import Power
+from switches import page_updates
 from switches.models import Episode, Trip, TripPolicy
 from switches.scopes import SCOPES
 from switches.trips import history, notifications, policies, resolution
@@ -72,7 +73,7 @@ class TripSearch(forms.Form):
 def trips_page(request: PersonRequest) -> HttpResponse:
     search = TripSearch(request.GET)
     search.is_valid()
-    found = list(_filter_trips(search.cleaned_data)[: SHOWN + 1])
+    found, older = page_updates.take_page(_filter_trips(search.cleaned_data), SHOWN)
     waiting = resolution.list_waiting()
     context = {
         "now": db_now(),
@@ -81,8 +82,8 @@ def trips_page(request: PersonRequest) -> HttpResponse:
         "policies": history.list_policies(),
         "waiting": _with_links(waiting[:SHOWN_WAITING]),
         "waiting_more": max(0, len(waiting) - SHOWN_WAITING),
-        "trips": found[:SHOWN],
-        "older": found[SHOWN - 1].pk if len(found) > SHOWN else None,
+        "trips": found,
+        "older": older,
         "newest": not request.GET.get("before"),
         "narrowed": bool(search.cleaned_data.get("q") or search.cleaned_data.get("outcome")),
     }
@@ -91,8 +92,8 @@ def trips_page(request: PersonRequest) -> HttpResponse:
 
 def switch_context(switch_id: str) -> dict[str, Any]:
     rows = Trip.objects.filter(switch=switch_id).select_related("policy").order_by("-id")
-    found = list(rows[: SHOWN_OF_SWITCH + 1])
-    return {"trips": found[:SHOWN_OF_SWITCH], "more_trips": len(found) > SHOWN_OF_SWITCH}
+    found, more = page_updates.take_page(rows, SHOWN_OF_SWITCH)
+    return {"trips": found, "more_trips": more is not None}
 
 
 @signed_in

@@ -70,20 +70,15 @@ def _build_context(request: PersonRequest, switch: Switch, now: datetime) -> dic
 def _read_history(request: PersonRequest, switch: Switch) -> dict[str, Any]:
     episodes = Episode.objects.filter(switch_id=switch.pk).order_by("-id")
     entries = AuditEntry.objects.filter(target=switch.pk).order_by("-id")
-    if before := _parse_id(request.GET.get("episodes_before", "")):
+    if before := page_updates.parse_id(request.GET.get("episodes_before", "")):
         episodes = episodes.filter(pk__lt=before)
-    if before := _parse_id(request.GET.get("audit_before", "")):
+    if before := page_updates.parse_id(request.GET.get("audit_before", "")):
         entries = entries.filter(pk__lt=before)
-    some, rows = list(episodes[: EPISODES_SHOWN + 1]), list(entries[: ENTRIES_SHOWN + 1])
+    shown_episodes, older_episodes = page_updates.take_page(episodes, EPISODES_SHOWN)
+    shown_entries, older_entries = page_updates.take_page(entries, ENTRIES_SHOWN)
     return {
-        "episodes": some[:EPISODES_SHOWN],
-        "older_episodes": some[EPISODES_SHOWN - 1].pk if len(some) > EPISODES_SHOWN else None,
-        "entries": [
-            (entry, compare_texts(entry.before, entry.after)) for entry in rows[:ENTRIES_SHOWN]
-        ],
-        "older_entries": rows[ENTRIES_SHOWN - 1].pk if len(rows) > ENTRIES_SHOWN else None,
+        "episodes": shown_episodes,
+        "older_episodes": older_episodes,
+        "entries": [(entry, compare_texts(entry.before, entry.after)) for entry in shown_entries],
+        "older_entries": older_entries,
     }
-
-
-def _parse_id(text: str) -> int | None:
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None

@@ -14,7 +14,7 @@ from controlplane.core.jobs.models import Job
 from controlplane.core.outbox.escalation import Escalation
 from switches import services
 from switches.models import Episode, Ramp
-from switches.ramps import actions, resources, timeline
+from switches.ramps import actions, live_ramps, resources
 from switches.ramps.tests.ramp_helpers import (
     CHAT,
     GATED,
@@ -189,7 +189,7 @@ class TestReleasedAtOnceWhileItRamps:
         Job.objects.filter(pk=ramp.pk).update(**failed)
         release(CHAT, now + seconds(9), mode="immediate")
 
-        assert timeline.get_share(Ramp.objects.get(pk=ramp.pk)) == 100
+        assert live_ramps.get_percent(Ramp.objects.get(pk=ramp.pk)) == 100
 
     @pytest.mark.parametrize("ends", ["abort", "engage"])
     def test_one_that_was_taken_back_left_nothing_even_once_released(self, ends):
