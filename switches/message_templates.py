@@ -38,6 +38,8 @@ def engaged_buttons(facts: Facts) -> tuple[str, ...]:
 
 
 _EXPIRES = ("Expires", format_expiry)
+_WHY_ENGAGED = ("Engaged because", "reason")
+_ENGAGED = (("Engaged by", "engaged_by"), _WHY_ENGAGED)
 _PERMANENT_BUTTONS = ("acknowledge",)
 
 
@@ -55,12 +57,7 @@ MESSAGE_TEMPLATES.register(
         "switch.broke_glass",
         "🚨",
         "GLASS BROKEN: {switch}, {did} against the rule “{rule}”",
-        (
-            ("By", "by"),
-            ("Why the rule had to yield", "said"),
-            ("Engaged because", "reason"),
-            _EXPIRES,
-        ),
+        (("By", "by"), ("Why the rule had to yield", "said"), _WHY_ENGAGED, _EXPIRES),
         severity="critical",
         buttons=engaged_buttons,
     ),
@@ -68,7 +65,7 @@ MESSAGE_TEMPLATES.register(
         "switch.held",
         "🔒",
         "{switch} will be held at its expiry",
-        (("Why", "said"), ("By", "by"), ("Engaged because", "reason"), _EXPIRES),
+        (("Why", "said"), ("By", "by"), _WHY_ENGAGED, _EXPIRES),
         buttons=engaged_buttons,
     ),
     MessageTemplate(
@@ -78,7 +75,7 @@ MESSAGE_TEMPLATES.register(
         (
             ("By", "by"),
             ("Why longer", "said"),
-            ("Engaged because", "reason"),
+            _WHY_ENGAGED,
             _EXPIRES,
             ("Re-confirm by", "reconfirm_due_at"),
         ),
@@ -103,12 +100,7 @@ MESSAGE_TEMPLATES.register(
         "episode.overdue",
         "⏰",
         "{switch} is OVERDUE: past its expiry and still engaged",
-        (
-            ("What to do", "said"),
-            ("Engaged by", "engaged_by"),
-            ("Engaged because", "reason"),
-            ("Expired", format_expiry),
-        ),
+        (("What to do", "said"), *_ENGAGED, ("Expired", format_expiry)),
         severity="critical",
         buttons=engaged_buttons,
         is_urgent=True,
@@ -117,12 +109,7 @@ MESSAGE_TEMPLATES.register(
         "episode.expires_soon",
         "⏳",
         "{switch} expires in {left}",
-        (
-            ("What happens", "said"),
-            _EXPIRES,
-            ("Engaged by", "engaged_by"),
-            ("Engaged because", "reason"),
-        ),
+        (("What happens", "said"), _EXPIRES, *_ENGAGED),
         severity="warning",
         buttons=engaged_buttons,
         is_digestible=True,
@@ -139,12 +126,7 @@ MESSAGE_TEMPLATES.register(
         "episode.reconfirm_soon",
         "📌",
         "{switch} is permanent and has to be re-confirmed within {left}",
-        (
-            ("What to do", "said"),
-            ("Re-confirm by", "reconfirm_due_at"),
-            ("Engaged by", "engaged_by"),
-            ("Engaged because", "reason"),
-        ),
+        (("What to do", "said"), ("Re-confirm by", "reconfirm_due_at"), *_ENGAGED),
         severity="warning",
         buttons=_PERMANENT_BUTTONS,
     ),
@@ -152,12 +134,7 @@ MESSAGE_TEMPLATES.register(
         "episode.reconfirm_due",
         "📌",
         "{switch} is permanent and was NOT re-confirmed this week",
-        (
-            ("What to do", "said"),
-            ("Due since", "reconfirm_due_at"),
-            ("Engaged by", "engaged_by"),
-            ("Engaged because", "reason"),
-        ),
+        (("What to do", "said"), ("Due since", "reconfirm_due_at"), *_ENGAGED),
         severity="warning",
         buttons=_PERMANENT_BUTTONS,
     ),

@@ -18,8 +18,15 @@ from . import serialization
 
 
 def lock_open_episode(switch: Switch) -> Episode | None:
-    """Lock and return the switch's open episode, or None; the switch must be locked already."""
+    """Lock and return the open episode of a locked switch, or None."""
     return Episode.objects.select_for_update().filter(switch=switch, ended_at__isnull=True).first()
+
+
+def update_episode(episode: Episode, fields: Mapping[str, Any]) -> None:
+    """Set and save these fields only."""
+    for field, value in fields.items():
+        setattr(episode, field, value)
+    episode.save(update_fields=list(fields))
 
 
 def episode_subject(episode: Episode) -> str:
@@ -43,8 +50,8 @@ def record_change(
 ) -> AuditEntry:
     """Write the audit row and messages, and notify open pages; call last in the transaction.
 
-    It must be last because it takes the audit lock. `to` limits the messages' destinations. `more`
-    is added to the audit row and the messages, `in_words` to the messages only.
+    The call takes the audit lock, which is the last in lock order. `to` limits the messages'
+    destinations. `more` is added to the audit row and the messages, `in_words` to the messages.
     """
     entry = audit.record(
         actor=actor,
@@ -74,8 +81,7 @@ OVERDUE = "episode.overdue"
 
 def mark_overdue(switch: Switch, episode: Episode, why: str, actor: Actor, now: datetime) -> None:
     """Mark the episode overdue, clear its acknowledgment and open a new escalation."""
-    episode.overdue_at, episode.acknowledged_at, episode.acknowledged_by = now, None, ""
-    episode.save(update_fields=["overdue_at", "acknowledged_at", "acknowledged_by"])
+    update_episode(episode, {"overdue_at": now, "acknowledged_at": None, "acknowledged_by": ""})
     escalation.close(subject=episode_subject(episode), now=now)
     escalation.open_escalation(
         subject=episode_subject(episode),

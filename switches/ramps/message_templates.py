@@ -7,18 +7,10 @@ ABORT_BUTTON = ("abort_ramp",)
 
 _WHERE = "{switch} RAMPING {percent} %, step {step}"
 _WHY_ENGAGED = ("Engaged because", "reason")
-_GATES = ("Gates", "gates")
 _EXPIRES = ("Expires", format_expiry)
 _LATER_STATES = frozenset(
-    {
-        "ramp.advanced",
-        "ramp.held",
-        "ramp.paused",
-        "ramp.compensated",
-        "ramp.aborted",
-        "switch.released",
-    }
-)
+    f"ramp.{state}" for state in ("advanced", "held", "paused", "compensated", "aborted")
+) | {"switch.released"}
 
 MESSAGE_TEMPLATES.register(
     MessageTemplate(
@@ -64,7 +56,7 @@ MESSAGE_TEMPLATES.register(
         "ramp.compensated",
         "⏪",
         "{switch} ENGAGED again: its ramp was taken back at step {step}",
-        (("Why", "said"), _GATES, ("What to do", "to_do"), _WHY_ENGAGED, _EXPIRES),
+        (("Why", "said"), ("Gates", "gates"), ("What to do", "to_do"), _WHY_ENGAGED, _EXPIRES),
         severity="critical",
         buttons=engaged_buttons,
     ),

@@ -1,12 +1,13 @@
-"""Tick of ramps: evaluates the gates of all claimed ramps, then executes transitions.
+"""Tick of ramps: evaluates the gates of all claimed ramps together, then executes transitions.
 
-Gates are evaluated together; each transition runs in its own transaction.
+Each transition runs in its own transaction.
 """
 
 import copy
 import time
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
 import structlog
 from django.db import transaction
@@ -27,16 +28,17 @@ from .decision import Next, RampDecision
 from .gate_evaluation import RampEvaluation
 
 MAX_ADVANCE_TIME = timedelta(seconds=2)
-"""Maximum time after the gates' evaluation in which a tick advances ramps, as results become
-outdated."""
+"""Maximum time in which a tick advances ramps, because gate results become outdated."""
 MAX_COMPENSATION_TIME = timedelta(seconds=8)
-"""Maximum time to compensate ramps in a tick; shorter than a lease."""
+"""Maximum time in which a tick compensates ramps; shorter than a lease."""
+RETRY_DELAY = timedelta(seconds=10)
+MAX_ATTEMPTS = 5
 
 log = structlog.get_logger(__name__)
 
 
 def advance_ramps(turns: Sequence[LeasedJob], now: datetime, probe: Probe) -> int:
-    """Evaluate the claimed ramps, execute their transitions, and return how many were executed."""
+    """Execute the due transitions of the claimed ramps and return how many were executed."""
     began = time.monotonic()
 
     def clock() -> datetime:
@@ -57,10 +59,9 @@ def advance_ramps(turns: Sequence[LeasedJob], now: datetime, probe: Probe) -> in
     return moved
 
 
-def _get_urgency(evaluation: RampEvaluation) -> tuple[int, datetime]:
+def _get_urgency(evaluation: RampEvaluation) -> tuple[bool, Any]:
     at = evaluation.step.due_at or evaluation.step.started_at
-    assert at is not None  # noqa: S101 - a step that runs has begun
-    return (0 if evaluation.decision.next == Next.COMPENSATE else 1, at)
+    return evaluation.decision.next != Next.COMPENSATE, at
 
 
 def _apply(evaluation: RampEvaluation, clock: Callable[[], datetime], probe: Probe) -> bool:
@@ -116,7 +117,7 @@ def _is_held_already(evaluation: RampEvaluation) -> bool:
 def _handle_failure(
     evaluation: RampEvaluation, error: str, clock: Callable[[], datetime], probe: Probe
 ) -> bool:
-    """Record a failed transition; compensate the ramp after the last attempt.
+    """Record a failed transition, and compensate the ramp after the last attempt.
 
     Return False if recording fails too, so that the other ramps proceed.
     """
@@ -140,10 +141,6 @@ def _handle_failure(
     return _apply(evaluation, clock, probe)
 
 
-RETRY_DELAY = timedelta(seconds=10)
-MAX_ATTEMPTS = 5
-
-
 @transaction.atomic
 def count_failure(turn: LeasedJob, step: JobStep, error: str) -> bool:
     """Count a failed attempt and return True if it was the last.
@@ -157,12 +154,12 @@ def count_failure(turn: LeasedJob, step: JobStep, error: str) -> bool:
 
 
 def record_failed_compensation(turn: LeasedJob, why: str, error: str, now: datetime) -> None:
-    """Record that a compensation failed and escalate it to a person once.
+    """Record that a compensation, done because of `why`, failed; escalate it to a person once.
 
-    `why` is the reason for compensating, `error` the failure. The state is written in its own
-    transaction because the escalation may fail. Raise :class:`LeaseLost` if the lease was lost.
+    Raise :class:`LeaseLost` if the lease was lost.
     """
     job, said = turn.job, f"It could not be engaged again: {error}"
+    # Not in the transaction of the escalation, which may fail.
     turn.change(
         state=Job.State.FAILED,
         finished_at=job.finished_at or now,

@@ -1,6 +1,6 @@
 """Transitions of a ramp, each one transaction with side effects, audit row and messages.
 
-Workers and people share these functions; :attr:`LockedRamp.write` differs between them.
+Workers and people share these functions.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,8 +28,8 @@ from .questions import build_questions
 SYSTEM = system_actor("ramps")
 MAX_EVIDENCE = 5
 HELD_FOR, DATA, RULES = "held_for", "data", "rules"
-"""Key in a step's data for the cause of a hold, and its values: missing data or approval, or a
-blocking safety rule. Kept while the ramp is paused."""
+"""Key in a step's data of the cause of a hold, and its values: missing data or approval, or a
+safety rule. The cause is kept while the ramp is paused."""
 
 
 def enter_step(locked: LockedRamp, index: int, now: datetime) -> None:
@@ -57,12 +57,11 @@ def advance(
 ) -> bool:
     """Advance to the next step or complete; return False if a safety rule holds the ramp.
 
-    Safety rules are checked before all traffic is allowed, because that is a release.
+    Safety rules apply before all traffic is allowed, because that is a release.
     """
     index = locked.index
-    in_the_way = _find_blocking_rules(locked)
-    if in_the_way:
-        _wait_for_rules(locked, in_the_way, now, actor, probe)
+    if blocking_rules := _describe_blocking_rules(locked):
+        _wait_for_rules(locked, blocking_rules, now, actor, probe)
         return False
     if locked.is_last:
         _complete(locked, now, actor, reason, probe)
@@ -71,7 +70,11 @@ def advance(
     locked.write(step_index=index + 1, done=index + 1, **going_on)
     probe("advance.claimed")
     why = reason or "Its dwell is over, and every gate passes."
-    _leave_step(locked, index, now, actor, why)
+    locked.step(index, state=JobStep.State.PASSED, finished_at=now, error="")
+    if locked.ramp.blind_since is not None:
+        locked.ramp.blind_since = None
+        locked.ramp.save(update_fields=["blind_since"])
+    live_ramps.leave_step(locked.ramp, index, actor, now, why)
     enter_step(locked, index + 1, now)
     probe("advance.published")
     record_transition(locked, "ramp.advanced", why, actor, now)
@@ -90,7 +93,7 @@ def hold(
 ) -> None:
     """Hold at the current step until data arrives, a person approves, or safety rules allow.
 
-    The hold is announced once per step, even if its reasons change or the ramp is paused.
+    A hold is announced once per step, even if its reasons change or the ramp is paused.
     """
     is_new = locked.recall(HELD_FOR) is None
     locked.write(state=Job.State.HOLDING, hold_reason=why)
@@ -115,17 +118,17 @@ def compensate(
     seen: Sequence[Mapping[str, Any]] = (),
     probe: Probe = no_probe,
 ) -> AuditEntry:
-    """Engage the switch again at 0 %, end the ramp and announce why.
+    """Engage the switch again, end the ramp and announce why.
 
-    An episode past its expiry becomes overdue and gets the policy `hold`, because the same expiry
-    can't start a second ramp.
+    An episode past its expiry becomes overdue and gets the policy `hold`, because its expiry can't
+    start a second ramp.
     """
     state = JobStep.State.FAILED if actor is SYSTEM else JobStep.State.COMPENSATED
     over = {"state": Job.State.CANCELLED, "finished_at": now, "next_at": None}
     locked.write(**over, outcome=why, error=why, hold_reason="", compensated_at=now)
     probe("compensate.claimed")
     effects.record_effect(locked.job, "compensate", now=now)
-    late = has_expired(locked.episode, now)
+    late = locked.episode.expires_at is not None and locked.episode.expires_at <= now
     if late:
         locked.episode.on_expiry = OnExpiry.HOLD
         locked.episode.save(update_fields=["on_expiry"])
@@ -152,10 +155,7 @@ def record_transition(
     evidence: Sequence[Mapping[str, Any]] = (),
     to: Sequence[str] | None = None,
 ) -> AuditEntry:
-    """Write the audit row and messages of a transition.
-
-    `to` limits the messages' destinations, which is used if many ramps change at once.
-    """
+    """Write the audit row and messages of a transition; `to` limits the messages' destinations."""
     if to is None:
         to = notifications.route_transition(locked, action, severity, said, actor, now)
     notify_changed("ramps", str(locked.ramp.pk))
@@ -174,12 +174,7 @@ def record_transition(
     )
 
 
-def has_expired(episode: Episode, now: datetime) -> bool:
-    return episode.expires_at is not None and episode.expires_at <= now
-
-
 def _complete(locked: LockedRamp, now: datetime, actor: Actor, reason: str, probe: Probe) -> None:
-    """Release the switch after the last step passed."""
     why = reason or f"Ramp {locked.ramp.pk} is through: every step passed."
     over = {"state": Job.State.COMPLETED, "finished_at": now, "next_at": None}
     locked.write(**over, done=len(locked.ramp.plan), outcome=why, hold_reason="", error="")
@@ -201,14 +196,6 @@ def _complete(locked: LockedRamp, now: datetime, actor: Actor, reason: str, prob
     probe("complete.told")
 
 
-def _leave_step(locked: LockedRamp, index: int, now: datetime, actor: Actor, said: str) -> None:
-    locked.step(index, state=JobStep.State.PASSED, finished_at=now, error="")
-    if locked.ramp.blind_since is not None:
-        locked.ramp.blind_since = None
-        locked.ramp.save(update_fields=["blind_since"])
-    live_ramps.leave_step(locked.ramp, index, actor, now, said)
-
-
 def _wait_for_rules(
     locked: LockedRamp, why: str, now: datetime, actor: Actor, probe: Probe
 ) -> None:
@@ -222,14 +209,14 @@ def _wait_for_rules(
         hold(locked, why, since, now, held_for=RULES, probe=probe)
 
 
-def _find_blocking_rules(locked: LockedRamp) -> str:
+def _describe_blocking_rules(locked: LockedRamp) -> str:
     if not locked.all_flows_next:
         return ""
-    overridden = locked.ramp.overridden
-    refused = [
-        one for one in guard.refusals_to_release(locked.switch.pk) if one.rule not in overridden
-    ]
-    return " ".join(f"The rule {one.rule}: {one.detail} {one.would_pass}" for one in refused)
+    return " ".join(
+        f"The rule {refusal.rule}: {refusal.detail} {refusal.would_pass}"
+        for refusal in guard.refusals_to_release(locked.switch.pk)
+        if refusal.rule not in locked.ramp.overridden
+    )
 
 
 def _select_evidence(seen: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from controlplane.core.errors import Conflict, InvalidInput
 from switches import publication, reminders
 from switches.episodes import changes, live_drills, serialization
 from switches.expiry import Expiry, plan_expiry
-from switches.models import Episode, OnExpiry, Switch, SwitchState
+from switches.models import Episode, OnExpiry, SwitchState
 from switches.rules import guard
 from switches.rules.break_glass import (
     describe_limit,
@@ -77,12 +77,24 @@ def engage(
             override_record(override.reason, rules, "engage", actor) if override and rules else None
         )
         requested, expiry = expiry, shorten_for_override(expiry, now) if override_entry else expiry
-        episode = _new_episode(switch, reason, expiry, evidence, actor, now)
-        episode.broke_glass = override_entry
         before = serialization.audit_state(switch, None)
         publication.publish(head, switch, now)
-        episode.engaged_version = switch.version
-        episode.save(force_insert=True)
+        episode = Episode.objects.create(
+            switch=switch,
+            reason=reason.strip(),
+            evidence=dict(evidence) if evidence is not None else None,
+            engaged_by_type=actor.type,
+            engaged_by_name=actor.name,
+            engaged_by_id=actor.user_id,
+            engaged_by_identity=actor.identity,
+            engaged_at=now,
+            engaged_version=switch.version,
+            expires_at=expiry.expires_at,
+            on_expiry=expiry.on_expiry,
+            salt=secrets.token_hex(8),
+            broke_glass=override_entry,
+            **reminders.skipped_reminders(expiry.expires_at, now),
+        )
         entry = changes.record_change(
             "switch.engaged", switch, episode, actor, now, before=before, reason=reason
         )
@@ -126,8 +138,8 @@ def _validate(
 def _apply_expiry_rules(switch_id: str, expiry: Expiry, *, requested: str | None) -> Expiry:
     """Return the expiry with a policy that the safety rules allow.
 
-    A forbidden default policy is replaced by `hold`; a forbidden requested policy raises an
-    error.
+    Replace a forbidden default policy by `hold`; raise :class:`InvalidInput` for a forbidden
+    requested one.
     """
     rule = guard.forbidding_rule(switch_id, expiry.on_expiry)
     if rule is None:
@@ -141,29 +153,4 @@ def _apply_expiry_rules(switch_id: str, expiry: Expiry, *, requested: str | None
                 "Say hold, or leave it out."
             ]
         }
-    )
-
-
-def _new_episode(
-    switch: Switch,
-    reason: str,
-    expiry: Expiry,
-    evidence: Mapping[str, Any] | None,
-    actor: Actor,
-    now: datetime,
-) -> Episode:
-    return Episode(
-        switch=switch,
-        reason=reason.strip(),
-        evidence=dict(evidence) if evidence is not None else None,
-        engaged_by_type=actor.type,
-        engaged_by_name=actor.name,
-        engaged_by_id=actor.user_id,
-        engaged_by_identity=actor.identity,
-        engaged_at=now,
-        engaged_version=switch.version,
-        expires_at=expiry.expires_at,
-        on_expiry=expiry.on_expiry,
-        salt=secrets.token_hex(8),
-        **reminders.skipped_reminders(expiry.expires_at, now),
     )

@@ -1,6 +1,5 @@
 """Services that extend and acknowledge an engaged switch."""
 
-from collections.abc import Sequence
 from datetime import datetime
 
 from django.db import transaction
@@ -14,12 +13,12 @@ from controlplane.core.json_values import require_readable
 from switches import publication, reminders
 from switches.episodes import changes, serialization
 from switches.expiry import plan_extension
-from switches.models import Episode, SwitchState
+from switches.models import SwitchState
 from switches.rules import break_glass
 from switches.services import permanent_approval
 from switches.services.engagement import Engagement
 
-from .registration import identify, lock_switch
+from .registration import identify, lock_engaged
 
 
 @retry_if_ended
@@ -29,8 +28,8 @@ def extend(
     """Move the expiry to `now + expires_in`; the value `permanent` requests an approval instead.
 
     While an overridden rule would still refuse the switch, the extension is limited to 4 hours
-    and announced. Raise :class:`InvalidInput`, or :class:`Conflict` if the switch is not
-    engaged or is ramping.
+    and announced. Raise :class:`InvalidInput`, or :class:`Conflict` for a switch that is released,
+    ramping or permanent.
     """
     actor.require("switches:write")
     identify(scope, key)
@@ -38,10 +37,8 @@ def extend(
         raise InvalidInput({"reason": problems})
     with transaction.atomic():
         head = publication.lock()
-        switch = lock_switch(scope, key)
-        episode = changes.lock_open_episode(switch) if switch is not None else None
-        if switch is None or episode is None:
-            raise Conflict(f"{scope}:{key} is not engaged; there is nothing to extend.")
+        refusal = f"{scope}:{key} is not engaged; there is nothing to extend."
+        switch, episode = lock_engaged(scope, key, refusal)
         if episode.state != SwitchState.ENGAGED:
             raise Conflict(
                 f"{switch.pk} is ramping, and its expiry decides nothing meanwhile. Abort the ramp "
@@ -60,9 +57,19 @@ def extend(
             )
             return Engagement(switch, episode, approval)
         requested = plan_extension(expires_in=expires_in, present=episode.expires_at, now=now)
-        expires_at = _limit_expiry(episode, requested, rules, now) if rules else requested
+        latest = now + break_glass.MAX_DURATION if rules else requested
+        expires_at, limit = min(requested, latest), break_glass.describe_limit(rules)
+        if rules and episode.expires_at is not None and expires_at <= episode.expires_at:
+            raise InvalidInput({"expires_in": [f"{limit} It lasts that long already."]})
         before = serialization.audit_state(switch, episode)
-        _set_expiry(episode, expires_at, now)
+        fields = {
+            "expires_at": expires_at,
+            "overdue_at": None,
+            "acknowledged_at": None,
+            "acknowledged_by": "",
+            **reminders.skipped_reminders(expires_at, now),
+        }
+        changes.update_episode(episode, fields)
         publication.publish(head, switch, now)
         escalation.close(subject=changes.episode_subject(episode), now=now)
         entry = changes.record_change(
@@ -71,11 +78,7 @@ def extend(
         if rules:
             override_entry = break_glass.override_record(reason.strip(), rules, "extend", actor)
             break_glass.notify_break_glass(switch, episode, override_entry, entry, actor, now)
-        return Engagement(
-            switch,
-            episode,
-            notice=break_glass.describe_limit(rules) if expires_at < requested else "",
-        )
+        return Engagement(switch, episode, notice=limit if expires_at < requested else "")
 
 
 @retry_if_ended
@@ -84,18 +87,16 @@ def acknowledge(
 ) -> Engagement:
     """Acknowledge that the switch is engaged or overdue; nothing is published.
 
-    The escalation pauses for 24 hours, then sends daily reminders. If the switch becomes
-    overdue later, a new escalation opens.
+    The escalation pauses for 24 hours and then reminds daily. A switch that becomes overdue later
+    gets a new escalation.
     """
     actor.require("switches:write")
     identify(scope, key)
     require_readable(comment=comment)
     with transaction.atomic():
         publication.lock()
-        switch = lock_switch(scope, key)
-        episode = changes.lock_open_episode(switch) if switch is not None else None
-        if switch is None or episode is None:
-            raise Conflict(f"{scope}:{key} is released; there is nothing to acknowledge.")
+        refusal = f"{scope}:{key} is released; there is nothing to acknowledge."
+        switch, episode = lock_engaged(scope, key, refusal)
         before = serialization.audit_state(switch, episode)
         episode.acknowledged_at, episode.acknowledged_by = now, actor.label
         episode.save(update_fields=["acknowledged_at", "acknowledged_by"])
@@ -110,31 +111,3 @@ def acknowledge(
             reason=comment.strip(),
         )
         return Engagement(switch, episode)
-
-
-def _limit_expiry(
-    episode: Episode, requested: datetime, rules: Sequence[str], now: datetime
-) -> datetime:
-    """Return the requested expiry, limited to 4 hours from now.
-
-    Raise :class:`InvalidInput` if the result is no later than the present expiry.
-    """
-    expires_at = min(requested, now + break_glass.MAX_DURATION)
-    if episode.expires_at is not None and expires_at <= episode.expires_at:
-        raise InvalidInput(
-            {"expires_in": [f"{break_glass.describe_limit(rules)} It lasts that long already."]}
-        )
-    return expires_at
-
-
-def _set_expiry(episode: Episode, expires_at: datetime, now: datetime) -> None:
-    episode.expires_at, episode.overdue_at = expires_at, None
-    episode.acknowledged_at, episode.acknowledged_by = None, ""
-    for field, reminded_for in reminders.skipped_reminders(expires_at, now).items():
-        setattr(episode, field, reminded_for)
-    episode.save(
-        update_fields=[
-            *("expires_at", "overdue_at", "acknowledged_at", "acknowledged_by"),
-            *("day_reminder_for", "hour_reminder_for"),
-        ]
-    )

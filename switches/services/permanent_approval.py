@@ -19,6 +19,8 @@ from switches.models import Episode, Switch, SwitchState
 from switches.rules import break_glass
 from switches.scopes import GLOBAL_ID
 
+from .registration import lock_approved
+
 
 def request_permanent(
     switch: Switch, episode: Episode, reason: str, actor: Actor, now: datetime
@@ -38,11 +40,11 @@ def request_permanent(
 def _describe_changes(approvals: Sequence[Approval]) -> list[dict[str, Any]]:
     numbers = [approval.diff.get("episode") for approval in approvals]
     ends = dict(Episode.objects.filter(pk__in=numbers).values_list("pk", "expires_at"))
-    return [{"expires": [_format_expiry(ends.get(number)), "never"]} for number in numbers]
-
-
-def _format_expiry(at: datetime | None) -> str:
-    return f"{timezone.localtime(at):%-d %b %Y %H:%M %Z}" if at else "at its end"
+    present = [
+        f"{timezone.localtime(at):%-d %b %Y %H:%M %Z}" if at else "at its end"
+        for at in map(ends.get, numbers)
+    ]
+    return [{"expires": [expires, "never"]} for expires in present]
 
 
 @approvals.on_approval(
@@ -54,24 +56,21 @@ def _format_expiry(at: datetime | None) -> str:
 )
 def _make_permanent(approval: Approval, actor: Actor, now: datetime) -> None:
     head = publication.lock()
-    switch = Switch.objects.select_for_update().get(pk=approval.target)
-    episode = changes.lock_open_episode(switch)
-    if episode is None or episode.pk != approval.diff["episode"]:
-        raise Conflict(f"{switch.pk} is no longer in the episode this was asked for.")
+    switch, episode = lock_approved(approval)
     if episode.state != SwitchState.ENGAGED:
         raise Conflict(f"{switch.pk} is {episode.state.value}; only an engaged switch can stay.")
     if rules := break_glass.violated_rules(episode):
         raise Conflict(f"{switch.pk}: {break_glass.describe_limit(rules)}")
     before = serialization.audit_state(switch, episode)
-    episode.permanent, episode.expires_at, episode.overdue_at = True, None, None
-    episode.acknowledged_at, episode.acknowledged_by = None, ""
-    episode.reconfirm_due_at = now + RECONFIRM_EVERY
-    episode.save(
-        update_fields=[
-            *("permanent", "expires_at", "overdue_at", "reconfirm_due_at"),
-            *("acknowledged_at", "acknowledged_by"),
-        ]
-    )
+    fields = {
+        "permanent": True,
+        "expires_at": None,
+        "overdue_at": None,
+        "acknowledged_at": None,
+        "acknowledged_by": "",
+        "reconfirm_due_at": now + RECONFIRM_EVERY,
+    }
+    changes.update_episode(episode, fields)
     publication.publish(head, switch, now)
     escalation.close(subject=changes.episode_subject(episode), now=now)
     changes.record_change(

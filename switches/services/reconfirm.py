@@ -20,7 +20,7 @@ from switches.expiry import RECONFIRM_EVERY
 from switches.models import Episode, Switch
 from switches.services.engagement import Engagement
 
-from .registration import identify, lock_switch
+from .registration import identify, lock_engaged
 
 MAX_AT_ONCE = 500
 UNCONFIRMED = (
@@ -44,22 +44,19 @@ def reconfirm(*, scope: str, key: str, reason: str, actor: Actor, now: datetime)
         raise InvalidInput({"reason": problems})
     with transaction.atomic():
         publication.lock()
-        switch = lock_switch(scope, key)
-        episode = changes.lock_open_episode(switch) if switch is not None else None
-        if switch is None or episode is None:
-            raise Conflict(f"{scope}:{key} is released; there is nothing to re-confirm.")
+        refusal = f"{scope}:{key} is released; there is nothing to re-confirm."
+        switch, episode = lock_engaged(scope, key, refusal)
         if not episode.permanent:
             raise Conflict(f"{switch.pk} has an expiry; extend it instead of re-confirming it.")
         before = serialization.audit_state(switch, episode)
-        episode.reconfirm_due_at = now + RECONFIRM_EVERY
-        episode.reconfirmed_at, episode.reconfirmed_by = now, actor.label
-        episode.acknowledged_at, episode.acknowledged_by = None, ""
-        episode.save(
-            update_fields=[
-                *("reconfirm_due_at", "reconfirmed_at", "reconfirmed_by"),
-                *("acknowledged_at", "acknowledged_by"),
-            ]
-        )
+        fields = {
+            "reconfirm_due_at": now + RECONFIRM_EVERY,
+            "reconfirmed_at": now,
+            "reconfirmed_by": actor.label,
+            "acknowledged_at": None,
+            "acknowledged_by": "",
+        }
+        changes.update_episode(episode, fields)
         escalation.close(subject=changes.episode_subject(episode), now=now)
         changes.record_change(
             "episode.reconfirmed", switch, episode, actor, now, before=before, reason=reason.strip()
@@ -70,21 +67,21 @@ def reconfirm(*, scope: str, key: str, reason: str, actor: Actor, now: datetime)
 def call_for_reconfirmation(now: datetime) -> int:
     """Escalate permanent episodes with a missed deadline and return how many.
 
-    Episodes without a deadline, from earlier releases, get one a week from now. Safe to run
+    Episodes of earlier releases without a deadline get one, a week from now. Safe to run
     concurrently.
     """
-    _begin_weeks(now)
+    Episode.objects.filter(
+        ended_at__isnull=True, permanent=True, reconfirm_due_at__isnull=True
+    ).update(reconfirm_due_at=now + RECONFIRM_EVERY)
     due = list(_due_episodes(now).order_by("reconfirm_due_at", "pk")[:MAX_AT_ONCE])
-    together = digests.notify_in_digest("episodes.reconfirm_due", due, _single_message, now)
+    together = digests.notify_in_digest(
+        "episodes.reconfirm_due", due, lambda _episode: ("episode.reconfirm_due", "warning"), now
+    )
     return batches.process_each(
         due,
         lambda episode: _escalate(episode.pk, now, quietly=episode.pk in together),
         "some episodes could not be called for",
     )
-
-
-def _single_message(episode: Episode) -> tuple[str, str]:
-    return "episode.reconfirm_due", "warning"
 
 
 def _due_episodes(now: datetime) -> QuerySet[Episode]:
@@ -103,9 +100,8 @@ def _escalate(episode_id: int, now: datetime, *, quietly: bool) -> bool:
         return False
     actor = system_actor("expiry")
     before = serialization.audit_state(switch, episode)
-    episode.hour_reminder_for = episode.reconfirm_due_at
-    episode.acknowledged_at, episode.acknowledged_by = None, ""
-    episode.save(update_fields=["hour_reminder_for", "acknowledged_at", "acknowledged_by"])
+    fields = {"acknowledged_at": None, "acknowledged_by": ""}
+    changes.update_episode(episode, {"hour_reminder_for": episode.reconfirm_due_at, **fields})
     escalation.close(subject=changes.episode_subject(episode), now=now)
     escalation.open_escalation(
         subject=changes.episode_subject(episode),
@@ -128,9 +124,3 @@ def _escalate(episode_id: int, now: datetime, *, quietly: bool) -> bool:
         to=digests.thread_destinations(episode) if quietly else None,
     )
     return True
-
-
-def _begin_weeks(now: datetime) -> None:
-    Episode.objects.filter(
-        ended_at__isnull=True, permanent=True, reconfirm_due_at__isnull=True
-    ).update(reconfirm_due_at=now + RECONFIRM_EVERY)

@@ -37,8 +37,8 @@ def reengage(
     """Engage a ramping switch again with a new reason, expiry and actor.
 
     Safety rules don't apply because the switch already counts as engaged; an earlier override
-    still limits the duration. If an immediate release needs two people, an expiry that would
-    release sooner than before is replaced by `hold` and explained in `notice`.
+    still limits the duration. If a release needs two people, an expiry that would release sooner
+    than before becomes `hold`, which `notice` explains.
     """
     before = serialization.audit_state(switch, episode)
     escalation.close(subject=changes.episode_subject(episode), now=now)
@@ -49,7 +49,27 @@ def reengage(
     is_sooner = _would_release_sooner(switch, episode, expiry)
     if is_sooner:
         expiry = replace(expiry, on_expiry=OnExpiry.HOLD.value)
-    _rewrite(episode, reason, expiry, evidence, actor, now)
+    # The salt stays, so that a new ramp admits the same keys.
+    fields: dict[str, Any] = {
+        "reason": reason.strip(),
+        "evidence": dict(evidence) if evidence is not None else None,
+        "engaged_by_type": actor.type,
+        "engaged_by_name": actor.name,
+        "engaged_by_id": actor.user_id,
+        "engaged_by_identity": actor.identity,
+        # A clock that was set back must not prevent an engage.
+        "engaged_at": min(episode.engaged_at, now),
+        "expires_at": expiry.expires_at,
+        "permanent": False,
+        "on_expiry": expiry.on_expiry,
+        "allow_percent": 0,
+        "overdue_at": None,
+        "acknowledged_at": None,
+        "acknowledged_by": "",
+        "reconfirm_due_at": None,
+        **reminders.skipped_reminders(expiry.expires_at, now),
+    }
+    changes.update_episode(episode, fields)
     publication.publish(head, switch, now)
     for kind in (Approval.Kind.RELEASE, Approval.Kind.PERMANENT):
         why = "The switch was engaged again."
@@ -77,47 +97,11 @@ def reengage(
 
 
 def _would_release_sooner(switch: Switch, episode: Episode, expiry: Expiry) -> bool:
-    """Return True if `expiry` would release the switch sooner, bypassing a second person.
+    """Return True if `expiry` releases a switch that needs two people sooner than before.
 
-    Otherwise one person could start a ramp and re-engage with a short expiry to release alone.
+    One person could otherwise start a ramp and engage again with a short expiry to release alone.
     """
     if expiry.on_expiry != OnExpiry.RELEASE or not guard.needs_second_person(switch, at_once=True):
         return False
     until = episode.expires_at if episode.on_expiry == OnExpiry.RELEASE else None
     return until is None or expiry.expires_at < until
-
-
-def _rewrite(
-    episode: Episode,
-    reason: str,
-    expiry: Expiry,
-    evidence: Mapping[str, Any] | None,
-    actor: Actor,
-    now: datetime,
-) -> None:
-    """Write the episode's new fields.
-
-    The salt is unchanged, so a new ramp admits the same keys.
-    """
-    changed: dict[str, Any] = {
-        "reason": reason.strip(),
-        "evidence": dict(evidence) if evidence is not None else None,
-        "engaged_by_type": actor.type,
-        "engaged_by_name": actor.name,
-        "engaged_by_id": actor.user_id,
-        "engaged_by_identity": actor.identity,
-        # A clock that was set back must not prevent an engage.
-        "engaged_at": min(episode.engaged_at, now),
-        "expires_at": expiry.expires_at,
-        "permanent": False,
-        "on_expiry": expiry.on_expiry,
-        "allow_percent": 0,
-        "overdue_at": None,
-        "acknowledged_at": None,
-        "acknowledged_by": "",
-        "reconfirm_due_at": None,
-        **reminders.skipped_reminders(expiry.expires_at, now),
-    }
-    for field, value in changed.items():
-        setattr(episode, field, value)
-    episode.save(update_fields=list(changed))

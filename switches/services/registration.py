@@ -8,6 +8,7 @@ from django.db import transaction
 from django.db.models import F
 
 from controlplane.core.actors import Actor
+from controlplane.core.approvals.models import Approval
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.live.change_notices import notify_changed
@@ -20,10 +21,7 @@ DESCRIPTIVE = {"owner": 120, "description": 4000, "runbook_url": 200}
 
 
 def identify(scope: str, key: str) -> str:
-    """Return a switch's id, such as `segment:finance`.
-
-    Raise :class:`InvalidInput` for an invalid scope or key.
-    """
+    """Return a switch's id, such as `segment:finance`; raise :class:`InvalidInput` if invalid."""
     if scope not in SCOPES:
         raise InvalidInput({"scope": [f"Must be one of {', '.join(SCOPES.names)}, not {scope!r}."]})
     if not KEY.fullmatch(key):
@@ -40,15 +38,12 @@ def find_switch(scope: str, key: str) -> Switch | None:
 
 
 def lock_switch(scope: str, key: str) -> Switch | None:
-    """Lock and return a registered switch, or None; the publication row must be locked already."""
+    """Lock and return a registered switch, or None; the caller has locked the publication row."""
     return Switch.objects.select_for_update().filter(pk=identify(scope, key)).first()
 
 
 def register_and_lock(scope: str, key: str, *, now: datetime) -> Switch:
-    """Lock and return a switch, registering it first if unknown.
-
-    The publication row must be locked already.
-    """
+    """Lock and return a switch, registered first if unknown, under the publication row's lock."""
     switch = lock_switch(scope, key)
     if switch is None:
         switch = Switch(id=identify(scope, key), scope=scope, key=key, registered_at=now)
@@ -113,12 +108,31 @@ def _is_web_address(url: str) -> bool:
     return parts.scheme in {"http", "https"} and named and url.isprintable() and " " not in url
 
 
-def lock_engaged(scope: str, key: str) -> tuple[Switch, Episode]:
-    """Lock and return the switch and its open episode. Raise :class:`Conflict` if released."""
+def lock_engaged(scope: str, key: str, refusal: str = "") -> tuple[Switch, Episode]:
+    """Lock and return a switch and its open episode.
+
+    Raise :class:`Conflict`, with the text `refusal` if given, if the switch is released. The caller
+    has locked the publication row.
+    """
+    switch_id = identify(scope, key)
     switch = lock_switch(scope, key)
     episode = changes.lock_open_episode(switch) if switch is not None else None
-    if switch is None or episode is None:
-        last = Episode.objects.filter(switch_id=identify(scope, key)).order_by("-id").first()
-        since = f" since {last.ended_at:%Y-%m-%d %H:%M} UTC, by {last.ended_by}" if last else ""
-        raise Conflict(f"{scope}:{key} is already released{since}.", state="released")
+    if switch is not None and episode is not None:
+        return switch, episode
+    if refusal:
+        raise Conflict(refusal)
+    last = Episode.objects.filter(switch_id=switch_id).order_by("-id").first()
+    since = f" since {last.ended_at:%Y-%m-%d %H:%M} UTC, by {last.ended_by}" if last else ""
+    raise Conflict(f"{switch_id} is already released{since}.", state="released")
+
+
+def lock_approved(approval: Approval) -> tuple[Switch, Episode]:
+    """Lock and return the switch and the open episode that an approval is about.
+
+    Raise :class:`Conflict` if that episode has ended. The caller has locked the publication row.
+    """
+    switch = Switch.objects.select_for_update().get(pk=approval.target)
+    episode = changes.lock_open_episode(switch)
+    if episode is None or episode.pk != approval.diff["episode"]:
+        raise Conflict(f"{switch.pk} is no longer in the episode this was asked for.")
     return switch, episode

@@ -66,7 +66,7 @@ def release(
     """Release a switch by a ramp or immediately, or request a second person's approval.
 
     :func:`switches.rules.guard.needs_second_person` decides on the approval. `plan` and
-    `max_hold_seconds` are validated by :func:`switches.ramps.plan.read_plan`. `break_glass`
+    `max_hold_seconds` are those of :func:`switches.ramps.plan.read_plan`. `break_glass`
     (`{"rule", "reason"}`) lets an approver override the named rules, including `two-person`.
     The shell needs no second person, only a review. Raise :class:`InvalidInput`,
     :class:`Forbidden` (an immediate release requires an approver), :class:`Conflict` if the
@@ -90,10 +90,15 @@ def release(
                     switch, approval=release_approval.request_approval(request, actor, now)
                 )
             refusals.append(two_person_refusal(switch))
-        elif request.at_once:
-            _require_immediate_permission(actor)
+        elif request.at_once and not _has_approver_power(actor):
+            raise Forbidden(
+                "To release at once takes the role of an approver. Leave out `mode`, and it is "
+                "released by a ramp whose steps wait for something.",
+                power=Power.APPROVE.value,
+            )
         if _is_shell(actor):
-            override = _extend_shell_override(override, justification)
+            given = override or RuleOverride((), justification.strip())
+            override = RuleOverride((*given.rules, TWO_PERSON), given.reason)
         rules = override_refusals(refusals, override)
         return _carry_out(head, request, rules, override, actor, now)
 
@@ -131,30 +136,6 @@ def _require_no_live_ramp(switch: Switch) -> None:
     )
 
 
-def _require_immediate_permission(actor: Actor) -> None:
-    """Raise :class:`Forbidden` unless the actor may release immediately."""
-    if not _has_approver_power(actor):
-        raise Forbidden(
-            "To release at once takes the role of an approver. Leave out `mode`, and it is "
-            "released by a ramp whose steps wait for something.",
-            power=Power.APPROVE.value,
-        )
-
-
-def _require_override_permission(actor: Actor, rules: tuple[str, ...]) -> None:
-    """Raise :class:`Forbidden` unless the actor may override these rules.
-
-    Approvers may, also by a token, except that `two-person` requires a signed-in person.
-    """
-    if TWO_PERSON in rules and not _is_shell(actor):
-        actor.require_power(Power.APPROVE)
-    if not _has_approver_power(actor):
-        raise Forbidden(
-            "To release against a safety rule takes the role of an approver.",
-            power=Power.APPROVE.value,
-        )
-
-
 def _has_approver_power(actor: Actor) -> bool:
     return _is_shell(actor) or actor.role in (Role.APPROVER, Role.ADMIN)
 
@@ -167,10 +148,15 @@ def _carry_out(
     actor: Actor,
     now: datetime,
 ) -> Release:
-    """Start the ramp or release immediately, and announce an override."""
     switch, episode, override_entry = request.switch, request.episode, None
     if override and rules:
-        _require_override_permission(actor, rules)
+        if TWO_PERSON in rules and not _is_shell(actor):
+            actor.require_power(Power.APPROVE)  # A signed-in person, not a token.
+        if not _has_approver_power(actor):
+            raise Forbidden(
+                "To release against a safety rule takes the role of an approver.",
+                power=Power.APPROVE.value,
+            )
         override_entry = override_record(override.reason, rules, "release", actor)
         episode.broke_glass = {**(episode.broke_glass or {}), "release": override_entry}
         episode.save(update_fields=["broke_glass"])
@@ -197,22 +183,14 @@ def _carry_out(
         if overtaken is not None:  # The replaced ramp's approval is obsolete.
             kind = Approval.Kind.RELEASE
             approvals.void_requests(kind=kind, target=switch.pk, actor=actor, now=now, why=why)
-    review = (
-        notify_break_glass(switch, episode, override_entry, entry, actor, now)
-        if override_entry
-        else None
-    )
+    if override_entry is None:
+        return Release(switch, ramp=ramp)
+    review = notify_break_glass(switch, episode, override_entry, entry, actor, now)
     return Release(switch, ramp=ramp, review=review)
 
 
 def _is_shell(actor: Actor) -> bool:
     return actor.type == "system"
-
-
-def _extend_shell_override(override: RuleOverride | None, justification: str) -> RuleOverride:
-    if override is None:
-        return RuleOverride((TWO_PERSON,), justification.strip())
-    return RuleOverride((*override.rules, TWO_PERSON), override.reason)
 
 
 def two_person_refusal(switch: Switch) -> Refusal:

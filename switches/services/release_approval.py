@@ -14,12 +14,13 @@ from controlplane.core.audit.models import AuditEntry
 from controlplane.core.errors import Conflict
 from controlplane.core.jobs.models import Job
 from switches import publication, risk
-from switches.episodes import changes
 from switches.models import Episode, Publication, Ramp, Switch
 from switches.ramps import creation, descriptions, live_ramps
 from switches.ramps import plan as plans
 from switches.rules import break_glass, guard
 from switches.scopes import GLOBAL, GLOBAL_ID
+
+from .registration import lock_approved
 
 HASTY = f"less than {plans.MIN_EARLY_SECONDS} s at {plans.MAX_EARLY_PERCENT} % or less"
 
@@ -35,21 +36,22 @@ class ReleaseRequest:
 
     @property
     def at_once(self) -> bool:
-        """Return True if the release is immediate, or its plan delays nothing."""
+        """Return True if the release is immediate, or a plan that delays nothing."""
         return self.steps is None or plans.is_immediate(self.steps)
 
     @property
     def is_hasty(self) -> bool:
-        """Return True if the release is immediate, or its plan is hasty."""
+        """Return True if the release is immediate, or has a hasty plan (:func:`plans.is_hasty`)."""
         return self.steps is None or plans.is_hasty(self.steps)
 
 
 def request_approval(request: ReleaseRequest, actor: Actor, now: datetime) -> Approval:
-    """Request the approval; a release by ramp also creates a pending ramp."""
+    """Request a second person's approval; a release by ramp also creates a pending ramp."""
     switch, episode = request.switch, request.episode
     by, steps = "", request.steps
     if steps is not None:
-        by = f" by ramp ({descriptions.describe_plan(steps)}{_describe_pace(steps)})"
+        pace = f"; {HASTY}, which counts as at once" if plans.is_hasty(steps) else ""
+        by = f" by ramp ({descriptions.describe_plan(steps)}{pace})"
     kind = Approval.Kind.RELEASE
     waiting = Approval.objects.filter(kind=kind, target=switch.pk, state=Approval.State.PENDING)
     before = waiting.values_list("pk", flat=True).first()
@@ -86,10 +88,6 @@ def request_approval(request: ReleaseRequest, actor: Actor, now: datetime) -> Ap
     return approval
 
 
-def _describe_pace(steps: list[dict[str, Any]]) -> str:
-    return f"; {HASTY}, which counts as at once" if plans.is_hasty(steps) else ""
-
-
 def _end_unapproved(approval: Approval, actor: Actor, now: datetime) -> None:
     pending = live_ramps.find_live_ramp(approval.target)
     if pending is None or pending.job.state != Job.State.PENDING:
@@ -115,8 +113,10 @@ def end_pending_ramp(pending: Ramp, switch: Switch, why: str, actor: Actor, now:
 
 def _describe_changes(approvals: Sequence[Approval]) -> list[dict[str, Any]]:
     how = {"immediate": "all of it at once", "ramp": "in steps"}
-    diffs = [approval.diff for approval in approvals]
-    return [{"state": diff.get("state"), "how": how.get(diff.get("mode", ""))} for diff in diffs]
+    return [
+        {"state": approval.diff.get("state"), "how": how.get(approval.diff.get("mode", ""))}
+        for approval in approvals
+    ]
 
 
 @approvals.on_approval(
@@ -129,10 +129,7 @@ def _describe_changes(approvals: Sequence[Approval]) -> list[dict[str, Any]]:
 )
 def _release_as_approved(approval: Approval, actor: Actor, now: datetime) -> None:
     head = publication.lock()
-    switch = Switch.objects.select_for_update().get(pk=approval.target)
-    episode = changes.lock_open_episode(switch)
-    if episode is None or episode.pk != approval.diff["episode"]:
-        raise Conflict(f"{switch.pk} is no longer in the episode this was asked for.")
+    switch, episode = lock_approved(approval)
     break_glass.override_refusals(guard.refusals_to_release(switch.pk), None)
     if approval.diff.get("mode") != "ramp":
         release_at_once(head, switch, episode, approval.reason, actor, now)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 from django import template
@@ -19,7 +20,6 @@ register = template.Library()
 MAX_FIGURES = 6
 MAX_FIGURE_LENGTH = 120
 
-# state → icon, word, tone
 RAMP_STATES = {
     "pending_approval": ("approvals", "Waits for approval", "pending"),
     "pending": ("clock", "Pending", "pending"),
@@ -55,30 +55,26 @@ NOT_FIGURES = frozenset(
 )
 
 
+def render_state(looks: Mapping[str, tuple[str, str, str]], name: str) -> SafeString:
+    """Render a state with its icon and word; `looks` maps states to icon, word and tone."""
+    shown, word, tone = looks.get(name, ("info", name, "quiet"))
+    return format_html(
+        '<span class="state state--{}">{}<span>{}</span></span>', tone, icon(shown), word
+    )
+
+
+register.simple_tag(partial(render_state, RAMP_STATES), name="ramp_state")
+register.simple_tag(partial(render_state, STEP_STATES), name="step_state")
+register.simple_tag(partial(render_state, VERDICTS), name="verdict")
+register.filter("for_people", descriptions.describe_outcome)
+register.filter("share", descriptions.format_percent)
+register.filter("lasting", durations.format_readable)
+
+
 @register.filter
 def is_by_somebody(outcome: str) -> bool:
     """Return True if the outcome is an abort by a named person."""
     return descriptions.ABORTED_BY.match(outcome) is not None
-
-
-@register.filter
-def for_people(outcome: str) -> str:
-    return descriptions.describe_outcome(outcome)
-
-
-@register.simple_tag
-def ramp_state(name: str) -> SafeString:
-    return _render_state(RAMP_STATES, name)
-
-
-@register.simple_tag
-def step_state(name: str) -> SafeString:
-    return _render_state(STEP_STATES, name)
-
-
-@register.simple_tag
-def verdict(name: str) -> SafeString:
-    return _render_state(VERDICTS, name)
 
 
 @register.filter
@@ -100,12 +96,6 @@ def figures(evidence: Mapping[str, Any]) -> list[str]:
 
 
 @register.filter
-def share(value: Any) -> str:
-    """Return a share as text, such as `5 %`."""
-    return descriptions.format_percent(value)
-
-
-@register.filter
 def gates_in_words(gates: Any) -> list[str]:
     return [kinds.describe_gate(gate) for gate in gates]
 
@@ -114,11 +104,6 @@ def gates_in_words(gates: Any) -> list[str]:
 def for_seconds(seconds: Any) -> str:
     """Return seconds as a readable duration, such as `5 min`."""
     return durations.format_readable(timedelta(seconds=float(seconds)))
-
-
-@register.filter
-def lasting(duration: timedelta) -> str:
-    return durations.format_readable(duration)
 
 
 @register.simple_tag
@@ -142,13 +127,6 @@ def bar(part: Any, whole: Any = 100, tone: str = "ramp") -> SafeString:
         '</rect><rect class="bar__part" width="{}" height="4"></rect></svg>',
         tone,
         f"{width:.2f}",
-    )
-
-
-def _render_state(looks: Mapping[str, tuple[str, str, str]], name: str) -> SafeString:
-    shown, word, tone = looks.get(name, ("info", name, "quiet"))
-    return format_html(
-        '<span class="state state--{}">{}<span>{}</span></span>', tone, icon(shown), word
     )
 
 

@@ -2,14 +2,13 @@
 
 import json
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from django import template
-from django.utils.html import format_html
-from django.utils.safestring import SafeString
 
 from controlplane.core import durations
-from controlplane.core.templatetags.screen import icon
+from switches.templatetags.ramps import render_state
 
 register = template.Library()
 
@@ -25,12 +24,7 @@ OUTCOMES = {
 }
 
 
-@register.simple_tag
-def outcome(name: str) -> SafeString:
-    shown, word, tone = OUTCOMES.get(name, ("info", name, "quiet"))
-    return format_html(
-        '<span class="state state--{}">{}<span>{}</span></span>', tone, icon(shown), word
-    )
+register.simple_tag(partial(render_state, OUTCOMES), name="outcome")
 
 
 @register.filter
