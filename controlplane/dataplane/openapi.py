@@ -150,6 +150,13 @@ _SERVICE = {
     "description": "The calling service, such as `core`.",
 }
 _KNOWN = _header_parameter("If-None-Match", "The ETag of the last response.")
+_EVENT_TAG = {
+    "name": "flagConfigEtag",
+    "in": "query",
+    "schema": _TEXT,
+    "description": "The `etag` of the event that triggered this request.",
+}
+_FLAG_KEY = {"name": "key", "in": "path", "required": True, "schema": _TEXT}
 _CONTEXT = _object_schema("", context={"type": "object", "properties": {"targetingKey": _TEXT}})
 _FLAG = _object_schema(
     "key value variant reason metadata",
@@ -183,25 +190,26 @@ def add_paths(result: dict[str, Any], **_more: Any) -> dict[str, Any]:
     return result
 
 
-def _make_operation(
+def _make_path(
+    method: str,
     name: str,
     description: str,
     responses: dict[str, Any],
-    *,
-    parameters: list[Any] | None = None,
+    *parameters: dict[str, Any],
     body: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
+    """Return the path item of a path with one operation, named `name`."""
     operation: dict[str, Any] = {
         "operationId": name,
         "description": description,
         "tags": ["data plane"],
         "security": _SECURITY,
-        "parameters": parameters or [],
+        "parameters": [*parameters],
         "responses": responses,
     }
     if body is not None:
         operation["requestBody"] = {"content": {"application/json": {"schema": body}}}
-    return operation
+    return {method: operation}
 
 
 def _response(
@@ -219,88 +227,68 @@ def _error_responses(*statuses: int) -> dict[str, Any]:
 def _build_paths() -> dict[str, Any]:
     """Return the OpenAPI path items, as new objects that the caller may modify."""
     return {
-        "/api/v1/snapshot/stream": {
-            "get": _make_operation(
-                "snapshot_stream",
-                "Server-sent events: each version of the snapshot as it is published, starting "
-                "with the current one, and a comment every 15 seconds. For tokens only.",
-                _response(
-                    "Events named `snapshot` with the id `<epoch>.<version>`.",
-                    _TEXT,
-                    "text/event-stream",
-                ),
-                parameters=[_LAST_EVENT, _INSTANCE, _APPLIED],
-            )
-        },
-        "/api/v1/report": {
-            "post": _make_operation(
-                "report",
-                "Report the state of an instance (scope report:write): the versions it applies, "
-                "its checks of switches, its breakers and bulkheads, and its SLO events. Rate "
-                "limits per process: 5 reports a second of an instance (bursts of 20), 500 a "
-                "second of a token (bursts of 2,000).",
-                _response("The report was stored, or was a duplicate.", _REPORTED),
-                body=_fields_schema(REPORT),
-            )
-        },
-        "/api/v1/config": {
-            "get": _make_operation(
-                "config",
-                "Policies and overrides of a service's dependencies (scope breakers:read, "
-                "report:write or switches:read). The version is the highest among them; 0 for a "
-                "service without dependencies. For tokens only.",
-                {
-                    **_response("All policies and overrides of the service.", _CONFIG),
-                    "304": {"description": "The caller has this version, or a newer one."},
-                },
-                parameters=[_SERVICE, _WAIT, _KNOWN, _INSTANCE],
-            )
-        },
-        "/ofrep/v1/evaluate/flags": {
-            "post": _make_operation(
-                "ofrep_evaluate_flags",
-                "OFREP 0.3: evaluate every known switch as a boolean flag.",
-                {
-                    **_response("Every flag.", _FLAGS),
-                    "304": {"description": "Nothing has changed for this caller."},
-                    **_error_responses(400, 401, 403, 503),
-                },
-                body=_CONTEXT,
-                parameters=[
-                    _KNOWN,
-                    {
-                        "name": "flagConfigEtag",
-                        "in": "query",
-                        "schema": _TEXT,
-                        "description": "The `etag` of the event that triggered this request.",
-                    },
-                ],
-            )
-        },
-        "/ofrep/v1/evaluate/flags/{key}": {
-            "post": _make_operation(
-                "ofrep_evaluate_flag",
-                "OFREP 0.3: evaluate one switch as a boolean flag.",
-                {**_response("The flag.", _FLAG), **_error_responses(400, 401, 403, 404, 503)},
-                body=_CONTEXT,
-                parameters=[
-                    {"name": "key", "in": "path", "required": True, "schema": _TEXT},
-                    _INSTANCE,
-                ],
-            )
-        },
-        "/ofrep/v1/events": {
-            "get": _make_operation(
-                "ofrep_events",
-                "Server-sent events after which OpenFeature clients refetch flags. For tokens "
-                "only.",
-                {
-                    **_response(
-                        '`{"type":"refetchEvaluation","etag":…}`', _TEXT, "text/event-stream"
-                    ),
-                    **_error_responses(401, 403, 503),
-                },
-                parameters=[_LAST_EVENT],
-            )
-        },
+        "/api/v1/snapshot/stream": _make_path(
+            "get",
+            "snapshot_stream",
+            "Server-sent events: each version of the snapshot as it is published, starting with "
+            "the current one, and a comment every 15 seconds. For tokens only.",
+            _response(
+                "Events named `snapshot` with the id `<epoch>.<version>`.",
+                _TEXT,
+                "text/event-stream",
+            ),
+            *(_LAST_EVENT, _INSTANCE, _APPLIED),
+        ),
+        "/api/v1/report": _make_path(
+            "post",
+            "report",
+            "Report the state of an instance (scope report:write): the versions it applies, its "
+            "checks of switches, its breakers and bulkheads, and its SLO events. Rate limits per "
+            "process: 5 reports a second of an instance (bursts of 20), 500 a second of a token "
+            "(bursts of 2,000).",
+            _response("The report was stored, or was a duplicate.", _REPORTED),
+            body=_fields_schema(REPORT),
+        ),
+        "/api/v1/config": _make_path(
+            "get",
+            "config",
+            "Policies and overrides of a service's dependencies (scope breakers:read, "
+            "report:write or switches:read). The version is the highest among them; 0 for a "
+            "service without dependencies. For tokens only.",
+            {
+                **_response("All policies and overrides of the service.", _CONFIG),
+                "304": {"description": "The caller has this version, or a newer one."},
+            },
+            *(_SERVICE, _WAIT, _KNOWN, _INSTANCE),
+        ),
+        "/ofrep/v1/evaluate/flags": _make_path(
+            "post",
+            "ofrep_evaluate_flags",
+            "OFREP 0.3: evaluate every known switch as a boolean flag.",
+            {
+                **_response("Every flag.", _FLAGS),
+                "304": {"description": "Nothing has changed for this caller."},
+                **_error_responses(400, 401, 403, 503),
+            },
+            *(_KNOWN, _EVENT_TAG),
+            body=_CONTEXT,
+        ),
+        "/ofrep/v1/evaluate/flags/{key}": _make_path(
+            "post",
+            "ofrep_evaluate_flag",
+            "OFREP 0.3: evaluate one switch as a boolean flag.",
+            {**_response("The flag.", _FLAG), **_error_responses(400, 401, 403, 404, 503)},
+            *(_FLAG_KEY, _INSTANCE),
+            body=_CONTEXT,
+        ),
+        "/ofrep/v1/events": _make_path(
+            "get",
+            "ofrep_events",
+            "Server-sent events after which OpenFeature clients refetch flags. For tokens only.",
+            {
+                **_response('`{"type":"refetchEvaluation","etag":…}`', _TEXT, "text/event-stream"),
+                **_error_responses(401, 403, 503),
+            },
+            _LAST_EVENT,
+        ),
     }

@@ -45,20 +45,24 @@ class Plane:
             asgi_server.raise_limit()
             if asgi_server.max_connections() < asgi_server.MIN_CONNECTIONS:
                 log.warning("server.few_connections", connections=asgi_server.max_connections())
-            _reduce_garbage_collection()
+            # Exclude loaded objects from garbage collection, and collect less often.
+            gc.collect()
+            gc.freeze()
+            gc.set_threshold(20_000, 20, 100)
         keeper = SnapshotKeeper(config, state)
         await keeper.restore()
         follower = ConfigFollower(config, state)
         refresher = Refresher(config, state, follower, keeper)
-        work: list[Coroutine[Any, Any, None]] = [
+        subscriber = make_subscriber(config.redis_url, refresher.wake, state.set_redis_reachable)
+        work: tuple[Coroutine[Any, Any, None], ...] = (
             refresher.run(),
             follower.run(),
-            make_subscriber(config.redis_url, refresher.wake, state.set_redis_reachable).run(),
+            subscriber.run(),
             record_token_uses(config, state),
             state.ledger.run(config),
             keeper.run(),
             disk_watch.watch_disk(config.folder, state),
-        ]
+        )
         self._tasks = [asyncio.create_task(each) for each in work]
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(FIRST_LOOK_SECONDS):
@@ -90,13 +94,6 @@ class Plane:
             signal.signal(number, release)
 
 
-def _reduce_garbage_collection() -> None:
-    """Exclude loaded objects from garbage collection, and collect less often."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(20_000, 20, 100)
-
-
 async def record_token_uses(config: Config, state: State) -> None:
     """Update `last_used_at` of the used tokens every `usage_seconds`, until canceled."""
     while True:
@@ -105,14 +102,6 @@ async def record_token_uses(config: Config, state: State) -> None:
         if not used or not state.database_reachable:
             continue
         try:
-            await wait_at_most(TOKEN_USE_SECONDS, _write_token_uses(config, used))
+            await wait_at_most(TOKEN_USE_SECONDS, database.record_token_use(config, used))
         except Exception as error:
             log.info("dataplane.token_use_lost", kind=type(error).__name__, error=str(error))
-
-
-async def _write_token_uses(config: Config, token_ids: set[int]) -> None:
-    connection = await database.connect(config)
-    try:
-        await database.record_token_use(connection, token_ids, every=config.usage_seconds / 2)
-    finally:
-        connection.pgconn.finish()

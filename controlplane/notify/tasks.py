@@ -7,8 +7,7 @@ from controlplane.core.outbox.retention_rules import MESSAGES, PACES, THREADS
 
 from .delivery import backlog, claims, sender
 from .escalation import engine as escalation
-from .interactions import services as interactions
-from .retention_rules import ESCALATIONS
+from .retention_rules import ANSWERED_REQUESTS, ESCALATIONS
 from .targets import services as targets
 
 
@@ -47,7 +46,7 @@ def advance_escalations(now: datetime) -> int:
 
 @ticks.tick("interactions.purge", seconds=600, queue="housekeeping")
 def purge_answered_requests(now: datetime) -> int:
-    return interactions.purge_answered(now)
+    return retention.purge([ANSWERED_REQUESTS], now)
 
 
 @ticks.tick("targets.seal", seconds=3600, queue="housekeeping")

@@ -5,6 +5,7 @@ Subscribers can't detect a lost message, so a "missed" message is published once
 """
 
 import asyncio
+import contextlib
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -31,10 +32,10 @@ log = structlog.get_logger(__name__)
 
 
 class BreakerNotices:
-    """Dependencies with unpublished changes.
+    """Collects the names of changed dependencies, and publishes them.
 
-    At most about `most` names wait for a notice of changed states, and as many for one of changed
-    rates.
+    At most about `most` names with changed states are collected for one notice, and as many with
+    changed rates.
     """
 
     def __init__(self, most: int = MAX_NAMES) -> None:
@@ -63,20 +64,15 @@ class BreakerNotices:
         client = await make_client(redis_url, TIMEOUT_SECONDS)
         try:
             while True:
-                await self._pause()
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(RATES_SECONDS):
+                        await self._has_changes.wait()
                 names = self._take_names()
                 if names or self.has_lost_notices:
                     await self._publish(client, names)
                 await asyncio.sleep(PAUSE_SECONDS if self._failing else REST_SECONDS)
         finally:
             await wait_at_most(TIMEOUT_SECONDS, client.aclose())
-
-    async def _pause(self) -> None:
-        try:
-            async with asyncio.timeout(RATES_SECONDS):
-                await self._has_changes.wait()
-        except TimeoutError:
-            return
 
     def _take_names(self) -> list[str]:
         self._has_changes.clear()

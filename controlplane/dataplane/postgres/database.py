@@ -139,9 +139,13 @@ async def read_contents(
     )
 
 
-async def record_token_use(connection: Connection, token_ids: Iterable[int], every: float) -> None:
-    """Set `last_used_at` of tokens to now if it is more than `every` seconds old."""
-    await connection.execute(RECORD_USE_SQL, (list(token_ids), every))
+async def record_token_use(config: Config, token_ids: Iterable[int]) -> None:
+    """Set `last_used_at` of tokens to now if it is more than `usage_seconds / 2` old."""
+    connection = await connect(config)
+    try:
+        await connection.execute(RECORD_USE_SQL, (list(token_ids), config.usage_seconds / 2))
+    finally:
+        connection.pgconn.finish()
 
 
 async def parse_head(cursor: AsyncCursor[tuple[Any, ...]]) -> DatabaseHead:
@@ -176,20 +180,13 @@ def _drill_snapshot(rows: list[tuple[Any, ...]]) -> DrillSnapshot | None:
     """
     if not rows or not (marks := Marks.from_patterns(rows[0][7])):
         return None
-    return DrillSnapshot(
-        marks,
-        [
-            SnapshotEntry(
-                id=switch_id,
-                scope=scope,
-                key=key,
-                allow_percent=Decimal(0),
-                salt=salt,
-                reason=drill_reason(reason),
-                engaged_at=engaged_at,
-                expires_at=ends_by,
-                on_expiry="release",
-            )
-            for switch_id, scope, key, salt, reason, engaged_at, ends_by, _ in rows
-        ],
-    )
+    drilled = [
+        SnapshotEntry(
+            *(switch_id, scope, key, Decimal(0), salt, drill_reason(reason)),
+            engaged_at=engaged_at,
+            expires_at=ends_by,
+            on_expiry="release",
+        )
+        for switch_id, scope, key, salt, reason, engaged_at, ends_by, _ in rows
+    ]
+    return DrillSnapshot(marks, drilled)

@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 
 import orjson
 
-from controlplane.core import problem, protocol
+from controlplane.core import protocol
 from controlplane.core.errors import DomainError
 from controlplane.dataplane.memory import flags
 from controlplane.dataplane.memory.compression import VARY, GzipForm, Header
@@ -26,7 +26,7 @@ from controlplane.dataplane.memory.flags import Flags
 from controlplane.dataplane.memory.served_copy import JSON, NO_CACHE, Copy
 from controlplane.dataplane.state import State
 
-from .responses import NO_STORE, Response, age_header, answer_json, current_copy
+from .responses import NO_STORE, Response, age_header, answer_json, current_copy, error_headers
 
 INACTIVITY_SECONDS = 120
 MAX_GZIP_FORMS = 16
@@ -162,9 +162,8 @@ def is_behind(state: State, query: bytes) -> bool:
 def answer_error(error: DomainError, *headers: Header) -> Response:
     """Return a domain error in the format of the protocol, with the error's headers."""
     code = error.code if isinstance(error, BadRequest) else GENERAL
-    text = problem.problem_headers(error).items()
-    called_for = [(name.lower().encode(), value.encode()) for name, value in text]
-    return answer_json(error.status, _error_body(code, error.detail), *called_for, *headers)
+    body = _error_body(code, error.detail)
+    return answer_json(error.status, body, *error_headers(error), *headers)
 
 
 def _answer_flag_error(status: int, code: str, details: str, key: str) -> Response:
@@ -246,9 +245,9 @@ def _event_mark(query: bytes) -> str | None:
     if not query:
         return None
     values = parse_qs(query.decode("latin-1"), keep_blank_values=True).get("flagConfigEtag")
-    return (
-        None if values is None else values[-1].removeprefix("W/").strip('"').removesuffix("-gzip")
-    )
+    if values is None:
+        return None
+    return values[-1].removeprefix("W/").strip('"').removesuffix("-gzip")
 
 
 def _parse_mark(text: str) -> Mark | None:

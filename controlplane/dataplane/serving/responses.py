@@ -61,7 +61,9 @@ def answer_snapshot(state: State, headers: Headers, copy: Copy) -> Response:
             return 304, [*copy.validators, age], b""
         if known == copy.gzip_etag:
             return 304, [*copy.gzip_validators, age], b""
-        if _is_current(known, copy):
+        if protocol.matches_etag(
+            known.decode("latin-1"), copy.etag.decode()
+        ) or version_marks.match_copy(version_marks.parse_tags(known), copy):
             return 304, [*copy.validators, age], b""
     return 200, [*copy.validators, *copy.description, age], copy.body
 
@@ -141,11 +143,13 @@ def degradation_status(state: State) -> dict[str, Any]:
 
 def answer_error(error: DomainError, *headers: Header) -> Response:
     """Return a domain error as problem+json, with the error's headers."""
-    header_items = problem.problem_headers(error).items()
-    extra_headers = [(name.lower().encode(), value.encode()) for name, value in header_items]
-    return _encode(
-        error.status, PROBLEM_JSON, problem.problem_document(error), *extra_headers, *headers
-    )
+    document, extra_headers = problem.problem_document(error), error_headers(error)
+    return _encode(error.status, PROBLEM_JSON, document, *extra_headers, *headers)
+
+
+def error_headers(error: DomainError) -> list[Header]:
+    items = problem.problem_headers(error).items()
+    return [(name.lower().encode(), value.encode()) for name, value in items]
 
 
 def answer_redirect(path: str, query: bytes) -> Response:
@@ -160,11 +164,6 @@ def answer_page(status: int, html: str, *, retry_after: int | None = None) -> Re
     if retry_after is not None:
         headers.append((b"retry-after", str(retry_after).encode()))
     return status, headers, body
-
-
-def _is_current(if_none_match: bytes, copy: Copy) -> bool:
-    names_it = protocol.matches_etag(if_none_match.decode("latin-1"), copy.etag.decode())
-    return names_it or version_marks.match_copy(version_marks.parse_tags(if_none_match), copy)
 
 
 def parse_object(body: bytes) -> dict[str, Any]:

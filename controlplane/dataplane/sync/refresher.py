@@ -6,6 +6,7 @@ are followed separately, so that they can't delay a switch.
 """
 
 import asyncio
+import contextlib
 import random
 from collections.abc import Callable
 from time import perf_counter
@@ -18,7 +19,6 @@ from controlplane.core.timeouts import wait_at_most
 from controlplane.dataplane.config import Config
 from controlplane.dataplane.memory.served_copy import Copy
 from controlplane.dataplane.postgres import database
-from controlplane.dataplane.postgres.database import DatabaseHead
 from controlplane.dataplane.state import State
 
 from .config_follower import ConfigFollower
@@ -66,7 +66,11 @@ class Refresher:
                 if self._state.database_reachable and not self._second_try and not frozen:
                     self._second_try = True
                     continue
-                self._mark_lost(error)
+                if self._state.database_reachable or not self.tried.is_set():
+                    details = {"kind": type(error).__name__, "error": str(error)}
+                    log.warning("dataplane.database_lost", **details)
+                self._state.database_reachable = False
+                self.tried.set()
             await asyncio.sleep(random.uniform(0.2, 0.8))  # noqa: S311
 
     async def _session(self) -> None:
@@ -90,11 +94,9 @@ class Refresher:
         # Pause as long as the last rebuild took, so that a burst of changes is applied in few steps
         # and requests keep at least half of the event loop.
         await asyncio.sleep(self._rebuild_seconds)
-        try:
+        with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._config.poll_seconds - self._rebuild_seconds):
                 await self._woken.wait()
-        except TimeoutError:
-            return
 
     async def _refresh(self, connection: database.Connection) -> None:
         state = self._state
@@ -102,7 +104,11 @@ class Refresher:
         asked_at = state.now()
         head = await database.read_head(connection)
         state.database_read_only = head.is_read_only
-        self._compare_clocks(state.set_clock(head.now, asked_at))
+        ahead_seconds = state.set_clock(head.now, asked_at)
+        skewed = abs(ahead_seconds) > SKEW_SECONDS
+        if skewed and not self._skewed:
+            log.warning("dataplane.clock_is_wrong", ahead_seconds=round(ahead_seconds, 1))
+        self._skewed = skewed
         self._rebuild_seconds = 0.0
         if not state.is_lagging(head) and state.lacks(head):
             lacks_copy = state.lacks_copy(head)
@@ -115,21 +121,25 @@ class Refresher:
             )
             await self._apply(contents, asked_at)
             head = contents.head
-        # Before the age is reset, so that readers see both changes.
-        self._mark_found()
+        # After a complete read, so that repeated failures always pause; before the age is reset, so
+        # that readers see both changes.
+        self._second_try = False
+        if not state.database_reachable:
+            log.info("dataplane.database_found")
+        state.database_reachable = True
         if state.is_lagging(head):
-            self._mark_lagging(head)
+            if not self._lagging:
+                epoch, version = str(head.publication.epoch), head.publication.version
+                log.warning("dataplane.lagging_answer", epoch=epoch, version=version)
+            self._lagging = True
         else:
-            self._mark_current(head, asked_at)
+            if state.lacks(head):
+                self.wake()  # The rest, or what changed while it was being read.
+            else:
+                self._lagging = False
+                state.confirm(asked_at)
+            self._follower.compare(head, asked_at)
         self.tried.set()
-
-    def _mark_current(self, head: DatabaseHead, asked_at: float) -> None:
-        if self._state.lacks(head):
-            self.wake()  # The rest, or what changed while it was being read.
-        else:
-            self._lagging = False
-            self._state.confirm(asked_at)
-        self._follower.compare(head, asked_at)
 
     async def _apply(self, contents: database.Contents, asked_at: float) -> None:
         state, head, began = self._state, contents.head, perf_counter()
@@ -143,7 +153,9 @@ class Refresher:
                 drill_snapshot=contents.drill_snapshot,
             )
             took = perf_counter() - began
-            self._log_epoch(copy)
+            if state.copy is not None and state.copy.epoch != copy.epoch:
+                left, begun = state.copy.publication.epoch, head.publication.epoch
+                log.warning("dataplane.epoch_changed", left=str(left), begun=str(begun))
             await self._keeper.save_before_serving(copy)
             self._measure(copy)
             state.install_copy(copy, confirmed_at=asked_at)
@@ -168,37 +180,6 @@ class Refresher:
         if before.epoch == copy.epoch and before.publication.version < copy.publication.version:
             since = (state.wall() - copy.publication.published_at).total_seconds()
             state.served_seconds.observe(max(0.0, since))
-
-    def _log_epoch(self, copy: Copy) -> None:
-        before = self._state.copy
-        if before is not None and before.epoch != copy.epoch:
-            left, begun = before.publication.epoch, copy.publication.epoch
-            log.warning("dataplane.epoch_changed", left=str(left), begun=str(begun))
-
-    def _mark_lagging(self, head: DatabaseHead) -> None:
-        if not self._lagging:
-            theirs = head.publication
-            log.warning("dataplane.lagging_answer", epoch=str(theirs.epoch), version=theirs.version)
-        self._lagging = True
-
-    def _compare_clocks(self, ahead_seconds: float) -> None:
-        skewed = abs(ahead_seconds) > SKEW_SECONDS
-        if skewed and not self._skewed:
-            log.warning("dataplane.clock_is_wrong", ahead_seconds=round(ahead_seconds, 1))
-        self._skewed = skewed
-
-    def _mark_found(self) -> None:
-        # Only after a complete read, so that repeated failures always pause.
-        self._second_try = False
-        if not self._state.database_reachable:
-            log.info("dataplane.database_found")
-        self._state.database_reachable = True
-
-    def _mark_lost(self, error: Exception) -> None:
-        if self._state.database_reachable or not self.tried.is_set():
-            log.warning("dataplane.database_lost", kind=type(error).__name__, error=str(error))
-        self._state.database_reachable = False
-        self.tried.set()
 
 
 def make_subscriber(

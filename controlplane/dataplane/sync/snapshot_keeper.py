@@ -1,6 +1,7 @@
 """Background task that saves the state to disk, and restores it at the start."""
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from datetime import timedelta
 
@@ -27,11 +28,10 @@ log = structlog.get_logger(__name__)
 
 
 class SnapshotKeeper:
-    """Background task that saves snapshots before they are served, and the whole state.
+    """Background task that saves each snapshot before it is served, and later the whole state.
 
-    The state is saved after changes, and every 30 s.
-
-    A full, frozen or missing disk delays serving by at most `MAX_DELAY_SECONDS`, once.
+    The state is saved after changes, and every 30 s. A full, frozen or missing disk delays serving
+    by at most `MAX_DELAY_SECONDS`, once.
     """
 
     def __init__(self, config: Config, state: State) -> None:
@@ -97,12 +97,11 @@ class SnapshotKeeper:
     async def run(self) -> None:
         if self._disk is None or self._policies_disk is None:
             return
-        state = self._state
+        changed, config_changed = self._state.changed, self._state.config_changed
+        policies = self._policies_disk, self._present_policies, config_changed, REST_SECONDS
         await asyncio.gather(
-            self._save_changes(self._disk, self._present, state.changed),
-            self._save_changes(
-                self._policies_disk, self._present_policies, state.config_changed, REST_SECONDS
-            ),
+            self._save_changes(self._disk, self._present, changed, 0.0),
+            self._save_changes(*policies),
         )
 
     async def _save_changes(
@@ -110,7 +109,7 @@ class SnapshotKeeper:
         disk: SignedFiles[T],
         present: Callable[[], T | None],
         changed: asyncio.Event,
-        rest_seconds: float = 0.0,
+        rest_seconds: float,
     ) -> None:
         failing = False
         while True:
@@ -119,11 +118,9 @@ class SnapshotKeeper:
             if saved is not None:
                 failing = not await self._save(disk, saved, failing)
                 await asyncio.sleep(rest_seconds)
-            try:
+            with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(AGAIN_SECONDS):
                     await changed.wait()
-            except TimeoutError:
-                continue
 
     async def _save(self, disk: SignedFiles[T], saved: T, failing: bool) -> bool:
         try:

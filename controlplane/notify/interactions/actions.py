@@ -13,6 +13,7 @@ ButtonAction = Callable[[Mapping[str, Any], Actor, datetime], str]
 """Carries out a button's action; returns a sentence, or raises :class:`DomainError`."""
 
 _presses: dict[str, ButtonAction] = {}
+_discover_modules = functools.cache(autodiscover_modules)
 
 
 def button(name: str) -> Callable[[ButtonAction], ButtonAction]:
@@ -26,10 +27,5 @@ def button(name: str) -> Callable[[ButtonAction], ButtonAction]:
 
 
 def find_action(name: str) -> ButtonAction | None:
-    _discover_buttons()
+    _discover_modules("buttons")
     return _presses.get(name)
-
-
-@functools.cache
-def _discover_buttons() -> None:
-    autodiscover_modules("buttons")

@@ -13,13 +13,12 @@ from psycopg.pq import TransactionStatus
 from controlplane.accounts.authentication import factors
 from controlplane.accounts.models.people import User
 from controlplane.accounts.people import services as people
-from controlplane.core import deadline, retention
+from controlplane.core import deadline
 from controlplane.core.actors import Actor
 from controlplane.core.clock import db_now
 from controlplane.core.ended_sessions import retry_if_ended
 from controlplane.core.errors import DomainError, InvalidInput, Unavailable
 from controlplane.core.outbox import services as outbox
-from controlplane.notify.retention_rules import ANSWERED_REQUESTS
 from controlplane.notify.transports.slack_reply import transport as slack_reply
 
 from . import actions
@@ -43,9 +42,10 @@ def handle_press(
 ) -> Actor | None:
     """Run the button's action and queue the reply, in one transaction that ends by `ends`.
 
-    `ends` is in monotonic seconds. Unknown buttons, such as links, and repeated requests are
-    ignored; a concurrent duplicate waits for the first. Return the actor, or None if the Slack user
-    has no account. Raises :class:`Unavailable` or a database error if time runs out.
+    `ends` is in monotonic seconds, and `digest` that of the request. Unknown buttons, such as
+    links, and repeated requests are ignored; a concurrent duplicate waits for the first. Return the
+    actor, or None if the Slack user has no account. Raises :class:`Unavailable` or a database error
+    if time runs out.
     """
     carry_out = actions.find_action(pressed.name)
     if carry_out is None or not people.SLACK_USER_ID.fullmatch(pressed.slack_user_id):
@@ -60,8 +60,13 @@ def _handle_press(
     pressed: ButtonPress, carry_out: ButtonAction, digest: str, request_id: str, ip: str
 ) -> Actor | None:
     now = db_now()
-    if not _record_digest(digest, now):
-        return None
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO core_answeredrequest (digest, at) VALUES (%s, %s) ON CONFLICT DO NOTHING",
+            [digest, now],
+        )
+        if not cursor.rowcount:  # A repeated request.
+            return None
     user = User.objects.filter(slack_user_id=pressed.slack_user_id, is_active=True).first()
     if user is None:
         log.warning("slack.not_connected", slack_user_id=pressed.slack_user_id)
@@ -73,21 +78,6 @@ def _handle_press(
         return actor
     _queue_reply(pressed, digest, _run_action(carry_out, pressed, actor, now), now)
     return actor
-
-
-def purge_answered(now: datetime) -> int:
-    """Delete requests that are too old to be replayed; return their number."""
-    return retention.purge([ANSWERED_REQUESTS], now)
-
-
-def _record_digest(digest: str, now: datetime) -> bool:
-    """Record the request's digest in the action's transaction; return False for a repeat."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "INSERT INTO core_answeredrequest (digest, at) VALUES (%s, %s) ON CONFLICT DO NOTHING",
-            [digest, now],
-        )
-        return bool(cursor.rowcount)
 
 
 def _run_action(carry_out: ButtonAction, pressed: ButtonPress, actor: Actor, now: datetime) -> str:
@@ -122,29 +112,18 @@ def limit_statements(ends: float) -> Iterator[None]:
 
     Raises :class:`Unavailable`, or the database error of a canceled statement.
     """
-    with deadline.limit_writes(ends), connection.execute_wrapper(StatementTimeout(ends)):
-        yield
 
-
-class StatementTimeout:
-    """Execute wrapper that sets the remaining time as each statement's timeout."""
-
-    def __init__(self, ends: float) -> None:
-        self._ends = ends
-
-    def __call__(
-        self,
-        execute: Callable[..., Any],
-        sql: Any,
-        params: Any,
-        many: bool,
-        context: dict[str, Any],
+    def execute_in_time(
+        execute: Callable[..., Any], sql: Any, params: Any, many: bool, context: dict[str, Any]
     ) -> Any:
         raw = context["connection"].connection
         if raw is not None and raw.info.transaction_status == TransactionStatus.INTRANS:
-            left = self._ends - time.monotonic()
+            left = ends - time.monotonic()
             if left <= 0:
                 raise Unavailable("This took too long; nothing was changed.")
             with context["connection"].wrap_database_errors:
                 raw.execute(f"SET LOCAL statement_timeout = {max(1, int(left * 1000))}")
         return execute(sql, params, many, context)
+
+    with deadline.limit_writes(ends), connection.execute_wrapper(execute_in_time):
+        yield

@@ -14,7 +14,8 @@ MAX_TIMESTAMP_LENGTH = 15
 
 def is_genuine(secret: str, timestamp: str, signature: str, body: bytes, now: float) -> bool:
     """Return True if a non-empty `secret` signed the body within five minutes of `now` (Unix)."""
-    if not secret or not _is_recent(timestamp, now):
+    plain = timestamp.isascii() and timestamp.isdigit() and len(timestamp) <= MAX_TIMESTAMP_LENGTH
+    if not secret or not plain or abs(now - int(timestamp)) > WINDOW_SECONDS:
         return False
     return hmac.compare_digest(sign(secret, timestamp, body).encode(), signature.encode())
 
@@ -27,8 +28,3 @@ def sign(secret: str, timestamp: str, body: bytes) -> str:
 
 def request_digest(timestamp: str, body: bytes) -> str:
     return hashlib.sha256(b":".join((timestamp.encode(), body))).hexdigest()
-
-
-def _is_recent(timestamp: str, now: float) -> bool:
-    plain = timestamp.isascii() and timestamp.isdigit() and len(timestamp) <= MAX_TIMESTAMP_LENGTH
-    return plain and abs(now - int(timestamp)) <= WINDOW_SECONDS

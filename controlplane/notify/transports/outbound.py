@@ -2,7 +2,6 @@
 
 import asyncio
 import functools
-import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -24,6 +23,9 @@ WHOLE_SECONDS = 10.0
 MAX_ANSWER_BYTES = 64 * 1024
 MAX_RESPONSE_BYTES = 4 * 1024 * 1024
 MAX_RETRY_AFTER_SECONDS = MAX_KEEP_AWAY.total_seconds()
+
+
+_tls_context = functools.cache(httpx.create_ssl_context)
 
 
 @dataclass(frozen=True)
@@ -130,18 +132,13 @@ async def _post(
         ) as client,
         client.stream("POST", url, headers=headers, **body) as response,
     ):
-        said = b""
+        body_start = b""
         async for chunk in response.aiter_bytes():
-            said += chunk
-            if len(said) > largest:
+            body_start += chunk
+            if len(body_start) > largest:
                 break
         retry_after = _parse_retry_after(response.headers.get("retry-after"))
-        return ReceiverResponse(response.status_code, said[:largest], retry_after)
-
-
-@functools.cache
-def _tls_context() -> ssl.SSLContext:
-    return httpx.create_ssl_context()
+        return ReceiverResponse(response.status_code, body_start[:largest], retry_after)
 
 
 def _parse_retry_after(retry_after: str | None) -> float | None:

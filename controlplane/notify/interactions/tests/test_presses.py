@@ -15,9 +15,9 @@ from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import Api, at_once, person, signed_in, token_text
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.notify.interactions import services
 from controlplane.notify.models.interactions import AnsweredRequest
 from controlplane.notify.retention_rules import ANSWERED_REQUESTS
+from controlplane.notify.tasks import purge_answered_requests
 from controlplane.notify.transports import destinations
 
 from .slack_requests import PATH, SlackUser, send, signed
@@ -287,8 +287,8 @@ def test_no_address_and_no_secret_is_logged(in_slack, waiting):
 def test_answered_requests_are_forgotten_once_they_are_too_old_to_be_believed(in_slack, waiting):
     in_slack("approver", "lee").press("deny", {"approval": waiting})
 
-    assert services.purge_answered(db_now()) == 0
-    assert services.purge_answered(db_now() + ANSWERED_REQUESTS.period * 1.1) == 1
+    assert purge_answered_requests(db_now()) == 0
+    assert purge_answered_requests(db_now() + ANSWERED_REQUESTS.period * 1.1) == 1
 
 
 def test_without_a_signing_secret_no_reply_goes_out(settings, in_slack, waiting):

@@ -59,8 +59,9 @@ def render_message(message: OutboxMessage) -> dict[str, Any]:
     title = f"{notice.icon} [{_environment_name()}] {notice.title}"
     lines = _render_lines(notice)
     blocks: list[dict[str, Any]] = [{"type": "header", "text": _plain_text(title)}]
-    shown = lines[: MAX_BLOCKS - NOT_LINES]
-    blocks += [{"type": "section", "text": _mrkdwn(line)} for line in shown]
+    blocks += [
+        {"type": "section", "text": _mrkdwn(line)} for line in lines[: MAX_BLOCKS - NOT_LINES]
+    ]
     blocks.append({"type": "context", "elements": [_mrkdwn(_footer(message, notice.path))]})
     return {"text": "\n".join([escape_text(title), *lines]), "blocks": blocks}
 
@@ -82,12 +83,12 @@ def render_reply(message: OutboxMessage) -> dict[str, Any]:
     """Return a reply in a thread, shorter than the first message."""
     notice = renderer.render(message.event, message.payload)
     text = "\n".join([f"*{escape_text(f'{notice.icon} {notice.title}')}*", *_render_lines(notice)])
-    small = _footer(message, notice.path)
+    footer = _mrkdwn(_footer(message, notice.path))
     return {
         "text": _clip_text(text, MAX_TEXT_LENGTH),
         "blocks": [
             {"type": "section", "text": _mrkdwn(text)},
-            {"type": "context", "elements": [_mrkdwn(small)]},
+            {"type": "context", "elements": [footer]},
         ],
         "reply_broadcast": renderer.is_broadcast(message.event, message.severity),
     }
@@ -114,12 +115,12 @@ def _footer(message: OutboxMessage, path: str) -> str:
     if not settings.PUBLIC_URL:
         return small
     # A link that prefills a form may be too long: then drop the query, or link the home page.
-    links = (_add_link(small, one) for one in (path, path.partition("?")[0], "/"))
-    return next((text for text in links if _utf16_length(text) <= MAX_TEXT_LENGTH), small)
-
-
-def _add_link(small: str, path: str) -> str:
-    return f"{small} · <{settings.PUBLIC_URL.rstrip('/')}{escape_text(path)}|Open the console>"
+    for linked_path in (path, path.partition("?")[0], "/"):
+        url = f"{settings.PUBLIC_URL.rstrip('/')}{escape_text(linked_path)}"
+        linked = f"{small} · <{url}|Open the console>"
+        if _utf16_length(linked) <= MAX_TEXT_LENGTH:
+            return linked
+    return small
 
 
 def _render_buttons(message: OutboxMessage) -> list[dict[str, Any]]:
@@ -127,13 +128,12 @@ def _render_buttons(message: OutboxMessage) -> list[dict[str, Any]]:
     if not settings.SLACK.signing_secret:
         return []
     names = renderer.buttons_for(message.event, message.payload)
-    known = [name for name in names if name in BUTTONS]
-    shown = [_render_button(name, message) for name in known if _is_whole(BUTTONS[name], message)]
-    return [button for button in shown if len(button["value"]) <= MAX_VALUE_LENGTH]
-
-
-def _is_whole(button: Button, message: OutboxMessage) -> bool:
-    return not button.needs or button.needs in message.payload
+    shown = [
+        _render_button(name, message)
+        for name in names
+        if (button := BUTTONS.get(name)) and (not button.needs or button.needs in message.payload)
+    ]
+    return [element for element in shown if len(element["value"]) <= MAX_VALUE_LENGTH]
 
 
 def _render_button(name: str, message: OutboxMessage) -> dict[str, Any]:

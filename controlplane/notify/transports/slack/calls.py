@@ -27,7 +27,10 @@ class SlackRefusal(PermanentFailure):
 
 
 class SlackCalls:
-    """Slack's Web API for one attempt; a call without time left raises `TransientFailure`."""
+    """Calls of Slack's Web API within one attempt.
+
+    A call raises :class:`TransientFailure` if less than `MIN_CALL_SECONDS` are left.
+    """
 
     def __init__(self, seconds: float) -> None:
         self._ends = time.monotonic() + seconds

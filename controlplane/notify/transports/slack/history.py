@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
+from itertools import chain
 from typing import Any
 
 from controlplane.core.outbox.models import OutboxMessage, Thread
@@ -41,7 +42,9 @@ def find_message(message: OutboxMessage, since: datetime, calls: SlackCalls) -> 
         return None
     if found is None:
         return False
-    if message.subject and not _is_reply(found) and _is_later(found, thread):
+    is_reply = str(found.get("thread_ts") or found["ts"]) != str(found["ts"])
+    is_later = thread is None or float(found["ts"]) > float(thread.ts)
+    if message.subject and not is_reply and is_later:
         subjects.save_thread(message, channel, str(found["ts"]))
     return True
 
@@ -92,17 +95,8 @@ def _find(
     message: OutboxMessage, pages: Iterator[list[Mapping[str, Any]]]
 ) -> Mapping[str, Any] | None:
     ours = stable_id(message)
-    for page in pages:
-        for said in page:
-            metadata = said.get("metadata") or {}
-            if metadata.get("event_payload", {}).get("id") == ours:
-                return said
+    for post in chain.from_iterable(pages):
+        metadata = post.get("metadata") or {}
+        if metadata.get("event_payload", {}).get("id") == ours:
+            return post
     return None
-
-
-def _is_later(said: Mapping[str, Any], thread: Thread | None) -> bool:
-    return thread is None or float(said["ts"]) > float(thread.ts)
-
-
-def _is_reply(said: Mapping[str, Any]) -> bool:
-    return str(said.get("thread_ts") or said["ts"]) != str(said["ts"])

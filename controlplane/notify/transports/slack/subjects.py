@@ -23,12 +23,10 @@ def post_message(message: OutboxMessage, calls: SlackCalls) -> None:
         _post_head(message, calls)
         return
     at = {"channel": thread.channel, "ts": thread.ts}
-    answer = {"channel": thread.channel, "thread_ts": thread.ts}
+    reply = {"channel": thread.channel, "thread_ts": thread.ts, **blocks.render_reply(message)}
     try:
         calls.write_again("chat.update", {**at, **_render_head(message)})
-        calls.write(
-            "chat.postMessage", _add_metadata(message, {**answer, **blocks.render_reply(message)})
-        )
+        calls.write("chat.postMessage", _add_metadata(message, reply))
     except SlackRefusal as refused:
         if refused.code not in ROOT_IS_LOST:
             raise
@@ -61,12 +59,6 @@ def channel_of(destination: str) -> str:
     return channel
 
 
-def message_metadata(message: OutboxMessage) -> dict[str, Any]:
-    """Return the metadata that identifies a message in the channel's history."""
-    payload = {"message": message.pk, "key": message.event_key, "id": stable_id(message)}
-    return {"event_type": EVENT_TYPE, "event_payload": payload}
-
-
 def _post_head(message: OutboxMessage, calls: SlackCalls) -> None:
     to = {"channel": channel_of(message.destination)}
     shown = _render_head(message) if message.subject else blocks.render_message(message)
@@ -76,8 +68,11 @@ def _post_head(message: OutboxMessage, calls: SlackCalls) -> None:
         save_thread(message, channel, ts)
 
 
-def _add_metadata(message: OutboxMessage, what: Mapping[str, Any]) -> dict[str, Any]:
-    return {**what, "metadata": message_metadata(message), "unfurl_links": False}
+def _add_metadata(message: OutboxMessage, post: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a post with the metadata by which it is found in the channel's history."""
+    payload = {"message": message.pk, "key": message.event_key, "id": stable_id(message)}
+    metadata = {"event_type": EVENT_TYPE, "event_payload": payload}
+    return {**post, "metadata": metadata, "unfurl_links": False}
 
 
 def _render_head(message: OutboxMessage) -> dict[str, Any]:

@@ -4,6 +4,7 @@ Only the person who pressed sees the reply. The URL is a secret that is valid fo
 is stored in the message's payload, but never logged or shown.
 """
 
+import contextlib
 from datetime import timedelta
 from urllib.parse import urlsplit
 
@@ -38,10 +39,8 @@ def send(message: OutboxMessage) -> None:
 
 
 def try_to_post(address: str, text: str) -> None:
-    try:
+    with contextlib.suppress(DeliveryFailure):
         _post_text(address, text)
-    except DeliveryFailure:
-        return
 
 
 def is_slack_url(address: str) -> bool:

@@ -84,16 +84,14 @@ class WebhookSettings(ChannelSettings):
 
     def check(self, given: Mapping[str, Any], present: Target | None) -> dict[str, list[str]]:
         url = read_text(URL, given)
+        if not url and present is not None and present.webhook_url and given.get(URL.name) is None:
+            return {}
         if not url:
-            has_url = present is not None and bool(present.webhook_url)
-            return (
-                {}
-                if has_url and given.get(URL.name) is None
-                else {URL.name: ["Where to send to: an https:// address."]}
-            )
-        if len(url) > MAX_VALUE_LENGTH:
-            return {URL.name: [f"At most {MAX_VALUE_LENGTH} characters."]}
-        mistake = _find_mistake(url, _look_up_nothing)
+            mistake = "Where to send to: an https:// address."
+        elif len(url) > MAX_VALUE_LENGTH:
+            mistake = f"At most {MAX_VALUE_LENGTH} characters."
+        else:
+            mistake = _find_mistake(url, _look_up_nothing)
         return {URL.name: [mistake]} if mistake else {}
 
     def write(self, target: Target, given: Mapping[str, Any]) -> str | None:

@@ -6,6 +6,7 @@ Receivers verify `webhook-signature`, reject an old `webhook-timestamp`, and dro
 
 import base64
 import binascii
+import contextlib
 import hashlib
 import hmac
 import time
@@ -26,7 +27,7 @@ from controlplane.notify.transports.base import TRANSPORTS, DocsRow, Transport
 from controlplane.notify.transports.channel_settings import find_channel
 from controlplane.notify.transports.failures import PermanentFailure
 from controlplane.notify.transports.identity import stable_id
-from controlplane.notify.transports.outbound import ReceiverResponse, post
+from controlplane.notify.transports.outbound import post
 
 from .settings import WebhookSettings
 
@@ -43,7 +44,13 @@ def send(message: OutboxMessage, *, transport: httpx.AsyncBaseTransport | None =
     body = orjson.dumps(message_body(message))
     headers = sign_request(stable_id(message), int(time.time()), body, target.signing_secret)
     guarded = transport or GuardedTransport(WEBHOOKS)
-    _check_response(post(target.webhook_url, body, headers, transport=guarded))
+    response = post(target.webhook_url, body, headers, transport=guarded)
+    receiver = "the receiver"
+    if 300 <= response.status < 400:
+        receiver += ": redirects are not followed; give its own URL"
+    elif response.status == 410:
+        receiver += ": it wants no more; remove the target"
+    response.check(receiver, doubt_server_errors=True)
 
 
 def message_body(message: OutboxMessage) -> dict[str, Any]:
@@ -64,8 +71,11 @@ def message_body(message: OutboxMessage) -> dict[str, Any]:
 
 def sign_request(message_id: str, at: int, body: bytes, secret: str) -> dict[str, str]:
     """Return the signed headers of a request at `at` (Unix time)."""
-    key = _decode_key(secret)
-    if key is None:
+    key = b""
+    if secret.startswith(SECRET_PREFIX):
+        with contextlib.suppress(binascii.Error, ValueError):
+            key = base64.b64decode(secret.removeprefix(SECRET_PREFIX), validate=True)
+    if len(key) < MIN_SECRET_BYTES:
         raise PermanentFailure("the target has no usable secret; give it a new one")
     to_sign = b"%s.%d.%s" % (message_id.encode(), at, body)
     signature = base64.b64encode(hmac.digest(key, to_sign, hashlib.sha256)).decode()
@@ -78,16 +88,6 @@ def sign_request(message_id: str, at: int, body: bytes, secret: str) -> dict[str
     }
 
 
-def _decode_key(secret: str) -> bytes | None:
-    if not secret.startswith(SECRET_PREFIX):
-        return None
-    try:
-        key = base64.b64decode(secret.removeprefix(SECRET_PREFIX), validate=True)
-    except (binascii.Error, ValueError):
-        return None
-    return key if len(key) >= MIN_SECRET_BYTES else None
-
-
 def _find_target(destination: str) -> Target | None:
     target = find_channel(destination)
     if target is None or not target.webhook_url:
@@ -97,15 +97,6 @@ def _find_target(destination: str) -> Target | None:
     secret = target.signing_secret
     SETTINGS.remember_secrets(target.webhook_url, path, secret, secret.removeprefix(SECRET_PREFIX))
     return target
-
-
-def _check_response(response: ReceiverResponse) -> None:
-    receiver = "the receiver"
-    if 300 <= response.status < 400:
-        receiver += ": redirects are not followed; give its own URL"
-    elif response.status == 410:
-        receiver += ": it wants no more; remove the target"
-    response.check(receiver, doubt_server_errors=True)
 
 
 TRANSPORTS.register(
