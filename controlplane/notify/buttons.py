@@ -39,22 +39,22 @@ def deny_approval(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
     """Deny the request that the message is about; if it is the actor's own, withdraw it."""
     pk = read_id(value, "approval")
     approval = services.deny(approval_id=pk, comment="", actor=actor, now=now)
-    word = (
-        "You have withdrawn" if announcements.get_outcome(approval) == "withdrawn" else "You denied"
-    )
-    return f"{word}: {approval.summary}"
+    is_withdrawn = announcements.get_outcome(approval) == "withdrawn"
+    return f"{'You have withdrawn' if is_withdrawn else 'You denied'}: {approval.summary}"
 
 
 @button("acknowledge")
 def acknowledge_escalation(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
     """Acknowledge the escalation that the button names by id or by subject."""
     actor.require("switches:write")
-    about: dict[str, Any] = (
-        {"pk": read_id(value, "escalation")}
-        if "escalation" in value
-        else {"subject": read_subject(value)}
-    )
-    present = Escalation.objects.filter(**about, closed_at=None).first()
+    rows = Escalation.objects.filter(closed_at=None)
+    if "escalation" in value:
+        present = rows.filter(pk=read_id(value, "escalation")).first()
+    else:
+        subject = value.get("subject")
+        if not isinstance(subject, str) or not SUBJECT.fullmatch(subject):
+            raise NotFound("This button names no subject. Open the console instead.")
+        present = rows.filter(subject=subject).first()
     if present is None:
         raise Conflict("This is over; there is nothing to acknowledge.")
     known_at = present.acknowledged_at
@@ -62,13 +62,6 @@ def acknowledge_escalation(value: Mapping[str, Any], actor: Actor, now: datetime
         escalations.acknowledge_one(escalation_id=present.pk, actor=actor, now=now)
         return "You acknowledged it: nobody else is told for 24 hours."
     return f"{present.acknowledged_by} has just acknowledged it: nobody is told for 24 hours."
-
-
-def read_subject(value: Mapping[str, Any]) -> str:
-    found = value.get("subject")
-    if not isinstance(found, str) or not SUBJECT.fullmatch(found):
-        raise NotFound("This button names no subject. Open the console instead.")
-    return found
 
 
 def read_id(value: Mapping[str, Any], name: str) -> int:

@@ -1,13 +1,11 @@
 """Implementation of core's router, :class:`controlplane.core.outbox.router.Router`."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from datetime import datetime
 
 from controlplane.core.message_templates import incident_action_of
-from controlplane.core.outbox.escalation import Escalation
 
-from .escalation import forecast
-from .escalation.forecast import NextNotice
+from .escalation.forecast import next_notices
 from .models.targets import Target
 from .targets import reach, routing
 from .targets.routing import incident_followers
@@ -30,7 +28,3 @@ def reachable(destinations: Iterable[str]) -> list[str]:
 def destinations_of_user(user_id: int, now: datetime) -> list[str]:
     people = Target.objects.filter(kind=Target.Kind.PERSON, user_id=user_id)
     return routing.list_destinations(people, now)
-
-
-def next_notices(escalations: Sequence[Escalation], now: datetime) -> Mapping[int, NextNotice]:
-    return forecast.next_notices(escalations, now)

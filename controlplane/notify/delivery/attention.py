@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from urllib.parse import urlencode
 
-from django.db.models import Count, Max, Min, QuerySet
+from django.db.models import Count, Max, Min
 
 from controlplane.core.durations import format_readable
 from controlplane.core.escalations import summaries
-from controlplane.core.outbox.escalation import Escalation
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.page_registry import AttentionItem, attention_source
 from controlplane.notify.targets import destination_names
@@ -20,24 +19,9 @@ LONG = timedelta(minutes=15)
 MAX_ITEMS = 100
 
 
-def _failed_messages(_now: datetime) -> QuerySet[OutboxMessage]:
-    return OutboxMessage.objects.filter(selection.GIVEN_UP)
-
-
-def _pending_messages(_now: datetime) -> QuerySet[OutboxMessage]:
-    return OutboxMessage.objects.filter(state="pending")
-
-
-def _backlog_alarms(_now: datetime) -> QuerySet[Escalation]:
-    return Escalation.objects.filter(subject=backlog.SUBJECT, closed_at=None)
-
-
-@attention_source(60, only_if=_failed_messages)
+@attention_source(60, only_if=lambda _: OutboxMessage.objects.filter(selection.GIVEN_UP))
 def list_failed_messages(now: datetime) -> Sequence[AttentionItem]:
-    """Return an item per destination with failed messages.
-
-    An item is critical if one of its messages is.
-    """
+    """Return an item per destination with failed messages, critical if one of them is."""
     rows = (
         OutboxMessage.objects.filter(selection.GIVEN_UP)
         .values("destination")
@@ -45,11 +29,8 @@ def list_failed_messages(now: datetime) -> Sequence[AttentionItem]:
         .order_by("since")[:MAX_ITEMS]
     )
     names = destination_names.name_destinations(row["destination"] for row in rows)
-    loud = set(
-        OutboxMessage.objects.filter(selection.GIVEN_UP, severity="critical")
-        .values_list("destination", flat=True)
-        .distinct()
-    )
+    critical = OutboxMessage.objects.filter(selection.GIVEN_UP, severity="critical")
+    loud = set(critical.values_list("destination", flat=True).distinct())
     return [
         AttentionItem(
             kind="delivery_failed",
@@ -64,7 +45,7 @@ def list_failed_messages(now: datetime) -> Sequence[AttentionItem]:
     ]
 
 
-@attention_source(62, only_if=_pending_messages)
+@attention_source(62, only_if=lambda _: OutboxMessage.objects.filter(state="pending"))
 def list_delayed_messages(now: datetime) -> Sequence[AttentionItem]:
     """Return an item per destination with a message pending for over 15 minutes."""
     rows = list(
@@ -87,7 +68,9 @@ def list_delayed_messages(now: datetime) -> Sequence[AttentionItem]:
             severity="warning",
             title=f"{_count_messages(row['count'])} to "
             f"{names[row['destination']].label} can't go out",
-            detail=_explain_delay(away.get(row["destination"]), now),
+            detail=f"It asked to be left alone for another {format_readable(until - now)}."
+            if (until := away.get(row["destination"]))
+            else "Each is tried again, with longer and longer pauses.",
             path=_filter_path("pending", names[row["destination"]]),
             since=row["since"],
         )
@@ -95,10 +78,10 @@ def list_delayed_messages(now: datetime) -> Sequence[AttentionItem]:
     ]
 
 
-@attention_source(61, only_if=_backlog_alarms)
+@attention_source(61, only_if=lambda _: backlog.open_alarms())
 def list_backlog_alarms(now: datetime) -> Sequence[AttentionItem]:
     """Return the open backlog alarm: critical until acknowledged, then a warning."""
-    alarm = Escalation.objects.filter(subject=backlog.SUBJECT, closed_at=None).first()
+    alarm = backlog.open_alarms().first()
     if alarm is None:
         return []
     known = alarm.acknowledged_at is not None
@@ -124,14 +107,6 @@ def _count_messages(count: int) -> str:
     return f"{count:,} message" + ("" if count == 1 else "s")
 
 
-def _explain_delay(until: datetime | None, now: datetime) -> str:
-    if until is None:
-        return "Each is tried again, with longer and longer pauses."
-    return f"It asked to be left alone for another {format_readable(until - now)}."
-
-
 def _filter_path(state: str, to: DestinationName) -> str:
-    narrowed = (
-        {"state": state} if to.is_personal else {"state": state, "destination": to.destination}
-    )
-    return f"/deliveries/?{urlencode(narrowed)}"
+    filters = {"state": state, **({} if to.is_personal else {"destination": to.destination})}
+    return f"/deliveries/?{urlencode(filters)}"

@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from django.db import transaction
-from django.db.models import Min
+from django.db.models import Min, QuerySet
 
 from controlplane.core.canonical import timestamp
 from controlplane.core.escalations import services as escalation
@@ -22,13 +22,27 @@ def watch_backlog(now: datetime) -> int:
     pending = waiting_count()
     if pending > MANY:
         _start_alarm(pending, now)
-    elif pending < FEW:
-        _end_alarm(pending, now)
+    elif pending < FEW and (alarm := open_alarms().first()):
+        escalation.close(subject=SUBJECT, now=now)
+        services.announce(
+            event=OVER,
+            event_key=f"escalation:{alarm.pk}:over",
+            facts={
+                "pending": pending,
+                "since_at": timestamp(alarm.opened_at),
+                "path": "/deliveries/",
+            },
+            now=now,
+        )
     return pending
 
 
 def waiting_count() -> int:
     return OutboxMessage.objects.filter(state="pending").count()
+
+
+def open_alarms() -> QuerySet[Escalation]:
+    return Escalation.objects.filter(subject=SUBJECT, closed_at=None)
 
 
 def _start_alarm(pending: int, now: datetime) -> None:
@@ -43,23 +57,6 @@ def _start_alarm(pending: int, now: datetime) -> None:
             "waiting_since_at": timestamp(oldest),
             "said": "Look which destination holds them up, and whether the worker runs.",
             "path": "/deliveries/?state=pending",
-        },
-        now=now,
-    )
-
-
-def _end_alarm(pending: int, now: datetime) -> None:
-    alarm = Escalation.objects.filter(subject=SUBJECT, closed_at=None).first()
-    if alarm is None:
-        return
-    escalation.close(subject=SUBJECT, now=now)
-    services.announce(
-        event=OVER,
-        event_key=f"escalation:{alarm.pk}:over",
-        facts={
-            "pending": pending,
-            "since_at": timestamp(alarm.opened_at),
-            "path": "/deliveries/",
         },
         now=now,
     )

@@ -27,14 +27,13 @@ LOOK_AFTER_SECONDS = 3.0
 AHEAD = timedelta(seconds=5)
 """Tolerance for future creation times; beyond it, the clock must have been set back."""
 
-CRITICAL = Q(severity="critical")
-
 
 @dataclass(frozen=True)
 class ClaimedMessage:
-    """A message leased for one attempt, `waited` after it was created.
+    """A message leased for one attempt, which is the message's attempt number `attempt`.
 
-    `doubtful_since` is the start of the first attempt that may have been delivered, if any.
+    `waited` is the time from its creation to the lease. `doubtful_since` is the start of the first
+    attempt that may have been delivered, if any.
     """
 
     message: OutboxMessage
@@ -100,7 +99,10 @@ def due_messages(now: datetime, destination: str | None = None) -> QuerySet[Outb
 
 
 def unsent_messages(now: datetime | Combinable) -> QuerySet[OutboxMessage]:
-    """Return the pending messages that are due or have an expired lease, also blocked ones."""
+    """Return the pending messages that are due or have an expired lease.
+
+    Includes messages that wait for an earlier message about the same subject.
+    """
     is_due = Q(next_attempt_at__lte=now) | Q(created_at__gt=now + AHEAD) | _is_lease_over(now)
     return OutboxMessage.objects.filter(is_due, state="pending")
 
@@ -161,19 +163,25 @@ def claim_message(destination: str) -> ClaimedMessage | float | None:
 
 @transaction.atomic
 def record_outcome(claimed: ClaimedMessage, outcome: AttemptOutcome) -> bool:
-    """Record the outcome; return False, and keep the message, if another sender leased it."""
+    """Record the outcome; return False if another sender has leased the message since.
+
+    The message stays unchanged then.
+    """
     message = claimed.message
     if outcome.keep_away_seconds:
         _pause_destination(message.destination, outcome.keep_away_seconds)
     now = db_now()
     has_failed = outcome.state == OutboxMessage.State.FAILED
+    pause = outcome.pause_seconds or 0.0
+    if outcome.in_doubt:  # Wait until a lookup can find the message.
+        pause = max(pause, LOOK_AFTER_SECONDS)
     held = OutboxMessage.objects.filter(pk=message.pk, fence=message.fence, state="pending")
     recorded = held.update(
         state=outcome.state,
         attempts=F("attempts") - (0 if outcome.counts else 1),
         last_error=outcome.reason,
         lease_until=None,
-        next_attempt_at=now + timedelta(seconds=_pause_seconds(outcome)),
+        next_attempt_at=now + timedelta(seconds=pause),
         finished_at=None if outcome.state == OutboxMessage.State.PENDING else now,
         discarded_at=now if claimed.is_fleeting and has_failed else None,
     )
@@ -230,22 +238,17 @@ def _longest_waiting(destination: str, now: datetime) -> OutboxMessage | None:
     waiting = due_messages(now, destination).select_for_update(skip_locked=True)
     pending = OutboxMessage.objects.filter(destination=destination, state="pending")
     subjects = pending.exclude(subject="").values("subject")
-    urgent = _is_urgent()
+    # Urgent by template, or about the global switch. Severity is not enough: during an incident,
+    # thousands of critical messages may wait.
+    called = events_where(lambda template: template.is_urgent)
+    urgent = Q(event__in=called) | Q(payload__switch=global_switch_id())
+    critical = Q(severity="critical")
     urgency = Case(
         When(urgent | Q(subject__in=subjects.filter(urgent)), then=0),
-        When(CRITICAL | Q(subject__in=subjects.filter(CRITICAL)), then=1),
+        When(critical | Q(subject__in=subjects.filter(critical)), then=1),
         default=2,
     )
     return waiting.order_by(urgency, "next_attempt_at", "id").first()
-
-
-def _is_urgent() -> Q:
-    """Return a filter for messages that are urgent by template or about the global switch.
-
-    Severity is not enough: during an incident, thousands of critical messages may wait.
-    """
-    called = events_where(lambda template: template.is_urgent)
-    return Q(event__in=called) | Q(payload__switch=global_switch_id())
 
 
 def _lease_message(message: OutboxMessage, now: datetime) -> ClaimedMessage:
@@ -259,12 +262,3 @@ def _lease_message(message: OutboxMessage, now: datetime) -> ClaimedMessage:
     Attempt.objects.create(message=message, number=number, started_at=now)
     doubtful_since = in_doubt[0] if in_doubt else None
     return ClaimedMessage(message, number, doubtful_since, now - message.created_at)
-
-
-def _pause_seconds(outcome: AttemptOutcome) -> float:
-    """Return the seconds until the next attempt.
-
-    After a doubtful attempt, it is at least the time until a lookup can find the message.
-    """
-    pause = outcome.pause_seconds or 0.0
-    return max(pause, LOOK_AFTER_SECONDS) if outcome.in_doubt else pause

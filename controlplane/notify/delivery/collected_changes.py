@@ -48,7 +48,17 @@ def add_change(
         message = open_one.select_for_update(skip_locked=True).order_by("id").last()
         if message is None or len(message.payload["switches"]) >= MAX_KEPT:
             due_at = max(now + soon, _latest_time(event, destination, now - apart) + apart)
-            _create_message(event, destination, severity, path, name, said, now, due_at)
+            digest = sha256(name.encode()).hexdigest()[:16]
+            message = OutboxMessage(
+                event=event,
+                event_key=f"{event}:{now.isoformat()}:{digest}",
+                destination=destination,
+                severity=severity,
+                payload={**_list_names([name]), "first_said": said, "path": path},
+                next_attempt_at=due_at,
+                created_at=now,
+            )
+            OutboxMessage.objects.bulk_create([message], ignore_conflicts=True)
         else:
             names = [*message.payload["switches"], name]
             message.payload = {**message.payload, **_list_names(names)}
@@ -71,32 +81,6 @@ def _latest_time(event: str, destination: str, since: datetime) -> datetime:
         sent.aggregate(last=Max("finished_at"))["last"],
     )
     return max((moment for moment in moments if moment), default=since)
-
-
-def _create_message(
-    event: str,
-    destination: str,
-    severity: str,
-    path: str,
-    name: str,
-    said: str,
-    now: datetime,
-    due_at: datetime,
-) -> None:
-    OutboxMessage.objects.bulk_create(
-        [
-            OutboxMessage(
-                event=event,
-                event_key=f"{event}:{now.isoformat()}:{sha256(name.encode()).hexdigest()[:16]}",
-                destination=destination,
-                severity=severity,
-                payload={**_list_names([name]), "first_said": said, "path": path},
-                next_attempt_at=due_at,
-                created_at=now,
-            )
-        ],
-        ignore_conflicts=True,
-    )
 
 
 def _list_names(names: list[str]) -> dict[str, object]:

@@ -10,7 +10,7 @@ from itertools import islice
 
 from django.db.models import Exists, F, Min, OuterRef, Q, QuerySet
 
-from controlplane.core.message_templates import events_where
+from controlplane.core.message_templates import SEVERITIES, events_where
 from controlplane.core.outbox import renderer
 from controlplane.core.outbox.models import Attempt, OutboxMessage
 from controlplane.notify.transports import destinations
@@ -40,8 +40,7 @@ def create_digest(destination: str, now: datetime) -> OutboxMessage | None:
         event=EVENT,
         event_key=f"digest:{first.pk}.{first.fence + 1}",
         destination=destination,
-        subject="",
-        severity=_highest_severity(members),
+        severity=min((member.severity for member in members), key=SEVERITIES.index),
         payload=_digest_facts(members),
         next_attempt_at=now,
         created_at=now,
@@ -112,11 +111,6 @@ def _list_unblocked(destination: str) -> list[int]:
     rows = possible.order_by("id").values_list("pk", "subject").iterator()
     unblocked = (pk for pk, subject in rows if first_of.get(subject, pk) >= pk)
     return list(islice(unblocked, MAX_TOGETHER))
-
-
-def _highest_severity(members: Sequence[OutboxMessage]) -> str:
-    severities = {member.severity for member in members}
-    return next((one for one in ("critical", "warning") if one in severities), "info")
 
 
 def _digest_facts(members: Sequence[OutboxMessage]) -> dict[str, object]:

@@ -75,9 +75,9 @@ def _superseded_by(message: OutboxMessage) -> frozenset[str]:
 
 
 def _may_be_superseded(message: OutboxMessage) -> bool:
-    return (
-        bool(_superseded_by(message))
-        and bool(message.subject)
+    return bool(
+        _superseded_by(message)
+        and message.subject
         and message.severity != "critical"
         and not destinations.takes_every_event(message.destination)
     )

@@ -1,5 +1,6 @@
 """Section of the weekly report: messages sent and failed by destination, and the slowest."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 from urllib.parse import urlencode
@@ -19,7 +20,19 @@ MAX_ROWS = 50
 
 @REPORT_SECTIONS.add(200)
 def deliveries_section(start: datetime, end: datetime, now: datetime) -> ReportSection:
-    rows = _count_by_destination(start, end)
+    written = Q(created_at__gte=start, created_at__lt=end)
+    still_failed = selection.GIVEN_UP & Q(created_at__lt=end)
+    rows = list(
+        OutboxMessage.objects.filter(written | still_failed)
+        .values("destination")
+        .annotate(
+            sent=Count("pk", filter=Q(state="sent")),
+            failed=Count("pk", filter=selection.GIVEN_UP),
+            pending=Count("pk", filter=Q(state="pending")),
+            slowest=Max(F("finished_at") - F("created_at"), filter=Q(state="sent")),
+        )
+        .order_by("-failed", "-sent", "destination")
+    )
     names = destination_names.name_destinations(row["destination"] for row in rows)
     sent, failed, pending = (sum(row[it] for row in rows) for it in ("sent", "failed", "pending"))
     return ReportSection(
@@ -33,25 +46,7 @@ def deliveries_section(start: datetime, end: datetime, now: datetime) -> ReportS
     )
 
 
-def _count_by_destination(start: datetime, end: datetime) -> list[dict[str, Any]]:
-    written = Q(created_at__gte=start, created_at__lt=end)
-    still_failed = selection.GIVEN_UP & Q(created_at__lt=end)
-    took = F("finished_at") - F("created_at")
-    rows = (
-        OutboxMessage.objects.filter(written | still_failed)
-        .values("destination")
-        .annotate(
-            sent=Count("pk", filter=Q(state="sent")),
-            failed=Count("pk", filter=selection.GIVEN_UP),
-            pending=Count("pk", filter=Q(state="pending")),
-            slowest=Max(took, filter=Q(state="sent")),
-        )
-        .order_by("-failed", "-sent", "destination")
-    )
-    return [dict(row) for row in rows]
-
-
-def _make_row(row: dict[str, Any], to: DestinationName) -> ReportRow:
+def _make_row(row: Mapping[str, Any], to: DestinationName) -> ReportRow:
     slowest = row["slowest"]
     where = {} if to.is_personal else {"destination": to.destination}
     narrowed = {**({"state": "failed"} if row["failed"] else {}), **where}
@@ -70,10 +65,6 @@ def _make_row(row: dict[str, Any], to: DestinationName) -> ReportRow:
 def _summarize(sent: int, failed: int, pending: int) -> str:
     if not (sent or failed or pending):
         return "Nothing was to be told this week."
-    said = f"{sent:,} sent"
-    said += (
-        f", {failed:,} failed and wait for somebody to retry or discard them"
-        if failed
-        else ", none failed"
-    )
-    return said + (f"; {pending:,} still to be sent." if pending else ".")
+    failures = f"{failed:,} failed and wait for somebody to retry or discard them"
+    rest = f"; {pending:,} still to be sent." if pending else "."
+    return f"{sent:,} sent, {failures if failed else 'none failed'}{rest}"

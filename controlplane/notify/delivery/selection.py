@@ -24,11 +24,16 @@ def filter_messages(
         if wanted.get(field):
             rows = rows.filter(**{field: wanted[field]})
     if event := wanted.get("event"):
-        rows = (
-            rows.filter(event=event) if "." in event else rows.filter(event__startswith=f"{event}.")
-        )
+        whole, family = Q(event=event), Q(event__startswith=f"{event}.")
+        rows = rows.filter(whole if "." in event else family)
     if destination := wanted.get("destination"):
-        rows = rows.filter(_match_destination(destination))
+        if ":" in destination:
+            matching = Q(destination=destination)
+        elif destination in TRANSPORTS:
+            matching = Q(destination=destination) | Q(destination__startswith=f"{destination}:")
+        else:
+            matching = Q(destination__in=destination_names.find_destinations(destination))
+        rows = rows.filter(matching)
     return rows
 
 
@@ -38,11 +43,3 @@ def count_messages() -> dict[str, int]:
         failed=Count("pk", filter=GIVEN_UP),
         superseded=Count("pk", filter=Q(state="superseded")),
     )
-
-
-def _match_destination(destination: str) -> Q:
-    if ":" in destination:
-        return Q(destination=destination)
-    if destination in TRANSPORTS:
-        return Q(destination=destination) | Q(destination__startswith=f"{destination}:")
-    return Q(destination__in=destination_names.find_destinations(destination))

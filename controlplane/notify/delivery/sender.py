@@ -98,10 +98,7 @@ def _send(claimed: ClaimedMessage) -> AttemptOutcome:
             return AttemptOutcome(note="found there: an earlier attempt had arrived")
         if found is None:
             note = "sent again without a way to look: it may be a repeat"
-            message.payload = {
-                **message.payload,
-                renderer.REPEAT: True,
-            }  # Not saved.
+            message.payload = {**message.payload, renderer.REPEAT: True}  # Not saved.
     destinations.send_message(message)
     return AttemptOutcome(note=note)
 
@@ -125,7 +122,7 @@ def _plan_retry(claimed: ClaimedMessage, failure: TransientFailure) -> AttemptOu
 
 
 def _record(claimed: ClaimedMessage, outcome: AttemptOutcome) -> None:
-    """Record the outcome, retrying until shortly before the lease ends; then raise."""
+    """Record and log the outcome; retry until 5 s before the lease ends, then raise."""
     ends = time.monotonic() + LEASE_SECONDS - 5
     while True:
         try:
@@ -136,22 +133,17 @@ def _record(claimed: ClaimedMessage, outcome: AttemptOutcome) -> None:
                 raise
             time.sleep(RECORD_AGAIN_SECONDS)
         else:
-            _log_outcome(claimed, outcome, recorded)
-            return
-
-
-def _log_outcome(claimed: ClaimedMessage, outcome: AttemptOutcome, recorded: bool) -> None:
-    told = {
+            break
+    details = {
         "message_id": claimed.message.pk,
         "event_name": claimed.message.event,
         "destination": claimed.message.destination,
         "attempt": claimed.attempt,
     }
     if not recorded:
-        log.warning("outbox.lease_lost", **told)
+        log.warning("outbox.lease_lost", **details)
     elif outcome.state == OutboxMessage.State.FAILED and not claimed.is_fleeting:
-        log.error("outbox.failed", reason=outcome.reason, **told)
+        log.error("outbox.failed", reason=outcome.reason, **details)
     elif outcome.reason:
-        log.warning(
-            "outbox.postponed", reason=outcome.reason, pause_seconds=outcome.pause_seconds, **told
-        )
+        details["pause_seconds"] = outcome.pause_seconds
+        log.warning("outbox.postponed", reason=outcome.reason, **details)

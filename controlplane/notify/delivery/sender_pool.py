@@ -87,7 +87,10 @@ class SenderPool:
             else:
                 log.exception("outbox.sender_failed", destination=destination)
         finally:
-            self._put_back(destination, has_more)
+            with self._lock:
+                self._served.discard(destination)
+                if has_more and not self._ending.is_set():
+                    self._waiting.append(destination)
 
     def _take(self) -> str | None:
         with self._lock:
@@ -104,7 +107,7 @@ class SenderPool:
         return next((one for one in self._waiting if free_for_slow or one not in self._slow), None)
 
     def _turn(self, destination: str) -> bool:
-        """Send a destination's messages until none is due or another destination needs the thread.
+        """Send messages to a destination until none is due or other destinations wait for a thread.
 
         Return True if more messages may be due.
         """
@@ -114,28 +117,16 @@ class SenderPool:
             if not pause:
                 if pause is None:
                     return False
-                self._note(destination, time.monotonic() - began)
-                if self._is_crowded():
-                    return True
-            elif pause > MAX_WAIT_SECONDS or self._is_crowded():
+                is_slow = time.monotonic() - began > SLOW_SECONDS
+                with self._lock:
+                    if is_slow:
+                        self._slow.add(destination)
+                    else:
+                        self._slow.discard(destination)
+                    if self._waiting:
+                        return True
+            elif pause > MAX_WAIT_SECONDS or self._waiting:
                 return False
             else:
                 self._ending.wait(pause)
         return False
-
-    def _note(self, destination: str, seconds: float) -> None:
-        with self._lock:
-            if seconds > SLOW_SECONDS:
-                self._slow.add(destination)
-            else:
-                self._slow.discard(destination)
-
-    def _is_crowded(self) -> bool:
-        with self._lock:
-            return bool(self._waiting)
-
-    def _put_back(self, destination: str, has_more: bool) -> None:
-        with self._lock:
-            self._served.discard(destination)
-            if has_more and not self._ending.is_set():
-                self._waiting.append(destination)

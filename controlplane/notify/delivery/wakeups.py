@@ -17,7 +17,7 @@ from controlplane.core.protocol import WAKE_CHANNEL
 
 from . import sender
 
-TOPIC = "outbox"
+TOPIC = b"outbox"
 TIMEOUT_SECONDS = 2.0
 LOOK_EVERY_SECONDS = 5.0
 PAUSE_SECONDS = 1.0
@@ -53,12 +53,10 @@ def _follow_channel() -> None:
     with client, client.pubsub(ignore_subscribe_messages=True) as channel:  # type: ignore[no-untyped-call]
         channel.subscribe(WAKE_CHANNEL)
         while True:
-            topics = {_read_topic(channel.get_message(timeout=LOOK_EVERY_SECONDS))}
-            while (another := _read_topic(channel.get_message())) is not None:
-                topics.add(another)  # Sweep once for a burst of changes.
+            topics = set()
+            message = channel.get_message(timeout=LOOK_EVERY_SECONDS)
+            while message is not None:  # Sweep once for a burst of changes.
+                topics.add(message["data"])
+                message = channel.get_message()
             if TOPIC in topics:
                 sender.start_sending(db_now())
-
-
-def _read_topic(message: dict[str, bytes] | None) -> str | None:
-    return None if message is None else message["data"].decode()

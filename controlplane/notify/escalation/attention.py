@@ -24,7 +24,7 @@ def _open_escalations(_now: datetime) -> QuerySet[Escalation]:
 
 @attention_source(20, only_if=_open_escalations)
 def list_unacknowledged(now: datetime) -> list[AttentionItem]:
-    rows = Escalation.objects.filter(closed_at=None, acknowledged_at=None)
+    rows = _open_escalations(now)
     for prefix in TOLD_ELSEWHERE:
         rows = rows.exclude(subject__startswith=prefix)
     found = list(rows.order_by("opened_at", "id")[:MAX_ITEMS])

@@ -1,7 +1,7 @@
 """The tick of escalations: decide what is due, send notifications, and save the new state."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import sha256
@@ -33,15 +33,17 @@ STEP, LISTING, ROUTES = "escalation.step", "escalation.listing", ""
 
 @dataclass(frozen=True)
 class Notification:
-    """A notification that is due: an escalation, the decision, and its destinations.
-
-    Without destinations, the message is sent by the routes.
-    """
+    """A notification that is due: the escalation with its steps, and the decision about it."""
 
     escalation: Escalation
     verdict: schedule.ScheduleDecision
     ladder: Sequence[Rung]
-    destinations: tuple[str, ...]
+
+    @property
+    def destinations(self) -> list[str]:
+        """The destinations of the steps to notify; without any, the message goes to the routes."""
+        to = [one for index in self.verdict.told for one in self.ladder[index].reach.to]
+        return list(dict.fromkeys(to))
 
 
 def due_escalations(now: datetime | Combinable) -> QuerySet[Escalation]:
@@ -51,10 +53,13 @@ def due_escalations(now: datetime | Combinable) -> QuerySet[Escalation]:
 
 @transaction.atomic
 def notify_due(now: datetime) -> int:
-    """Send the notifications that are due, unless another run is active; return their number."""
-    if not _is_our_turn():
-        return 0
-    found = _lock_due(now)
+    """Send the notifications that are due; return their number, 0 while another run is active."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [TURN_LOCK])
+        if not cursor.fetchone()[0]:
+            return 0
+    rows = due_escalations(now).select_for_update(skip_locked=True)
+    found = list(rows.order_by("next_at", "id")[:MAX_AT_ONCE])
     if not found:
         return 0
     ladders = reach.read_ladders(SEVERITIES, now)
@@ -67,18 +72,6 @@ def notify_due(now: datetime) -> int:
     return len(due)
 
 
-def _is_our_turn() -> bool:
-    """Return True if the transaction gets the advisory lock, False during another run."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [TURN_LOCK])
-        return bool(cursor.fetchone()[0])
-
-
-def _lock_due(now: datetime) -> list[Escalation]:
-    due = due_escalations(now).select_for_update(skip_locked=True).order_by("next_at", "id")
-    return list(due[:MAX_AT_ONCE])
-
-
 def _evaluate(
     escalation: Escalation, ladders: Mapping[str, Sequence[Rung]], now: datetime
 ) -> Notification | None:
@@ -86,7 +79,7 @@ def _evaluate(
     ladder = ladders[escalation.severity]
     verdict = schedule.evaluate(escalation_status(escalation), schedule_steps(ladder), now)
     if verdict.kind is not None:
-        return _make_notification(escalation, verdict, ladder)
+        return Notification(escalation, verdict, ladder)
     escalation.step, escalation.next_at = verdict.step, verdict.next_at
     escalation.save(update_fields=["step", "next_at"])
     return None
@@ -104,22 +97,12 @@ def _list_early(ladders: Mapping[str, Sequence[Rung]], now: datetime) -> list[No
     )
     found = []
     for one in soon.order_by("next_at", "id")[:MAX_AT_ONCE]:
-        ladder, stands = ladders[one.severity], escalation_status(one)
-        ripe = one.next_at is not None and schedule.may_send_early(stands, now, one.next_at)
-        if ripe and schedule.is_repeat(stands, schedule_steps(ladder)):
-            found.append(
-                _make_notification(
-                    one, schedule.repeat_now(stands, schedule_steps(ladder), now), ladder
-                )
-            )
+        ladder, status = ladders[one.severity], escalation_status(one)
+        steps = schedule_steps(ladder)
+        may_send = one.next_at is not None and schedule.may_send_early(status, now, one.next_at)
+        if may_send and schedule.is_repeat(status, steps):
+            found.append(Notification(one, schedule.repeat_now(status, steps, now), ladder))
     return found
-
-
-def _make_notification(
-    escalation: Escalation, verdict: schedule.ScheduleDecision, ladder: Sequence[Rung]
-) -> Notification:
-    to = [destination for index in verdict.told for destination in ladder[index].reach.to]
-    return Notification(escalation, verdict, ladder, tuple(dict.fromkeys(to)))
 
 
 def _send_notifications(due: Sequence[Notification], now: datetime) -> None:
@@ -140,31 +123,29 @@ def _send_notifications(due: Sequence[Notification], now: datetime) -> None:
             for told in here:
                 apart[told.escalation.pk].append(destination)
     for told in due:
-        if told.escalation.pk in apart:
-            _send_notification(told, apart[told.escalation.pk], now)
-
-
-def _send_notification(told: Notification, destinations: Sequence[str], now: datetime) -> None:
-    one = told.escalation
-    outbox.announce(
-        event=STEP,
-        event_key=f"escalation:{one.pk}:{one.notices + 1}",
-        facts=messages.step_facts(one, told.verdict, told.ladder, now),
-        scope=one.scope,
-        severity=one.severity,
-        subject=one.subject,
-        to=None if ROUTES in destinations else destinations,
-        now=now,
-    )
+        one = told.escalation
+        if to := apart.get(one.pk):
+            outbox.announce(
+                event=STEP,
+                event_key=f"escalation:{one.pk}:{one.notices + 1}",
+                facts=messages.step_facts(one, told.verdict, told.ladder),
+                scope=one.scope,
+                severity=one.severity,
+                subject=one.subject,
+                to=None if ROUTES in to else to,
+                now=now,
+            )
 
 
 def _send_list(here: Sequence[Notification], destination: str, now: datetime) -> None:
     escalations = [told.escalation for told in here]
+    # The key identifies the next notification of each of them.
+    numbers = ",".join(sorted(f"{one.pk}.{one.notices + 1}" for one in escalations))
     outbox.announce(
         event=LISTING,
-        event_key=f"escalations:{_list_key(escalations)}",
+        event_key=f"escalations:{sha256(numbers.encode()).hexdigest()[:40]}",
         facts=messages.list_facts(escalations),
-        severity=_highest_severity(one.severity for one in escalations),
+        severity=min((one.severity for one in escalations), key=SEVERITIES.index),
         to=None if destination == ROUTES else [destination],
         now=now,
     )
@@ -199,13 +180,3 @@ def schedule_steps(ladder: Sequence[Rung]) -> list[schedule.ScheduledStep]:
         schedule.ScheduledStep(timedelta(minutes=rung.step.after_minutes), bool(rung.reach.to))
         for rung in ladder
     ]
-
-
-def _list_key(escalations: Sequence[Escalation]) -> str:
-    """Return a key that identifies the next notification of each of these escalations."""
-    named = ",".join(sorted(f"{one.pk}.{one.notices + 1}" for one in escalations))
-    return sha256(named.encode()).hexdigest()[:40]
-
-
-def _highest_severity(severities: Iterable[str]) -> str:
-    return min(severities, key=SEVERITIES.index)

@@ -14,11 +14,10 @@ from . import engine, schedule
 
 @dataclass(frozen=True)
 class NextNotice:
-    """The next notification, and the recipients it would have now.
+    """The next notification of an escalation, with its present recipients.
 
-    `kind` is a step, a repeat or a reminder, and `number` counts steps from 1 (None for other
-    kinds). `who` names the targets; if it is empty, the routes are used. `is_heard` is True if the
-    notification has a recipient.
+    `number` is that of a step, from 1; None for other kinds. `who` names the targets; if it is
+    empty, the message goes to the routes. `is_heard` is True if anybody would receive it.
     """
 
     at: datetime
@@ -39,18 +38,17 @@ def next_notices(escalations: Sequence[Escalation], now: datetime) -> dict[int, 
 
 
 def _next_notice(one: Escalation, ladder: Sequence[Rung], now: datetime) -> NextNotice:
-    steps, standing = engine.schedule_steps(ladder), engine.escalation_status(one)
+    steps, status = engine.schedule_steps(ladder), engine.escalation_status(one)
     at = max(one.next_at or now, now)
-    verdict = schedule.evaluate(standing, steps, at)
+    verdict = schedule.evaluate(status, steps, at)
     if verdict.kind is None:
         at = verdict.next_at
-        verdict = schedule.evaluate(standing, steps, at)
+        verdict = schedule.evaluate(status, steps, at)
     who = tuple(dict.fromkeys(ladder[index].name for index in verdict.told))
     kind = verdict.kind or "repeat"
     number = verdict.told[0] + 1 if kind == "step" else None
-    return NextNotice(at, kind, number, who, bool(who) or _routes_reach(one, now))
-
-
-def _routes_reach(one: Escalation, now: datetime) -> bool:
-    found = routing.find_destinations(engine.STEP, one.scope, one.severity, now)
-    return any(reach.is_configured(destination) for destination in found)
+    is_heard = bool(who)
+    if not is_heard:
+        found = routing.find_destinations(engine.STEP, one.scope, one.severity, now)
+        is_heard = any(map(reach.is_configured, found))
+    return NextNotice(at, kind, number, who, is_heard)

@@ -18,9 +18,16 @@ MAX_LISTED_LENGTH = 50
 
 
 def step_facts(
-    escalation: Escalation, verdict: ScheduleDecision, ladder: Sequence[Rung], now: datetime
+    escalation: Escalation, verdict: ScheduleDecision, ladder: Sequence[Rung]
 ) -> dict[str, Any]:
+    """Return the facts of the message about the steps that `verdict` notifies."""
+    acknowledged = None
+    if escalation.acknowledged_at is not None:
+        at = format_time(timestamp(escalation.acknowledged_at))
+        acknowledged = f"by {escalation.acknowledged_by} at {at}; it is still open"
     told = [rung.name for index, rung in enumerate(ladder) if index in verdict.told]
+    steps = ladder[: verdict.step]
+    unreached = [f"{one.step.target.name}: {one.reach.why}" for one in steps if not one.reach.to]
     own = {key: value for key, value in escalation.facts.items() if key != summaries.NOTIFIED}
     return {
         **own,
@@ -30,8 +37,8 @@ def step_facts(
         "about": summaries.format_details(escalation),
         "now_told": ", ".join(dict.fromkeys(told)) or "whoever the routes lead to",
         "told_before": summaries.format_notified(escalation),
-        "not_reached": list_unreached(ladder[: verdict.step]),
-        "acknowledged": _describe_acknowledgement(escalation),
+        "not_reached": "; ".join(dict.fromkeys(unreached)),
+        "acknowledged": acknowledged,
         "opened_at": timestamp(escalation.opened_at),
         "number": escalation.notices + 1,
     }
@@ -54,23 +61,13 @@ def list_facts(escalations: Sequence[Escalation]) -> dict[str, Any]:
 def add_recipients(
     escalation: Escalation, verdict: ScheduleDecision, ladder: Sequence[Rung], now: datetime
 ) -> dict[str, Any]:
+    """Return the escalation's facts with the recipients notified at `now`, if any, added."""
     who = [rung.name for index, rung in enumerate(ladder) if index in verdict.told]
+    facts: dict[str, Any] = escalation.facts
+    if not who:
+        return facts
     entry = {"at": timestamp(now), "who": list(dict.fromkeys(who))}
-    kept = [*escalation.facts.get(summaries.NOTIFIED, []), entry][-TOLD_KEPT:] if who else None
-    return escalation.facts if kept is None else {**escalation.facts, summaries.NOTIFIED: kept}
-
-
-def list_unreached(rungs: Sequence[Rung]) -> str:
-    """Return the unreached targets with reasons, as in `on-call: nobody configured`."""
-    missed = [f"{one.step.target.name}: {one.reach.why}" for one in rungs if not one.reach.to]
-    return "; ".join(dict.fromkeys(missed))
-
-
-def _describe_acknowledgement(escalation: Escalation) -> str | None:
-    if escalation.acknowledged_at is None:
-        return None
-    at = format_time(timestamp(escalation.acknowledged_at))
-    return f"by {escalation.acknowledged_by} at {at}; it is still open"
+    return {**facts, summaries.NOTIFIED: [*facts.get(summaries.NOTIFIED, []), entry][-TOLD_KEPT:]}
 
 
 def _clip(text: str) -> str:

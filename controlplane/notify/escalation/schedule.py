@@ -29,10 +29,7 @@ Kind = Literal["step", "repeat", "reminder"]
 
 @dataclass(frozen=True)
 class ScheduledStep:
-    """A step with its delay after the escalation was opened.
-
-    `reaches` is True if the step reaches anybody now.
-    """
+    """A step `after` the opening of its escalation; `reaches` is True if it has recipients now."""
 
     after: timedelta
     reaches: bool
@@ -52,10 +49,10 @@ class EscalationStatus:
 
 @dataclass(frozen=True)
 class ScheduleDecision:
-    """The decision at a time; `kind` is None if no notification is due.
+    """What to notify at a moment; `kind` is None if no notification is due.
 
-    `told` are the indexes of the steps to notify; without any, the routes are used. `step` is the
-    index of the next step, and `next_at` the time of the next check.
+    `told` are the indexes of the steps to notify; without any, the message goes to the routes.
+    `step` is the index of the next step, and `next_at` the time of the next check.
     """
 
     kind: Kind | None
@@ -65,62 +62,58 @@ class ScheduleDecision:
 
 
 def evaluate(
-    standing: EscalationStatus, steps: Sequence[ScheduledStep], now: datetime
+    status: EscalationStatus, steps: Sequence[ScheduledStep], now: datetime
 ) -> ScheduleDecision:
     """Return the decision at `now`; steps missed during a delay are notified together."""
-    if standing.acknowledged_at is not None:
-        return _evaluate_reminder(standing, steps, now)
+    if (acknowledged_at := status.acknowledged_at) is not None:
+        due_at = max(acknowledged_at, status.notified_at or acknowledged_at) + QUIET_PERIOD
+        if due_at > now:
+            return ScheduleDecision(None, (), status.step, due_at)
+        return repeat_now(status, steps, now)
     # If only the routes were notified, start with the first step once any step reaches somebody.
-    at = min(standing.step, len(steps)) if standing.reached else 0
-    due = _count_due(standing.opened_at, steps, at, now)
+    at = min(status.step, len(steps)) if status.reached else 0
+    due = _count_due(status.opened_at, steps, at, now)
     told = tuple(index for index in range(at, due) if steps[index].reaches)
     if told:
-        return ScheduleDecision("step", told, due, _next_check(standing, steps, due, now))
+        next_at = now + REPEAT[status.severity]
+        if any(step.reaches for step in steps[due:]):
+            next_at = max(now, status.opened_at + steps[due].after)
+        return ScheduleDecision("step", told, due, next_at)
     if any(step.reaches for step in steps[due:]):
-        return ScheduleDecision(None, (), due, standing.opened_at + steps[due].after)
-    repeat_at = (standing.notified_at or standing.opened_at) + REPEAT[standing.severity]
-    if standing.notified_at is None or repeat_at <= now:
+        return ScheduleDecision(None, (), due, status.opened_at + steps[due].after)
+    repeat_at = (status.notified_at or status.opened_at) + REPEAT[status.severity]
+    if status.notified_at is None or repeat_at <= now:
         told = _list_reached(steps, due)
-        return ScheduleDecision("repeat", told, due, now + REPEAT[standing.severity])
+        return ScheduleDecision("repeat", told, due, now + REPEAT[status.severity])
     return ScheduleDecision(None, (), due, repeat_at)
 
 
-def may_send_early(standing: EscalationStatus, now: datetime, next_at: datetime) -> bool:
+def may_send_early(status: EscalationStatus, now: datetime, next_at: datetime) -> bool:
     """Return True if a repeat due at `next_at` may be sent now, together with others."""
-    if standing.notified_at is None:
+    if status.notified_at is None:
         return False
-    if standing.acknowledged_at is None:
+    if status.acknowledged_at is None:
         return next_at - now <= TAKEN_ALONG
-    was_reminded = standing.notified_at >= standing.acknowledged_at + QUIET_PERIOD
+    was_reminded = status.notified_at >= status.acknowledged_at + QUIET_PERIOD
     return was_reminded and next_at - now <= REMINDER_TAKEN_ALONG
 
 
-def is_repeat(standing: EscalationStatus, steps: Sequence[ScheduledStep]) -> bool:
+def is_repeat(status: EscalationStatus, steps: Sequence[ScheduledStep]) -> bool:
     """Return True if the next notification is a repeat or a reminder, not a step."""
-    if standing.acknowledged_at is not None:
+    if status.acknowledged_at is not None:
         return True
-    left = steps[standing.step if standing.reached else 0 :]
-    return standing.notified_at is not None and not any(step.reaches for step in left)
+    left = steps[status.step if status.reached else 0 :]
+    return status.notified_at is not None and not any(step.reaches for step in left)
 
 
 def repeat_now(
-    standing: EscalationStatus, steps: Sequence[ScheduledStep], now: datetime
+    status: EscalationStatus, steps: Sequence[ScheduledStep], now: datetime
 ) -> ScheduleDecision:
     """Return the decision to send a repeat or a reminder now."""
-    told = _list_reached(steps, min(standing.step, len(steps)))
-    if standing.acknowledged_at is not None:
-        return ScheduleDecision("reminder", told, standing.step, now + QUIET_PERIOD)
-    return ScheduleDecision("repeat", told, standing.step, now + REPEAT[standing.severity])
-
-
-def _evaluate_reminder(
-    standing: EscalationStatus, steps: Sequence[ScheduledStep], now: datetime
-) -> ScheduleDecision:
-    acknowledged_at = standing.acknowledged_at or standing.opened_at
-    due_at = max(acknowledged_at, standing.notified_at or acknowledged_at) + QUIET_PERIOD
-    if due_at > now:
-        return ScheduleDecision(None, (), standing.step, due_at)
-    return repeat_now(standing, steps, now)
+    told = _list_reached(steps, min(status.step, len(steps)))
+    if status.acknowledged_at is not None:
+        return ScheduleDecision("reminder", told, status.step, now + QUIET_PERIOD)
+    return ScheduleDecision("repeat", told, status.step, now + REPEAT[status.severity])
 
 
 def _count_due(opened_at: datetime, steps: Sequence[ScheduledStep], at: int, now: datetime) -> int:
@@ -136,14 +129,6 @@ def _count_due(opened_at: datetime, steps: Sequence[ScheduledStep], at: int, now
             owed = True
         at += 1
     return at
-
-
-def _next_check(
-    standing: EscalationStatus, steps: Sequence[ScheduledStep], at: int, now: datetime
-) -> datetime:
-    if any(step.reaches for step in steps[at:]):
-        return max(now, standing.opened_at + steps[at].after)
-    return now + REPEAT[standing.severity]
 
 
 def _list_reached(steps: Sequence[ScheduledStep], before: int) -> tuple[int, ...]:
