@@ -19,7 +19,7 @@ from controlplane.dataplane.routes import ALONE, ROUTES, Endpoint, find_endpoint
 from controlplane.environment import WrongVariable
 
 from . import config
-from .memory.credentials import Credential, authenticate, read_token
+from .memory.credentials import authenticate, read_token
 from .memory.instance_names import service_of
 from .serving import landing_page, responses
 from .serving.call import ASGIApplication, Call, Receive, Scope, Send, drain_body
@@ -98,15 +98,11 @@ class Application:
             state.used_tokens.add(credential.token_id)
             call.credential = credential
             if credential.services:
-                self._check_name(credential, call)
+                name = call.headers.get(b"switchgear-instance", b"").decode("utf-8", "replace")
+                if (service := service_of(name)) is not None:
+                    credential.require_service(service)
         if endpoint.parameters is not None and (query := call.scope["query_string"]):
             check_query(query, endpoint.parameters)
-
-    def _check_name(self, credential: Credential, call: Call) -> None:
-        name = call.headers.get(b"switchgear-instance", b"").decode("utf-8", "replace")
-        service = service_of(name)
-        if service is not None:
-            credential.require_service(service)
 
     async def _handle_other(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle lifespan events, WebSockets and paths that are not an exact key of `ROUTES`."""

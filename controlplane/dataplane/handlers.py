@@ -12,11 +12,10 @@ from switches.evaluate import read_question
 from switches.scopes import GLOBAL_ID
 
 from . import metrics as dataplane_metrics
-from .ingest.instance_rows import InstanceReport
-from .memory import version_marks
 from .memory.compression import encode_gzip, wants_gzip
 from .memory.instance_names import is_part, service_of
 from .memory.listeners import CONFIG
+from .memory.served_copy import match_copy, parse_event_id, parse_tags
 from .serving import held_requests, ofrep, responses
 from .serving.call import Call
 from .serving.held_requests import HeldCaller
@@ -49,12 +48,12 @@ async def snapshot(state: State, call: Call) -> Response | None:
 
 async def _wait_for_change(state: State, call: Call, caller: HeldCaller, seconds: float) -> bool:
     """Wait while the client's copy is current; return False if the client disconnects."""
-    known = version_marks.parse_tags(call.headers.get(b"if-none-match", b""))
+    known = parse_tags(call.headers.get(b"if-none-match", b""))
 
     def is_current() -> bool:
         if state.copy is None:
             return False
-        return version_marks.match_copy(known, responses.copy_for_caller(state, call.headers))
+        return match_copy(known, responses.copy_for_caller(state, call.headers))
 
     return not is_current() or await held_requests.hold_until_changed(
         state, call, caller, seconds, is_current
@@ -66,13 +65,13 @@ async def stream(state: State, call: Call) -> None:
     caller = HeldCaller(state, call)
     caller.record_presence()
     responses.current_copy(state)
-    known = version_marks.parse_event_id(call.headers.get(b"last-event-id", b""))
+    known = parse_event_id(call.headers.get(b"last-event-id", b""))
     sent: tuple[bytes, ...] | None = None
 
     def next_event() -> tuple[bytes, ...]:
         nonlocal sent
         copy = responses.copy_for_caller(state, call.headers)
-        if copy.event == sent or (sent is None and version_marks.match_copy(known, copy)):
+        if copy.event == sent or (sent is None and match_copy(known, copy)):
             return ()
         sent = copy.event
         return sent
@@ -81,6 +80,7 @@ async def stream(state: State, call: Call) -> None:
 
 
 async def report(state: State, call: Call) -> Response:
+    """Store a report; a token limited to services may report for these services only."""
     credential = call.credential
     token_id, services = (credential.token_id, credential.services) if credential else (0, ())
     state.throttle.check(token_id)
@@ -91,7 +91,10 @@ async def report(state: State, call: Call) -> Response:
         raise
     state.throttle.admit(token_id, document)
     parsed = await state.ledger.parser.parse(document)
-    _check_services(call, parsed)
+    if credential and services:
+        callers = (name.partition("->")[0] for name in parsed.breakers or ())
+        for service in {parsed.service, *callers}:
+            credential.require_service(service)
     duplicate = await state.ledger.report(parsed, state.copy, token_id, services)
     return responses.answer_report(
         state, parsed.service, duplicate=duplicate, dropped=parsed.dropped
@@ -225,17 +228,6 @@ def _parse_service(query: bytes) -> str:
     if not is_part(service):
         raise InvalidInput({"service": ["Name the service that asks: ?service=core."]})
     return service
-
-
-def _check_services(call: Call, report: InstanceReport) -> None:
-    """Raise :class:`Forbidden` if the token may not report for the services in `report`."""
-    credential = call.credential
-    if credential and credential.services:
-        for service in {
-            report.service,
-            *(name.partition("->")[0] for name in report.breakers or ()),
-        }:
-            credential.require_service(service)
 
 
 def _name_caller(call: Call) -> str:

@@ -18,9 +18,8 @@ from .state import State
 
 def render_metrics(state: State, accept: str, accept_encoding: str = "") -> Response:
     """Return a response with the metrics in the format that `accept` asks for."""
-    page = exposition.Exposition(
-        *exposition.encode_metrics(exposition.make_registry(StateCollector(state)), accept)
-    )
+    registry = exposition.make_registry(StateCollector(state))
+    page = exposition.Exposition(*exposition.encode_metrics(registry, accept))
     content, headers_by_name = page.headers(accept_encoding)
     headers = [(name.lower().encode(), value.encode()) for name, value in headers_by_name.items()]
     return 200, headers, content

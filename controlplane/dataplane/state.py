@@ -142,16 +142,11 @@ class State:
         return self._monotonic() - self._policies_confirmed_at
 
     def status(self) -> PlaneStatus:
-        copy = self.copy
-        if copy is None:
+        if self.copy is None:
             return PlaneStatus(None, None, None, self.database_reachable, self.disk)
-        publication = copy.publication
+        snapshot, age = self.copy.publication, self.age_seconds()
         return PlaneStatus(
-            publication.version,
-            publication.epoch,
-            self.age_seconds(),
-            self.database_reachable,
-            self.disk,
+            snapshot.version, snapshot.epoch, age, self.database_reachable, self.disk
         )
 
     def known_causes(self) -> tuple[Cause, ...]:
@@ -202,12 +197,8 @@ class State:
 
     def has_policies(self, head: DatabaseHead) -> bool:
         """Return True if the loaded policies are exactly those of `head`."""
-        known = self.policies
-        return (
-            known is not None
-            and known.epoch == head.publication.epoch
-            and (known.version, known.changed_at) == (head.policies, head.policies_at)
-        )
+        known, theirs = self.policies, (head.publication.epoch, head.policies, head.policies_at)
+        return known is not None and (known.epoch, known.version, known.changed_at) == theirs
 
     def policies_since(self, head: DatabaseHead) -> int:
         """Return the version of the loaded policies; -1 if their epoch is not that of `head`."""

@@ -25,9 +25,8 @@ from controlplane.dataplane.postgres.database import Connection
 from . import instance_sql, report_writer, write_errors
 from .breaker_writer import BreakerWriter
 from .check_counts import CallerCounts, CheckCounter
-from .instance_quota import InstanceQuota
 from .instance_rows import InstanceReport
-from .instance_sql import Ack, Presence
+from .instance_sql import Ack, InstanceQuota, Presence
 from .pending_reports import WEIGHT_AT_ONCE, PendingReport, PendingReports, make_unavailable
 from .presence_buffer import MAX_INSTANCES, PresenceBuffer, bisect_notes, select_notes
 from .write_errors import FailureLog

@@ -5,12 +5,14 @@ wins, regardless of the order of writes.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Mapping, Sequence, Set
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
 import orjson
+import structlog
 
 from controlplane.dataplane.postgres.database import Connection
 
@@ -18,6 +20,10 @@ from .instance_rows import InstanceRow, SloEvents
 
 DOCUMENTS_AT_ONCE = 10
 """Rows read or written before other tasks run; a row's documents may have 200 KB each."""
+COUNT_SECONDS = 1.0
+"""Shortest interval between two counts of the instances."""
+log = structlog.get_logger(__name__)
+
 # A poll without a version voids versions from polls; for a reporting instance, reports decide.
 NEWER = """EXCLUDED.applied_at IS NOT NULL
     AND (i.applied_at IS NULL OR EXCLUDED.applied_at > i.applied_at)
@@ -184,14 +190,32 @@ async def store_rows(
         await asyncio.sleep(0)
 
 
-async def count_instances(connection: Connection, most: int) -> int:
-    cursor = await connection.execute(COUNT_INSTANCES, (most,))
-    return int((await cursor.fetchall())[0][0])
+class InstanceQuota:
+    """A limit of about `most` instances in the database, because any poller can invent names."""
 
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._left = 0
+        self._counted_at = float("-inf")
+        self._is_logged = False
 
-async def find_existing(connection: Connection, ids: Sequence[str]) -> set[str]:
-    cursor = await connection.execute(FIND_EXISTING, (ids,))
-    return {row[0] for row in await cursor.fetchall()}
+    async def admit(self, connection: Connection, names: Set[str]) -> Set[str]:
+        """Return the names that may be written: all, or only existing ones if the table is full."""
+        now = time.monotonic()
+        if self._left < len(names) and now - self._counted_at >= COUNT_SECONDS:
+            cursor = await connection.execute(COUNT_INSTANCES, (self._most,))
+            self._left = self._most - int((await cursor.fetchall())[0][0])
+            self._counted_at = now
+            self._is_logged = self._is_logged and self._left < len(names)
+        if self._left >= len(names):
+            self._left -= len(names)
+            return names
+        cursor = await connection.execute(FIND_EXISTING, (sorted(names),))
+        known = {row[0] for row in await cursor.fetchall()}
+        if len(known) < len(names) and not self._is_logged:
+            log.warning("ledger.instances_full", most=self._most, names=len(names) - len(known))
+            self._is_logged = True
+        return known
 
 
 def _to_columns(before: InstanceRow, row: InstanceRow) -> tuple[Any, ...]:

@@ -9,11 +9,10 @@ import orjson
 from controlplane.core import problem, protocol
 from controlplane.core.degradation_levels import build_document
 from controlplane.core.errors import DomainError, Unavailable
-from controlplane.dataplane.memory import version_marks
 from controlplane.dataplane.memory.compression import Header
 from controlplane.dataplane.memory.credentials import Headers
 from controlplane.dataplane.memory.policies import ServicePolicies
-from controlplane.dataplane.memory.served_copy import JSON, Copy
+from controlplane.dataplane.memory.served_copy import JSON, Copy, match_copy, parse_tags
 from controlplane.dataplane.state import State
 from switches.bucketing import BUCKETS
 from switches.evaluate import CallDecision, CallQuestion, evaluate
@@ -61,9 +60,8 @@ def answer_snapshot(state: State, headers: Headers, copy: Copy) -> Response:
             return 304, [*copy.validators, age], b""
         if known == copy.gzip_etag:
             return 304, [*copy.gzip_validators, age], b""
-        if protocol.matches_etag(
-            known.decode("latin-1"), copy.etag.decode()
-        ) or version_marks.match_copy(version_marks.parse_tags(known), copy):
+        names_it = protocol.matches_etag(known.decode("latin-1"), copy.etag.decode())
+        if names_it or match_copy(parse_tags(known), copy):
             return 304, [*copy.validators, age], b""
     return 200, [*copy.validators, *copy.description, age], copy.body
 

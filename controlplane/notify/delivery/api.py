@@ -1,6 +1,5 @@
 """HTTP API of deliveries: list messages with their attempts; retry or discard failed ones."""
 
-from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -179,7 +178,10 @@ def delivery_resource(
     message: OutboxMessage, name: DestinationName, actor: Actor
 ) -> dict[str, Any]:
     """Return a message for the API; for API tokens, without personal addresses."""
-    redact = _make_redactor(name, actor)
+
+    def redact(text: str) -> str:
+        return destinations.redact_secrets(text if actor.is_person else name.for_programs(text))
+
     pending = message.state == OutboxMessage.State.PENDING
     return {
         "id": message.pk,
@@ -196,7 +198,16 @@ def delivery_resource(
         "last_error": redact(message.last_error),
         "discarded_at": _timestamp(message.discarded_at),
         "discarded_by": message.discarded_by,
-        "attempts": [_attempt_resource(one, redact) for one in list_attempts(message)],
+        "attempts": [
+            {
+                "number": attempt.number,
+                "started_at": timestamp(attempt.started_at),
+                "finished_at": _timestamp(attempt.finished_at),
+                "outcome": attempt.outcome,
+                "error": redact(attempt.error),
+            }
+            for attempt in list_attempts(message)
+        ],
     }
 
 
@@ -206,28 +217,8 @@ def list_attempts(message: OutboxMessage) -> list[Attempt]:
 
 
 def _render_one(message: OutboxMessage, actor: Actor) -> dict[str, Any]:
-    return delivery_resource(
-        message,
-        destination_names.name_destinations([message.destination])[message.destination],
-        actor,
-    )
-
-
-def _attempt_resource(attempt: Attempt, redact: Any) -> Mapping[str, Any]:
-    return {
-        "number": attempt.number,
-        "started_at": timestamp(attempt.started_at),
-        "finished_at": _timestamp(attempt.finished_at),
-        "outcome": attempt.outcome,
-        "error": redact(attempt.error),
-    }
-
-
-def _make_redactor(name: DestinationName, actor: Actor) -> Any:
-    def redact(text: str) -> str:
-        return destinations.redact_secrets(text if actor.is_person else name.for_programs(text))
-
-    return redact
+    (name,) = destination_names.name_destinations([message.destination]).values()
+    return delivery_resource(message, name, actor)
 
 
 def _check_destination_filter(destination: str, actor: Actor) -> None:
@@ -235,9 +226,7 @@ def _check_destination_filter(destination: str, actor: Actor) -> None:
 
     Such a filter could be used to guess addresses.
     """
-    if actor.is_person or ":" not in destination:
-        return
-    if destination_names.name_destinations([destination])[destination].is_personal:
+    if not actor.is_person and ":" in destination and destination_names.is_personal(destination):
         raise InvalidInput(
             {"destination": [f"A person's address is for signed-in people; it is {HIDDEN} here."]}
         )

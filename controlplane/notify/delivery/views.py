@@ -51,19 +51,12 @@ class DiscardForm(forms.Form):
 
 
 @dataclass(frozen=True)
-class TimedAttempt:
-    """An attempt with its duration in seconds, None until it has ended."""
-
-    attempt: Attempt
-    took: float | None
-
-
-@dataclass(frozen=True)
 class DeliveryRow:
     message: OutboxMessage
     to: DestinationName
     notice: RenderedMessage
-    tries: list[TimedAttempt]
+    tries: list[tuple[Attempt, float | None]]
+    """Attempts with their duration in seconds, None until they have ended."""
 
     @property
     def page(self) -> str:
@@ -164,16 +157,16 @@ def _make_rows(messages: Iterable[OutboxMessage]) -> list[DeliveryRow]:
             row,
             names[row.destination],
             renderer.render(row.event, row.payload),
-            [TimedAttempt(one, _duration_seconds(one)) for one in list_attempts(row)],
+            [
+                (
+                    one,
+                    (one.finished_at - one.started_at).total_seconds() if one.finished_at else None,
+                )
+                for one in list_attempts(row)
+            ],
         )
         for row in rows
     ]
-
-
-def _duration_seconds(attempt: Attempt) -> float | None:
-    if attempt.finished_at is None:
-        return None
-    return (attempt.finished_at - attempt.started_at).total_seconds()
 
 
 def _count_failed() -> list[tuple[DestinationName, int]]:
@@ -185,6 +178,6 @@ def _count_failed() -> list[tuple[DestinationName, int]]:
 
 def _suggest_filters() -> dict[str, list[str]]:
     used = Pace.objects.order_by("destination").values_list("destination", flat=True)
-    names = destination_names.name_destinations(used[:MAX_SUGGESTED])
-    places = {one.name or one.destination for one in names.values()}
-    return {"destinations": sorted(places), "events": sorted(MESSAGE_TEMPLATES)}
+    names = destination_names.name_destinations(used[:MAX_SUGGESTED]).values()
+    labels = {one.name or one.destination for one in names}
+    return {"destinations": sorted(labels), "events": sorted(MESSAGE_TEMPLATES)}
