@@ -49,7 +49,7 @@ class EscalationStatus:
 
 @dataclass(frozen=True)
 class ScheduleDecision:
-    """What to notify at a moment; `kind` is None if no notification is due.
+    """The decision at a moment; `kind` is None if no notification is due.
 
     `told` are the indexes of the steps to notify; without any, the message goes to the routes.
     `step` is the index of the next step, and `next_at` the time of the next check.
