@@ -19,10 +19,6 @@ STOPPED_AFTER = timedelta(minutes=5)
 """Time since the last evaluated minute after which evaluation counts as stopped."""
 
 
-def present_slos(_now: datetime) -> QuerySet[Slo]:
-    return Slo.objects.present()
-
-
 def unacknowledged_alerts(_now: datetime) -> QuerySet[Alert]:
     return Alert.objects.filter(resolved_at__isnull=True, acknowledged_at__isnull=True)
 
@@ -117,7 +113,7 @@ def list_exhausted(now: datetime) -> Sequence[AttentionItem]:
     ]
 
 
-@attention_source(6, only_if=present_slos)
+@attention_source(6, only_if=lambda _now: Slo.objects.present())
 def list_evaluation_stopped(now: datetime) -> Sequence[AttentionItem]:
     """Return one entry if the evaluation of SLOs has stopped, else none."""
     last = Subquery(EvaluatedMinute.objects.order_by("-minute").values("minute")[:1])
@@ -131,8 +127,7 @@ def list_evaluation_stopped(now: datetime) -> Sequence[AttentionItem]:
     if oldest is None:
         return []
     since, minute = oldest
-    if minute is not None:
-        since = max(since, end_of(minute))
+    since = since if minute is None else max(since, end_of(minute))
     if now - since < STOPPED_AFTER:
         return []
     return [

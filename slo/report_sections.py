@@ -93,15 +93,11 @@ def _summarize(budget_rows: Sequence[BudgetRow]) -> str:
     gone = [name for name, ratio in left if ratio <= 0]
     low = [name for name, ratio in left if 0 < ratio < LOW]
     unknown = len(budget_rows) - len(left)
-    sentences = []
-    if gone:
-        sentences.append(
-            f"{_join_names(gone)} {'has' if len(gone) == 1 else 'have'} no budget left."
-        )
-    if low:
-        sentences.append(
-            f"{_join_names(low)} {'has' if len(low) == 1 else 'have'} less than a quarter."
-        )
+    sentences = [
+        f"{_join_names(names)} {'has' if len(names) == 1 else 'have'} {what}."
+        for names, what in ((gone, "no budget left"), (low, "less than a quarter"))
+        if names
+    ]
     if not sentences and left:
         sentences.append("Every budget that is known has a quarter left at least.")
     pages = sum(alert_counts.get("page", 0) for *_, alert_counts in budget_rows)

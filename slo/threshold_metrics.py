@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from fractions import Fraction
-from typing import NamedTuple
 
 from controlplane.core.durations import format_readable
 from controlplane.core.threshold_metrics import (
@@ -19,11 +18,10 @@ from controlplane.core.threshold_metrics import (
     format_count,
 )
 from slo.arithmetic.minutes import last_ended
-from slo.arithmetic.windows import CounterValues, WindowCounts, measure_window
+from slo.arithmetic.windows import CounterValues, Exact, WindowCounts, measure_window
 from slo.counters import reader
 from slo.models import Sli
 
-Exact = int | Fraction
 SHARES: Mapping[str, Fraction] = {
     "p50": Fraction(50, 100),
     "p75": Fraction(75, 100),
@@ -81,48 +79,22 @@ def nearest_edges(edges: Sequence[HistogramEdge], limit_ms: float) -> list[float
     return [one for one in (below, above) if one is not None]
 
 
-class HistogramKey(NamedTuple):
-    """The metric of a histogram, and the service that pushed it."""
-
-    service: str
-    metric: str
-
-    @property
-    def subject(self) -> str:
-        return f"{self.service}/{self.metric}"
-
-
 def read_latency(query: MetricQuery, now: datetime) -> Iterator[MetricReading]:
     """Yield a percentile of each histogram over the query's window of whole minutes."""
     at, minutes = last_ended(now), query.window // _MINUTE
-    known = _load_edges(query.part)
-    if not known:
-        yield _no_histograms(query)
-    rows = [sli for slis in known.values() for _, sli in slis]
-    counts = reader.load_counts({sli: {at, at - minutes} for sli in rows}) if rows else {}
-    for histogram, slis in known.items():
-        windows = [(ms, _count_window(counts, sli, minutes, at)) for ms, sli in slis]
-        yield _make_reading(query, histogram, windows)
-
-
-def _no_histograms(query: MetricQuery) -> MetricReading:
-    """Return the unknown reading that stands for a query without histograms."""
-    of_part = f" of {query.part}" if query.part else ""
-    sentence = f"Nobody has pushed a latency histogram{of_part}"
-    subject, path = query.part or "latency", PAGE
-    return MetricReading(subject, value=None, beyond=None, samples=0, said=sentence, path=path)
-
-
-def _load_edges(part: str) -> dict[HistogramKey, list[tuple[float, int]]]:
-    """Return the edges (milliseconds, SLI id) of histograms of the metric `part`, or of all."""
-    rows = Sli.objects.filter(slo__isnull=True, edge_ms__isnull=False, first__isnull=False)
-    if part:
-        rows = rows.filter(metric=part)
-    found: dict[HistogramKey, list[tuple[float, int]]] = defaultdict(list)
-    ordered = rows.order_by("service", "metric", "edge_ms")
-    for pk, service, metric, ms in ordered.values_list("pk", "service", "metric", "edge_ms"):
-        found[HistogramKey(service, metric)].append((float(ms or 0), pk))
-    return found
+    edges = _load_edges(query.part)
+    if not edges:
+        of_part = f" of {query.part}" if query.part else ""
+        said = f"Nobody has pushed a latency histogram{of_part}"
+        subject = query.part or "latency"
+        yield MetricReading(subject, value=None, beyond=None, samples=0, said=said, path=PAGE)
+    slis = [sli for some in edges.values() for _, sli in some]
+    counts = reader.load_counts({sli: {at, at - minutes} for sli in slis})
+    for (service, metric), some in edges.items():
+        windows = [(ms, _count_window(counts, sli, minutes, at)) for ms, sli in some]
+        known = [(ms, one) for ms, one in windows if one.is_known(0)]
+        histogram = [HistogramEdge(ms, one.total - one.bad, one.total) for ms, one in known]
+        yield _make_reading(query, service, metric, histogram)
 
 
 def _count_window(
@@ -131,25 +103,39 @@ def _count_window(
     return measure_window(minutes, at, lambda minute: counts[sli, minute], ())
 
 
+def _load_edges(part: str) -> dict[tuple[str, str], list[tuple[float, int]]]:
+    """Return the edges of histograms as pairs of milliseconds and SLI id, by service and metric.
+
+    If `part` is not empty, it is the only metric.
+    """
+    rows = Sli.objects.filter(slo__isnull=True, edge_ms__isnull=False, first__isnull=False)
+    if part:
+        rows = rows.filter(metric=part)
+    found: dict[tuple[str, str], list[tuple[float, int]]] = defaultdict(list)
+    ordered = rows.order_by("service", "metric", "edge_ms")
+    for pk, service, metric, ms in ordered.values_list("pk", "service", "metric", "edge_ms"):
+        found[service, metric].append((float(ms or 0), pk))
+    return found
+
+
 def _make_reading(
-    query: MetricQuery, histogram: HistogramKey, windows: Sequence[tuple[float, WindowCounts]]
+    query: MetricQuery, service: str, metric: str, edges: Sequence[HistogramEdge]
 ) -> MetricReading:
-    share, limit = SHARES[query.statistic], query.limit
-    known_windows = [(ms, one) for ms, one in windows if one.is_known(0)]
-    edges = [HistogramEdge(ms, one.total - one.bad, one.total) for ms, one in known_windows]
-    above = is_above(edges, share, limit)
+    share = SHARES[query.statistic]
+    above = is_above(edges, share, query.limit)
     beyond = above if above is None or query.comparison == ABOVE else not above
     samples = float(max((one.total for one in edges), default=0))
+    subject = f"{service}/{metric}"
     return MetricReading(
-        subject=histogram.subject,
+        subject=subject,
         value=quantile_bound(edges, share),
         beyond=beyond,
         samples=samples,
-        said=_describe_reading(query, histogram, edges, share, beyond),
+        said=_describe_reading(query, subject, edges, share, beyond),
         path=PAGE,
-        service=histogram.service,
+        service=service,
         evidence={
-            "metric": histogram.metric,
+            "metric": metric,
             "statistic": query.statistic,
             "events": samples,
             "window_seconds": query.window // timedelta(seconds=1),
@@ -161,13 +147,12 @@ def _make_reading(
 
 def _describe_reading(
     query: MetricQuery,
-    histogram: HistogramKey,
+    about: str,
     edges: Sequence[HistogramEdge],
     share: Fraction,
     beyond: bool | None,
 ) -> str:
-    about, limit = histogram.subject, f"{query.limit:,g} ms"
-    over = format_readable(query.window)
+    limit, over = f"{query.limit:,g} ms", format_readable(query.window)
     if not edges:
         return f"Too little is known of {about} in {over}"
     if beyond is None:

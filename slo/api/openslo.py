@@ -50,14 +50,10 @@ class YamlParser(BaseParser):
             raise InvalidInput({"text": ["Must be UTF-8."]}) from error
         query = request.query_params if request is not None else {}
         beside = {name: query[name] for name in QUERY_FIELDS if name in query}
-        return {"text": text, **beside, "dry_run": _parse_flag("dry_run", query)}
-
-
-def _parse_flag(name: str, query: Mapping[str, str]) -> bool:
-    raw = query.get(name, "false")
-    if raw not in ("true", "false"):
-        raise InvalidInput({name: ["Must be true or false."]})
-    return raw == "true"
+        dry_run = query.get("dry_run", "false")
+        if dry_run not in ("true", "false"):
+            raise InvalidInput({"dry_run": ["Must be true or false."]})
+        return {"text": text, **beside, "dry_run": dry_run == "true"}
 
 
 class OldYamlParser(YamlParser):
@@ -154,12 +150,12 @@ class OpenSloView(ApiView):
         raw = list(body.get("documents", ()))
         if "text" in body:
             raw += services.parse_text(body["text"])
-        done = services.import_slos(
+        outcomes, remarks = services.import_slos(
             raw,
             server=body.get("prometheus_url", ""),
             actor=actor,
             now=now,
             reason=body.get("reason", ""),
         )
-        slos = [{"name": name, "outcome": outcome} for name, outcome in done.outcomes.items()]
-        return Done({"slos": slos, "remarks": list(done.remarks)})
+        slos = [{"name": name, "outcome": outcome} for name, outcome in outcomes.items()]
+        return Done({"slos": slos, "remarks": list(remarks)})

@@ -46,7 +46,7 @@ def load_series(
         "to": canonical.timestamp(end),
         "step_seconds": width // SECOND,
         "points": [
-            {**_tick_document(at, one), "remaining_ratio": one.remaining_ratio} for at, one in ticks
+            {**tick_document(at, one), "remaining_ratio": one.remaining_ratio} for at, one in ticks
         ],
     }
 
@@ -83,13 +83,13 @@ def run_backtest(
     }
     if each:
         outcome["results"] = [
-            {**_tick_document(at, one), "rules": [rule.document() for rule in one.rules]}
+            {**tick_document(at, one), "rules": [rule.document() for rule in one.rules]}
             for at, one in found
         ]
     return outcome
 
 
-def _tick_document(at: datetime, evaluation: Evaluation) -> dict[str, Any]:
+def tick_document(at: datetime, evaluation: Evaluation) -> dict[str, Any]:
     return {
         "at": canonical.timestamp(at),
         "state": evaluation.state,

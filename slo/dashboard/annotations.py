@@ -46,9 +46,7 @@ def load_annotations(slo: Slo, since: datetime, until: datetime) -> list[Annotat
 
 
 def _load_alerts(slo: Slo, since: datetime, until: datetime) -> list[Annotation]:
-    rows = Alert.objects.filter(slo=slo, opened_at__lt=until).filter(
-        Q(resolved_at__isnull=True) | Q(resolved_at__gt=since)
-    )
+    rows = Alert.objects.filter(_overlap("opened_at", "resolved_at", since, until), slo=slo)
     return [
         Annotation(
             kind=ALERT,
@@ -64,9 +62,8 @@ def _load_alerts(slo: Slo, since: datetime, until: datetime) -> list[Annotation]
 
 
 def _load_episodes(switches: Collection[str], since: datetime, until: datetime) -> list[Annotation]:
-    rows = Episode.objects.filter(switch__in=switches, engaged_at__lt=until).filter(
-        Q(ended_at__isnull=True) | Q(ended_at__gt=since)
-    )
+    overlap = _overlap("engaged_at", "ended_at", since, until)
+    rows = Episode.objects.filter(overlap, switch__in=switches)
     return [
         Annotation(
             kind=EPISODE,
@@ -81,9 +78,8 @@ def _load_episodes(switches: Collection[str], since: datetime, until: datetime) 
 
 
 def _load_ramps(switches: Collection[str], since: datetime, until: datetime) -> list[Annotation]:
-    rows = Ramp.objects.filter(switch__in=switches, job__created_at__lt=until).filter(
-        Q(job__finished_at__isnull=True) | Q(job__finished_at__gt=since)
-    )
+    overlap = _overlap("job__created_at", "job__finished_at", since, until)
+    rows = Ramp.objects.filter(overlap, switch__in=switches)
     return [
         Annotation(
             kind=RAMP,
@@ -98,13 +94,18 @@ def _load_ramps(switches: Collection[str], since: datetime, until: datetime) -> 
 
 
 def _load_exclusions(slo: Slo, since: datetime, until: datetime) -> list[Annotation]:
-    rows = Exclusion.objects.filter(
-        slo=slo, removed_at__isnull=True, starts_at__lt=until, ends_at__gt=since
-    )
+    overlap = _overlap("starts_at", "ends_at", since, until)
+    rows = Exclusion.objects.filter(overlap, slo=slo, removed_at__isnull=True)
     return [
         Annotation(EXCLUSION, "Not counted", row.reason, row.starts_at, row.ends_at)
         for row in rows.order_by("-starts_at")[:MAX_EACH]
     ]
+
+
+def _overlap(begin: str, end: str, since: datetime, until: datetime) -> Q:
+    """Return the condition that an event from column `begin` to `end` overlaps a span."""
+    is_unfinished = Q(**{f"{end}__isnull": True})
+    return Q(**{f"{begin}__lt": until}) & (is_unfinished | Q(**{f"{end}__gt": since}))
 
 
 def _page_path(name: str, *arguments: str | int) -> str:

@@ -1,7 +1,7 @@
 """The board of SLOs: filters, counts, and rows with sparklines, the worst SLOs first."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
@@ -125,8 +125,8 @@ class SloBoardRow:
 
 @dataclass(frozen=True)
 class SloBoardPage:
-    rows: Sequence[SloBoardRow] = field(default_factory=list)
-    more: bool = False
+    rows: Sequence[SloBoardRow]
+    more: bool
 
 
 def slo_condition(status: SloStatus | None) -> str:
@@ -134,14 +134,11 @@ def slo_condition(status: SloStatus | None) -> str:
     if status is None:
         return UNKNOWN
     if status.state == "firing":
-        return PAGE if is_paging(status) else TICKET
+        firing = (one for one in status.rules if one["state"] == "firing")
+        return PAGE if any(one["severity"] == "page" for one in firing) else TICKET
     if status.remaining_ratio is not None and status.remaining_ratio <= 0:
         return SPENT
     return UNKNOWN if status.state == "unknown" else OK
-
-
-def is_paging(status: SloStatus) -> bool:
-    return any(one["state"] == "firing" and one["severity"] == "page" for one in status.rules)
 
 
 def parse_filters(query: Any) -> SloBoardFilters:
@@ -161,11 +158,9 @@ def load_page(filters: SloBoardFilters, now: datetime) -> SloBoardPage:
     start = (filters.page - 1) * PAGE_SIZE
     ordered = rows.order_by("heat", "status__remaining_ratio", "name")
     found = list(ordered[start : start + PAGE_SIZE + 1])
-    shown = found[:PAGE_SIZE]
-    drawn = load_sparklines(shown, now)
-    return SloBoardPage(
-        [_make_row(slo, drawn[slo.pk], now) for slo in shown], len(found) > PAGE_SIZE
-    )
+    sparklines = load_sparklines(found[:PAGE_SIZE], now)
+    shown = [_make_row(slo, sparklines[slo.pk], now) for slo in found[:PAGE_SIZE]]
+    return SloBoardPage(shown, len(found) > PAGE_SIZE)
 
 
 def count_slos() -> SloBoardCounts:

@@ -58,9 +58,7 @@ def add_exclusion(
             created_by=actor.label,
             created_at=now,
         )
-        outcome = ExclusionOutcome(exclusion, before, _load_budget(slo, now))
-        _record_change("slo.exclusion_added", slo, outcome, reason, actor, now)
-        return outcome
+        return _record_change("slo.exclusion_added", exclusion, before, reason, actor, now)
 
 
 def remove_exclusion(
@@ -75,16 +73,14 @@ def remove_exclusion(
         raise InvalidInput({"reason": problems})
     with transaction.atomic():
         slo = services.find_slo(name, lock=True)
-        rows = Exclusion.objects.select_for_update().filter(slo=slo, pk=exclusion_id)
+        rows = slo.exclusions.select_for_update().filter(pk=exclusion_id)
         exclusion = rows.filter(removed_at__isnull=True).first()
         if exclusion is None:
             raise NotFound("There is no such exclusion, or it was taken back already.")
         before = _load_budget(slo, now)
         exclusion.removed_at, exclusion.removed_by = now, actor.label
         exclusion.save(update_fields=["removed_at", "removed_by"])
-        outcome = ExclusionOutcome(exclusion, before, _load_budget(slo, now))
-        _record_change("slo.exclusion_removed", slo, outcome, reason, actor, now)
-        return outcome
+        return _record_change("slo.exclusion_removed", exclusion, before, reason, actor, now)
 
 
 def _extend_to_minutes(
@@ -113,17 +109,24 @@ def _load_budget(slo: Slo, now: datetime) -> dict[str, Any]:
 
 
 def _record_change(
-    action: str, slo: Slo, outcome: ExclusionOutcome, reason: str, actor: Actor, now: datetime
-) -> None:
+    action: str,
+    exclusion: Exclusion,
+    before: dict[str, Any],
+    reason: str,
+    actor: Actor,
+    now: datetime,
+) -> ExclusionOutcome:
+    """Record an exclusion just added or removed, given the budget `before`; return the outcome."""
+    slo, after = exclusion.slo, _load_budget(exclusion.slo, now)
     notify_changed("slo", slo.name)
-    exclusion = outcome.exclusion
     span = {"id": exclusion.pk, "starts_at": exclusion.starts_at, "ends_at": exclusion.ends_at}
     audit.record(
         actor=actor,
         action=action,
         target=services.audit_target(slo.name),
         reason=reason.strip(),
-        before={**span, "budget": outcome.before},
-        after={**span, "budget": outcome.after},
+        before={**span, "budget": before},
+        after={**span, "budget": after},
         now=now,
     )
+    return ExclusionOutcome(exclusion, before, after)

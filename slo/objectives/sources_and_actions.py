@@ -1,6 +1,6 @@
 """Validation of an SLO's source of counters, and of its alert actions. Pure."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from controlplane.core import durations, json_values
@@ -57,7 +57,7 @@ def read_actions(raw: Any, service: str, errors: Errors) -> list[dict[str, Any]]
 
 
 def _read_action(path: str, raw: Mapping[str, Any], service: str, errors: Errors) -> dict[str, Any]:
-    kind = json_values.read_choice(f"{path}.do", raw.get("do"), tuple(_READERS), errors)
+    kind = json_values.read_choice(f"{path}.do", raw.get("do"), (TRIP, HOLD_RAMPS), errors)
     found = {
         "on": json_values.read_choice(f"{path}.on", raw.get("on") or "page", ON, errors),
         "do": kind,
@@ -65,33 +65,23 @@ def _read_action(path: str, raw: Mapping[str, Any], service: str, errors: Errors
             f"{path}.on_unknown", raw.get("on_unknown") or "nothing", ON_UNKNOWN, errors
         ),
     }
+    if kind == TRIP:
+        found |= _read_trip(path, raw, errors)
+    elif kind and not service:
+        add_error(errors, f"{path}.do", "Say of which service: the SLO names none.")
     if kind:
-        found |= _READERS[kind](path, raw, service, errors)
         json_values.refuse_unknown(path, raw, found, errors)
     return found
 
 
-def _read_trip(path: str, raw: Mapping[str, Any], service: str, errors: Errors) -> dict[str, Any]:
+def _read_trip(path: str, raw: Mapping[str, Any], errors: Errors) -> dict[str, Any]:
     switch = raw.get("switch")
     if isinstance(switch, str) and switch.startswith(f"{GLOBAL.name}:"):
         add_error(errors, f"{path}.switch", "The global switch is for people to decide.")
     elif not (isinstance(switch, str) and is_trippable(switch)):
-        add_error(
-            errors, f"{path}.switch", "Name the switch to stop, such as experiment:new-planner."
-        )
+        message = "Name the switch to stop, such as experiment:new-planner."
+        add_error(errors, f"{path}.switch", message)
     return {"switch": switch, "expires_in": _read_expiry(path, raw.get("expires_in"), errors)}
-
-
-def _read_hold(path: str, raw: Mapping[str, Any], service: str, errors: Errors) -> dict[str, Any]:
-    if not service:
-        add_error(errors, f"{path}.do", "Say of which service: the SLO names none.")
-    return {}
-
-
-_READERS: Mapping[str, Callable[[str, Mapping[str, Any], str, Errors], dict[str, Any]]] = {
-    TRIP: _read_trip,
-    HOLD_RAMPS: _read_hold,
-}
 
 
 def _read_expiry(path: str, raw: Any, errors: Errors) -> str:
@@ -111,18 +101,15 @@ def _read_server_url(raw: Any, errors: Errors) -> str:
     if "source.url" in errors:
         return url
     parts = json_values.parse_web_url(url) if url.isascii() else None
+    message = ""
     if parts is None:
-        add_error(errors, "source.url", "Must be a URL starting with http:// or https://.")
+        message = "Must be a URL starting with http:// or https://."
     elif parts.username is not None or parts.password is not None:
-        add_error(
-            errors,
-            "source.url",
-            "Leave out user and password: everybody who looks at the SLO sees this.",
-        )
+        message = "Leave out user and password: everybody who looks at the SLO sees this."
     elif parts.query or parts.fragment or url[-1] in "?#":
-        add_error(
-            errors, "source.url", "Leave out what comes after the path: queries are added to it."
-        )
+        message = "Leave out what comes after the path: queries are added to it."
+    if message:
+        add_error(errors, "source.url", message)
     return url.rstrip("/")
 
 

@@ -77,10 +77,9 @@ def validate(name: str, fields: Mapping[str, Any]) -> Document:
 
 def to_document(rule: ThresholdRule) -> Document:
     """Return the document of a saved rule, without the name."""
-    found = {field: getattr(rule, field) for field in FIELDS if field != "enabled"}
-    found["value"] = int(rule.value) if rule.value.is_integer() else rule.value
-    found["enabled"] = rule.is_enabled
-    return {field: found[field] for field in FIELDS}
+    value = int(rule.value) if rule.value.is_integer() else rule.value
+    special = {"value": value, "enabled": rule.is_enabled}
+    return {name: special[name] if name in special else getattr(rule, name) for name in FIELDS}
 
 
 def apply_document(rule: ThresholdRule, document: Mapping[str, Any]) -> None:
@@ -117,16 +116,13 @@ def _find_metric(metric: str, errors: Errors) -> ThresholdMetric | None:
         return None
     found = find_metric(metric)
     if found is None:
-        add_error(errors, "metric", f"Must be one of {', '.join(_list_metrics())}.")
+        known = [
+            f"{one.name} (or {one.name}:{one.parts.upper()})" if one.parts else one.name
+            for one in THRESHOLD_METRICS.values()
+        ]
+        add_error(errors, "metric", f"Must be one of {', '.join(known)}.")
         return None
     return found[0]
-
-
-def _list_metrics() -> list[str]:
-    return [
-        f"{one.name} (or {one.name}:{one.parts.upper()})" if one.parts else one.name
-        for one in THRESHOLD_METRICS.values()
-    ]
 
 
 def _read_statistic(
@@ -147,9 +143,8 @@ def _read_window(raw: Any, metric_type: ThresholdMetric | None, errors: Errors) 
         return ""
     if metric_type.windows is None:
         if text:
-            add_error(
-                errors, "window", f"{metric_type.name} is what is so now; leave the window out."
-            )
+            message = f"{metric_type.name} is what is so now; leave the window out."
+            add_error(errors, "window", message)
         return ""
     shortest, longest = metric_type.windows
     try:

@@ -31,7 +31,7 @@ class ThresholdStatus:
 
     rule: ThresholdRule
     state: str
-    open: int
+    open: int = 0
     firing: tuple[MetricReading, ...] = ()
     unknown: tuple[MetricReading, ...] = ()
     firing_total: int = 0
@@ -43,21 +43,21 @@ class ThresholdStatus:
         return rules.describe_rule(self.rule)
 
 
-def rule_resource(rule: ThresholdRule, open_alerts: int) -> dict[str, Any]:
-    return {
-        "name": rule.name,
-        **rules.to_document(rule),
-        "built_in": rule.built_in,
-        "version": rule.version,
-        "changed_at": timestamp(rule.changed_at),
-        "sentence": rules.describe_rule(rule),
-        "open_alerts": open_alerts,
-    }
-
-
 def rule_resources(found: Sequence[ThresholdRule]) -> list[dict[str, Any]]:
+    """Return rules like `GET /thresholds/`; their open alerts are counted in one query."""
     counts = count_open_alerts([one.name for one in found])
-    return [rule_resource(one, counts.get(one.name, 0)) for one in found]
+    return [
+        {
+            "name": rule.name,
+            **rules.to_document(rule),
+            "built_in": rule.built_in,
+            "version": rule.version,
+            "changed_at": timestamp(rule.changed_at),
+            "sentence": rules.describe_rule(rule),
+            "open_alerts": counts.get(rule.name, 0),
+        }
+        for rule in found
+    ]
 
 
 def count_open_alerts(names: Sequence[str]) -> dict[str, int]:
@@ -100,18 +100,16 @@ def _cached_status(rule: ThresholdRule, now: datetime) -> ThresholdStatus:
     return _cache[key][1]
 
 
-def compute_status(rule: ThresholdRule, now: datetime, open_now: int = 0) -> ThresholdStatus:
-    """Return the status of a rule, which may be unsaved, with `open_now` open alerts."""
+def compute_status(rule: ThresholdRule, now: datetime) -> ThresholdStatus:
+    """Return the status of a rule, which may be unsaved, without counting its open alerts."""
     if not rule.is_enabled:
-        return ThresholdStatus(rule, OFF, open_now)
+        return ThresholdStatus(rule, OFF)
     result = evaluation.evaluate_rule(rule, now)
     if result.error:
-        return ThresholdStatus(rule, UNKNOWN, open_now, why=result.error)
-    state = FIRING if result.firing else UNKNOWN if result.unknown else OK
+        return ThresholdStatus(rule, UNKNOWN, why=result.error)
     return ThresholdStatus(
         rule,
-        state,
-        open_now,
+        FIRING if result.firing else UNKNOWN if result.unknown else OK,
         firing=result.firing[:MAX_SHOWN],
         unknown=result.unknown[:MAX_SHOWN],
         firing_total=len(result.firing),

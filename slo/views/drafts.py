@@ -155,20 +155,19 @@ def describe_draft(draft: Draft) -> ObjectiveMeaning | None:
 
 def describe_rules(draft: Draft) -> list[RuleMeaning | None]:
     """Return figures that explain each rule of a draft, None for an invalid rule."""
-    return [_describe_rule(one, parse_target(draft)) for one in draft.rules]
+    found = parse_target(draft)
+    return [_describe_rule(one, *found) if found else None for one in draft.rules]
 
 
-def _describe_rule(
-    texts: Mapping[str, str], found: tuple[Decimal, int] | None
-) -> RuleMeaning | None:
+def _describe_rule(texts: Mapping[str, str], target: Decimal, days: int) -> RuleMeaning | None:
     burn_rate = _parse_number(texts["burn_rate"])
-    if found is None or isinstance(burn_rate, str) or burn_rate <= 0:
+    if isinstance(burn_rate, str) or burn_rate <= 0:
         return None
     exact = Decimal(str(burn_rate))
-    if exact * (1 - found[0]) >= 1:
+    if exact * (1 - target) >= 1:
         return None
     try:
-        return describe_rule(BurnRateRule(texts["long"], texts["short"], exact, ""), *found)
+        return describe_rule(BurnRateRule(texts["long"], texts["short"], exact, ""), target, days)
     except ValueError:
         return None
 

@@ -13,13 +13,12 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from controlplane.core.canonical import timestamp
 from controlplane.core.clock import db_now
 from controlplane.core.errors import InvalidInput
 from controlplane.core.shell import ShellCommand, shell_actor
 from slo.arithmetic.evaluate import Evaluation
 from slo.arithmetic.minutes import end_of
-from slo.backtests import replay
+from slo.backtests import history, replay
 from slo.ingest import csv_import
 from slo.models import Sli, Slo
 
@@ -95,11 +94,8 @@ class Command(ShellCommand):
             raise CommandError("--end is before --start.", returncode=WRONG_ARGUMENT)
         found = replay.evaluate_ticks(slo, start=start, end=end, step=options["step"])
         for at, evaluation in found:
-            self.line(
-                json.dumps(tick_document(at, evaluation))
-                if options["json"]
-                else _tick_line(at, evaluation)
-            )
+            as_json = options["json"]
+            self.line(_tick_json(at, evaluation) if as_json else _tick_line(at, evaluation))
 
     def _span(
         self, slo: Slo, start: datetime | None, end: datetime | None
@@ -112,16 +108,12 @@ class Command(ShellCommand):
         return start or end_of(sli.first), end or end_of(sli.last)
 
 
-def tick_document(at: datetime, evaluation: Evaluation) -> dict[str, Any]:
-    return {
-        "at": timestamp(at),
-        "state": evaluation.state,
-        "burn_rates": dict(evaluation.burn_rates),
-        "rules": [
-            {"long": one.rule.long, "short": one.rule.short, "state": one.state}
-            for one in evaluation.rules
-        ],
-    }
+def _tick_json(at: datetime, evaluation: Evaluation) -> str:
+    rules = [
+        {"long": one.rule.long, "short": one.rule.short, "state": one.state}
+        for one in evaluation.rules
+    ]
+    return json.dumps({**history.tick_document(at, evaluation), "rules": rules})
 
 
 def _tick_line(at: datetime, evaluation: Evaluation) -> str:

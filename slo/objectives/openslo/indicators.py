@@ -23,10 +23,8 @@ def read_source(
     """
     spec, at = indicator.spec, f"{indicator.place}.spec"
     if "thresholdMetric" in spec:
-        message = (
-            "A threshold on a figure has no events to count; take a ratioMetric, good of total."
-        )
-        index.wrong(f"{at}.thresholdMetric", message)
+        message = "A threshold on a figure has no events to count; take a ratioMetric"
+        index.wrong(f"{at}.thresholdMetric", f"{message}, good of total.")
         return None
     ratio = as_mapping(spec.get("ratioMetric"))
     at = f"{at}.ratioMetric"
@@ -68,10 +66,8 @@ def _read_prometheus(
         return None
     url = next((found for metric in metrics if (found := _find_address(metric))), server)
     if not url:
-        message = (
-            "No Prometheus is named for it, by a DataSource or beside; its counters have to be"
-        )
-        index.remark(indicator.place, f"{message} pushed.")
+        message = "No Prometheus is named for it, by a DataSource or beside"
+        index.remark(indicator.place, f"{message}; its counters have to be pushed.")
         return {"type": PUSH}
     # The counter of bad events often does not exist until the first one.
     good = one if which == "good" else f"({total}) - (({one}) or vector(0))"

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -28,20 +27,13 @@ REASON = "OpenSLO import"
 CREATED, CHANGED, SAME = "created", "changed", "same"
 
 
-@dataclass(frozen=True)
-class ImportResult:
-    """The outcome by SLO name (`created`, `changed`, `same`), and remarks for people."""
-
-    outcomes: dict[str, str]
-    remarks: tuple[str, ...]
-
-
 def import_slos(
     raw: Sequence[Any], *, server: str = "", actor: Actor, now: datetime, reason: str = ""
-) -> ImportResult:
+) -> tuple[dict[str, str], tuple[str, ...]]:
     """Create or change every SLO in these documents, or none if an error is raised.
 
-    `server` is the Prometheus URL for documents that name none. Raise :class:`Forbidden`,
+    Return the outcome by SLO name (`created`, `changed`, `same`), and remarks for people. `server`
+    is the Prometheus URL for documents that name none. Raise :class:`Forbidden`,
     :class:`InvalidInput` naming document and field, or :class:`Conflict`.
     """
     require_admin(actor)
@@ -56,7 +48,7 @@ def import_slos(
         audit.record_many(
             [{**row, "reason": audit_reason, "actor": actor, "now": now} for row in rows]
         )
-    return ImportResult(outcomes, found.remarks)
+    return outcomes, found.remarks
 
 
 def parse_text(text: str) -> list[Any]:
@@ -91,7 +83,15 @@ def export_documents(slos: Mapping[str, Document]) -> list[Document]:
         slo["source"]["url"] for slo in slos.values() if slo["source"]["type"] == PROMETHEUS
     )
     names = {url: f"prometheus-{number}" for number, url in enumerate(urls, start=1)}
-    sources = [_export_data_source(name, url) for url, name in names.items()]
+    sources = [
+        {
+            "apiVersion": VERSION,
+            "kind": SOURCE,
+            "metadata": {"name": name},
+            "spec": {"type": "Prometheus", "connectionDetails": {"url": url}},
+        }
+        for url, name in names.items()
+    ]
     return [*sources, *(_export_slo(name, slo, names) for name, slo in slos.items())]
 
 
@@ -166,13 +166,4 @@ def _export_policy(name: str, rule: Document) -> Document:
         "kind": POLICY,
         "metadata": {"name": policy_name},
         "spec": {"alertWhenBreaching": True, "conditions": [condition]},
-    }
-
-
-def _export_data_source(name: str, url: str) -> Document:
-    return {
-        "apiVersion": VERSION,
-        "kind": SOURCE,
-        "metadata": {"name": name},
-        "spec": {"type": "Prometheus", "connectionDetails": {"url": url}},
     }
