@@ -20,8 +20,7 @@ PREFIX = "alert:"
 def acknowledge_from_button(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
     """Acknowledge the alert that a message or an escalation is about.
 
-    This handler replaces the handler of the button `acknowledge` for switches, and calls that one
-    if the message is not about an alert.
+    This replaces the button `acknowledge` of switches, and calls it for other messages.
     """
     alert = _find_alert(value)
     if alert is None:
@@ -37,7 +36,7 @@ def acknowledge_from_button(value: Mapping[str, Any], actor: Actor, now: datetim
 
 
 def _find_alert(value: Mapping[str, Any]) -> Alert | None:
-    """Return the alert that a button's value names, by alert or escalation id; None if none."""
+    """Return the alert whose id, or whose escalation's id, the button sends, if it exists."""
     if "alert" in value:
         return Alert.objects.filter(pk=read_id(value, "alert")).first()
     if "escalation" not in value:

@@ -32,8 +32,8 @@ MIN_BAD = 3
 def evaluate(question: GateQuestion, observation: Observation | None, now: datetime) -> GateAnswer:
     """Return the verdict of the last evaluation, if it is recent and based on enough events.
 
-    With fewer than `min_events` events, the answer is no data. With fewer than `min_bad` bad
-    events, a `fail` becomes a pass.
+    With fewer than `min_events` events the verdict is no data. A failure with fewer than `min_bad`
+    bad events passes.
     """
     if observation is None:
         return build_no_data(question, "nobody has evaluated this SLO yet", {})

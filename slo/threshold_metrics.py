@@ -53,10 +53,9 @@ class HistogramEdge:
 
 
 def is_above(edges: Sequence[HistogramEdge], share: Fraction, limit_ms: float) -> bool | None:
-    """Return True if a percentile is above a limit, None if the edges don't determine it.
+    """Return True if a percentile (`share` 0.95 for p95) is above a limit, None if undetermined.
 
-    `share` is 0.95 for the 95th percentile. It is above the limit if fewer than that share of the
-    events took at most `limit_ms`.
+    It is above the limit if fewer than that share of the events took at most `limit_ms`.
     """
     at = next((one for one in edges if one.ms == limit_ms), None)
     if at is not None:
@@ -104,9 +103,9 @@ def _count_window(
 
 
 def _load_edges(part: str) -> dict[tuple[str, str], list[tuple[float, int]]]:
-    """Return the edges of histograms as pairs of milliseconds and SLI id, by service and metric.
+    """Return the edges (milliseconds, SLI id) of histograms, by service and metric.
 
-    If `part` is not empty, it is the only metric.
+    If `part` is not empty, only histograms of that metric are returned.
     """
     rows = Sli.objects.filter(slo__isnull=True, edge_ms__isnull=False, first__isnull=False)
     if part:

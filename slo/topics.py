@@ -15,10 +15,7 @@ def read_statuses(ids: Sequence[str], _now: datetime) -> dict[str, dict[str, Any
 
 
 def status_resource(slo: Slo, status: SloStatus | None) -> dict[str, Any]:
-    """Return a stored status like `GET …/status`, plus `name`, `service` and `since`.
-
-    `since` is when the state last changed.
-    """
+    """Return a stored status like `GET …/status`, plus `name`, `service` and `since`."""
     identity = {"name": slo.name, "service": slo.service}
     if status is None:
         budget = {"remaining_ratio": None, "exhausts_at": None}

@@ -1,6 +1,6 @@
 """Actions of alerts: escalations, trip requests and holds of ramps, started and ended.
 
-The key of an action contains the alert's id, so that performing it twice has no further effect.
+Action keys contain the alert's id, so performing an action twice has no further effect.
 """
 
 from collections import defaultdict
@@ -38,7 +38,7 @@ END_SUFFIX = ":over"
 class PlannedAction:
     """An action to perform, identified by `key`.
 
-    `time` tells apart trip requests of the same `key`; it is empty if there can be only one.
+    If an action with that key can request several trips, `time` distinguishes them.
     """
 
     action: Mapping[str, Any]
@@ -68,7 +68,7 @@ def start_escalations(alerts: Sequence[Alert], now: datetime) -> None:
 
 
 def end_actions(ids: Collection[int], now: datetime) -> None:
-    """Close the escalations and end the holds and trip requests of resolved alerts, given by id."""
+    """Close the escalations of resolved alerts, and end their holds and trip requests."""
     keys = [f"{ALERT_PREFIX}{pk}" for pk in ids]
     escalation.close_all(keys, now=now)
     holds.release_holds(keys)
@@ -91,7 +91,7 @@ def plan_alert_actions(alert: Alert) -> Iterator[PlannedAction]:
 
 
 def perform_actions(planned: Sequence[PlannedAction], now: datetime) -> None:
-    """Perform actions; holds and trip requests that exist already are skipped."""
+    """Place the holds and request the trips of these actions, except those that exist already."""
     _hold_ramps([one for one in planned if one.action["do"] == HOLD_RAMPS], now)
     _request_trips([one for one in planned if one.action["do"] == TRIP], now)
 
@@ -131,7 +131,7 @@ def _request_trips(planned: Sequence[PlannedAction], now: datetime) -> None:
 
 
 def end_all_but(active: Sequence[PlannedAction], now: datetime) -> None:
-    """End all holds and trip requests except those of `active` actions and of open alerts."""
+    """End the holds and trip requests of actions, except `active` ones and those of open alerts."""
     held = Hold.objects.filter(Q(key__startswith=ALERT_PREFIX) | Q(key__startswith=UNKNOWN_PREFIX))
     keys = set(held.values_list("key", flat=True))
     requests = [

@@ -86,7 +86,7 @@ def update_alerts(
 def notify_and_act(kind: str, now: datetime) -> None:
     """Run the actions of newly opened alerts, and notify about opened and resolved alerts.
 
-    Until the latest due minute is evaluated, notifications of burn alerts are postponed.
+    Notifications of burn alerts wait until the latest due minute is evaluated.
     """
     untold = Alert.objects.filter(kind=kind, told_at__isnull=True, resolved_at__isnull=True)
     opened = list(untold.select_related("slo", "threshold").order_by("pk"))
@@ -145,7 +145,7 @@ def _open_alerts(kind: str, new: Sequence[FiringRule], now: datetime) -> list[Al
 
 
 def _acknowledge_known(continued: Mapping[int, FiringRule], now: datetime) -> None:
-    """Acknowledge alerts whose cause a person has acknowledged, such as an engaged switch."""
+    """Acknowledge alerts if a person caused them, such as by engaging a switch."""
     labels = {pk: one.acknowledged_by for pk, one in continued.items() if one.acknowledged_by}
     for alert in Alert.objects.filter(pk__in=labels, acknowledged_at__isnull=True).order_by("pk"):
         alert.acknowledged_at, alert.acknowledged_by = now, labels[alert.pk]

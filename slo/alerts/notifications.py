@@ -82,10 +82,9 @@ def alert_facts(alert: Alert) -> dict[str, Any]:
 
 
 def _notify_opened(alerts: Sequence[Alert], now: datetime) -> None:
-    """Send single messages for a few alerts, critical ones first, and a summary for the rest.
+    """Send single messages for a few alerts, critical ones first, and a summary of the rest.
 
-    At most one summary is sent a minute. If it is too early for a summary, its alerts stay
-    unannounced until a later call.
+    At most one summary is sent a minute; alerts that it would contain wait for a later call.
     """
     if not alerts:
         return
@@ -107,10 +106,10 @@ def _notify_opened(alerts: Sequence[Alert], now: datetime) -> None:
 
 
 def _count_recent(now: datetime) -> dict[str, int]:
-    """Count alerts whose opening was announced recently.
+    """Count recently announced alerts that are not yet announced as resolved.
 
-    `critical` are critical alerts with a message of their own, `others` are all other severities,
-    `summarized` were part of a summary. Alerts that were also announced as resolved don't count.
+    `critical` alerts had a message of their own; `summarized` alerts were part of a summary;
+    `others` are all that are not critical.
     """
     rows = Alert.objects.filter(over_told_at__isnull=True, told_at__range=_recent_range(now))
     is_critical = Q(severity=CRITICAL)
@@ -122,18 +121,14 @@ def _count_recent(now: datetime) -> dict[str, int]:
 
 
 def _recent_range(now: datetime) -> tuple[datetime, datetime]:
-    """Return the times within `BURST` of now.
-
-    Later times do not count as recent: they were written before the clock was set back.
-    """
+    """Return the span around now; times after it were written before the clock was set back."""
     return now - BURST + _INSTANT, now + BURST
 
 
 def _notify_resolved(alerts: Sequence[Alert], now: datetime) -> None:
-    """Notify about resolved alerts, in single messages or a summary.
+    """Send single messages for at most `MAX_SINGLE` resolved alerts, and a summary of the others.
 
-    Alerts whose opening was announced in a message of its own get single messages again, if they
-    are at most `MAX_SINGLE`. All others go into a summary.
+    An alert gets a single message only if its opening had one.
     """
     single = [one for one in alerts if one.told_alone]
     single = single if len(single) <= MAX_SINGLE else []
@@ -189,8 +184,7 @@ def _announce_summary(alerts: Sequence[Alert], event: str, now: datetime) -> Non
 def find_runbook(alert: Alert) -> str:
     """Return the path or URL of an alert's runbook, empty if there is none.
 
-    A runbook set by the alert, its SLO or its threshold rule precedes one found by service and
-    name.
+    A runbook of the alert, its SLO or its threshold rule precedes one found by service and name.
     """
     if runbook := alert.facts.get("runbook"):
         return str(runbook)
@@ -205,6 +199,6 @@ def find_runbook(alert: Alert) -> str:
 
 
 def runbook_url(alert: Alert) -> str:
-    """Return an alert's runbook like :func:`find_runbook`, as an absolute URL if possible."""
+    """Return an alert's runbook as a URL, or as a path if the console's URL is not configured."""
     runbook = find_runbook(alert)
     return (console_url(runbook) or runbook) if runbook.startswith("/") else runbook

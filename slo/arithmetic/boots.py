@@ -1,7 +1,7 @@
 """Merging of counter samples of one source across its restarts. Pure.
 
-A boot is one run of the source; its counters begin at zero. The result does not depend on the order
-in which samples arrive: a sample between two known ones splits the increment between them.
+A boot is one run of the source, whose counters begin at zero. Samples may arrive in any order: one
+between two known samples splits the increment between them.
 """
 
 from bisect import bisect_left
@@ -21,9 +21,9 @@ MicrosSpan = tuple[int, int]
 class Boot:
     """Loaded samples of one boot of a source, ascending by time; times are in microseconds.
 
-    `first` is the time of the boot's very first sample, which may not be loaded. The counters were
-    zero at `counted_from`; if that is None, the first sample is a baseline, and its events don't
-    count. `started` is the start time that the source reported for the boot.
+    `first` is the time of the boot's first sample, loaded or not, and `started` the start time that
+    the source reported. The counters were zero at `counted_from`; if that is None, events before
+    the first sample are not counted.
     """
 
     samples: list[Sample] = field(default_factory=list)
@@ -32,10 +32,7 @@ class Boot:
     started: int | None = None
 
     def increments(self) -> list[Increment]:
-        """Return the increments between consecutive samples.
-
-        If the first sample is loaded and is no baseline, the increment from zero to it comes first.
-        """
+        """Return the increments between samples, after the one from zero to the first, if known."""
         steps = [increment_between(*pair) for pair in pairwise(self.samples)]
         is_whole = bool(self.samples) and self.samples[0].at == self.first
         if is_whole and self.counted_from is not None:
@@ -47,8 +44,8 @@ class Boot:
 class MergeResult:
     """The outcome of :func:`merge_samples`.
 
-    `added` increments replace the `removed` increments. `spans` are the time spans that the new
-    samples cover. `boots` are all boots after the merge, and `new` the new samples, by boot name.
+    `added` increments replace `removed` ones. `spans` are the time spans that the new samples
+    cover. `boots` are all boots after the merge, and `new` the new samples, by boot name.
     """
 
     added: list[Increment]
@@ -63,11 +60,11 @@ def merge_samples(
 ) -> MergeResult:
     """Insert samples of one source into its boots.
 
-    `boots` are the stored boots by name, with the stored samples around the reported ones.
-    `reported` are samples, and `started` reported start times, by boot name. Of two samples of the
-    same time, the larger one is kept. The counters of a boot were zero at its start time or, if
-    unknown, at the latest earlier sample of another boot. If there is none, the boot's first sample
-    is a baseline.
+    `boots` are the stored boots, with the stored samples around the reported ones; `reported` are
+    samples, `started` reported start times. All are by boot name. Of two samples at the same time,
+    the larger one is kept. A boot's counters were zero at its start time or, if unknown, at the
+    latest earlier sample of another boot; without either, events before its first sample do not
+    count.
     """
     after: dict[str, Boot] = {}
     new: dict[str, list[Sample]] = {}
@@ -117,10 +114,7 @@ def _extend_boot(known: Boot, added_samples: list[Sample], started: int | None) 
 def _find_bases(
     boots: Mapping[str, Boot], after: dict[str, Boot], new: Mapping[str, list[Sample]]
 ) -> None:
-    """Set `counted_from` of each boot: the time at which its counters were zero.
-
-    That is its start time or, without one, the latest earlier sample, which is of another boot.
-    """
+    """Set `counted_from` of each boot: its start time, else the latest earlier sample."""
     all_boots = {**boots, **after}
     times = _sample_times((name, boot.samples) for name, boot in all_boots.items())
     for name, boot in after.items():
@@ -155,8 +149,8 @@ def _last_before(times: list[int], at: int) -> int | None:
 def _covered_spans(boots: Mapping[str, Boot], new: Mapping[str, list[Sample]]) -> list[MicrosSpan]:
     """Return the spans next to new samples that are at most `MAX_STEP` long, and so are covered.
 
-    A span lasts from one sample of the source to its next sample, even across a restart, or from
-    the reported start of a boot to the first sample of that boot after it.
+    A span begins at the previous sample of the source, also of another boot, or at the reported
+    start of the sample's boot.
     """
     times = sorted({sample.at for boot in boots.values() for sample in boot.samples})
     spans: set[MicrosSpan] = set()

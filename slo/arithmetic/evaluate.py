@@ -137,11 +137,7 @@ def _rule_state(
     windows_by_name: Mapping[str, WindowCounts],
     rates: Mapping[str, float | None],
 ) -> str:
-    """Return the state of a rule.
-
-    `ok` if a known window is not above the threshold; `firing` if both windows are known and above
-    it; otherwise `unknown`.
-    """
+    """Return `ok` if a known window is not above the threshold, `firing` if both are."""
     is_known = True
     for name in (rule.long, rule.short):
         if rates[name] is None:
@@ -152,10 +148,7 @@ def _rule_state(
 
 
 def _overall_state(rules: tuple[RuleEvaluation, ...], rates: Iterable[float | None]) -> str:
-    """Return the worst state of the rules: firing before unknown before ok.
-
-    Without rules, the SLO is `ok` if any of its windows is known.
-    """
+    """Return the worst state of the rules; without rules, `ok` if any window is known."""
     states = {one.state for one in rules}
     if not states:
         return OK if any(rate is not None for rate in rates) else UNKNOWN
@@ -169,10 +162,7 @@ def _bad_share(burn_rate: Decimal | int, target: Decimal) -> tuple[int, int]:
 
 
 def remaining_ratio(burn_rate: float | None) -> float | None:
-    """Return the share of the budget that is left, given the burn rate over the whole period.
-
-    Negative if the budget is overspent, None if the burn rate is unknown.
-    """
+    """Return the share of the budget left (negative if overspent) after a period's burn rate."""
     return None if burn_rate is None else round_ratio(1 - burn_rate)
 
 

@@ -47,7 +47,7 @@ class FiringRule:
 
 @dataclass(frozen=True)
 class OpenAlert:
-    """An open alert. `firing_at` is when its rule last fired, plus unknown time since then."""
+    """An open alert; `firing_at` is when its rule last fired, plus the unknown time since then."""
 
     id: int
     key: AlertKey
@@ -58,9 +58,9 @@ class OpenAlert:
 class AlertChanges:
     """The changes that an evaluation makes to alerts.
 
-    `opened` are rules whose alerts open. `continued` maps alert ids to rules that still fire.
-    `postponed` maps the ids of alerts whose rules no longer fire to their new `firing_at`; a later
-    time postpones resolving. `resolved` are the ids of alerts that resolve.
+    `opened` are rules whose alerts open, `resolved` the ids of alerts that resolve. `continued`
+    maps the ids of alerts to their rules, which still fire. `postponed` maps ids to a new
+    `firing_at`, which postpones resolving.
     """
 
     opened: tuple[FiringRule, ...]
@@ -80,9 +80,9 @@ def plan_changes(
 ) -> AlertChanges:
     """Return the changes that an evaluation at `at` makes to the open alerts.
 
-    `before` is the time at which the previous evaluation was due. The time since then does not
-    count toward resolving alerts with `unknown` keys. `missed` is the length of time before
-    `before` that was never evaluated; it does not count for any alert.
+    Time counts toward resolving an alert only if its rule was evaluated and not unknown. `before`
+    is when the previous evaluation was due. Alerts with `unknown` keys are unknown since then.
+    `missed` is the length of time before `before` that was never evaluated.
     """
     found = {one.key: one for one in firing}
     known = {one.key for one in open_alerts}

@@ -30,7 +30,7 @@ class Sample(NamedTuple):
 
 
 class Increment(NamedTuple):
-    """`good` of `total` events counted after `began`, up to `ended`."""
+    """`good` of `total` events, counted after `began` and up to `ended`."""
 
     began: int
     ended: int
@@ -59,8 +59,8 @@ def round_count(value: float) -> float:
 def increment_between(before: Sample, after: Sample) -> Increment:
     """Return the increment from one sample to the next.
 
-    If the good, bad or total count decreased, the counters were reset to zero in between: the
-    increment is then the whole value of the later sample.
+    If the good, bad or total count decreased, the counters restarted at zero in between, and the
+    increment is the whole later sample.
     """
     good, total = after.good - before.good, after.total - before.total
     if good < 0 or total < 0 or good > total:
@@ -77,8 +77,7 @@ def split_by_minute(increment: Increment) -> Iterator[tuple[int, float, float]]:
     """Yield (minute, good, total) for each minute in which an increment counts events.
 
     An increment of at most `MAX_STEP` counts in its last minute. A longer one is spread evenly over
-    its minutes: whole counts are split into whole counts, and the rest goes to the last minute,
-    which is always yielded.
+    its minutes in whole counts; the rest goes to the last minute, which is always yielded.
     """
     began, ended, good, total = increment
     last = minute_of(ended)
@@ -119,8 +118,8 @@ def covered_minutes(began: int, ended: int) -> range:
 class MinuteIncrements:
     """Increments of an SLI by minute, collected before they are written.
 
-    `counts` are `[good, total]` by minute, `covered` the minutes covered by samples. Every minute
-    in either gets a row, also one without events.
+    `counts` are `[good, total]` by minute; `covered` are the minutes covered by samples. Minutes in
+    either get a row.
     """
 
     counts: dict[int, list[float]] = field(default_factory=dict)

@@ -13,9 +13,8 @@ from .objective import BurnRateRule
 class RuleMeaning:
     """Figures that explain a burn-rate rule, assuming even traffic.
 
-    `after` is the number of minutes of a complete outage until the rule fires. `spent` is the share
-    of the budget that is spent if the burn rate equals the threshold throughout the long window.
-    `resets` is the length of the short window in minutes, after which it holds no past outage.
+    The rule fires `after` minutes of a complete outage, and stops firing `resets` minutes after it.
+    A burn rate just at the threshold spends the share `spent` of the budget in the long window.
     """
 
     rule: BurnRateRule
@@ -28,8 +27,8 @@ class RuleMeaning:
 class ObjectiveMeaning:
     """Figures that explain an objective, assuming even traffic.
 
-    `budget` is the share of events that may be bad, which is one event in `one_in`. `outage` is the
-    length of a complete outage that spends the whole budget.
+    `budget` is the share of events that may be bad: one event in `one_in`. A complete outage of the
+    length `outage` spends the whole budget.
     """
 
     budget: Decimal

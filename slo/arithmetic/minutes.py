@@ -39,7 +39,7 @@ def end_of(minute: int) -> datetime:
 def window_minutes(window: str) -> int:
     """Return the length of a window (`5m`, `1h`, `3d`) in minutes.
 
-    Raise :class:`ValueError`, with a message for people, unless it is whole minutes.
+    Raise :class:`ValueError`, with a message for people, if it is not in whole minutes.
     """
     duration = durations.parse(window)
     if duration % _MINUTE:

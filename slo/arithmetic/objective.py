@@ -1,6 +1,6 @@
-"""An SLO's objective and its burn-rate rules, as exact decimals.
+"""An SLO's objective and its burn-rate rules.
 
-Decimals, so that a burn rate that equals its threshold never compares as above.
+Numbers are decimals, so that a burn rate equal to its threshold never compares as above it.
 """
 
 from dataclasses import dataclass

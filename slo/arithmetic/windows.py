@@ -15,7 +15,7 @@ from .objective import MinuteSpan, Objective
 class CounterValues(NamedTuple):
     """`good` of `total` events, and the minutes `covered` by samples.
 
-    Cumulative values up to the end of a minute, or the difference of two cumulative values.
+    The values are cumulative up to the end of a minute, or differences of cumulative values.
     """
 
     good: float
@@ -68,7 +68,7 @@ def measure_window(
 ) -> WindowCounts:
     """Return the counts of a window of `minutes` up to the end of minute `at`.
 
-    `excluded` spans are left out; they must not overlap (see :func:`merge_spans`).
+    `excluded` spans do not count; they must not overlap (see :func:`merge_spans`).
     """
     start = at - minutes
     bad, total, covered = _count_between(start, at, counts)

@@ -109,7 +109,7 @@ def _build_objective(slo: Slo, instead: Mapping[str, Any], start: datetime) -> O
 def _evaluate(
     slo: Slo, objective: Objective, start: datetime, end: datetime, step: timedelta, *, each: bool
 ) -> list[tuple[datetime, Evaluation]]:
-    """Evaluate each tick; :func:`replay.evaluate_minutes` is faster, but only gives alerts."""
+    """Evaluate each tick; if only alerts are needed, by :func:`replay.evaluate_minutes`."""
     if each or step > MINUTE or not objective.rules:
         return [*replay.evaluate_ticks(slo, start=start, end=end, step=step, objective=objective)]
     sli = Sli.objects.filter(slo=slo).first()

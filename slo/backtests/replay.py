@@ -62,8 +62,8 @@ def limit_backtests(actor: Actor) -> Iterator[None]:
 class BacktestAlert:
     """An alert that a rule would have opened.
 
-    `resolved_at` is None if the alert would still be open at the end of the backtest. `worst` is
-    the highest burn rate while it was open, by window.
+    `resolved_at` is None if it would still be open at the end. `worst` are the highest burn rates
+    while it was open, by window.
     """
 
     rule: BurnRateRule
@@ -97,8 +97,8 @@ def evaluate_ticks(
 ) -> Iterator[tuple[datetime, Evaluation]]:
     """Yield the time and evaluation of each tick from `start` to `end`, both included.
 
-    Each tick evaluates the last minute that had ended by then. `objective` is used in place of the
-    SLO's own, if given. An unsaved SLO has no counters, and is always unknown.
+    A tick evaluates the last minute that had ended by then, by `objective` or else by the SLO's
+    own. An unsaved SLO has no counters and is unknown.
     """
     by = objective or objective_loader.load_objective(slo, load_excluded_spans(slo, start))
     sli = Sli.objects.filter(slo=slo).first() if slo.pk else None
@@ -114,8 +114,8 @@ def evaluate_minutes(
 ) -> Iterator[tuple[datetime, Evaluation]]:
     """Yield the end and evaluation of each minute, several times faster than `evaluate_ticks`.
 
-    The states of rules are exact, but burn rates are None in a minute in which every short window
-    is known and not above its threshold, because no rule can fire then.
+    The states of rules are exact. Burn rates are None in minutes in which no rule can fire, because
+    all short windows are known and at most at their thresholds.
     """
     shorts = {(window_minutes(rule.short), rule.burn_rate) for rule in by.rules}
     rules = tuple(RuleEvaluation(rule, OK) for rule in by.rules)
@@ -139,7 +139,7 @@ def evaluate_minutes(
 
 
 def load_excluded_spans(slo: Slo, start: datetime) -> Sequence[tuple[int, int]]:
-    """Return the excluded spans of an SLO that its evaluations from `start` on need."""
+    """Return the excluded spans of an SLO that affect evaluations at or after `start`."""
     if not slo.pk:
         return ()
     since = start - timedelta(days=slo.window_days)

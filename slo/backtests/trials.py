@@ -22,9 +22,9 @@ class CallTotals:
 
 @dataclass(frozen=True)
 class RuleTrial:
-    """The alerts of a rule in a trial; `lasted` is their total duration.
+    """The alerts of a rule in a trial, and how long they lasted together.
 
-    `places` holds the start and width of each alert in a drawing of the trial, in percent.
+    `places` are the start and width of each alert in the drawing, in percent.
     """
 
     rule: BurnRateRule
@@ -37,9 +37,9 @@ class RuleTrial:
 class TrialResult:
     """The outcome of a trial from `since` to `until`.
 
-    `pages` and `tickets` are totals of the rules on trial. `pages_now` and `tickets_now` are the
-    totals of the SLO's saved rules, None if the rules on trial are the saved ones. `known` is the
-    share of minutes in which the SLO was not unknown.
+    `pages` and `tickets` are totals of the rules on trial, `pages_now` and `tickets_now` those of
+    the SLO's saved rules, None if the same. `known` is the share of minutes in which the SLO was
+    known.
     """
 
     since: datetime

@@ -63,10 +63,7 @@ def compact_minutes(now: datetime, *, most: int) -> int:
 
 
 def _due_slis(after: int, before: int) -> dict[int, int]:
-    """Return the hour of the oldest minute row to pack, by SLI id.
-
-    SLIs are those with ids above `after` and minute rows before the minute `before`.
-    """
+    """Return the hour of the oldest row before minute `before`, by id of SLIs above `after`."""
     arguments = {"after": after, "before": before, "most": MAX_SLIS}
     with connection.cursor() as cursor:
         cursor.execute(_DUE, arguments)

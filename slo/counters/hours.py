@@ -35,8 +35,8 @@ _STORE = """
 class CarriedCounts(NamedTuple):
     """The counters at the end of an SLI's last packed hour, before and after an addition.
 
-    `hour` is that last hour, None if the SLI has no packed hours. `was` is the value before the
-    addition; `by` is the increase, which must be added to all later minute rows too.
+    `hour` is that hour, None without packed hours. `was` is the value before the addition, `by` the
+    increase, which all later minute rows need too.
     """
 
     hour: int | None
@@ -54,8 +54,8 @@ NOTHING_CARRIED = CarriedCounts(None, ZERO, ZERO)
 def add_to_hours(increments: Mapping[int, MinuteIncrements]) -> dict[int, CarriedCounts]:
     """Add increments to the packed hours of locked SLIs; both mappings are by SLI id.
 
-    Increments after an SLI's last packed hour are not written here. Return the increase of that
-    hour's counters, which must also be added to the minute rows after it.
+    Increments after the last packed hour are left out. Return how much that hour's counters grew;
+    the caller adds it to all minute rows, which are later.
     """
     first = {sli: added.minutes()[0] // MINUTES_AN_HOUR for sli, added in increments.items()}
     found: dict[int, dict[int, list[list[Any]]]] = {}
@@ -117,10 +117,10 @@ def _shifted_rows(
     by: CounterValues,
     added: MinuteIncrements,
 ) -> Iterator[CounterValues]:
-    """Yield the cumulative counters at each minute of a packed hour, with late increments added.
+    """Yield the cumulative counters of an hour's minutes, with late increments added.
 
-    `rows` are the hour's counters without the late increments, `before` the counters at its start.
-    `added` are the late increments by minute; `by` is the sum of those before this hour.
+    `rows` are the counters before the addition, `before` the counters at the hour's start, `added`
+    the increments by minute, and `by` the sum of the increments before the hour.
     """
     good, total, covered = by
     for minute, row in enumerate(rows, hour * MINUTES_AN_HOUR):

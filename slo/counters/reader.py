@@ -54,8 +54,8 @@ _HISTORY = """
 class CounterHistory:
     """The counters of one SLI over a span of minutes, in memory.
 
-    `minutes` ascend and correspond to `counts`; `first` is the minute of the SLI's first row, None
-    if it has none.
+    `counts` are those at `minutes`, which ascend; `first` is the minute of the SLI's first row, if
+    any.
     """
 
     minutes: list[int]

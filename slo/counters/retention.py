@@ -121,8 +121,8 @@ _DELETE_SLOS = (
 def purge_samples(now: datetime, *, at_once: int, most: int) -> int:
     """Delete samples over 25 hours old; return how many rows were deleted.
 
-    The last minute of old samples stays, as late samples may follow it. Samples of an imported file
-    are kept as long as its history, so that importing the file again adds nothing.
+    The last old minute of a series stays, because late samples may follow it. Imported samples
+    stay, so that importing their file again adds nothing.
     """
     done = after = 0
     rows = Series.objects.exclude(source=IMPORTED).order_by("pk").values_list("pk", flat=True)
@@ -142,10 +142,7 @@ def purge_samples(now: datetime, *, at_once: int, most: int) -> int:
 
 
 def purge_old(now: datetime, *, at_once: int, most: int) -> int:
-    """Delete old boots and sources, old delta batches, and history older than SLO windows.
-
-    Return how many rows were deleted.
-    """
+    """Delete old boots, sources, delta batches and history; return how many rows were deleted."""
     rules = [
         (_SERIES.format(_BOOTS.format(MAX_BOOTS_KEPT)), SAMPLES_KEPT_FOR),
         (_SERIES.format(""), SERIES_KEPT_FOR),
@@ -172,9 +169,9 @@ def _purge_history(minute: int, most: int) -> int:
 
 @transaction.atomic
 def _delete_hours(old: dict[int, int]) -> int:
-    """Delete the hours of each SLI before the given one; `old` holds hours by SLI id.
+    """Delete the hours of each SLI (by id) before the given one.
 
-    The counters at that point are kept in the row `ORIGIN`, from which later counts continue.
+    The row `ORIGIN` keeps the counters at that point, from which later counts continue.
     """
     writer.lock_slis(old.keys())
     before = {sli: [hour * MINUTES_AN_HOUR - 1] for sli, hour in old.items()}

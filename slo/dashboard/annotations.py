@@ -18,9 +18,9 @@ MAX_EACH = 60
 
 @dataclass(frozen=True)
 class Annotation:
-    """An event from `begins` to `ends`, which is None while the event lasts.
+    """An event on a plot, from `begins` to `ends`, which is None while it lasts.
 
-    `label` is `page` or `ticket` for an alert; `path` is the page of the event, if it has one.
+    `label` is `page` or `ticket` for an alert; `path` is the page of the event, if any.
     """
 
     kind: str

@@ -84,10 +84,7 @@ class SloBoardFilters:
 
 @dataclass(frozen=True)
 class SloBoardCounts:
-    """Numbers of SLOs by condition.
-
-    `known` is the number of all SLOs, `paging` the number of firing SLOs whose rules page.
-    """
+    """Numbers of SLOs by condition; `known` counts all, `paging` those whose firing rules page."""
 
     firing: int
     paging: int

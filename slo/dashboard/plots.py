@@ -50,7 +50,7 @@ class BudgetPlot:
 class UsagePart:
     """Events from `begins` to `ends`, and the budget they spent.
 
-    `spent` in the part and `left` at its end are shares of the whole period's budget, None where
+    `spent` (in the part) and `left` (at its end) are shares of the period's budget, None if
     unknown.
     """
 
@@ -168,8 +168,7 @@ class PlotSpan:
 def parse_span(query: Any, now: datetime) -> PlotSpan:
     """Return the span in a URL's query: `range=24h`, or `from` and `to` in Unix seconds.
 
-    A custom span is clamped to the allowed length and age. Without a valid span, return the last
-    day.
+    Custom spans are limited in length and age. An invalid query means the last day.
     """
     ended = last_ended(now)
     begin, end = _parse_seconds(query.get("from", "")), _parse_seconds(query.get("to", ""))

@@ -22,9 +22,9 @@ from . import objective_loader
 
 @dataclass(frozen=True)
 class SloCounters:
-    """An SLO's objective, its excluded spans (merged), and its loaded counters.
+    """An SLO's objective, its excluded spans (merged), and its counters at some minutes.
 
-    `counts` are the counters of several SLIs, by SLI id and minute; `sli` is the id of the SLO's.
+    `counts` are by SLI id and minute, and may contain other SLIs; `sli` is the id of the SLO's.
     """
 
     objective: Objective
@@ -49,10 +49,7 @@ class SloCounters:
 
 @dataclass(frozen=True)
 class SpentBudget:
-    """The budget left at the end of a span, and the budget spent in each part of the span.
-
-    None where unknown.
-    """
+    """The budget left at the end of a span, and spent in each part of it; None where unknown."""
 
     remaining_ratio: float | None
     parts: tuple[float | None, ...]
@@ -76,7 +73,7 @@ class ExclusionEffect:
 def load_counters(slos: Sequence[Slo], edges: Sequence[int]) -> dict[int, SloCounters]:
     """Return the counters of SLOs at the minutes `edges`, which ascend, by SLO id.
 
-    Spans between two edges can be measured, and the period that ends with the last edge. SLOs
+    They suffice to measure spans between edges, and the period that ends with the last edge. SLOs
     without counters are left out.
     """
     rows = Sli.objects.filter(slo__in=[slo.pk for slo in slos], first__isnull=False)

@@ -37,7 +37,7 @@ class EvaluatedSlo:
 def evaluate_slos(slos: Sequence[Slo], at_minute: int) -> list[EvaluatedSlo]:
     """Evaluate SLOs at the end of a minute.
 
-    An SLO whose evaluation fails is logged and becomes unknown; the other SLOs are not affected.
+    If the evaluation of an SLO fails, the error is logged, and that SLO is unknown.
     """
     slis = _load_slis(slos)
     slo_ids = [slo.pk for slo in slos] if len(slos) == 1 else None
@@ -79,8 +79,7 @@ def evaluate_slos(slos: Sequence[Slo], at_minute: int) -> list[EvaluatedSlo]:
 def load_status(slo: Slo, at: datetime | None = None) -> dict[str, Any]:
     """Return the body of `GET …/status`, computed from the counters.
 
-    With `at`, the status is that of the last minute that had ended by then; without, that of the
-    last minute due for evaluation.
+    It is the status of the last minute that had ended at `at`, by default of the last due minute.
     """
     minute = due_minute(db_now()) if at is None else last_ended(at)
     (one,) = evaluate_slos([slo], minute)

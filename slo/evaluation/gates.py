@@ -1,8 +1,7 @@
 """Evaluation of ramp gates on the burn rate of an SLO.
 
-A gate's window has its configured length, but never begins before the ramp's step. Whole minutes
-are read from the minute counters, as far as those are complete. The rest, at both ends of the
-window, is read from the event counts of single reports.
+A gate's window begins with the ramp's step at the earliest. Its whole minutes are read from the
+minute counters, if complete; the time before and after them from the counts of single reports.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,11 +35,10 @@ MAX_REPORT_SPAN = timedelta(minutes=10)
 
 @dataclass(frozen=True)
 class GateWindow:
-    """The window of a gate from `start` to now.
+    """The window of a gate, from `start` to now.
 
-    The whole minutes of the window are those after `first` up to `last`, none if both are equal.
-    `sli` is the id of the SLO's SLI, None if the SLO does not exist. `budget` is the share of the
-    SLO's events that may be bad.
+    Its whole minutes are those after `first` and up to `last`. `sli` is the id of the SLO's SLI,
+    None without such an SLO. `budget` is the share of events that may be bad.
     """
 
     slo: str
@@ -71,7 +69,8 @@ def evaluate_gate(
 ) -> GateAnswer:
     """Return the verdict on a gate, with the evidence for it.
 
-    Pass if the burn rate is at most the gate's limit, fail if it is above; no data without events.
+    The gate passes if the burn rate is at most its limit, and fails above. Without events, the
+    verdict is no data.
     """
     seconds = (now - gate_window.start).total_seconds()
     window = durations.format_readable(now - gate_window.start) if seconds >= 1 else "0 s"
@@ -136,7 +135,7 @@ def _count_events(windows: Sequence[GateWindow], now: datetime) -> list[tuple[fl
 
 
 def _write_answer(gate: Gate, answer: GateAnswer, now: datetime) -> bool:
-    """Save an answer; return False if the same one was saved less than `REFRESH_AFTER` ago."""
+    """Save an answer; return False if an equal one is younger than `REFRESH_AFTER`."""
     if gate.observed_at is not None and gate.verdict == answer.verdict:
         is_recent = gate.since <= gate.observed_at and now - REFRESH_AFTER < gate.observed_at <= now
         if is_recent and _stable_evidence(gate.evidence) == _stable_evidence(answer.evidence):

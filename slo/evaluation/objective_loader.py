@@ -29,10 +29,7 @@ def parse_rules(documents: Sequence[Mapping[str, Any]]) -> tuple[BurnRateRule, .
 def load_exclusions(
     slos: Collection[int] | None, since: datetime
 ) -> dict[int, tuple[MinuteSpan, ...]]:
-    """Return the excluded spans that end after `since`, by SLO id.
-
-    `slos` are SLO ids; None for all SLOs.
-    """
+    """Return the excluded spans that end after `since`, by SLO id; `slos` None means all SLOs."""
     rows = Exclusion.objects.filter(removed_at__isnull=True, ends_at__gt=since)
     if slos is not None:
         rows = rows.filter(slo__in=slos)

@@ -41,10 +41,7 @@ def load_states() -> dict[int, str]:
 
 
 def load_rule_since(evaluated: Sequence[EvaluatedSlo], at: datetime) -> RuleSince:
-    """Return the time since which each rule has been in its present state.
-
-    If the state has just changed, that is `at`, the end of the evaluated minute.
-    """
+    """Return the time since which each rule has been in its state: `at` if it has just changed."""
     before = SloStatus.objects.in_bulk([one.slo.pk for one in evaluated]) if evaluated else {}
     return {
         one.slo.pk: {
@@ -68,7 +65,7 @@ def save_statuses(
 ) -> None:
     """Store the statuses of a minute, which ends at `at`.
 
-    The rules of an SLO in `since` are stored with the time since which they are in their state.
+    For SLOs in `since`, each rule is stored with the time since which it has been in its state.
     """
     rows = [
         {

@@ -47,10 +47,7 @@ MAX_SERVICE_LENGTH = 60
 
 
 def pending_slos(now: Combinable) -> QuerySet[Slo]:
-    """Return all SLOs if the due minute was not evaluated yet, else none.
-
-    `now` is a query expression.
-    """
+    """Return all SLOs if the minute due at `now`, an expression, was not evaluated, else none."""
     seconds = Extract(now - Value(EVALUATION_DELAY), "epoch", tzinfo=UTC)
     due = Cast(Floor(seconds / Value(MINUTE_SECONDS)), IntegerField())
     evaluated_minutes = EvaluatedMinute.objects.filter(
@@ -62,8 +59,7 @@ def pending_slos(now: Combinable) -> QuerySet[Slo]:
 def evaluate_due_minutes(now: datetime) -> int:
     """Evaluate every due minute in order; return how many were evaluated, 0 without SLOs.
 
-    Alerts open and resolve in every minute, but notifications and actions follow only after the
-    last one.
+    Alerts open and resolve in each minute; notifications and actions follow after the last one.
     """
     due = due_minute(now)
     last = _last_minute()
@@ -84,8 +80,8 @@ def evaluate_due_minutes(now: datetime) -> int:
 def _evaluate_minute(minute: int, now: datetime, *, is_last: bool) -> bool | None:
     """Evaluate all SLOs at the end of a minute, and update their alerts.
 
-    Return True if there were SLOs to evaluate, False if there were none or the minute was evaluated
-    before, and None if another process is evaluating.
+    Return True if it was evaluated, False if there are no SLOs or it was evaluated before, and None
+    if another process is evaluating.
     """
     if not lifecycle.try_lock(lifecycle.EVALUATION_LOCK):
         return None

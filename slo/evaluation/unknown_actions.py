@@ -27,7 +27,7 @@ def run_unknown_actions(
 ) -> None:
     """Run the actions of SLOs that have been unknown for `UNKNOWN_GRACE`.
 
-    Holds and trip requests of SLOs that are known again end. If the evaluation of an SLO failed,
+    Holds and trip requests end once their SLO is known again. If the evaluation of an SLO failed,
     its actions neither start nor end.
     """
     minutes = int(UNKNOWN_GRACE.total_seconds() / 60)
@@ -55,10 +55,9 @@ def run_unknown_actions(
 def _unknown_since(
     action: Mapping[str, object], one: EvaluatedSlo, since: Mapping[str, datetime]
 ) -> datetime | None:
-    """Return the time since which an SLO is unknown for an action, None if it is known.
+    """Return since when an SLO has been unknown for an action, None if it is known.
 
-    The SLO is unknown for the action if, of its rules of a severity that triggers the action, one
-    is unknown and none fires.
+    It is unknown if a rule that triggers the action is unknown, and no rule of that severity fires.
     """
     for label in LABELS[str(action.get("on", PAGE))]:
         rules = [rule for rule in one.evaluation.rules if rule.rule.severity == label]

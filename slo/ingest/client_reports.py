@@ -40,8 +40,8 @@ def add_reported(now: datetime, *, most: int) -> int:
 def record_presence(now: datetime) -> int:
     """Mark the minutes in which instances reported as covered, even without events.
 
-    Return the number of SLOs with such instances. Reports under a token that is limited to some
-    services count only for SLOs of those services.
+    Return the number of SLOs with such instances. A token limited to services covers only SLOs of
+    those services.
     """
     reports = load_counted_slos(now - PRESENT_FOR)
     known = points.load_targets({report.slo for report in reports})

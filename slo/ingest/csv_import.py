@@ -30,7 +30,7 @@ EARLIEST = datetime(1971, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class CsvImport:
-    """The outcome of an import: numbers of points in the file, new points, and points too old."""
+    """The outcome of an import: numbers of points in the file, of new ones, and of ones too old."""
 
     points: int
     new: int
@@ -47,9 +47,9 @@ class CsvImport:
 def import_points(*, slo: Slo, text_lines: Iterable[str], actor: Actor, now: datetime) -> CsvImport:
     """Import lines of `ts,good,total`: a time (RFC 3339 or Unix seconds) and cumulative counts.
 
-    The earliest point is the baseline; points before deleted history are left out. Importing the
-    same file again adds nothing. Raise :class:`InvalidInput`, with errors by line, and import
-    nothing if any line is invalid.
+    Events before the first point do not count; points before deleted history are left out.
+    Importing a file again adds nothing. If any line is invalid, raise :class:`InvalidInput`, with
+    errors by line, and import nothing.
     """
     sli = reader.get_or_create_sli(slo)
     parsed = _parse_lines(text_lines, now + MAX_AHEAD)
@@ -129,10 +129,7 @@ def _parse_moment(text: str) -> datetime:
 
 
 def parse_moment(text: str) -> datetime:
-    """Parse a time in RFC 3339 (UTC if without zone) or in Unix seconds.
-
-    Raise :class:`ValueError` if it is neither.
-    """
+    """Parse RFC 3339 (UTC if without zone) or Unix seconds. Raise :class:`ValueError` otherwise."""
     try:
         at = datetime.fromtimestamp(float(text), UTC)
     except (ValueError, OverflowError, OSError):

@@ -1,4 +1,4 @@
-"""Updates of minute counters, applied at once or, if they change too many rows, by a later tick.
+"""Updates of minute counters, which are deferred to a tick if they change too many rows.
 
 A whole day of counts sent at once, for example, is a large update.
 """
@@ -40,7 +40,7 @@ _DUE = """
 
 @dataclass
 class _LargeUpdate:
-    """A large update of an SLI: increments with sign 1 to add or -1 to remove, and covered spans.
+    """A large update of an SLI: covered spans, and increments to add (sign 1) or remove (-1).
 
     `reach` is the number of minutes from its begin to the SLI's last row.
     """
@@ -96,10 +96,10 @@ class CounterUpdate:
             self._large(sli, *span).spans.append(span)
 
     def split(self, *, at_once: bool) -> list[dict[str, Any]]:
-        """Merge the large updates into the updates to write now.
+        """Merge the large updates into the updates to write now, or return rows to defer.
 
-        If they would change more than `MAX_ROWS` rows, and unless `at_once`, return them as rows of
-        :class:`DeferredUpdate` instead.
+        Large updates that change more than `MAX_ROWS` rows are returned, as rows of
+        :class:`DeferredUpdate`, except if `at_once`.
         """
         if not at_once and sum(large.reach for large in self.large.values()) > MAX_ROWS:
             return [row for sli, large in self.large.items() for row in _deferred_rows(sli, large)]
@@ -122,7 +122,7 @@ class CounterUpdate:
 
 
 def apply_update(work: CounterUpdate, *, at_once: bool = False) -> None:
-    """Write an update of locked SLIs; unless `at_once`, a tick may write the large part later."""
+    """Write an update of locked SLIs; its large part may be deferred, except if `at_once`."""
     deferred = work.split(at_once=at_once)
     if work.minutes_by_sli:
         writer.add_increments(work.locked, work.minutes_by_sli)
@@ -159,7 +159,7 @@ def _apply_batch() -> int:
 
 
 def _due_slis() -> list[int]:
-    """Return the ids of the SLIs whose deferred updates are oldest, for one transaction."""
+    """Return the ids of SLIs whose deferred updates are oldest, as many as fit a transaction."""
     with connection.cursor() as cursor:
         cursor.execute(_DUE, [MAX_SLIS])
         waiting = cursor.fetchall()

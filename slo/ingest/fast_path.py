@@ -1,7 +1,6 @@
-"""Fast path for a source with one boot that sends one sample, soon after its previous one.
+"""Fast path for sources with one boot that send one sample, soon after their previous one.
 
-:class:`SampleMerger` would give the same result, but this path writes all such sources in one
-statement.
+All of them are written in one statement. :class:`SampleMerger` would give the same result.
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,7 +41,7 @@ _WRITE = f"""
 
 
 class FastPath:
-    """Samples that directly follow the last stored sample of their series, and the increments."""
+    """Samples that directly follow the last stored sample of their series, and their increments."""
 
     def __init__(self) -> None:
         self._series: list[int] = []
@@ -57,9 +56,9 @@ class FastPath:
         stored: Mapping[str, StoredSeries],
         update: CounterUpdate,
     ) -> int | None:
-        """Append a source's sample and return how many are new: 1, or 0 for a repeated sample.
+        """Append a source's sample; return how many are new: 1, or 0 for a repeated sample.
 
-        Return None, without appending, if the sample needs :class:`SampleMerger`.
+        If the sample needs :class:`SampleMerger`, return None and append nothing.
         """
         if len(boots) != 1 or len(stored) != 1:
             return None
@@ -83,11 +82,7 @@ class FastPath:
         return 1
 
     def write(self, *, is_noted: bool) -> None:
-        """Save the appended samples.
-
-        Also record their events for the gates of ramps, unless `is_noted`, which means that the
-        calling function has done so.
-        """
+        """Save the samples. If not `is_noted`, record their events for the gates of ramps too."""
         if not self._series:
             return
         at, good, total = zip(*self._samples, strict=True)

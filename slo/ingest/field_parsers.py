@@ -1,6 +1,6 @@
 """Parsers for the fields of pushed entries. Pure.
 
-Each parser returns the parsed value, or raises :class:`ValueError` with a message for people.
+Each returns the parsed value, or raises :class:`ValueError` with a message for people.
 """
 
 import re
@@ -77,7 +77,7 @@ def pattern_parser(pattern: re.Pattern[str], message: str) -> Callable[[Any], st
 
 
 def parse_buckets(value: Any) -> Buckets:
-    """Parse a histogram: cumulative counts by upper edge, of which the last must be infinity."""
+    """Parse a histogram: cumulative counts by upper edge, the last of which must be infinite."""
     if not isinstance(value, dict) or not 0 < len(value) <= MAX_EDGES:
         raise ValueError(f"Must be an object of 1 to {MAX_EDGES} counts by their upper edges.")
     edges: dict[float, float] = {}

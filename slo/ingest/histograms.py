@@ -1,4 +1,4 @@
-"""Latency histograms: each upper edge is an SLI, whose good events took at most that long."""
+"""Latency histograms: each upper edge has an SLI, whose good events took at most that long."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping
@@ -53,7 +53,7 @@ def add_samples(
 
 
 def explain_missing_edge(threshold_ms: float, edges: Collection[float]) -> str:
-    """Return the message that a histogram has no edge at a threshold, with the nearest edges."""
+    """Return the error message for a histogram without an edge at a threshold."""
     below = [edge for edge in edges if edge < threshold_ms]
     above = [edge for edge in edges if threshold_ms < edge < INFINITE]
     nearest = [max(below)] if below else []

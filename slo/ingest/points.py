@@ -1,4 +1,4 @@
-"""Acceptance of pushed points and delta batches, which are matched with their SLOs."""
+"""Acceptance of pushed points and delta batches for their SLOs."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -26,10 +26,10 @@ MAX_BOOTS = 200
 
 
 class SliTarget(NamedTuple):
-    """The SLI (id) of an SLO that pushed entries count for.
+    """The SLI (id) that pushed entries for an SLO count for.
 
-    `threshold_ms` is set for a latency SLO. If `is_polled`, the counters are read from Prometheus,
-    and pushed entries are refused.
+    `threshold_ms` is set for a latency SLO. If `is_polled`, entries are refused, because the
+    counters are read from Prometheus.
     """
 
     sli: int
@@ -39,7 +39,7 @@ class SliTarget(NamedTuple):
 
 @transaction.atomic(savepoint=False)
 def accept_points(points: Sequence[Point], *, now: datetime) -> dict[str, Any]:
-    """Record points; return the response, which lists the refused points with reasons.
+    """Record points; return the response, which lists refused points with reasons.
 
     Raise :class:`InvalidInput` if all points are refused.
     """
@@ -145,11 +145,10 @@ def _add_sample(
 def accept_batch(
     *, batch_id: str, deltas: Sequence[Delta], actor: Actor, now: datetime
 ) -> dict[str, Any]:
-    """Record a batch of deltas once, and return the response.
+    """Record a batch of deltas once; return the response.
 
-    If the actor has sent a batch with this id before, return the earlier response, marked as
-    `duplicate`. Raise :class:`InvalidInput` if all deltas are refused; the id may then be used
-    again.
+    For an id that the actor has sent before, return the earlier response, marked as `duplicate`.
+    Raise :class:`InvalidInput` if all deltas are refused; the id can then be used again.
     """
     batch = DeltaBatch(sender=actor.identity, batch_id=batch_id, received_at=now)
     DeltaBatch.objects.bulk_create([batch], ignore_conflicts=True)

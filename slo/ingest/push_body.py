@@ -1,7 +1,7 @@
 """Strict parser of pushed bodies, fast enough for ten thousand points. Pure.
 
-Points that are valid and have only the usual fields take a fast path; other points are parsed field
-by field, with an error for each invalid field.
+Valid points with only the usual fields take a fast path. Others are parsed field by field, with an
+error for each invalid field.
 """
 
 import re
@@ -30,7 +30,7 @@ Parser = Callable[[Any], Any]
 class Point(NamedTuple):
     """Cumulative counters of an `slo`, or a histogram of a `metric` of a `service`.
 
-    `at` is the time of the values, None for the time of receipt.
+    `at` is the time of the values; None means the time of receipt.
     """
 
     slo: str = ""
@@ -64,7 +64,7 @@ class Deltas(NamedTuple):
 
 @dataclass
 class RefusedEntries:
-    """Refused points or deltas: the invalid field and the reason, by index."""
+    """Refused points or deltas by index: the invalid field, and the reason."""
 
     reasons: dict[int, tuple[str, str]] = field(default_factory=dict)
 
@@ -175,10 +175,7 @@ def _parse_delta(entry: Any, index: int, errors: Errors) -> Delta | None:
 def _parse_entry(
     entry: Any, known: Mapping[str, Parser], prefix: str, errors: Errors
 ) -> dict[str, Any] | None:
-    """Return the valid fields of a point or delta.
-
-    Return None if it is not an object, or if there are `MAX_ERRORS` errors already.
-    """
+    """Return the valid fields of an entry; None if it is no object or after `MAX_ERRORS` errors."""
     if len(errors) >= MAX_ERRORS:
         return None
     if not isinstance(entry, dict):

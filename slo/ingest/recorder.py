@@ -1,4 +1,4 @@
-"""Recorder of counter samples, which may arrive in any order, in the minute counters of SLIs."""
+"""Recording of counter samples, which may arrive in any order, in the minute counters of SLIs."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,12 +30,11 @@ def record_samples(
     at_once: bool = False,
     is_noted: bool = False,
 ) -> Counter[int]:
-    """Add samples and counted events to the counters of their SLIs.
+    """Add samples and counted events to the counters of their SLIs; return new samples by SLI id.
 
-    Return how many samples were new, by SLI id. SLIs are locked until the transaction ends. The age
-    of samples is not checked. An update that changes very many rows is deferred to a tick, unless
-    `at_once`. Events are also recorded for the gates of ramps, unless `is_noted`, which means that
-    the calling function has done so.
+    SLIs are locked until the transaction ends. Samples may be of any age. An update that changes
+    very many rows is deferred to a tick, except if `at_once`. Events are also recorded for the
+    gates of ramps, except if `is_noted`: then the caller has done so.
     """
     locked = writer.lock_slis({sli for sli, _ in batch.by_source} | {one.sli for one in counted})
     stored = series_store.load_series(batch.by_source.keys())
@@ -69,7 +68,7 @@ def _add_counted(
 ) -> list[SourceIncrement]:
     """Add counted events to the update; return their increments for the gates of ramps.
 
-    Of events without a start time, the increment for gates begins at the source's previous report.
+    For events without a start time, that increment begins at the source's previous report.
     """
     gate_increments: list[SourceIncrement] = []
     last_reported: dict[SourceKey, int] = {}

@@ -1,4 +1,4 @@
-"""Merger of new samples into the stored samples of their source, at the end or in between."""
+"""Merging of new samples into the stored samples of their source."""
 
 from collections.abc import Mapping, Sequence
 
@@ -14,7 +14,7 @@ SamplesByBoot = Mapping[str, list[Sample]]
 
 
 class SampleMerger:
-    """A merger of new samples, source by source, which writes all changes in :meth:`finish`."""
+    """Merges new samples source by source, and writes all changes in :meth:`finish`."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class SampleMerger:
         self.new_counts: dict[SourceKey, int] = {}
 
     def add(self, key: SourceKey, new: SamplesByBoot) -> None:
-        """Merge a source's samples, or leave them to :meth:`finish` if later samples are stored."""
+        """Merge a source's samples; if later ones are stored, :meth:`finish` merges them."""
         stored = self._stored.get(key, {})
         if _is_newest(new, self._started.get(key, {}), stored):
             boots = {name: series.boot([series.head]) for name, series in stored.items()}
@@ -74,10 +74,10 @@ class SampleMerger:
     def _merge(
         self, key: SourceKey, boots: Mapping[str, Boot], new: SamplesByBoot, *, is_whole: bool
     ) -> None:
-        """Merge new samples of a source into its `boots`, and note the rows to write.
+        """Merge new samples of a source into its `boots`, and plan the rows to write.
 
-        If `is_whole`, boots contain all stored samples of the affected minutes, which are replaced;
-        otherwise they contain only the last sample, and new samples are appended.
+        If `is_whole`, `boots` have all stored samples of the affected minutes, whose rows are
+        replaced. Otherwise they have only the last sample, and new samples are appended.
         """
         merged = merge_samples(boots, new, self._started.get(key, {}))
         self._update.add(key[0], merged)
@@ -108,10 +108,7 @@ class SampleMerger:
 
 
 def net_increments(merged: MergeResult) -> list[Increment]:
-    """Return the increments of events that a merge adds in total.
-
-    A merge that only moves events to other minutes adds none.
-    """
+    """Return the events that a merge adds in total; none if events only move between minutes."""
     if not merged.removed:
         return [step for step in merged.added if step.total]
     good = sum(s.good for s in merged.added) - sum(s.good for s in merged.removed)
@@ -129,7 +126,7 @@ def _begins_earlier(name: str, series: StoredSeries, started: Mapping[str, int])
 def _is_newest(
     new: SamplesByBoot, started: Mapping[str, int], stored: Mapping[str, StoredSeries]
 ) -> bool:
-    """Return True if every new sample is later than all stored ones, and no start time changes."""
+    """Return True if all new samples are later than stored ones, and no boot's start is earlier."""
     if any(_begins_earlier(name, series, started) for name, series in stored.items()):
         return False
     newest = max((series.head.at for series in stored.values()), default=-1)

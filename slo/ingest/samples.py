@@ -42,9 +42,9 @@ class SampleBatch:
 
 
 class CountedEvents(NamedTuple):
-    """Events of an SLI (id) between two times, counted by a source.
+    """Events of an SLI (id) that a source counted between two times.
 
-    If the times are at most 2 minutes apart, the minutes between them count as covered.
+    The minutes between the times are covered if these are at most 2 minutes apart.
     """
 
     sli: int

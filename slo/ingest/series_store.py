@@ -117,8 +117,8 @@ def load_series(keys: Collection[SourceKey]) -> dict[SourceKey, dict[str, Stored
 def load_around(needed: Iterable[tuple[StoredSeries, int, int]]) -> dict[int, list[Sample]]:
     """Return the samples of each series (by id) around a range of minutes (first, last).
 
-    The nearest minute with samples before the range, and after it, is included. If none are
-    stored, the result is the last sample that the series' own row records.
+    The nearest earlier and later minutes with samples are included. A series without samples gets
+    the last sample in its own row.
     """
     spans = {known.id: (known, low, high) for known, low, high in needed}
     rows = [{"series": pk, "low": low, "high": high} for pk, (_, low, high) in spans.items()]
@@ -131,9 +131,9 @@ def load_around(needed: Iterable[tuple[StoredSeries, int, int]]) -> dict[int, li
 def save_series(
     new: Sequence[tuple[SourceKey, str, Boot, Sample]], changed: Sequence[tuple[int, Boot, Sample]]
 ) -> dict[tuple[SourceKey, str], int]:
-    """Write the boot and last sample of each series, and return the ids of `new` series.
+    """Write the boot and last sample of series: `new` ones by source and boot, `changed` by id.
 
-    New series are given by source and boot name, `changed` ones by id.
+    Return the ids of new series.
     """
     rows = [
         {"sli": sli, "source": source, "boot": name, **_series_columns(boot, head)}
@@ -148,7 +148,7 @@ def save_series(
 def save_samples(
     appended: Mapping[int, Sequence[Sample]], replaced: Mapping[int, Sequence[Sample]]
 ) -> None:
-    """Write samples by series id: `appended` after the stored ones, `replaced` as whole minutes."""
+    """Write samples by series id: append them, or replace the rows of whole minutes."""
     for statement, series in ((_APPEND, appended), (_REPLACE, replaced)):
         rows = [row for pk, samples in series.items() for row in _sample_rows(pk, samples)]
         postgres_arrays.execute_rows(statement, rows)
@@ -166,7 +166,7 @@ def _sample_rows(series: int, samples: Iterable[Sample]) -> Iterable[dict[str, A
 def thin_samples(samples: list[Sample]) -> list[Sample]:
     """Return at most about `THIN_ABOVE` samples of a minute, without loss of counts.
 
-    A sample is dropped if no counter was reset from the sample before it to the one after it.
+    A sample is dropped if counters only grew from the sample before it to the one after it.
     """
     if len(samples) <= THIN_ABOVE:
         return samples

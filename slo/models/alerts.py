@@ -16,8 +16,8 @@ WORST_FIRST = Case(
 class ThresholdRule(models.Model):
     """A rule that compares `statistic` of `metric` over `window` with `value`.
 
-    The rule fires only if the window has at least `min_events` events. `built_in` rules came with
-    the installation.
+    It fires only if the window has `min_events` events. `built_in` rules came with the
+    installation.
     """
 
     name = models.CharField(max_length=MAX_NAME_LENGTH, unique=True, db_collation="C")
@@ -56,11 +56,11 @@ class Alert(models.Model):
     At most one alert is open for each rule and subject. `rule` is the key of a burn-rate rule,
     `1h/5m>14 page`, or the name of a threshold rule. `label` is `page` or `ticket` for a burn-rate
     rule, else empty. `subject` is an SLO's name or, for a threshold rule, the measured thing
-    (`core->oracle`).
-    `firing_at` is when the rule last fired, plus unknown time since then. `evidence` holds the
-    figures at the opening, `latest` those when the rule last fired. Notifications include `facts`,
-    and belong to the message thread `thread`, if set; those of the opening and of the end were sent
-    at `told_at` and `over_told_at`.
+    (`core->oracle`). `firing_at` is when the rule last fired, plus unknown time since then.
+    `evidence` holds the figures at the opening, `latest` those when the rule last fired.
+
+    Notifications include `facts`, and belong to the message thread `thread`, if set. The opening
+    was announced at `told_at`, the end at `over_told_at`.
     """
 
     class Kind(models.TextChoices):

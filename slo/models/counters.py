@@ -18,11 +18,11 @@ IMPORTED = "import"
 class Sli(models.Model):
     """A pair of counters, good and total, of an SLO or of one edge of a latency histogram.
 
-    A histogram is a `metric` of a `service`; the good events of an edge took at most `edge_ms`, and
+    A histogram is a `metric` of a `service`. The good events of an edge took at most `edge_ms`;
     null is the infinite edge. `first` and `last` are the minutes of the first and last counter row.
-    For counters polled from Prometheus, `source_error` is the error of the last query, `asked_to`
-    the last minute queried, and `ask_after` the time of the next query, or the end of the lease
-    while a process queries.
+    For counters polled from Prometheus, `asked_to` is the last minute queried, `source_error` the
+    error of the last query, and `ask_after` the time of the next one, or while a process queries,
+    the end of its lease.
     """
 
     slo = models.OneToOneField(Slo, on_delete=models.CASCADE, null=True, blank=True)
@@ -52,9 +52,9 @@ class Sli(models.Model):
 
 
 class CounterMinute(models.Model):
-    """Cumulative counters of an SLI at the end of a minute.
+    """Cumulative counters of an SLI up to the end of a minute.
 
-    `covered` is the number of minutes covered by samples up to then.
+    `covered` is the number of minutes covered by samples.
     """
 
     pk = models.CompositePrimaryKey("sli_id", "minute")
@@ -92,8 +92,8 @@ class Series(models.Model):
     """The sample series of one boot of a source of an SLI, with its last sample.
 
     `started_at` is the start time that the boot reported, `first_at` the time of its first sample.
-    The counters were zero at `counted_from`; if that is null, the first sample is a baseline, and
-    its events don't count. `at`, `good` and `total` are the last sample.
+    The counters were zero at `counted_from`; if that is null, events before the first sample do not
+    count. `at`, `good` and `total` are the last sample.
     """
 
     sli = models.ForeignKey(Sli, on_delete=models.CASCADE, db_index=False)
@@ -119,8 +119,7 @@ class Series(models.Model):
 class StoredSample(models.Model):
     """Samples of a series in a minute, ascending by time; `at` is in microseconds since 1970.
 
-    `series` has no database constraint, because that would lock the series' row thousands of times
-    a second.
+    `series` has no database constraint, which would lock its row thousands of times a second.
     """
 
     pk = models.CompositePrimaryKey("series_id", "minute")
@@ -140,10 +139,10 @@ class StoredSample(models.Model):
 
 
 class DeferredUpdate(models.Model):
-    """An update of an SLI's minute counters that a tick applies, because it changes many rows.
+    """An update of an SLI's minute counters that changes many rows, so that a tick applies it.
 
-    It adds events from `began` to `ended` (microseconds since 1970), removes them if the counts are
-    negative, or, if `covers`, marks the time as covered by samples.
+    The update adds events from `began` to `ended` (microseconds since 1970), or removes them if the
+    counts are negative. With `covers`, it marks the time as covered by samples instead.
     """
 
     sli = models.ForeignKey(Sli, on_delete=models.CASCADE)

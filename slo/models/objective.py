@@ -22,7 +22,7 @@ class Slo(models.Model):
 
     For kind `latency`, an event is good if it took at most `threshold_ms`. `source` is `{"type":
     "push"}` or `{"type": "prometheus", "url", "good", "total"}`; `rules` and `actions` are as in
-    the API. The :class:`Sli` of the SLO counts its events.
+    the API. The SLO's :class:`Sli` counts its events.
     """
 
     class Kind(models.TextChoices):
@@ -118,7 +118,7 @@ class EvaluatedMinute(models.Model):
 class Exclusion(models.Model):
     """A span of whole minutes that does not count for an SLO, such as a maintenance.
 
-    If `removed_at` is set, the exclusion has no effect any more. Counters never change.
+    A removed exclusion has no effect. Counters never change.
     """
 
     slo = models.ForeignKey(Slo, on_delete=models.CASCADE, related_name="exclusions")

@@ -46,7 +46,7 @@ FIELD_LABELS = {
 
 
 def validate(name: str, fields: Mapping[str, Any]) -> Document:
-    """Return the complete document of an SLO (without the name): `fields` and defaults.
+    """Return the complete document of an SLO, without the name: `fields`, and other defaults.
 
     Raise :class:`InvalidInput` naming each invalid field (`rules.0.burn_rate`).
     """

@@ -13,8 +13,7 @@ SCOPE = "slo:write"
 def is_admin(actor: Actor) -> bool:
     """Return True if the actor may change objectives and rules.
 
-    The scope `slo:write` is required. A person also needs the role admin, and a token needs an
-    owner with that role.
+    A person needs the scope `slo:write` and the role admin; a token's owner needs that role.
     """
     return actor.may(SCOPE) and (actor.type == "system" or actor.role == Role.ADMIN)
 

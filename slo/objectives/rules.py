@@ -90,9 +90,9 @@ def can_fire(burn_rate: Decimal, target: Decimal) -> bool:
 
 
 def read_rules(raw: Any, target: Decimal, window_days: int, errors: Errors) -> list[dict[str, Any]]:
-    """Return validated rules as documents; errors are added to `errors`.
+    """Return validated rules as documents, and add errors to `errors`.
 
-    If `raw` is None, return the default rules, without rules that can never fire.
+    If `raw` is None, return the default rules, except those that can never fire.
     """
     if raw is None:
         found = reachable_rules("default", target, window_days)

@@ -31,8 +31,8 @@ def put_slo(
 ) -> Slo:
     """Create an SLO, or replace its fields; its counters stay.
 
-    `fields` are validated by :func:`documents.validate`. Identical fields change nothing. The SLO
-    must have the version `version`, if given. A new SLO has `created_at == now`. Raise
+    `fields` are validated by :func:`documents.validate`; equal fields change nothing. `version`, if
+    given, must be the SLO's present version. A new SLO has `created_at == now`. Raise
     :class:`Forbidden`, :class:`InvalidInput` or :class:`Conflict`.
     """
     require_admin(actor)
@@ -49,8 +49,8 @@ def write_slo(
 ) -> tuple[Slo, dict[str, Any] | None]:
     """Create an SLO from a validated document, or replace its fields, in a transaction.
 
-    Return the SLO, and arguments for :func:`audit.record`, None if nothing changed. Record them
-    last in the transaction.
+    Return the SLO and the arguments of :func:`audit.record`, None if nothing changed. The caller
+    must record them last in the transaction.
     """
     slo = _lock_slo(name)
     before = None if slo is None else documents.to_document(slo)

@@ -1,8 +1,8 @@
 """The configuration file `slo.yaml`: SLOs of a service.
 
-The keys `availability`, `error_rate` and `p95_latency` (or another percentile) each define an SLO
-of `service`; `slos` defines further SLOs by name. `burn_rate_alerts` are the rules of SLOs without
-rules of their own.
+The keys `availability`, `error_rate` and `p95_latency` (or another percentile) define an SLO of
+`service` each; `slos` has more SLOs by name. `burn_rate_alerts` are the rules of SLOs without own
+rules.
 """
 
 import re
@@ -159,10 +159,7 @@ def _parse_alerts(raw: Any, errors: Errors) -> list[dict[str, Any]] | None:
 def _reachable_rules(
     name: str, fields: Mapping[str, Any], alerts: list[dict[str, Any]], remarks: list[str]
 ) -> list[dict[str, Any]]:
-    """Return `alerts` without rules that can never fire at the SLO's target.
-
-    For each rule left out, add a remark.
-    """
+    """Return `alerts` without rules that can't fire at the SLO's target; add remarks for those."""
     try:
         target = Decimal(str(fields.get("target")))
     except InvalidOperation:
@@ -209,11 +206,10 @@ def _parse_milliseconds(path: str, value: Any, errors: Errors) -> float | None:
 def load_slo_file(
     texts: dict[str, str], *, keep_edited: bool, dry_run: bool, actor: Actor, now: datetime
 ) -> Loaded:
-    """Create or change the SLOs of the file, or with `dry_run` only return the changes.
+    """Create or change the SLOs of the file; with `dry_run`, only return the changes.
 
-    Other SLOs do not change, nor, with `keep_edited`, those edited by hand. Raise
-    :class:`Forbidden`, :class:`InvalidInput` naming file and key, or :class:`Conflict` if there are
-    too many SLOs.
+    With `keep_edited`, SLOs edited by hand do not change. Raise :class:`Forbidden`,
+    :class:`InvalidInput` naming file and key, or :class:`Conflict` if there are too many SLOs.
     """
     require_admin(actor)
     parsed = parse_slo_file(texts[FILE])

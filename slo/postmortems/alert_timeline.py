@@ -129,7 +129,7 @@ def _trip_entries(requests: Sequence[TripRequest]) -> Iterator[TimelineEntry]:
 def load_incident_events(alert: Alert, now: datetime) -> tuple[list[TimelineEntry], bool]:
     """Return the events around an alert, ascending by time, and True if some were left out.
 
-    They begin half an hour before the alert opened, and end shortly after it resolved.
+    They begin half an hour before it opened, and end shortly after it resolved.
     """
     own = load_timeline(alert, load_escalations(alert))
     since = alert.opened_at - BEFORE

@@ -117,10 +117,7 @@ def _describe_acknowledgement(alert: Alert) -> str:
 
 
 def _describe_scope(alert: Alert, stopped: Sequence[Episode]) -> str:
-    """Describe the scopes that were stopped or are the alert's subject.
-
-    If there are none, return a question.
-    """
+    """Describe the scopes that were stopped or are the alert's subject; ask if there are none."""
     ids = dict.fromkeys([alert.subject, *(one.switch_id for one in stopped)])
     pairs = [one.split(":", 1) for one in ids if one.partition(":")[0] in SCOPES]
     parts = []
@@ -136,7 +133,7 @@ def _describe_scope(alert: Alert, stopped: Sequence[Episode]) -> str:
 def _describe_budget(alert: Alert, now: datetime) -> str:
     """Describe the budget spent during the incident, and the budget left.
 
-    The incident begins one window of the alert's rule before it opened, and ends when it resolved.
+    The incident begins with the longest window of the alert's rule at its opening.
     """
     if alert.slo is None:
         return "*this rule has none; which SLOs suffered?*"

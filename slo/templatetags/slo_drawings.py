@@ -43,10 +43,9 @@ def budget_bar(remaining: float | None) -> SafeString:
 
 @register.simple_tag
 def burn_spark(spark: Sparkline) -> SafeString:
-    """Draw a column for the burn rate in each half hour of the last day.
+    """Draw a column for the burn rate in each half hour of the last day, and a dot where unknown.
 
-    Columns are colored by burn rate: up to 1, above 1, or above the limit of paging rules. Half
-    hours without known burn rate have a dot.
+    The color tells whether the rate is up to 1, above 1, or above the limit of paging rules.
     """
     width = STEP * PARTS - (STEP - WIDTH)
     paths: dict[str, list[str]] = {}

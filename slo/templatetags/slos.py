@@ -188,10 +188,7 @@ def plot_library() -> dict[str, str]:
 
 @register.simple_tag
 def open_alerts() -> dict[str, int]:
-    """Count open critical and warning alerts that are not acknowledged; 0 on database errors.
-
-    Return the `total` and the number of `critical` ones.
-    """
+    """Count open, unacknowledged alerts (`total`, `critical`), without infos."""
     try:
         rows = Alert.objects.filter(resolved_at__isnull=True, acknowledged_at__isnull=True)
         return rows.exclude(severity="info").aggregate(

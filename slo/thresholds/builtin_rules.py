@@ -20,10 +20,7 @@ RULES: tuple[dict[str, Any], ...] = tuple(dict(zip(FIELDS, row, strict=True)) fo
 
 
 def install_rules(apps: Any, now: datetime) -> None:
-    """Create the built-in rules that are missing.
-
-    `apps` is the app registry of Django, or the historical one of a migration.
-    """
+    """Create the missing built-in rules; `apps` is Django's app registry, or a migration's."""
     rule = apps.get_model("slo", "ThresholdRule")
     for row in RULES:
         defaults = {**row, "comparison": ">", "built_in": True, "changed_at": now}

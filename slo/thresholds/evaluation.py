@@ -29,10 +29,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class RuleResult:
-    """The evaluation of a rule: the readings that fire, and those that are unknown.
-
-    `error` describes the failure if the metric could not be read.
-    """
+    """The evaluation of a rule: its readings that fire or are unknown, or why reading failed."""
 
     firing: tuple[MetricReading, ...] = ()
     unknown: tuple[MetricReading, ...] = ()
@@ -43,7 +40,7 @@ class RuleResult:
 def evaluate_rules(now: datetime) -> int:
     """Evaluate all enabled rules; return how many alerts opened or resolved.
 
-    Return 0 at once if another process is evaluating them.
+    If another process is evaluating them, return 0 at once.
     """
     if not lifecycle.try_lock(lifecycle.THRESHOLDS_LOCK):
         return 0
@@ -83,9 +80,8 @@ def evaluate_rule(
 ) -> RuleResult:
     """Return the evaluation of one rule, without writing to the database.
 
-    If reading the metric fails, that is logged, and returned as `error`. The metric receives
-    `since`, the time of the last evaluation, and `standing`, the subjects of the rule's open
-    alerts.
+    A failure to read the metric is logged, and returned as `error`. The metric gets `since`, the
+    time of the last evaluation, and `standing`, the subjects of the rule's open alerts.
     """
     known = find_metric(rule.metric)
     if known is None:
@@ -143,9 +139,9 @@ def _to_firing_rule(rule: ThresholdRule, one: MetricReading) -> FiringRule:
 
 
 def _find_gone(severities: Mapping[AlertKey, str]) -> dict[AlertKey, str]:
-    """Return the keys of open alerts that must resolve, with reasons, given all their severities.
+    """Return the keys of open alerts that must resolve, with reasons; `severities` are of all.
 
-    An alert must resolve if its rule was removed or disabled, or has another severity now.
+    Their rules were removed or disabled, or have another severity now.
     """
     present = {one.name: one for one in ThresholdRule.objects.all()}
     found: dict[AlertKey, str] = {}

@@ -39,7 +39,7 @@ COMPARISON_WORDS = {ABOVE: "above", AT_LEAST: "at least", BELOW: "below", AT_MOS
 
 
 def validate(name: str, fields: Mapping[str, Any]) -> Document:
-    """Return the complete document of a rule (without the name): `fields` and defaults.
+    """Return the complete document of a rule, without the name: `fields`, and other defaults.
 
     Raise :class:`InvalidInput` naming each invalid field.
     """

@@ -32,9 +32,9 @@ def put_rule(
 ) -> tuple[ThresholdRule, bool]:
     """Create a rule, or replace its fields; return the rule, and True if it is new.
 
-    `fields` are validated by :func:`rules.validate`. Identical fields change nothing. `version`, if
-    given, must be the present version of the rule. Raise :class:`Forbidden`,
-    :class:`InvalidInput` or :class:`Conflict`.
+    `fields` are validated by :func:`rules.validate`; equal fields change nothing. `version`, if
+    given, must be the rule's present version. Raise :class:`Forbidden`, :class:`InvalidInput` or
+    :class:`Conflict`.
     """
     require_admin(actor)
     document = rules.validate(name, fields)
@@ -87,10 +87,7 @@ def remove_rule(*, name: str, reason: str = "", actor: Actor, now: datetime) -> 
 
 
 def find_rule(name: str, *, lock: bool = False) -> ThresholdRule:
-    """Return the threshold rule of this name, and lock its row if `lock`.
-
-    Raise :class:`NotFound`.
-    """
+    """Return the rule of this name, and lock its row if `lock`. Raise :class:`NotFound`."""
     rows = ThresholdRule.objects.filter(name=name)
     rows = rows.select_for_update(no_key=True) if lock else rows
     rule = rows.first() if rules.is_valid_name(name) else None

@@ -25,8 +25,8 @@ OFF = "off"
 class ThresholdStatus:
     """A rule, its `state` (`ok`, `firing`, `unknown` or `off`) and its number of open alerts.
 
-    `firing` and `unknown` are the first readings that fire and that are unknown, `firing_total` and
-    `unknown_total` the numbers of all. `why` is the error if the evaluation failed.
+    `firing` and `unknown` are the first such readings; `firing_total` and `unknown_total` count
+    all. `why` is the error of a failed evaluation.
     """
 
     rule: ThresholdRule

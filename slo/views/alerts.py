@@ -175,7 +175,7 @@ def _window_rows(alert: Alert) -> list[dict[str, Any]]:
 
 
 def _figure_rows(alert: Alert) -> list[dict[str, Any]]:
-    """Return the evidence of an alert of a threshold rule that the page does not show elsewhere.
+    """Return the other figures in the evidence of a threshold rule's alert.
 
     Values are formatted by the suffix of their names: `_at`, `_by`, `_percent` or `_seconds`.
     """

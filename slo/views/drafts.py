@@ -25,7 +25,7 @@ _INDEX = re.compile(r"\.(\d+)(?=\.|$)|\[(\d+)\]")
 class Draft:
     """The form of an SLO: every field is a text, as typed; the target is in percent.
 
-    `texts` are the single fields by name, `rules` and `actions` the rows of the form.
+    `texts` are single fields by name; `rules` and `actions` are rows of the form.
     """
 
     texts: Mapping[str, str]
@@ -64,7 +64,7 @@ class Draft:
         return {name: _to_text(one.get(name)) for name in names}
 
     def with_name(self, name: str | None) -> "Draft":
-        """Return the draft with the name of an existing SLO; unchanged if `name` is None."""
+        """Return the draft with this name, or unchanged if `name` is None."""
         return replace(self, texts={**self.texts, "name": name}) if name else self
 
     def document(self) -> dict[str, Any]:
@@ -82,10 +82,7 @@ class Draft:
         return found
 
     def apply_button(self, do: str, rules: Sequence[Mapping[str, str]]) -> "Draft":
-        """Return the draft after the button `do` was pressed.
-
-        The button adds or removes a row; or `rules`, if not empty, are the rules of a preset.
-        """
+        """Return the draft after the button `do` adds or removes a row, or sets preset `rules`."""
         verb, _, place = do.rpartition("-")
         match verb:
             case "add" if place == "rule":
@@ -225,13 +222,13 @@ def _remove_row(rows: Sequence[Mapping[str, str]], place: str) -> tuple[Mapping[
 
 
 def _to_rule(texts: Mapping[str, str]) -> dict[str, Any]:
-    """Return a row of the form as a rule, without empty fields except `burn_rate`."""
+    """Return a row of the form as a rule, without empty fields other than `burn_rate`."""
     filled = {name: text for name, text in texts.items() if text}
     return filled | {"burn_rate": _parse_number(texts["burn_rate"]) if texts["burn_rate"] else None}
 
 
 def _to_action(texts: Mapping[str, str]) -> dict[str, Any]:
-    """Return a row of the form as an action, without empty fields and fields it can't have."""
+    """Return a row of the form as an action, with only the filled fields that its kind has."""
     names = ACTION if texts["do"] == "trip" else ("on", "do", "on_unknown")
     return {name: texts[name] for name in names if texts[name]}
 
@@ -260,10 +257,7 @@ def _parse_number(text: str) -> Any:
 
 
 def _parse_share(text: str) -> Any:
-    """Return a percentage as a share: 0.999 for `99.9 %`; None if the text is empty.
-
-    A text that can't be parsed is returned unchanged.
-    """
+    """Return a percentage as a share, 0.999 for `99.9 %`; None if empty, the text if invalid."""
     value = _parse_number(text.removesuffix("%").strip())
     if isinstance(value, str):
         return value or None

@@ -97,10 +97,7 @@ def remove_exclusion_page(request: PersonRequest, name: str, exclusion_id: int) 
 
 
 def _preview_context(slo: Slo, form: ServiceForm, now: datetime) -> dict[str, Any]:
-    """Return the template context that shows the effect of the exclusion in the form.
-
-    `outlook` is None while the form is invalid.
-    """
+    """Return the template context of the exclusion's effect; `outlook` is None if it is invalid."""
     if not form.is_bound or not form.is_valid():
         return {"outlook": None}
     starts_at, ends_at = form.cleaned_data["starts_at"], form.cleaned_data["ends_at"]

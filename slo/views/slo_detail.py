@@ -133,10 +133,7 @@ def _plot_context(request: PersonRequest, slo: Slo, now: datetime) -> dict[str, 
 
 
 def _load_days(slo: Slo, last: int) -> list[UsagePart]:
-    """Return events and budget spent on each day of the period that ends with minute `last`.
-
-    Days begin at midnight in the person's time zone.
-    """
+    """Return events and budget spent by day, from local midnights, up to minute `last`."""
     begin = last - slo.window_days * 1440
     midnight = timezone.localtime(end_of(last)).replace(hour=0, minute=0, second=0, microsecond=0)
     edges = {begin, last}

@@ -96,8 +96,8 @@ def remove_page(request: PersonRequest, name: str) -> HttpResponse:
 def _handle_form(request: PersonRequest, slo: Slo | None, draft: Draft) -> HttpResponse:
     """Show the form on GET, or handle a button on POST.
 
-    `do=save` saves the form; other buttons change or check it, and show the form, or the part that
-    htmx requests, again.
+    `do=save` saves the form. Other buttons change or check it; then the form is shown again, or to
+    htmx the requested part.
     """
     if request.method == "GET":
         return render(request, "slo/edit.html", _form_context(slo, draft, {}))
@@ -176,7 +176,7 @@ def _form_context(slo: Slo | None, draft: Draft, errors: drafts.Errors) -> dict[
 
 
 def _typed_context(request: PersonRequest) -> dict[str, Any]:
-    """Return the posted reason, and the posted version, which the SLO had when the form opened."""
+    """Return the posted reason, and the version that the SLO had when the form was opened."""
     return {
         "version": request.POST.get("version", ""),
         "reason": request.POST.get("reason", "")[:MAX_CHARACTERS],

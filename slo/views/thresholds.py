@@ -160,7 +160,7 @@ def _handle_form(
 ) -> HttpResponse:
     """Show the form on GET and if it is invalid; otherwise save the rule.
 
-    The button `check` shows the present status of the rule instead of saving it.
+    The button `check` previews the rule's status instead.
     """
     actor, now = actor_of(request), db_now()
     more: dict[str, Any] = {}

@@ -28,10 +28,9 @@ HEADERS = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Ag
 
 @dataclass(frozen=True)
 class CounterQuery:
-    """Two queries, `good` and `total`, for the counters of an SLI at each of `moments`.
+    """The PromQL of an SLI's counters, `good` and `total`, and the `moments` to query them at.
 
-    `good` and `total` are PromQL, `moments` whole seconds, ascending; `url` is the server's base
-    URL.
+    Moments are whole seconds, ascending; `url` is the server's base URL.
     """
 
     url: str
@@ -49,10 +48,9 @@ class CounterReading:
 
 @dataclass(frozen=True)
 class QueryResult:
-    """The counters at the moments of a query.
+    """The counters at the moments of a query, except where the server has no data.
 
-    The first `asked` moments were queried. A moment at which the server has no data has no reading.
-    `error` describes the last failure, empty if the last query succeeded.
+    The first `asked` moments were queried. `error` is the last query's failure, if it failed.
     """
 
     readings: tuple[CounterReading, ...] = ()
@@ -61,7 +59,7 @@ class QueryResult:
 
 
 class QueryFailed(Exception):
-    """A query failed. If `is_server_wide`, other queries to the same server would fail too."""
+    """A query failed; if `is_server_wide`, all queries to that server would fail."""
 
     def __init__(self, reason: str, *, is_server_wide: bool = False) -> None:
         super().__init__(reason)
@@ -70,7 +68,7 @@ class QueryFailed(Exception):
 
 @dataclass
 class _PrometheusServer:
-    """A server: its connections, its concurrency limit, and its failure, empty if it works."""
+    """A server: its client, its concurrency limit, and its failure, empty while it works."""
 
     client: httpx.AsyncClient
     limit: asyncio.Semaphore = field(
@@ -85,7 +83,7 @@ def query_all(
     resolver: name_resolution.Resolve = name_resolution.resolve,
     seconds: float = TOTAL_TIMEOUT_SECONDS,
 ) -> dict[int, QueryResult]:
-    """Return the result of each query, by key; no query starts later than `seconds` from now."""
+    """Return the result of each query, by key; queries start within `seconds` from now."""
     return asyncio.run(_query_all(queries, resolver, seconds))
 
 
@@ -117,7 +115,7 @@ async def _query_all(
 
 
 async def _run_query(query: CounterQuery, server: _PrometheusServer, end: float) -> QueryResult:
-    """Query one moment after another, until the server fails or the loop's time is past `end`."""
+    """Query one moment after another, until the server fails or the event loop's time is `end`."""
     readings, queried, error = [], 0, ""
     for at in query.moments:
         if asyncio.get_running_loop().time() >= end:

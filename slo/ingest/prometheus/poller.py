@@ -1,7 +1,7 @@
-"""Polling of Prometheus: claims due SLIs, queries them outside a transaction, records the counters.
+"""Polling of Prometheus: claims due SLIs, queries their counters, and records them.
 
-Each minute's counters are queried a few seconds after the minute has ended, so that Prometheus has
-scraped them, and before the minute is evaluated.
+Each minute is queried seconds after its end, when Prometheus has scraped its samples, and before it
+is evaluated. No transaction is open during a query.
 """
 
 from collections.abc import Mapping, Sequence
@@ -67,8 +67,7 @@ def poll_due(now: datetime, *, resolver: name_resolution.Resolve = name_resoluti
 def due_moments(asked_to: int | None, now: datetime) -> tuple[datetime, ...]:
     """Return the ends of the minutes to query, oldest first.
 
-    `asked_to` is the last minute queried before, None for a new SLI, which starts with the last
-    minute that has ended.
+    `asked_to` is the last minute queried before; None, for a new SLI, means only the last minute.
     """
     last = last_ended(now - SCRAPE_DELAY)
     first = last if asked_to is None else max(asked_to + 1, last - MAX_MINUTES_BACK)

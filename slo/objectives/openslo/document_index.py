@@ -50,10 +50,9 @@ class DocumentIndex:
             self.remarks.append(text)
 
     def resolve(self, kind: str, raw: Any, reference: str, place: str) -> OpenSloEntry | None:
-        """Return the document of a kind that `raw` contains or refers to.
+        """Return the document of a kind that `raw` contains, or names in the field `reference`.
 
-        If `raw` has the field `reference`, that is the name of a document in the index; otherwise
-        `raw` is the document itself. Return None after adding an error at `place`.
+        If there is none, add an error at `place` and return None.
         """
         if not isinstance(raw, Mapping):
             self.wrong(place, f"Must be an object: {reference}, or the {kind} itself.")
@@ -67,7 +66,7 @@ class DocumentIndex:
 
 
 def index_documents(documents: Sequence[Any]) -> DocumentIndex:
-    """Return an index of the documents; for an invalid document, it holds an error instead."""
+    """Return an index of the valid documents, and of errors for the others."""
     index = DocumentIndex()
     for number, raw in enumerate(documents):
         if raw is None:

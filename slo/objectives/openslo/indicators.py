@@ -16,10 +16,9 @@ ADDRESSES = ("url", "server", "address", "endpoint")
 def read_source(
     index: DocumentIndex, indicator: OpenSloEntry, server: str
 ) -> dict[str, Any] | None:
-    """Return an indicator as the `source` of an SLO.
+    """Return an indicator as the `source` of an SLO; None, after adding an error, if it is invalid.
 
-    `server` is the Prometheus URL if the indicator names none. If the indicator is invalid, add an
-    error to the index and return None.
+    `server` is the Prometheus URL for indicators that name none.
     """
     spec, at = indicator.spec, f"{indicator.place}.spec"
     if "thresholdMetric" in spec:

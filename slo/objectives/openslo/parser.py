@@ -149,7 +149,7 @@ def _read_source(
 
 
 def _own_annotations(index: DocumentIndex, entry: OpenSloEntry) -> dict[str, Any]:
-    """Return the SLO fields that annotations with `PREFIX` hold."""
+    """Return the SLO fields in annotations that begin with `PREFIX`."""
     found: dict[str, Any] = {}
     for field in ("kind", "owner", "runbook_url"):
         if message := entry.note(PREFIX + field):

@@ -61,9 +61,9 @@ def parse_text(text: str) -> list[Any]:
 
 
 def export_slos(names: Collection[str] = ()) -> list[documents.Document]:
-    """Return the SLOs of these names, or without names all SLOs, as OpenSLO documents.
+    """Return the SLOs of these names, by default all, as OpenSLO documents.
 
-    Raise :class:`NotFound` if there is no SLO of a name.
+    Raise :class:`NotFound` for an unknown name.
     """
     rows = Slo.objects.present().order_by("name")
     if names:
@@ -75,10 +75,7 @@ def export_slos(names: Collection[str] = ()) -> list[documents.Document]:
 
 
 def export_documents(slos: Mapping[str, Document]) -> list[Document]:
-    """Return SLO documents, by name, as OpenSLO documents.
-
-    First come the data sources, then each SLO with its indicator and alert policies inline.
-    """
+    """Return SLO documents (by name) as OpenSLO documents, data sources first."""
     urls = dict.fromkeys(
         slo["source"]["url"] for slo in slos.values() if slo["source"]["type"] == PROMETHEUS
     )
