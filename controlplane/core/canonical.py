@@ -24,7 +24,8 @@ def digest(value: Any) -> str:
 
 def timestamp(moment: datetime) -> str:
     """Return the time as RFC 3339 in UTC with six decimals: `2026-11-21T02:11:00.000000Z`."""
-    return moment.astimezone(UTC).isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
+    utc = moment.astimezone(UTC).replace(tzinfo=None)  # Formatting an offset takes as long again.
+    return utc.isoformat(timespec="microseconds") + "Z"
 
 
 def timestamp_or_none(moment: datetime | None) -> str | None:

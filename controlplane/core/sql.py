@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.db import connection
+from psycopg import Cursor
+from psycopg.pq import Format
 
 Parameters = Mapping[str, Any] | Sequence[Any]
 
@@ -13,6 +15,19 @@ def fetch_all(statement: str, parameters: Parameters | None = None) -> list[tupl
     with connection.cursor() as cursor:
         cursor.execute(statement, parameters)
         return list(cursor.fetchall())
+
+
+def fetch_binary(statement: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """Return all rows of a query, faster, by PostgreSQL's binary format; cast JSON to text in it.
+
+    Django's cursor wrapper still handles errors, query logs and counts.
+    """
+    connection.ensure_connection()
+    cursor = Cursor(connection.connection)
+    cursor.format = Format.BINARY
+    with connection._prepare_cursor(cursor) as wrapped:  # type: ignore[attr-defined]
+        wrapped.execute(statement, parameters)
+        return list(wrapped.fetchall())
 
 
 def execute(statement: str, parameters: Parameters | None = None) -> int:

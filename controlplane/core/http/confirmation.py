@@ -13,6 +13,7 @@ from django.utils.http import urlencode
 from rest_framework.request import Request
 
 from controlplane.core.errors import ConfirmFirst
+from controlplane.core.http.requests import get_http_request
 
 KEY = "confirmed_at"
 # Time to fill in a form that was opened while the confirmation was valid.
@@ -24,7 +25,7 @@ def is_fresh(request: HttpRequest | Request, now: datetime, *, grace: bool = Fal
 
     `grace` extends the period by the time that filling in a form may take.
     """
-    plain = _get_http_request(request)
+    plain = get_http_request(request)
     actor = getattr(plain, "actor", None)
     if actor is not None and actor.type != "user":
         return True
@@ -41,7 +42,7 @@ def require_fresh(request: HttpRequest | Request, now: datetime, *, next_url: st
     Writes have a grace period. After confirming, the person goes to `next_url`, by default the
     requested page or form.
     """
-    plain = _get_http_request(request)
+    plain = get_http_request(request)
     if not is_fresh(request, now, grace=plain.method not in {"GET", "HEAD"}):
         # A form's action answers GET too, so the person can return to it.
         back = plain.get_full_path() if plain.method in {"GET", "HEAD"} else plain.path
@@ -51,7 +52,3 @@ def require_fresh(request: HttpRequest | Request, now: datetime, *, next_url: st
 def record_confirmation(request: HttpRequest, at: float) -> None:
     """Record the time of the person's confirmation, in seconds since 1970."""
     request.session[KEY] = at
-
-
-def _get_http_request(request: HttpRequest | Request) -> HttpRequest:
-    return request._request if isinstance(request, Request) else request

@@ -5,7 +5,7 @@ import binascii
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import orjson
 from django.db import models
@@ -15,9 +15,6 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from controlplane.core.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from rest_framework.views import APIView
 
 USUAL_LIMIT = 50
 MAX_LIMIT = 200
@@ -52,15 +49,11 @@ class CursorPages(BasePagination):
     def __init__(self) -> None:
         self.links: dict[str, str | None] = {FORWARD: None, BACKWARD: None}
 
-    def paginate_queryset(
-        self, queryset: Any, request: Request, view: "APIView | None" = None
-    ) -> list[Any]:
-        ordering: str = getattr(view, "ordering")  # noqa: B009 - every list view has one
-        page = read_page(request, ordering, queryset.model)
-        column = queryset.model._meta.get_field(ordering.lstrip("-"))
-        return self.cut(
-            request, page, list(select_page(queryset, page)), attrgetter(column.attname)
-        )
+    def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any]:
+        page = read_page(request, view.ordering, queryset.model)
+        column = queryset.model._meta.get_field(view.ordering.lstrip("-"))
+        rows = list(select_page(queryset, page))
+        return self.cut(request, page, rows, attrgetter(column.attname))
 
     def cut(
         self, request: Request, page: Page, rows: list[Any], position_of: Callable[[Any], Any]
@@ -89,7 +82,7 @@ class CursorPages(BasePagination):
             "properties": {FORWARD: link, BACKWARD: link, "results": schema},
         }
 
-    def get_schema_operation_parameters(self, view: "APIView") -> list[dict[str, Any]]:
+    def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:
         limit = {"type": "integer", "minimum": 1, "default": USUAL_LIMIT}
         return [
             {"name": name, "in": "query", "description": description, "schema": schema}

@@ -1,6 +1,6 @@
 """Actor of a request, and DRF permissions."""
 
-from typing import TYPE_CHECKING, cast
+from typing import Any, cast
 
 from django.core.exceptions import ImproperlyConfigured
 from django.http import HttpRequest
@@ -9,11 +9,13 @@ from rest_framework.request import Request
 
 from controlplane.core.actors import Actor
 from controlplane.core.errors import Unauthenticated
-from controlplane.core.http.requests import client_ip, request_id_of, session_digest
+from controlplane.core.http.requests import (
+    client_ip,
+    get_http_request,
+    request_id_of,
+    session_digest,
+)
 from controlplane.core.roles import Power
-
-if TYPE_CHECKING:  # A circular import: the settings name this module.
-    from rest_framework.views import APIView
 
 
 def actor_of(request: HttpRequest | Request) -> Actor:
@@ -21,7 +23,7 @@ def actor_of(request: HttpRequest | Request) -> Actor:
 
     Raises :class:`Unauthenticated` for anonymous requests.
     """
-    plain = request._request if isinstance(request, Request) else request
+    plain = get_http_request(request)
     actor = getattr(plain, "actor", None)
     if actor is None:
         if not plain.user.is_authenticated:
@@ -44,23 +46,26 @@ def remember_actor(request: HttpRequest, actor: Actor) -> None:
 class HasScope(BasePermission):
     """Permission that requires the view's `read_scope` for safe methods, else its `write_scope`."""
 
-    def has_permission(self, request: Request, view: "APIView") -> bool:
+    def has_permission(self, request: Request, view: Any) -> bool:
         actor = getattr(request, "actor", None)
         if actor is None:
             return False
         if request.method in view.allowed_methods:  # Otherwise the response is a 405.
-            name = "read_scope" if request.method in SAFE_METHODS else "write_scope"
-            scope = getattr(view, name, None)
-            if not isinstance(scope, str):
-                raise ImproperlyConfigured(f"{type(view).__name__} has no {name}.")
-            actor.require(scope)
+            actor.require(self.get_scope(request, view))
         return True
+
+    def get_scope(self, request: Request, view: Any) -> str:
+        name = "read_scope" if request.method in SAFE_METHODS else "write_scope"
+        scope = getattr(view, name, None)
+        if not isinstance(scope, str):
+            raise ImproperlyConfigured(f"{type(view).__name__} has no {name}.")
+        return scope
 
 
 class IsAdmin(BasePermission):
     """Permission for signed-in admins; tokens never have it."""
 
-    def has_permission(self, request: Request, view: "APIView") -> bool:
+    def has_permission(self, request: Request, view: Any) -> bool:
         actor = getattr(request, "actor", None)
         if actor is None:
             return False

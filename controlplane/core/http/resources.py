@@ -1,8 +1,9 @@
 """Serializers that render an API response and declare its OpenAPI schema."""
 
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from decimal import Decimal
-from functools import cache
+from functools import cache, cached_property, partial
 from typing import Any, Self, TypeVar
 
 from rest_framework import serializers
@@ -36,6 +37,8 @@ class PercentField(serializers.FloatField):
 
 
 class NullableTextField(serializers.CharField):
+    """A text, rendered as null if it is empty."""
+
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"allow_null": True, **options})
 
@@ -44,16 +47,13 @@ class NullableTextField(serializers.CharField):
 
 
 T = TypeVar("T")
-
-
-class OptionalTextField(serializers.CharField):
-    """A text, rendered as null if it is empty."""
-
-    def __init__(self) -> None:
-        super().__init__(allow_null=True)
-
-    def to_representation(self, value: str) -> Any:
-        return value or None
+_MISSING = object()
+_CONVERSIONS: Mapping[Any, Callable[[Any], Any]] = {
+    serializers.CharField.to_representation: str,
+    serializers.IntegerField.to_representation: int,
+    serializers.FloatField.to_representation: float,
+}
+"""Built-in equivalents of DRF's conversions."""
 
 
 class Resource(serializers.Serializer[T]):
@@ -69,9 +69,34 @@ class Resource(serializers.Serializer[T]):
 
         Fields must not read `context`: one serializer per class renders in all threads.
         """
-        return dict(cls._get_shared().to_representation(instance))
+        return cls._get_shared().to_representation(instance)
 
     @classmethod
     @cache
     def _get_shared(cls) -> Self:
         return cls()
+
+    def to_representation(self, instance: T) -> dict[str, Any]:
+        """Render the fields like DRF, but look up a source of one attribute without its checks."""
+        read: Any = instance.get if isinstance(instance, Mapping) else partial(getattr, instance)
+        values = {}
+        for name, source, convert, field in self._steps:
+            value = read(source, _MISSING) if source else _MISSING
+            if value is _MISSING or callable(value):
+                try:
+                    value = field.get_attribute(instance)
+                except serializers.SkipField:
+                    continue
+            values[name] = None if value is None else convert(value)
+        return values
+
+    @cached_property
+    def _steps(self) -> list[tuple[str, str, Callable[[Any], Any], Any]]:
+        """Name, source, conversion and field; the source is "" if only the field can read it."""
+        steps = []
+        for field in self._readable_fields:
+            kind, path = type(field), field.source_attrs
+            is_plain = len(path) == 1 and kind.get_attribute is serializers.Field.get_attribute
+            convert = _CONVERSIONS.get(kind.to_representation, field.to_representation)
+            steps.append((str(field.field_name), path[0] if is_plain else "", convert, field))
+        return steps

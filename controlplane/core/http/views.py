@@ -7,6 +7,7 @@ from datetime import datetime
 from operator import itemgetter
 from typing import Any, ClassVar, TypeVar
 
+from django.core.exceptions import EmptyResultSet
 from django.db import transaction
 from django.db.models import Model, QuerySet
 from django.http import HttpResponse
@@ -20,15 +21,21 @@ from rest_framework.views import APIView
 from controlplane.core.actors import Actor
 from controlplane.core.clock import db_now
 from controlplane.core.ended_sessions import retry_if_ended
-from controlplane.core.http import columns, json_format
+from controlplane.core.http import json_format
 from controlplane.core.http.fields import Filters, MutationBody
-from controlplane.core.http.pagination import CursorPages, Page
+from controlplane.core.http.pagination import CursorPages, Page, read_page, select_page
 from controlplane.core.http.parameters import refuse_unknown
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.http.requests import is_api
 from controlplane.core.idempotency import services as idempotency
+from controlplane.core.sql import fetch_binary
 
+MAX_STATEMENTS = 512
+MAX_QUERY_LENGTH = 500
 Row = TypeVar("Row", bound=Model)
+Statement = tuple[str, Sequence[Any], Page]
+_statements: dict[tuple[type, str], Statement] = {}
+"""Cached statements by view and query string; building one takes as long as running it."""
 
 
 class ApiView(APIView):
@@ -69,7 +76,8 @@ class ListView(ApiView, ListAPIView[Row]):
     """A paginated list, ordered by the unique column `ordering` and filtered by `filters`.
 
     A view with `columns`, which start with the column of `ordering`, reads tuples and converts them
-    in :meth:`present`. Its filters must depend on the query string only.
+    in :meth:`present`, which is faster than model instances. Its filters must depend on the query
+    string only.
     """
 
     ordering: ClassVar[str]
@@ -79,11 +87,33 @@ class ListView(ApiView, ListAPIView[Row]):
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         if not self.columns:
             return super().list(request, *args, **kwargs)
-        sql, params, page = columns.get_statement(self, request)
+        sql, params, page = self._get_statement(request)
         pages = self.paginator
         assert isinstance(pages, CursorPages)  # noqa: S101 - every list has it
-        rows = pages.cut(request, page, columns.fetch(sql, params) if sql else [], itemgetter(0))
+        rows = pages.cut(request, page, fetch_binary(sql, params) if sql else [], itemgetter(0))
         return pages.get_paginated_response(self.present(rows))
+
+    def _get_statement(self, request: Request) -> Statement:
+        """Return the SQL, parameters and page from a cache; the SQL is "" if no row can match.
+
+        Raises :class:`InvalidInput` for an invalid filter, limit or cursor.
+        """
+        key = type(self), request.META.get("QUERY_STRING", "")
+        statement = _statements.get(key)
+        if statement is None:
+            rows = self.filter_queryset(self.get_queryset())
+            page = read_page(request, self.ordering, rows.model)
+            selected = select_page(rows, page).values_list(*self.columns)
+            try:
+                sql, params = self.compile_sql(selected, page)
+            except EmptyResultSet:
+                sql, params = "", ()
+            statement = sql, params, page
+            if len(key[1]) <= MAX_QUERY_LENGTH:
+                if len(_statements) >= MAX_STATEMENTS:
+                    _statements.clear()
+                _statements[key] = statement
+        return statement
 
     def compile_sql(self, rows: QuerySet[Any, Any], page: Page) -> tuple[str, Sequence[Any]]:
         """Return the SQL and parameters that read `rows`, which are limited to the page."""
@@ -136,7 +166,8 @@ def mutation(
         def handle(view: ApiView, request: Request, **path: str) -> HttpResponse:
             arguments: dict[str, Any] = dict(path)
             if first is not None:
-                earlier = _find_stored_response(request)
+                keyed = _read_key(request)
+                earlier = idempotency.find_response(keyed, db_now()) if keyed else None
                 if earlier is not None:
                     return _replay_response(earlier)
                 fields = body(data=dict(request.data)).read()
@@ -160,20 +191,12 @@ def _run_mutation(
     body: type[MutationBody],
     work: Callable[[dict[str, Any], Actor, datetime], Done],
 ) -> HttpResponse:
-    actor, sent = actor_of(request), dict(request.data)
-    key = request.headers.get(idempotency.HEADER)
+    actor, sent, keyed = actor_of(request), dict(request.data), _read_key(request)
     with transaction.atomic():
         now = db_now()
         claimed = None
-        if key is not None:
-            claimed = idempotency.claim_key(
-                actor=actor,
-                method=str(request.method),
-                path=request.path,
-                key=key,
-                request=_build_fingerprint(request),
-                now=now,
-            )
+        if keyed is not None:
+            claimed = idempotency.claim_key(keyed, now)
             if claimed.earlier is not None:
                 return _replay_response(claimed.earlier)
         fields = body(data=sent).read()
@@ -182,36 +205,23 @@ def _run_mutation(
         if dry_run:
             transaction.set_rollback(True)
         elif claimed is not None:
-            body_text = json_format.dumps(
-                done.data if done.stored_data is None else done.stored_data
-            ).decode()
-            idempotency.store_response(claimed, idempotency.StoredResponse(done.status, body_text))
+            stored = done.data if done.stored_data is None else done.stored_data
+            text = json_format.dumps(stored).decode()
+            idempotency.store_response(claimed, idempotency.StoredResponse(done.status, text))
     if dry_run:
         content = {**(done.dry_run_data or done.data), **done.actual(), "dry_run": True}
         return _build_response(json_format.dumps(content), 200)
     return _build_response(json_format.dumps(done.data), done.status)
 
 
-def _find_stored_response(request: Request) -> idempotency.StoredResponse | None:
-    """Return the stored response to a repeated request; don't wait for an unfinished one."""
+def _read_key(request: Request) -> idempotency.RequestKey | None:
+    """Return the request's idempotency key, if any; a repetition must share body and query."""
     key = request.headers.get(idempotency.HEADER)
     if key is None:
         return None
-    return idempotency.find_response(
-        actor=actor_of(request),
-        method=str(request.method),
-        path=request.path,
-        key=key,
-        request=_build_fingerprint(request),
-        now=db_now(),
-    )
-
-
-def _build_fingerprint(request: Request) -> dict[str, Any]:
-    """Return the parts of a request that a repetition must share: body and query."""
-    body = dict(request.data)
-    query = dict(request.query_params.lists())
-    return {"body": body, "query": query} if query else body
+    body, query = dict(request.data), dict(request.query_params.lists())
+    content = {"body": body, "query": query} if query else body
+    return idempotency.build_key(actor_of(request), str(request.method), request.path, key, content)
 
 
 def _replay_response(earlier: idempotency.StoredResponse) -> HttpResponse:

@@ -44,6 +44,14 @@ class StoredResponse:
 
 
 @dataclass(frozen=True)
+class RequestKey:
+    """An idempotency key: the columns that identify it, and the digest of the request's content."""
+
+    columns: Mapping[str, str]
+    digest: str
+
+
+@dataclass(frozen=True)
 class KeyClaim:
     """A claimed idempotency key; `earlier` is the stored response to an earlier request, if any."""
 
@@ -51,59 +59,43 @@ class KeyClaim:
     earlier: StoredResponse | None = None
 
 
-def claim_key(
-    *,
-    actor: Actor,
-    method: str,
-    path: str,
-    key: str,
-    request: Mapping[str, Any],
-    now: datetime,
-) -> KeyClaim:
+def build_key(
+    actor: Actor, method: str, path: str, key: str, content: Mapping[str, Any]
+) -> RequestKey:
+    """Return the idempotency key of a request. Raise :class:`InvalidInput` if it is unusable."""
+    if not USABLE_KEY.fullmatch(key):
+        raise InvalidInput({HEADER: ["Must be 1 to 200 visible ASCII characters, without spaces."]})
+    path = path.rstrip("/")
+    if len(path) > MAX_PATH_LENGTH or not path.isascii() or not path.isprintable():
+        path = "sha256:" + hashlib.sha256(path.encode("utf-8", "surrogatepass")).hexdigest()
+    columns = {"actor": actor.identity, "method": method, "path": path, "key": key}
+    return RequestKey(columns, canonical.digest(content))
+
+
+def claim_key(key: RequestKey, now: datetime) -> KeyClaim:
     """Claim the key in the transaction of the change; wait for a concurrent request with the key.
 
-    Raises :class:`InvalidInput` for an unusable key, and :class:`KeyReused` if the key was used
-    with another body or query.
+    Raises :class:`KeyReused` if the key was used with another body or query.
     """
-    scope, digest = _scope_and_digest(actor, method, path, key, request)
-    parameters = {**scope, "digest": digest, "now": now, "expired": now - LIFETIME}
+    parameters = {**key.columns, "digest": key.digest, "now": now, "expired": now - LIFETIME}
     if claimed := fetch_all(CLAIM, parameters):
         return KeyClaim(row_id=claimed[0][0])
-    present = IdempotencyKey.objects.get(**scope)
-    return KeyClaim(present.pk, _load_response(present, digest))
+    present = IdempotencyKey.objects.get(**key.columns)
+    return KeyClaim(present.pk, _load_response(present, key))
 
 
-def find_response(
-    *,
-    actor: Actor,
-    method: str,
-    path: str,
-    key: str,
-    request: Mapping[str, Any],
-    now: datetime,
-) -> StoredResponse | None:
+def find_response(key: RequestKey, now: datetime) -> StoredResponse | None:
     """Return the response stored under this key, if any, without claiming the key or waiting.
 
     Raises like :func:`claim_key`.
     """
-    scope, digest = _scope_and_digest(actor, method, path, key, request)
-    rows = IdempotencyKey.objects.filter(created_at__gt=now - LIFETIME, **scope)
+    rows = IdempotencyKey.objects.filter(created_at__gt=now - LIFETIME, **key.columns)
     present = rows.exclude(status=None).first()
-    return None if present is None else _load_response(present, digest)
+    return None if present is None else _load_response(present, key)
 
 
-def _scope_and_digest(
-    actor: Actor, method: str, path: str, key: str, request: Mapping[str, Any]
-) -> tuple[dict[str, str], str]:
-    if not USABLE_KEY.fullmatch(key):
-        raise InvalidInput({HEADER: ["Must be 1 to 200 visible ASCII characters, without spaces."]})
-    digest = canonical.digest(request)
-    scope = {"actor": actor.identity, "method": method, "path": _column_path(path), "key": key}
-    return scope, digest
-
-
-def _load_response(present: IdempotencyKey, digest: str) -> StoredResponse:
-    if present.request_digest != digest:
+def _load_response(present: IdempotencyKey, key: RequestKey) -> StoredResponse:
+    if present.request_digest != key.digest:
         raise KeyReused(
             "This Idempotency-Key was used with another body or query. "
             "Use a new key for a new request."
@@ -114,11 +106,3 @@ def _load_response(present: IdempotencyKey, digest: str) -> StoredResponse:
 def store_response(claimed: KeyClaim, answer: StoredResponse) -> None:
     """Store the first response, in the transaction of the change."""
     IdempotencyKey.objects.filter(pk=claimed.row_id).update(status=answer.status, body=answer.body)
-
-
-def _column_path(path: str) -> str:
-    """Return the normalized path, or its hash if it doesn't fit the column."""
-    normalized = path.rstrip("/")
-    if len(normalized) <= MAX_PATH_LENGTH and normalized.isascii() and normalized.isprintable():
-        return normalized
-    return "sha256:" + hashlib.sha256(normalized.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,25 +1,22 @@
 """Job API: list, show, pause, resume, cancel."""
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
-from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from controlplane.core.actors import Actor
 from controlplane.core.clock import db_now
 from controlplane.core.http.fields import Filters, MutationBody, Text
+from controlplane.core.http.permissions import HasScope
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
 from controlplane.core.jobs import control, kinds
 from controlplane.core.jobs.models import Job
 from controlplane.core.jobs.resources import JobShape, describe_job, job_resource
-
-if TYPE_CHECKING:
-    from rest_framework.views import APIView
 
 ROWS = Job.objects.prefetch_related("steps")
 LIVE = "live"
@@ -38,17 +35,11 @@ class InterventionBody(MutationBody):
     reason = Text(max_length=MAX_REASON_LENGTH, help_text="Reason, recorded in the audit trail.")
 
 
-class MayIntervene(BasePermission):
+class MayIntervene(HasScope):
     """Permission for actors with the scope that the job's kind requires."""
 
-    def has_permission(self, request: Request, view: "APIView") -> bool:
-        actor = getattr(request, "actor", None)
-        if actor is None:
-            return False
-        if request.method in view.allowed_methods:  # Otherwise the response is a 405.
-            job = Job.objects.filter(pk=view.kwargs["job_id"]).first()
-            actor.require(kinds.get_scope(job))
-        return True
+    def get_scope(self, request: Request, view: Any) -> str:
+        return kinds.get_scope(Job.objects.filter(pk=view.kwargs["job_id"]).first())
 
 
 class JobList(ListView[Job]):

@@ -198,16 +198,16 @@ def test_claim_takes_any_path():
     now = timezone.now()
     actor = system_actor("test")
     for path in ("/x" * 1000, "/nul\x00", "/결제", "/\ud800"):
-        given = {"actor": actor, "method": "POST", "path": path, "key": "k", "now": now}
-        with transaction.atomic():
-            first = services.claim_key(**given, request={"a": 1})
-            services.store_response(first, services.StoredResponse(200, "{}"))
-
-        assert services.claim_key(**given, request={"a": 1}).earlier == services.StoredResponse(
-            200, "{}"
+        key, other = (
+            services.build_key(actor, "POST", path, "k", {"a": number}) for number in (1, 2)
         )
+        response = services.StoredResponse(200, "{}")
+        with transaction.atomic():
+            services.store_response(services.claim_key(key, now), response)
+
+        assert services.claim_key(key, now).earlier == response
         with pytest.raises(KeyReused):
-            services.claim_key(**given, request={"a": 2})
+            services.claim_key(other, now)
 
 
 @pytest.mark.django_db(transaction=True)

@@ -3,6 +3,7 @@ from decimal import Decimal
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from rest_framework import serializers
 
 from controlplane.core.http.resources import PercentField, RateField, Resource, TimestampField
@@ -45,3 +46,25 @@ def test_a_missing_part_renders_null_and_an_optional_field_is_left_out() -> None
         "owner": None,
         "part": None,
     }
+
+
+class LeafResource(Resource[Any]):
+    name = serializers.CharField(source="get_name")
+    size = serializers.IntegerField(default=7)
+    missing = serializers.CharField(allow_null=True)
+
+
+def test_methods_defaults_and_mappings_render_as_in_drf() -> None:
+    class Leaf:
+        size = "3"
+
+        def get_name(self) -> str:
+            return "oak"
+
+    assert LeafResource.render(Leaf()) == {"name": "oak", "size": 3, "missing": None}
+    assert LeafResource.render({"get_name": "elm"}) == {"name": "elm", "size": 7, "missing": None}
+
+
+def test_an_attribute_that_is_absent_is_named_in_the_error() -> None:
+    with pytest.raises(KeyError, match="get_name"):
+        LeafResource.render({})
