@@ -3,12 +3,10 @@
 from typing import Any
 
 from django.http import HttpResponse
-from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
-from controlplane.core.canonical import timestamp
 from controlplane.core.clock import db_now
-from controlplane.core.page_responses import PersonRequest, signed_in
+from controlplane.core.page_responses import PersonRequest, render_live, signed_in
 
 PART = "live"
 
@@ -17,9 +15,7 @@ PART = "live"
 @require_GET
 def degradation_bar(request: PersonRequest) -> HttpResponse:
     """Render the bar with the degradation level, shown on top of every page."""
-    response = render(request, "_degradation.html")
-    response["Switchgear-Now"] = timestamp(db_now())
-    return response
+    return render_live(request, "_degradation.html", {"now": db_now()})
 
 
 def render_page(
@@ -32,6 +28,4 @@ def render_page(
     is_part = bool(request.htmx) and request.htmx.target == target
     folder, _, last = f"breakers/{name}".rpartition("/")
     template = f"{folder}/{'_' if is_part else ''}{last}.html"
-    response = render(request, template, {**context, "live": True, "oob": is_part})
-    response["Switchgear-Now"] = timestamp(context["now"])
-    return response
+    return render_live(request, template, {**context, "live": True, "oob": is_part})

@@ -18,6 +18,7 @@ from django_htmx.http import HttpResponseClientRedirect, trigger_client_event
 from django_htmx.middleware import HtmxDetails
 
 from .actors import Person
+from .canonical import timestamp
 
 P = ParamSpec("P")
 DIALOG = "dialog-body"
@@ -68,6 +69,13 @@ def show(
         request, template, {**context, "layout": layout, "dialog": dialog}, status=status
     )
     patch_vary_headers(response, ["HX-Request", "HX-Target"])
+    return response
+
+
+def render_live(request: PersonRequest, template: str, context: dict[str, Any]) -> HttpResponse:
+    """Render a template with the server's time, the context's `now`, in a header for countdowns."""
+    response = render(request, template, context)
+    response["Switchgear-Now"] = timestamp(context["now"])
     return response
 
 

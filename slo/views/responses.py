@@ -4,9 +4,8 @@ from typing import Any
 
 from django import forms
 from django.http import HttpResponse
-from django.shortcuts import render
 
-from controlplane.core.canonical import timestamp
+from controlplane.core import page_responses
 from controlplane.core.change_views import ServiceForm
 from controlplane.core.page_responses import PersonRequest, show
 from controlplane.core.reasons import MAX_CHARACTERS
@@ -23,9 +22,7 @@ def render_live(request: PersonRequest, name: str, context: dict[str, Any]) -> H
     """Render the page `slo/<name>.html`, or for htmx only its live part `slo/_<name>.html`."""
     part = is_part(request)
     template = f"slo/{'_' if part else ''}{name}.html"
-    response = render(request, template, {**context, "live": True, "oob": part})
-    response["Switchgear-Now"] = timestamp(context["now"])
-    return response
+    return page_responses.render_live(request, template, {**context, "live": True, "oob": part})
 
 
 def show_refusal(request: PersonRequest, detail: str, slo: Slo | None) -> HttpResponse:

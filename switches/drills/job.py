@@ -14,7 +14,6 @@ from django.db import transaction
 from controlplane.core.actors import Actor, system_actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict
-from controlplane.core.escalations import services as escalation
 from controlplane.core.jobs import control, endings, kinds, stepwise
 from controlplane.core.jobs.claims import LeasedJob
 from controlplane.core.jobs.control import PlannedStep
@@ -52,7 +51,7 @@ def cancel_drill(job: Job, reason: str, actor: Actor, now: datetime) -> None:
     released = transitions.release(locked, now)
     drill.live, drill.measured = False, {WHY: outcome, **drill.measured}
     drill.save(update_fields=["live", "measured"])
-    escalation.close(subject=endings.get_subject(row), now=now)
+    endings.close_escalation(row, now)
     if released:
         version = drill.released_version
         transitions.record_audit(

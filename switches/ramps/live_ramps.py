@@ -100,7 +100,7 @@ def close(ramp: Ramp, job: Job, step_state: str, why: str, actor: Actor, now: da
     left.update(state=step_state, finished_at=now, error=error)
     ramp.live, ramp.blind_since = False, None
     ramp.save(update_fields=["live", "blind_since"])
-    escalation.close(subject=endings.get_subject(job), now=now)
+    endings.close_escalation(job, now)
     notify_changed("ramps", str(ramp.pk))
     leave_step(ramp, job.step_index, actor, now, why)
     if job.compensated_at is not None:

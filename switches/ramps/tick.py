@@ -169,8 +169,8 @@ def record_failed_compensation(turn: LeasedJob, why: str, error: str, now: datet
         compensation_failed_at=now,
     )
     notify_changed("ramps", str(turn.job.pk))
-    if endings.is_called(job, endings.NOT_COMPENSATED):
+    if endings.is_escalated(job, endings.NOT_COMPENSATED):
         return
     with transaction.atomic():
         notifications.notify_failed_compensation(job, f"{why} {said}", now)
-        endings.call_failed_compensation(job, f"{why} {said}", now)
+        endings.escalate_failed_compensation(job, f"{why} {said}", now)

@@ -22,7 +22,6 @@ from breakers.dead_letters.subjects import message_thread
 from controlplane.core.actors import Actor, system_actor
 from controlplane.core.approvals.models import Approval
 from controlplane.core.audit import services as audit
-from controlplane.core.escalations import services as escalation
 from controlplane.core.jobs import control, effects, endings, kinds, stepwise
 from controlplane.core.jobs.claims import LeasedJob
 from controlplane.core.jobs.kinds import Probe
@@ -151,7 +150,7 @@ def _cancel(job: Job, reason: str, actor: Actor, now: datetime) -> None:
     over = {"state": Job.State.CANCELLED, "finished_at": now, "next_at": None}
     control.take_over(row, now, **over, outcome=outcome)
     breaker_gates.withdraw_gates(replay)
-    escalation.close(subject=endings.get_subject(row), now=now)
+    endings.close_escalation(row, now)
     change_notices.notify_changed("dlq", f"job:{row.pk}")
     audit.record(
         actor=actor,

@@ -1,6 +1,8 @@
 """Audit rows and messages of new approval requests and of decisions on them."""
 
+from collections.abc import Callable, Mapping
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from controlplane.core.actors import Actor
@@ -18,8 +20,8 @@ SEVERITY = {Risk.LOW: "info", Risk.MEDIUM: "info", Risk.HIGH: "warning", Risk.CR
 
 
 def get_subject(approval: Approval) -> str:
-    review = approval.kind == Approval.Kind.BREAK_GLASS_REVIEW
-    return f"{'review' if review else 'approval'}:{approval.pk}"
+    is_review = approval.kind == Approval.Kind.BREAK_GLASS_REVIEW
+    return f"{'review' if is_review else 'approval'}:{approval.pk}"
 
 
 def get_target(approval: Approval) -> str:
@@ -52,49 +54,28 @@ def record_decision(
 
 
 def announce_request(approval: Approval, actor: Actor, now: datetime) -> None:
-    """Write the audit row and messages of a new request.
-
-    Call this last in the transaction, because it holds the audit lock until the end.
-    """
-    entry = audit.record(
-        actor=actor,
-        action="approval.requested",
-        target=get_target(approval),
-        reason=approval.reason,
-        after={
-            "approval": approval.pk,
-            "kind": approval.kind,
-            "risk": approval.risk,
-            **({"replaces": approval.replaces_id} if approval.replaces_id else {}),
-            **approval.diff,
-        },
-        now=now,
-    )
-    outbox.announce(
-        event="approval.requested",
-        event_key=f"audit:{entry.pk}",
-        facts=message_facts(approval),
-        now=now,
-        **message_fields(approval),
-    )
+    """Write the audit row and messages of a new request; call it last in the transaction."""
+    after = {
+        "approval": approval.pk,
+        "kind": approval.kind,
+        "risk": approval.risk,
+        **({"replaces": approval.replaces_id} if approval.replaces_id else {}),
+        **approval.diff,
+    }
+    event = "approval.requested"
+    record_event(approval, event, after, message_facts(approval), approval.reason, actor, now)
 
 
 def announce_decision(approval: Approval, actor: Actor, now: datetime, **more: Any) -> None:
-    """Write the audit row and messages of a decision.
+    """Write the audit row and messages of a decision; call it last in the transaction.
 
-    The messages remove the buttons of the request's messages. Call this last in the transaction,
-    because it holds the audit lock until the end.
+    The messages remove the buttons of the request's messages. `more` is added to the facts and to
+    the audit row.
     """
-    review = approval.kind == Approval.Kind.BREAK_GLASS_REVIEW
-    signed = review and approval.state == Approval.State.APPROVED
-    entry = audit.record(
-        actor=actor,
-        action="review.signed" if signed else f"approval.{approval.state}",
-        target=get_target(approval),
-        reason=approval.comment,
-        after={"approval": approval.pk, "kind": approval.kind, **more},
-        now=now,
-    )
+    is_review = approval.kind == Approval.Kind.BREAK_GLASS_REVIEW
+    is_signature = is_review and approval.state == Approval.State.APPROVED
+    action = "review.signed" if is_signature else f"approval.{approval.state}"
+    after = {"approval": approval.pk, "kind": approval.kind, **more}
     facts = {
         **message_facts(approval),
         "decided_by": approval.decided_by,
@@ -102,16 +83,50 @@ def announce_decision(approval: Approval, actor: Actor, now: datetime, **more: A
         "outcome": get_outcome(approval),
         **more,
     }
-    event = "review.signed" if signed else "approval.decided"
-    message: dict[str, Any] = {
-        "event": event,
-        "event_key": f"audit:{entry.pk}",
-        "facts": facts,
-        "now": now,
-    }
-    outbox.announce(**message, **message_fields(approval))
-    if to := _find_requester(approval, now):
-        outbox.announce(**message, **message_fields(approval), to=to)
+    event = action if is_signature else "approval.decided"
+    announce = record_event(
+        approval, event, after, facts, approval.comment, actor, now, action=action
+    )
+    if approval.requester_id is None:
+        return
+    if to := router.get().destinations_of_user(approval.requester_id, now):
+        announce(to=to)
+
+
+def record_event(
+    approval: Approval,
+    event: str,
+    after: Mapping[str, Any],
+    facts: Mapping[str, Any],
+    reason: str,
+    actor: Actor,
+    now: datetime,
+    *,
+    action: str = "",
+) -> Callable[..., int]:
+    """Write the audit row of an event, named `action` or like the event, and its messages.
+
+    Call it last in the transaction, because it holds the audit lock until the end. Returns a
+    function that sends the message to other destinations, given as `to`.
+    """
+    entry = audit.record(
+        actor=actor,
+        action=action or event,
+        target=get_target(approval),
+        reason=reason,
+        after=after,
+        now=now,
+    )
+    announce = partial(
+        outbox.announce,
+        event=event,
+        event_key=f"audit:{entry.pk}",
+        facts=facts,
+        now=now,
+        **message_fields(approval),
+    )
+    announce()
+    return announce
 
 
 def get_outcome(approval: Approval) -> str:
@@ -138,10 +153,3 @@ def message_facts(approval: Approval) -> dict[str, Any]:
         "lapses_at": timestamp(approval.expires_at) if approval.expires_at else None,
         "path": f"{PAGE}#approval-{approval.pk}",
     }
-
-
-def _find_requester(approval: Approval, now: datetime) -> list[str]:
-    """Return the personal destinations of the requester, if they have a notification target."""
-    if approval.requester_id is None:
-        return []
-    return router.get().destinations_of_user(approval.requester_id, now)

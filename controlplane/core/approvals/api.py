@@ -1,5 +1,6 @@
 """Approval API: list, show, edit, approve, deny, sign."""
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
@@ -85,39 +86,38 @@ class ApprovalView(ApiView):
         return Done(ApprovalShape.render(approval))
 
 
-class ApproveView(ApiView):
-    write_scope = "switches:write"
+def build_decision_view(
+    decide: Callable[..., Approval], description: str, *, confirm: bool = False
+) -> type[ApiView]:
+    """Return a view that calls `decide` with the id in the path, the comment, the actor and `now`.
 
-    @extend_schema(request=DecisionBody, responses=ApprovalShape, auth=BY_SESSION)
-    @mutation(DecisionBody)
-    def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, approval_id: int) -> Done:
-        """Approve a request and carry it out at once; requires a second, signed-in approver."""
-        if services.requires_confirmation(services.get_approval(approval_id)):
-            require_fresh(self.request, now)
-        comment = body.get("comment", "")
-        approval = services.approve(approval_id=approval_id, comment=comment, actor=actor, now=now)
-        return Done(ApprovalShape.render(approval))
+    With `confirm`, requests whose kind requires it need a recent confirmation of identity.
+    """
 
+    class DecisionView(ApiView):
+        write_scope = "switches:write"
 
-class DenyView(ApiView):
-    write_scope = "switches:write"
+        @extend_schema(
+            description=description, request=DecisionBody, responses=ApprovalShape, auth=BY_SESSION
+        )
+        @mutation(DecisionBody)
+        def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, **path: int) -> Done:
+            if confirm and services.requires_confirmation(services.get_approval(**path)):
+                require_fresh(self.request, now)
+            decided = decide(comment=body.get("comment", ""), actor=actor, now=now, **path)
+            return Done(ApprovalShape.render(decided))
 
-    @extend_schema(request=DecisionBody, responses=ApprovalShape, auth=BY_SESSION)
-    @mutation(DecisionBody)
-    def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, approval_id: int) -> Done:
-        """Deny a request as an approver, or withdraw it as its requester."""
-        comment = body.get("comment", "")
-        approval = services.deny(approval_id=approval_id, comment=comment, actor=actor, now=now)
-        return Done(ApprovalShape.render(approval))
+    return DecisionView
 
 
-class SignReviewView(ApiView):
-    write_scope = "switches:write"
-
-    @extend_schema(request=DecisionBody, responses=ApprovalShape, auth=BY_SESSION)
-    @mutation(DecisionBody)
-    def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, review_id: int) -> Done:
-        """Sign a break-glass review; requires a second, signed-in approver."""
-        comment = body.get("comment", "")
-        review = reviews.sign(review_id=review_id, comment=comment, actor=actor, now=now)
-        return Done(ApprovalShape.render(review))
+ApproveView = build_decision_view(
+    services.approve,
+    "Approve a request and carry it out at once; requires a second, signed-in approver.",
+    confirm=True,
+)
+DenyView = build_decision_view(
+    services.deny, "Deny a request as an approver, or withdraw it as its requester."
+)
+SignReviewView = build_decision_view(
+    reviews.sign, "Sign a break-glass review; requires a second, signed-in approver."
+)

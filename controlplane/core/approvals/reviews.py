@@ -6,6 +6,7 @@ reopened every week: it is announced again, and its escalation restarts.
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from itertools import chain, count
 from typing import Any
 
 from django.db import transaction
@@ -14,10 +15,8 @@ from controlplane.core.actors import Actor, system_actor
 from controlplane.core.approvals import announcements, services
 from controlplane.core.approvals.models import Approval
 from controlplane.core.approvals.risk import Risk
-from controlplane.core.audit import services as audit
 from controlplane.core.errors import NotFound
 from controlplane.core.escalations import services as escalations
-from controlplane.core.outbox import services as outbox
 from controlplane.core.outbox.escalation import Escalation
 
 REVIEW = Approval.Kind.BREAK_GLASS_REVIEW
@@ -50,11 +49,11 @@ def open_review(
     facts = {**announcements.message_facts(review), "rule": rule}
     _open_escalation(review, facts, now)
     after = {"approval": review.pk, "kind": review.kind, **review.diff}
-    _announce("review.opened", target, review, facts, actor, now, reason, after)
+    announcements.record_event(review, "review.opened", after, facts, reason, actor, now)
     return review
 
 
-def sign(*, review_id: int, comment: str, actor: Actor, now: datetime) -> Approval:
+def sign(review_id: int, *, comment: str, actor: Actor, now: datetime) -> Approval:
     """Sign a review as a second person.
 
     Raises :class:`NotFound`, :class:`Forbidden` for the person who broke the glass and for tokens,
@@ -62,7 +61,7 @@ def sign(*, review_id: int, comment: str, actor: Actor, now: datetime) -> Approv
     """
     if not Approval.objects.filter(pk=review_id, kind=REVIEW).exists():
         raise NotFound(f"There is no review {review_id}.")
-    return services.approve(approval_id=review_id, comment=comment, actor=actor, now=now)
+    return services.approve(review_id, comment=comment, actor=actor, now=now)
 
 
 def reopen_due_reviews(now: datetime) -> int:
@@ -88,19 +87,19 @@ def _reopen_review(review_id: int, now: datetime) -> bool:
         return False
     subject = announcements.get_subject(review)
     weeks = (now - review.requested_at) // REOPEN_INTERVAL
+    escalation = Escalation.objects.filter(subject=subject, closed_at=None).first()
+    if escalation is not None and escalation.facts.get("weeks", 0) >= weeks:
+        return False
     facts = {
         **announcements.message_facts(review),
         "rule": review.diff.get("rule", ""),
         "weeks": weeks,
         "said": f"Unsigned for {weeks} week{'s' if weeks != 1 else ''}.",
     }
-    if _get_escalation_week(subject) >= weeks:
-        return False
     escalations.close(subject=subject, now=now)
     _open_escalation(review, facts, now)
-    after = {"approval": review.pk, "weeks": weeks}
-    target, actor = announcements.get_target(review), system_actor("reviews")
-    _announce("review.reopened", target, review, facts, actor, now, facts["said"], after)
+    after, actor = {"approval": review.pk, "weeks": weeks}, system_actor("reviews")
+    announcements.record_event(review, "review.reopened", after, facts, facts["said"], actor, now)
     return True
 
 
@@ -117,42 +116,12 @@ def _open_escalation(review: Approval, facts: Mapping[str, Any], now: datetime) 
     )
 
 
-def _announce(
-    event: str,
-    target: str,
-    review: Approval,
-    facts: Mapping[str, Any],
-    actor: Actor,
-    now: datetime,
-    reason: str,
-    after: Mapping[str, Any],
-) -> None:
-    """Write the audit row and the messages of an event of the review."""
-    entry = audit.record(
-        actor=actor, action=event, target=target, reason=reason, after=after, now=now
-    )
-    fields = announcements.message_fields(review)
-    outbox.announce(event=event, event_key=f"audit:{entry.pk}", facts=facts, now=now, **fields)
-
-
-def _get_escalation_week(subject: str) -> int:
-    """Return the age in weeks at which a review was last escalated; -1 if it isn't escalated."""
-    escalation = Escalation.objects.filter(subject=subject, closed_at=None).first()
-    return -1 if escalation is None else int(escalation.facts.get("weeks", 0))
-
-
 def _find_free_target(target: str) -> str:
     """Return the target, or `target#2` and so on if an unsigned review already has the name."""
-    taken = set(
-        Approval.objects.filter(
-            kind=REVIEW, state=Approval.State.PENDING, target__startswith=target
-        ).values_list("target", flat=True)
-    )
-    number, name = 1, target
-    while name in taken:
-        number += 1
-        name = f"{target}#{number}"
-    return name
+    pending = Approval.objects.filter(kind=REVIEW, state="pending", target__startswith=target)
+    taken = set(pending.values_list("target", flat=True))
+    names = chain([target], (f"{target}#{number}" for number in count(2)))
+    return next(name for name in names if name not in taken)
 
 
 @services.on_approval(REVIEW)

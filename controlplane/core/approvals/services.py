@@ -25,6 +25,9 @@ MAX_AT_ONCE = 500
 EXPIRED = "Nobody decided in time."
 EDITED = "Edited: the request that replaces it has to be looked at again."
 
+SYSTEM = system_actor("approvals")
+State = Approval.State
+
 log = structlog.get_logger(__name__)
 
 on_approval = kinds.on_approval
@@ -51,7 +54,7 @@ def request_approval(
     otherwise :class:`Conflict` is raised.
     """
     present = Approval.objects.select_for_update().filter(
-        kind=kind, target=target, state=Approval.State.PENDING
+        kind=kind, target=target, state=State.PENDING
     )
     waiting = present.first()
     if waiting is not None and not _has_expired(waiting, now):
@@ -66,7 +69,11 @@ def request_approval(
                 approval=waiting.pk,
             )
     if waiting is not None:
-        _end_previous(waiting, actor, now)
+        is_expired = _has_expired(waiting, now)
+        by = SYSTEM if is_expired else actor
+        state, why = (State.EXPIRED, EXPIRED) if is_expired else (State.VOID, EDITED)
+        announcements.record_decision(waiting, state, why, by, now)
+        announcements.announce_decision(waiting, by, now)
     risk_class = classify_request(kind, facts, risk)
     return _create_request(
         Approval(
@@ -96,21 +103,21 @@ def requires_confirmation(approval: Approval) -> bool:
     return kinds.get_kind(approval.kind).requires_confirmation(approval)
 
 
-def approve(*, approval_id: int, comment: str, actor: Actor, now: datetime) -> Approval:
+def approve(approval_id: int, *, comment: str, actor: Actor, now: datetime) -> Approval:
     """Approve a request and carry it out, in one transaction.
 
     A repeated call changes nothing. Raises :class:`Forbidden` for the requester and for tokens, and
     :class:`Conflict` with the actual outcome if the request is no longer pending.
     """
-    return _decide(approval_id, Approval.State.APPROVED, comment, actor, now)
+    return _decide(approval_id, State.APPROVED, comment, actor, now)
 
 
-def deny(*, approval_id: int, comment: str, actor: Actor, now: datetime) -> Approval:
+def deny(approval_id: int, *, comment: str, actor: Actor, now: datetime) -> Approval:
     """Deny a request as an approver, or withdraw it as its requester.
 
     Raises :class:`Conflict` for a review, which stays open until it is signed.
     """
-    return _decide(approval_id, Approval.State.DENIED, comment, actor, now)
+    return _decide(approval_id, State.DENIED, comment, actor, now)
 
 
 def edit_request(*, approval_id: int, reason: str, actor: Actor, now: datetime) -> Approval:
@@ -135,7 +142,10 @@ def edit_request(*, approval_id: int, reason: str, actor: Actor, now: datetime) 
         kind = kinds.get_kind(old.kind)
         if problems := kind.check_reason(reason):
             raise InvalidInput({"reason": list(problems)})
-        announcements.record_decision(old, Approval.State.VOID, EDITED, actor, now)
+        announcements.record_decision(old, State.VOID, EDITED, actor, now)
+        lifetime = LIFETIME[Risk(old.risk)]
+        if old.expires_at is not None:
+            lifetime = old.expires_at - old.requested_at
         new = _create_request(
             Approval(
                 kind=old.kind,
@@ -144,7 +154,7 @@ def edit_request(*, approval_id: int, reason: str, actor: Actor, now: datetime) 
                 diff=old.diff,
                 reason=reason,
                 risk=old.risk,
-                expires_at=now + _get_lifetime(old) if kind.restarts_lifetime else old.expires_at,
+                expires_at=now + lifetime if kind.restarts_lifetime else old.expires_at,
                 replaces=old,
             ),
             actor,
@@ -158,9 +168,7 @@ def void_requests(*, kind: str, target: str, actor: Actor, now: datetime, why: s
     """Void the pending requests for a target, in the caller's transaction."""
     pending = Approval.objects.select_for_update().filter(target=target, state="pending", kind=kind)
     for approval in pending:
-        announcements.record_decision(approval, Approval.State.VOID, why, actor, now)
-        kinds.get_kind(kind).on_end(approval, actor, now)
-        announcements.announce_decision(approval, actor, now)
+        _end_request(approval, State.VOID, why, actor, now)
 
 
 def expire_due_requests(now: datetime) -> int:
@@ -173,12 +181,9 @@ def _expire_request(approval_id: int, now: datetime) -> bool:
     try:
         with transaction.atomic():
             waiting = _lock_request(approval_id)
-            if waiting.state != Approval.State.PENDING:
+            if waiting.state != State.PENDING:
                 return False
-            actor = system_actor("approvals")
-            announcements.record_decision(waiting, Approval.State.EXPIRED, EXPIRED, actor, now)
-            kinds.get_kind(waiting.kind).on_end(waiting, actor, now)
-            announcements.announce_decision(waiting, actor, now)
+            _end_request(waiting, State.EXPIRED, EXPIRED, SYSTEM, now)
             return True
     except Exception:
         if not connection.is_usable():
@@ -187,21 +192,18 @@ def _expire_request(approval_id: int, now: datetime) -> bool:
         return False
 
 
+def _end_request(approval: Approval, state: str, why: str, actor: Actor, now: datetime) -> None:
+    announcements.record_decision(approval, state, why, actor, now)
+    kinds.get_kind(approval.kind).on_end(approval, actor, now)
+    announcements.announce_decision(approval, actor, now)
+
+
 def _create_request(approval: Approval, actor: Actor, now: datetime) -> Approval:
     approval.requested_by, approval.requester_id = actor.label, actor.user_id
     approval.requested_at = now
     approval.save(force_insert=True)
     announcements.announce_request(approval, actor, now)
     return approval
-
-
-def _end_previous(waiting: Approval, actor: Actor, now: datetime) -> None:
-    if _has_expired(waiting, now):
-        actor = system_actor("approvals")
-        announcements.record_decision(waiting, Approval.State.EXPIRED, EXPIRED, actor, now)
-    else:
-        announcements.record_decision(waiting, Approval.State.VOID, EDITED, actor, now)
-    announcements.announce_decision(waiting, actor, now)
 
 
 @retry_if_ended
@@ -214,7 +216,7 @@ def _decide(approval_id: int, verdict: str, comment: str, actor: Actor, now: dat
             return approval
         _require_pending(approval, now)
         announcements.record_decision(approval, verdict, comment, actor, now)
-        if verdict == Approval.State.APPROVED:
+        if verdict == State.APPROVED:
             carry_out = kinds.get_kind(approval.kind).carry_out
             if carry_out is None:
                 raise Conflict(f"Nobody here can carry out what is asked for: {approval.kind}.")
@@ -234,51 +236,36 @@ def _lock_request(approval_id: int) -> Approval:
 def _require_permission(approval: Approval, verdict: str, actor: Actor) -> None:
     review = approval.kind == Approval.Kind.BREAK_GLASS_REVIEW
     own = actor.user_id is not None and actor.user_id == approval.requester_id
-    withdrawing = verdict == Approval.State.DENIED and own and actor.is_person and not review
+    withdrawing = verdict == State.DENIED and own and actor.is_person and not review
     if not withdrawing:
         actor.require_power(Power.APPROVE)
-    if own and verdict == Approval.State.APPROVED:
+    if own and verdict == State.APPROVED:
         raise Forbidden(
             "You broke the glass; a second person has to sign this."
             if review
             else "You asked for this; a second person has to approve it."
         )
-    if review and verdict == Approval.State.DENIED:
+    if review and verdict == State.DENIED:
         raise Conflict("A review can't be denied: it stays open until somebody else signs it.")
 
 
 def _require_pending(approval: Approval, now: datetime) -> None:
     """Raise :class:`Conflict` with the actual outcome unless the request is pending."""
-    if (
-        approval.state == Approval.State.VOID
-        and (newest := _find_replacement(approval)) is not None
-    ):
-        raise Conflict(
-            f"It was edited, look again: {newest.summary} (approval {newest.pk}).",
-            state=approval.state,
-            replaced_by=newest.pk,
-        )
-    if approval.state != Approval.State.PENDING:
+    if approval.state == State.VOID:
+        newest = approval
+        while following := Approval.objects.filter(replaces=newest).first():
+            newest = following
+        if newest is not approval:
+            raise Conflict(
+                f"It was edited, look again: {newest.summary} (approval {newest.pk}).",
+                state=approval.state,
+                replaced_by=newest.pk,
+            )
+    if approval.state != State.PENDING:
         by = f" by {approval.decided_by}" if approval.decided_by else ""
         raise Conflict(f"This was already {approval.state}{by}.", state=approval.state)
     if _has_expired(approval, now):
         raise Conflict("This request has expired; it has to be asked for again.", state="expired")
-
-
-def _find_replacement(approval: Approval) -> Approval | None:
-    """Return the newest request that replaced this one, directly or indirectly."""
-    newest = None
-    following = Approval.objects.filter(replaces=approval).first()
-    while following is not None:
-        newest = following
-        following = Approval.objects.filter(replaces=newest).first()
-    return newest
-
-
-def _get_lifetime(approval: Approval) -> timedelta:
-    if approval.expires_at is None:
-        return LIFETIME[Risk(approval.risk)]
-    return approval.expires_at - approval.requested_at
 
 
 def _has_expired(approval: Approval, now: datetime) -> bool:

@@ -75,10 +75,10 @@ def approve(request: PersonRequest, approval_id: int) -> HttpResponse:
 def deny(request: PersonRequest, approval_id: int) -> HttpResponse:
     """Deny a request. A comment is required, except for requesters who withdraw their own."""
     approval = services.get_approval(approval_id)
-    review = approval.kind == Approval.Kind.BREAK_GLASS_REVIEW
-    waits = approval.state == Approval.State.PENDING and not review
-    others = request.user.may_approve and approval.requester_id != request.user.pk
-    if waits and others and not _read_comment(request):
+    is_review = approval.kind == Approval.Kind.BREAK_GLASS_REVIEW
+    is_pending = approval.state == Approval.State.PENDING and not is_review
+    is_approver = request.user.may_approve and approval.requester_id != request.user.pk
+    if is_pending and is_approver and not _read_comment(request):
         return _show_error(request, "Not denied", DomainError(WHY_NOT), 422)
     return _decide(request, approval_id, services.deny)
 
@@ -86,10 +86,7 @@ def deny(request: PersonRequest, approval_id: int) -> HttpResponse:
 @signed_in
 @require_POST
 def sign(request: PersonRequest, approval_id: int) -> HttpResponse:
-    def sign_review(*, approval_id: int, **arguments: Any) -> Approval:
-        return reviews.sign(review_id=approval_id, **arguments)
-
-    return _decide(request, approval_id, sign_review)
+    return _decide(request, approval_id, reviews.sign)
 
 
 @signed_in
@@ -111,15 +108,12 @@ def _decide(
 ) -> HttpResponse:
     try:
         approval = decide(
-            approval_id=approval_id,
-            comment=_read_comment(request),
-            actor=actor_of(request),
-            now=db_now(),
+            approval_id, comment=_read_comment(request), actor=actor_of(request), now=db_now()
         )
     except Conflict as conflict:
         return _show_error(request, "Not decided", conflict)
-    review = approval.kind == Approval.Kind.BREAK_GLASS_REVIEW
-    word = "signed" if review else announcements.get_outcome(approval)
+    is_review = approval.kind == Approval.Kind.BREAK_GLASS_REVIEW
+    word = "signed" if is_review else announcements.get_outcome(approval)
     return respond_done(request, f"{approval.summary}: {word}.", announcements.PAGE)
 
 

@@ -1,15 +1,12 @@
 """The page *Needs attention*, with the escalations in progress."""
 
-from datetime import datetime
 from typing import Any
 
 from django.core.paginator import Paginator
 from django.http import HttpResponse
-from django.shortcuts import render
 from django.views.decorators.http import require_GET, require_POST
 
 from controlplane.core.attention import services
-from controlplane.core.canonical import timestamp
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, NotFound
 from controlplane.core.escalations import services as escalations
@@ -17,7 +14,13 @@ from controlplane.core.escalations import summaries
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.outbox import router
 from controlplane.core.outbox.escalation import Escalation
-from controlplane.core.page_responses import PersonRequest, respond_done, show, signed_in
+from controlplane.core.page_responses import (
+    PersonRequest,
+    render_live,
+    respond_done,
+    show,
+    signed_in,
+)
 
 SHOWN = 100
 ESCALATIONS_SHOWN = 50
@@ -27,16 +30,14 @@ ESCALATIONS_SHOWN = 50
 @require_GET
 def attention_page(request: PersonRequest) -> HttpResponse:
     """Show a page of attention items and the escalations in progress."""
-    now = db_now()
-    return _add_server_time(render(request, "core/attention.html", _context(request, now)), now)
+    return render_live(request, "core/attention.html", _build_context(request))
 
 
 @signed_in
 @require_GET
 def attention_rows(request: PersonRequest) -> HttpResponse:
     """Show the part of the attention page that live updates replace."""
-    now = db_now()
-    return _add_server_time(render(request, "core/_attention.html", _context(request, now)), now)
+    return render_live(request, "core/_attention.html", _build_context(request))
 
 
 @signed_in
@@ -55,7 +56,8 @@ def acknowledge(request: PersonRequest, escalation_id: int) -> HttpResponse:
     return respond_done(request, message, "/attention/")
 
 
-def _context(request: PersonRequest, now: datetime) -> dict[str, Any]:
+def _build_context(request: PersonRequest) -> dict[str, Any]:
+    now = db_now()
     overview = services.read_all(now)
     page = Paginator(overview.waiting, SHOWN).get_page(request.GET.get("page"))
     shown = services.Overview(tuple(page.object_list), overview.unread)
@@ -86,8 +88,3 @@ def _escalation_row(escalation: Escalation, following: Any) -> dict[str, Any]:
         "told": told[-1]["who"] if told else [],
         "can_acknowledge": not elsewhere and escalation.acknowledged_at is None,
     }
-
-
-def _add_server_time(response: HttpResponse, now: datetime) -> HttpResponse:
-    response["Switchgear-Now"] = timestamp(now)  # For countdowns and *as of*.
-    return response

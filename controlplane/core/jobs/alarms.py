@@ -3,10 +3,9 @@
 An alarm opens above a limit and closes below a second, lower limit.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 from urllib.parse import quote
 
 from django.db import transaction
@@ -15,7 +14,6 @@ from controlplane.core.canonical import timestamp
 from controlplane.core.escalations import services as escalation
 from controlplane.core.jobs import figures, kinds
 from controlplane.core.jobs.claims import MAX_CHECKPOINT_BYTES
-from controlplane.core.jobs.figures import Durations, StepFigures
 from controlplane.core.outbox import services as outbox
 from controlplane.core.outbox.escalation import Escalation
 
@@ -87,12 +85,14 @@ def update_alarms(now: datetime) -> int:
     open_alarms = Escalation.objects.filter(closed_at=None, event=EVENT)
     open_by_subject = {alarm.subject: alarm for alarm in open_alarms}
     opening = [
-        r for r in measurements.values() if r.is_above_begin and r.subject not in open_by_subject
+        measurement
+        for subject, measurement in measurements.items()
+        if measurement.is_above_begin and subject not in open_by_subject
     ]
     closing = [
-        a
-        for a in open_by_subject.values()
-        if a.subject not in measurements or measurements[a.subject].is_below_end
+        alarm
+        for subject, alarm in open_by_subject.items()
+        if subject not in measurements or measurements[subject].is_below_end
     ]
     for measurement in opening:
         escalation.open_escalation(
@@ -107,26 +107,21 @@ def update_alarms(now: datetime) -> int:
             now=now,
         )
     for alarm in closing:
-        _close_alarm(alarm, now)
+        escalation.close(subject=alarm.subject, now=now)
+        outbox.announce(
+            event=OVER,
+            event_key=f"escalation:{alarm.pk}:over",
+            subject=alarm.subject,
+            facts={**alarm.facts, "since_at": timestamp(alarm.opened_at)},
+            now=now,
+        )
     return len(opening) + len(closing)
 
 
-def list_measurements(now: datetime) -> list[Measurement]:
-    """Return the current measurements of all values that have an alarm limit."""
+def list_measurements(now: datetime) -> Iterator[Measurement]:
+    """Yield the current measurements of all values that have an alarm limit."""
     titles = {name: kind.title for name, kind in kinds.get_kinds().items()}
-    measurements = list(_measure_durations(figures.measure_durations(now), titles))
-    for step in figures.measure_steps(now):
-        measurements += _measure_step(step, titles)
-    for kind, size in figures.measure_checkpoints().items():
-        description = f"A checkpoint of {titles.get(kind, kind)} has {size:,} bytes (10 KB at most)"
-        measurements.append(Measurement(CHECKPOINT, kind, size, description))
-    return measurements
-
-
-def _measure_durations(
-    all_kinds: Iterable[Durations], titles: Mapping[str, str]
-) -> Iterable[Measurement]:
-    for one in all_kinds:
+    for one in figures.measure_durations(now):
         if not one.recent or not one.usual_seconds:
             continue
         ratio = one.recent_seconds / one.usual_seconds
@@ -136,25 +131,13 @@ def _measure_durations(
         )
         samples = min(one.recent, one.usual)
         yield Measurement(DURATION, one.kind, ratio, description, samples)
-
-
-def _measure_step(one: StepFigures, titles: Mapping[str, str]) -> list[Measurement]:
-    named = f"The step {one.step} of {titles.get(one.kind, one.kind)}"
-    failed = f"{named} failed {one.failed} of {one.ended} times in 24 h (30 % at most)"
-    tried = f"{named} took {one.attempts:.1f} attempts on average in 24 h (2 at most)"
-    common: dict[str, Any] = {"kind": one.kind, "step": one.step, "samples": one.ended}
-    return [
-        Measurement(FAILURES, value=one.failure_ratio, description=failed, **common),
-        Measurement(ATTEMPTS, value=one.attempts, description=tried, **common),
-    ]
-
-
-def _close_alarm(alarm: Escalation, now: datetime) -> None:
-    escalation.close(subject=alarm.subject, now=now)
-    outbox.announce(
-        event=OVER,
-        event_key=f"escalation:{alarm.pk}:over",
-        subject=alarm.subject,
-        facts={**alarm.facts, "since_at": timestamp(alarm.opened_at)},
-        now=now,
-    )
+    for step in figures.measure_steps(now):
+        named = f"The step {step.step} of {titles.get(step.kind, step.kind)}"
+        failed = f"{named} failed {step.failed} of {step.ended} times in 24 h (30 % at most)"
+        tried = f"{named} took {step.attempts:.1f} attempts on average in 24 h (2 at most)"
+        samples = step.ended
+        yield Measurement(FAILURES, step.kind, step.failure_ratio, failed, samples, step.step)
+        yield Measurement(ATTEMPTS, step.kind, step.attempts, tried, samples, step.step)
+    for kind, size in figures.measure_checkpoints().items():
+        description = f"A checkpoint of {titles.get(kind, kind)} has {size:,} bytes (10 KB at most)"
+        yield Measurement(CHECKPOINT, kind, size, description)

@@ -8,9 +8,7 @@ from typing import Any
 from django.db import transaction
 
 from controlplane.core.actors import Actor
-from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, InvalidInput, NotFound
-from controlplane.core.escalations import services as escalation
 from controlplane.core.jobs import endings, kinds
 from controlplane.core.jobs.models import Job, JobStep
 from controlplane.core.sql import execute
@@ -114,15 +112,15 @@ def _pause_job(job: Job, reason: str, actor: Actor, now: datetime) -> None:
     before = job.state
     # A paused job needs no worker, so an escalation about it being stuck is over.
     take_over(job, now, state=Job.State.PAUSED, paused_at=now, next_at=None, stuck_at=None)
-    escalation.close(subject=endings.get_subject(job), now=now)
-    _record_audit(job, "job.paused", before, reason, actor, now)
+    endings.close_escalation(job, now)
+    endings.record_audit(job, "job.paused", now, reason, actor=actor, before=before)
 
 
 def _resume_job(job: Job, reason: str, actor: Actor, now: datetime) -> None:
     if job.state != Job.State.PAUSED:
         raise build_conflict(job, "resume")
     take_over(job, now, state=Job.State.RUNNING, paused_at=None, next_at=now, heartbeat_at=now)
-    _record_audit(job, "job.resumed", Job.State.PAUSED, reason, actor, now)
+    endings.record_audit(job, "job.resumed", now, reason, actor=actor, before=Job.State.PAUSED)
 
 
 def _cancel_job(job: Job, reason: str, actor: Actor, now: datetime) -> None:
@@ -131,22 +129,8 @@ def _cancel_job(job: Job, reason: str, actor: Actor, now: datetime) -> None:
     before = job.state
     outcome = f"Cancelled by {actor.label}: {reason}"
     take_over(job, now, state=Job.State.CANCELLED, finished_at=now, next_at=None, outcome=outcome)
-    escalation.close(subject=endings.get_subject(job), now=now)
-    _record_audit(job, "job.cancelled", before, reason, actor, now)
-
-
-def _record_audit(
-    job: Job, action: str, before: str, reason: str, actor: Actor, now: datetime
-) -> None:
-    audit.record(
-        actor=actor,
-        action=action,
-        target=job.subject,
-        reason=reason,
-        before={"job": job.pk, "state": before},
-        after={"job": job.pk, "kind": job.kind, "state": job.state, "step": job.step_index},
-        now=now,
-    )
+    endings.close_escalation(job, now)
+    endings.record_audit(job, "job.cancelled", now, reason, actor=actor, before=before)
 
 
 INTERVENTIONS: Mapping[str, kinds.Intervention] = {

@@ -6,7 +6,7 @@ Each function takes the audit lock or writes messages, so call it last in the tr
 from datetime import datetime
 from typing import Any
 
-from controlplane.core.actors import system_actor
+from controlplane.core.actors import Actor, system_actor
 from controlplane.core.audit import services as audit
 from controlplane.core.escalations import services as escalation
 from controlplane.core.jobs import kinds
@@ -38,7 +38,7 @@ def message_facts(job: Job, **more: Any) -> dict[str, Any]:
     }
 
 
-def close_call(job: Job, now: datetime) -> None:
+def close_escalation(job: Job, now: datetime) -> None:
     escalation.close(subject=get_subject(job), now=now)
 
 
@@ -50,17 +50,17 @@ def announce_failure(job: Job, now: datetime) -> None:
     record_audit(job, FAILED, now, reason=job.error)
 
 
-def call_failed_compensation(job: Job, why: str, now: datetime) -> None:
+def escalate_failed_compensation(job: Job, why: str, now: datetime) -> None:
     """Escalate a job whose compensation failed, once per job."""
-    if is_called(job, NOT_COMPENSATED):
+    if is_escalated(job, NOT_COMPENSATED):
         return
-    escalation.close(subject=get_subject(job), now=now)  # It is no longer stuck.
+    close_escalation(job, now)  # It is no longer stuck.
     to_do = "Remove the cause, or take it back by hand; it is tried again all the time."
-    call_person(job, NOT_COMPENSATED, now, error=why, to_do=to_do)
+    escalate(job, NOT_COMPENSATED, now, error=why, to_do=to_do)
     record_audit(job, NOT_COMPENSATED, now, reason=why)
 
 
-def call_person(job: Job, event: str, now: datetime, **more: Any) -> None:
+def escalate(job: Job, event: str, now: datetime, **more: Any) -> None:
     """Announce a critical event of a job to all routes and open its escalation."""
     destinations = announce(job, event, "critical", now, **more)
     escalation.open_escalation(
@@ -73,17 +73,27 @@ def call_person(job: Job, event: str, now: datetime, **more: Any) -> None:
     )
 
 
-def is_called(job: Job, event: str) -> bool:
-    calling = Escalation.objects.filter(subject=get_subject(job), closed_at=None, event=event)
-    return calling.exists()
+def is_escalated(job: Job, event: str) -> bool:
+    open_ones = Escalation.objects.filter(subject=get_subject(job), closed_at=None, event=event)
+    return open_ones.exists()
 
 
-def record_audit(job: Job, action: str, now: datetime, reason: str = "") -> None:
+def record_audit(
+    job: Job,
+    action: str,
+    now: datetime,
+    reason: str = "",
+    *,
+    actor: Actor | None = None,
+    before: str = "",
+) -> None:
+    """Write an audit row about a job, by the job engine by default; `before` is the old state."""
     audit.record(
-        actor=system_actor("jobs"),
+        actor=actor or system_actor("jobs"),
         action=action,
         target=job.subject,
         reason=reason,
+        before={"job": job.pk, "state": before} if before else None,
         after={"job": job.pk, "kind": job.kind, "state": job.state, "step": job.step_index},
         now=now,
     )

@@ -36,43 +36,33 @@ _EVER = """
 def collect_job_metrics(now: datetime) -> Iterator[Metric]:
     """Yield the job metrics, by job kind or by step name."""
     stuck = stuck_jobs.filter_stuck_jobs(Job.objects.all(), now).values("kind").order_by("kind")
-    failed, duplicates = {}, {}
-    for kind, failures, stopped in fetch_all(_EVER):
-        failed[kind], duplicates[kind] = failures, stopped
+    ever = fetch_all(_EVER)
     yield _build_duration_histogram(now)
     yield from _build_step_metrics(now)
     yield _build_live_gauge()
-    yield _fill(
-        GaugeMetricFamily(
-            "switchgear_job_stuck",
-            "Jobs that are to be worked on and show no life for five minutes.",
-            labels=["kind"],
-        ),
+    yield _build_by_kind(
+        GaugeMetricFamily,
+        "switchgear_job_stuck",
+        "Jobs that are to be worked on and show no life for five minutes.",
         dict(stuck.annotate(count=Count("pk")).values_list("kind", "count")),
     )
     # Retention keeps the jobs that the counters count, so that these never decrease.
-    yield _fill(
-        CounterMetricFamily(
-            "switchgear_job_compensation_failures",
-            "Jobs of which something could not be taken back, at least at first.",
-            labels=["kind"],
-        ),
-        failed,
+    yield _build_by_kind(
+        CounterMetricFamily,
+        "switchgear_job_compensation_failures",
+        "Jobs of which something could not be taken back, at least at first.",
+        {kind: failures for kind, failures, _ in ever},
     )
-    yield _fill(
-        CounterMetricFamily(
-            "switchgear_job_duplicates_stopped",
-            "Writes of workers that had lost their lease, and repeated side effects.",
-            labels=["kind"],
-        ),
-        duplicates,
+    yield _build_by_kind(
+        CounterMetricFamily,
+        "switchgear_job_duplicates_stopped",
+        "Writes of workers that had lost their lease, and repeated side effects.",
+        {kind: stopped for kind, _, stopped in ever},
     )
-    yield _fill(
-        GaugeMetricFamily(
-            "switchgear_job_checkpoint_bytes",
-            "Size of the largest checkpoint of the jobs that are not over.",
-            labels=["kind"],
-        ),
+    yield _build_by_kind(
+        GaugeMetricFamily,
+        "switchgear_job_checkpoint_bytes",
+        "Size of the largest checkpoint of the jobs that are not over.",
         figures.measure_checkpoints(),
     )
 
@@ -126,8 +116,14 @@ def _build_live_gauge() -> Metric:
     return family
 
 
-def _fill(family: GaugeMetricFamily | CounterMetricFamily, values: Mapping[str, float]) -> Metric:
-    """Add a sample for each job kind, 0 by default, and return the family."""
+def _build_by_kind(
+    family_type: type[GaugeMetricFamily | CounterMetricFamily],
+    name: str,
+    documentation: str,
+    values: Mapping[str, float],
+) -> Metric:
+    """Return a metric with a sample for each job kind, 0 by default."""
+    family = family_type(name, documentation, labels=["kind"])
     for kind, value in (dict.fromkeys(sorted(kinds.get_kinds()), 0.0) | dict(values)).items():
         family.add_metric([kind], value)
     return family

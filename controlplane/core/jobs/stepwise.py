@@ -193,7 +193,7 @@ def _pass_step(
             leased.change(state=Job.State.RUNNING, step_index=index, next_at=now, **changes)
         else:
             leased.change(state=Job.State.COMPLETED, finished_at=now, next_at=None, **changes)
-            endings.close_call(leased.job, now)
+            endings.close_escalation(leased.job, now)
 
 
 def _handle_failure(
@@ -234,7 +234,7 @@ def _count_compensation_attempt(leased: LeasedJob, now: datetime) -> None:
             return
         leased.change(compensation_failed_at=job.compensation_failed_at or now)
         died = "Whoever takes it back dies of it, or takes longer than a lease."
-        endings.call_failed_compensation(job, died, now)
+        endings.escalate_failed_compensation(job, died, now)
 
 
 def _compensate_steps(leased: LeasedJob, steps: Sequence[StepKind], now: datetime) -> bool:
@@ -260,7 +260,7 @@ def _compensate_steps(leased: LeasedJob, steps: Sequence[StepKind], now: datetim
         JobStep.objects.filter(pk=step.pk).update(state=JobStep.State.COMPENSATED)
     with leased.together():
         leased.change(next_at=None, compensated_at=now)
-        endings.close_call(leased.job, now)
+        endings.close_escalation(leased.job, now)
     return True
 
 
@@ -270,4 +270,4 @@ def _record_failed_compensation(leased: LeasedJob, error: str, now: datetime) ->
     failed_at = leased.job.compensation_failed_at or now
     leased.change(next_at=now + COMPENSATE_AGAIN, compensation_failed_at=failed_at)
     with leased.together():
-        endings.call_failed_compensation(leased.job, error, now)
+        endings.escalate_failed_compensation(leased.job, error, now)

@@ -7,7 +7,6 @@ from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Coalesce
 
 from controlplane.core.canonical import timestamp
-from controlplane.core.escalations import services as escalation
 from controlplane.core.jobs import endings
 from controlplane.core.jobs.models import Job
 from controlplane.core.outbox.escalation import Escalation
@@ -97,7 +96,7 @@ def _mark_stuck(pk: int, room: bool, now: datetime) -> bool:
         return False
     since, is_new = timestamp(job.heartbeat_at or job.created_at), job.stuck_at is None
     if room:
-        endings.call_person(job, endings.STUCK, now, silent_since_at=since, worker=job.worker)
+        endings.escalate(job, endings.STUCK, now, silent_since_at=since, worker=job.worker)
     if is_new:
         job.stuck_at = now
         job.save(update_fields=["stuck_at"])
@@ -112,9 +111,9 @@ def _clear_stuck(pk: int, now: datetime) -> bool:
         return False
     since, job.stuck_at = job.stuck_at, None
     job.save(update_fields=["stuck_at"])
-    called = endings.is_called(job, endings.STUCK)
+    called = endings.is_escalated(job, endings.STUCK)
     if called:
-        escalation.close(subject=endings.get_subject(job), now=now)
+        endings.close_escalation(job, now)
     if called or job.state == Job.State.COMPLETED:  # Its end closed the escalation.
         endings.announce(job, endings.RECOVERED, "info", now, since_at=timestamp(since))
     if job.state != Job.State.CANCELLED:

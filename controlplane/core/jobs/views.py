@@ -1,6 +1,6 @@
 """Jobs page, and its forms to pause, resume or cancel a job."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from urllib.parse import urlencode
@@ -8,19 +8,23 @@ from urllib.parse import urlencode
 from django import forms
 from django.db.models import Q, QuerySet
 from django.http import HttpResponse
-from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods
 
 from controlplane.core.actors import Actor
-from controlplane.core.canonical import timestamp
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.jobs import control, kinds, stuck_jobs
 from controlplane.core.jobs.models import Job
 from controlplane.core.jobs.resources import measure_rate
-from controlplane.core.page_responses import PersonRequest, respond_done, show, signed_in
+from controlplane.core.page_responses import (
+    PersonRequest,
+    render_live,
+    respond_done,
+    show,
+    signed_in,
+)
 
 SHOWN = 50
 MAX_REASON_LENGTH = 2000
@@ -33,6 +37,12 @@ CHOICES = {
     Job.State.FAILED.value: "Failed",
     Job.State.CANCELLED.value: "Cancelled",
 }
+VERBS: Mapping[str, Sequence[str]] = {
+    Job.State.PENDING: ("cancel",),
+    Job.State.RUNNING: ("pause", "cancel"),
+    Job.State.HOLDING: ("pause", "cancel"),
+    Job.State.PAUSED: ("resume", "cancel"),
+}
 DONE = {"pause": "is paused", "resume": "goes on", "cancel": "is cancelled"}
 
 
@@ -42,31 +52,17 @@ class JobReasonForm(forms.Form):
     )
 
 
-@dataclass(frozen=True)
-class JobRow:
-    """A row of the jobs page: `rate` is in items per second, `verbs` are the allowed actions."""
-
-    job: Job
-    title: str
-    path: str
-    is_stuck: bool
-    rate: float | None
-    verbs: tuple[str, ...]
-
-
 @signed_in
 @require_GET
 def jobs_page(request: PersonRequest) -> HttpResponse:
-    now = db_now()
-    return _add_server_time(render(request, "core/jobs.html", _build_context(request, now)), now)
+    return render_live(request, "core/jobs.html", _build_context(request))
 
 
 @signed_in
 @require_GET
 def jobs_rows(request: PersonRequest) -> HttpResponse:
     """Render only the table, which the page polls to show progress."""
-    now = db_now()
-    return _add_server_time(render(request, "core/_jobs.html", _build_context(request, now)), now)
+    return render_live(request, "core/_jobs.html", _build_context(request))
 
 
 @signed_in
@@ -105,10 +101,9 @@ def intervene(request: PersonRequest, job_id: int, verb: str) -> HttpResponse:
     return show(request, "core/job_do.html", context, status=422 if form.is_bound else 200)
 
 
-def _build_context(request: PersonRequest, now: datetime) -> dict[str, Any]:
-    filters = _read_filters(request)
+def _build_context(request: PersonRequest) -> dict[str, Any]:
+    filters, actor, now = _read_filters(request), actor_of(request), db_now()
     jobs = list(_filter_jobs(filters).order_by("-id")[: SHOWN + 1])
-    actor = actor_of(request)
     return {
         "now": now,
         "lines": [_build_row(job, actor, now) for job in jobs[:SHOWN]],
@@ -153,27 +148,14 @@ def _filter_jobs(filters: dict[str, str]) -> QuerySet[Job]:
     return jobs
 
 
-def _build_row(job: Job, actor: Actor, now: datetime) -> JobRow:
+def _build_row(job: Job, actor: Actor, now: datetime) -> dict[str, Any]:
+    """Return a row of the page: `rate` is in items per second, `verbs` are the allowed actions."""
     kind = kinds.get_kinds().get(job.kind)
-    return JobRow(
-        job=job,
-        title=kinds.get_title(job),
-        path=kind.path(job) if kind else "",
-        is_stuck=stuck_jobs.is_stuck(job, now),
-        rate=None if job.total < MIN_ITEMS else measure_rate(job, now),
-        verbs=_list_verbs(job) if actor.may(kinds.get_scope(job)) else (),
-    )
-
-
-def _list_verbs(job: Job) -> tuple[str, ...]:
-    if job.state in {Job.State.RUNNING, Job.State.HOLDING}:
-        return ("pause", "cancel")
-    if job.state == Job.State.PAUSED:
-        return ("resume", "cancel")
-    return ("cancel",) if job.is_live else ()
-
-
-def _add_server_time(response: HttpResponse, now: datetime) -> HttpResponse:
-    """Add the server's time in a header, for countdowns and relative times."""
-    response["Switchgear-Now"] = timestamp(now)
-    return response
+    return {
+        "job": job,
+        "title": kinds.get_title(job),
+        "path": kind.path(job) if kind else "",
+        "is_stuck": stuck_jobs.is_stuck(job, now),
+        "rate": None if job.total < MIN_ITEMS else measure_rate(job, now),
+        "verbs": VERBS.get(job.state, ()) if actor.may(kinds.get_scope(job)) else (),
+    }
