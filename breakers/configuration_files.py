@@ -5,4 +5,6 @@ from controlplane.core.configuration import services as configuration
 
 from .services import configuration_loader
 
-configuration.register("breakers", configuration.Reader(FILES, configuration_loader.load_files))
+configuration.READERS.register(
+    configuration.Reader("breakers", FILES, configuration_loader.load_files)
+)

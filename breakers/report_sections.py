@@ -7,8 +7,7 @@ from django.db.models import Q
 
 from controlplane.core.canonical import timestamp
 from controlplane.core.durations import format_readable
-from controlplane.core.instances.exports import INSTANCES
-from controlplane.core.instances.openings import TRIPPED
+from controlplane.core.instances.exports import INSTANCES, TRIPPED
 from controlplane.core.page_registry import REPORT_SECTIONS, ReportRow, ReportSection
 from controlplane.core.sql import fetch_all
 

@@ -3,4 +3,4 @@
 from controlplane.core.configuration import services as configuration
 from slo.objectives.slo_file import FILE, load_slo_file
 
-configuration.register("slo", configuration.Reader((FILE,), load_slo_file))
+configuration.READERS.register(configuration.Reader("slo", (FILE,), load_slo_file))

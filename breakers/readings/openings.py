@@ -9,7 +9,7 @@ from breakers.models import Dependency
 from breakers.states import unhealthy
 from breakers.states.dependency_status import find_by_names
 from breakers.states.unhealthy import UnhealthyDependency
-from controlplane.core.instances.openings import TRIPPED
+from controlplane.core.instances.exports import TRIPPED
 from controlplane.core.sql import fetch_all
 from controlplane.core.threshold_metrics import MetricQuery, MetricReading, format_count
 

@@ -6,8 +6,8 @@ from controlplane.core.approvals import urls as approvals
 from controlplane.core.attention import urls as attention
 from controlplane.core.audit import views as audit
 from controlplane.core.jobs import urls as jobs
-from controlplane.core.palette import urls as palette
-from controlplane.core.runbooks import urls as runbooks
+from controlplane.core.palette import views as palette
+from controlplane.core.runbooks import views as runbooks
 
 urlpatterns = [
     path("audit/", audit.audit_page, name="audit_page"),
@@ -15,6 +15,8 @@ urlpatterns = [
     *approvals.urlpatterns,
     *attention.urlpatterns,
     *jobs.urlpatterns,
-    *palette.urlpatterns,
-    *runbooks.urlpatterns,
+    path("find/", palette.find_page, name="find_page"),
+    path("find/part/", palette.find_part, name="find_part"),
+    path("runbooks/", runbooks.runbooks_page, name="runbooks_page"),
+    path("runbooks/<slug:slug>/", runbooks.runbook_page, name="runbook_page"),
 ]

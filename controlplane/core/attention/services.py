@@ -72,7 +72,9 @@ def count(now: datetime) -> Count:
     global _counted
     taken_at, counted = _counted
     if counted is None or time.monotonic() - taken_at >= COUNT_CACHE_SECONDS:
-        counted = _count(now)
+        overview = read_all(now)
+        critical = sum(one.severity == "critical" for one in overview.waiting)
+        counted = Count(len(overview.waiting), critical, whole=not overview.unread)
         _counted = (time.monotonic(), counted)
     return counted
 
@@ -89,12 +91,6 @@ def clear_compiled() -> None:
 
 _NEVER: tuple[float, Count | None] = (0.0, None)
 _counted = _NEVER
-
-
-def _count(now: datetime) -> Count:
-    overview = read_all(now)
-    critical = sum(one.severity == "critical" for one in overview.waiting)
-    return Count(len(overview.waiting), critical, whole=not overview.unread)
 
 
 def _find_empty_sources(sources: Sequence[AttentionSource], now: datetime) -> set[AttentionSource]:

@@ -46,14 +46,8 @@ def record(
     Raises :class:`Unavailable` if the request's deadline has passed, and :class:`Forbidden` if the
     actor has lost their permissions.
     """
-    fields = {
-        "action": action,
-        "target": target,
-        "reason": reason,
-        "before": before,
-        "after": after,
-    }
-    (entry,) = record_many([{**fields, "actor": actor, "now": now}])
+    row = {"actor": actor, "action": action, "target": target, "now": now, "reason": reason}
+    (entry,) = record_many([{**row, "before": before, "after": after}])
     return entry
 
 
@@ -70,34 +64,24 @@ def record_many(rows: Sequence[Mapping[str, Any]]) -> list[AuditEntry]:
     last, previous_hash = (head["id"], head["hash"]) if head else (0, chain.GENESIS)
     entries = []
     for place, row in enumerate(rows, start=1):
-        entry = _build_entry(id=last + place, previous_hash=previous_hash, **row)
+        entry = _build_entry(last + place, previous_hash, row)
         previous_hash = entry.hash
         entries.append(entry)
     return AuditEntry.objects.bulk_create(entries, batch_size=WRITTEN_AT_ONCE)
 
 
-def _build_entry(
-    *,
-    id: int,
-    previous_hash: str,
-    actor: Actor,
-    action: str,
-    target: str,
-    now: datetime,
-    reason: str = "",
-    before: Any = None,
-    after: Any = None,
-) -> AuditEntry:
+def _build_entry(id: int, previous_hash: str, row: Mapping[str, Any]) -> AuditEntry:
+    actor: Actor = row["actor"]
     entry = AuditEntry(
         id=id,
-        at=now,
+        at=row["now"],
         actor_type=actor.type,
         actor_name=actor.name,
-        action=action,
-        target=target,
-        reason=reason,
-        before=canonical.dumps(before),
-        after=canonical.dumps(after),
+        action=row["action"],
+        target=row["target"],
+        reason=row.get("reason", ""),
+        before=canonical.dumps(row.get("before")),
+        after=canonical.dumps(row.get("after")),
         request_id=actor.request_id,
         ip=actor.ip,
         previous_hash=previous_hash,

@@ -43,16 +43,12 @@ def _dump(url: str, take: Callable[[bytes], None]) -> Manifest:
                 raise InvalidInput(
                     {"DATABASE_URL": ["this database is not an installation's."]}
                 ) from error
-        _run_dump(url, snapshot, description.postgres, take)
+        command = [
+            str(pg_programs.find("pg_dump", at_least=description.postgres)),
+            *("--format=custom", "--no-owner", "--no-privileges", f"--snapshot={snapshot}"),
+            *("--no-password", f"--lock-wait-timeout={LOCK_WAIT}"),
+            f"--exclude-table=*.{RESTORE_MARK}",
+            *(f"--exclude-table-data=*.{table}" for table in sorted(TABLES_WITHOUT_ROWS)),
+        ]
+        pg_programs.read_from(command, pg_programs.build_environment(url), take)
     return description
-
-
-def _run_dump(url: str, snapshot: str, major: int, take: Callable[[bytes], None]) -> None:
-    command = [
-        str(pg_programs.find("pg_dump", at_least=major)),
-        *("--format=custom", "--no-owner", "--no-privileges", f"--snapshot={snapshot}"),
-        *("--no-password", f"--lock-wait-timeout={LOCK_WAIT}"),
-        f"--exclude-table=*.{RESTORE_MARK}",
-        *(f"--exclude-table-data=*.{table}" for table in sorted(TABLES_WITHOUT_ROWS)),
-    ]
-    pg_programs.read_from(command, pg_programs.build_environment(url), take)

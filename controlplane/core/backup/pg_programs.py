@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import subprocess
-import threading
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -59,67 +59,49 @@ def read_from(
 
     Raises :class:`Unavailable` with the program's error output if its exit status isn't 0.
     """
-    with _run(command, variables) as (process, errors):
-        _close(process.stdin)
+    with _run(command, variables, stdout=subprocess.PIPE) as process:
         output = cast(IO[bytes], process.stdout)
         while piece := output.read(CHUNK):
             take(piece)
-        _check_exit(command, process.wait(), errors)
 
 
 def write_to(command: Sequence[str], variables: Mapping[str, str], source: IO[bytes]) -> None:
     """Run a program with `source` as its input; raise like :func:`read_from`."""
-    with _run(command, variables) as (process, errors):
+    with _run(command, variables, stdin=subprocess.PIPE) as process:
         taking = cast(IO[bytes], process.stdin)
         with contextlib.suppress(BrokenPipeError):  # The program reports the reason itself.
             while piece := source.read(CHUNK):
                 taking.write(piece)
             taking.close()
-        _check_exit(command, process.wait(), errors)
 
 
 @contextmanager
 def _run(
-    command: Sequence[str], variables: Mapping[str, str]
-) -> "Iterator[tuple[subprocess.Popen[bytes], OutputReader]]":
-    pipe = subprocess.PIPE
-    process = subprocess.Popen(command, env=dict(variables), stdin=pipe, stdout=pipe, stderr=pipe)
-    try:
-        yield process, OutputReader(cast(IO[bytes], process.stderr))
-    finally:
-        process.kill()
-        process.wait()
-        for stream in (process.stdin, process.stdout):
-            _close(stream)
-
-
-def _close(stream: IO[bytes] | None) -> None:
-    if stream is not None:
-        with contextlib.suppress(OSError):
-            stream.close()
-
-
-def _check_exit(command: Sequence[str], code: int, errors: "OutputReader") -> None:
-    if code != 0:
-        name = Path(command[0]).name
-        raise Unavailable(f"{name} ended with {code}: {_first_error(errors.all())}")
-
-
-class OutputReader:
-    """Thread that reads a program's error output, because a full pipe would block the program."""
-
-    def __init__(self, stream: IO[bytes]) -> None:
-        self._content = b""
-        self._thread = threading.Thread(target=self._collect, args=(stream,), daemon=True)
-        self._thread.start()
-
-    def all(self) -> bytes:
-        self._thread.join(VERSION_SECONDS)
-        return self._content
-
-    def _collect(self, stream: IO[bytes]) -> None:
-        while piece := stream.read(4096):
-            self._content = (self._content + piece)[-MAX_OUTPUT_BYTES:]
+    command: Sequence[str],
+    variables: Mapping[str, str],
+    *,
+    stdin: int = subprocess.DEVNULL,
+    stdout: int = subprocess.DEVNULL,
+) -> "Iterator[subprocess.Popen[bytes]]":
+    """Start a program, wait for its end, and raise :class:`Unavailable` unless it succeeded."""
+    # Errors go to a file, because a full pipe would block the program.
+    with tempfile.TemporaryFile() as errors:
+        process = subprocess.Popen(
+            command, env=dict(variables), stdin=stdin, stdout=stdout, stderr=errors
+        )
+        try:
+            yield process
+            code = process.wait()
+        finally:
+            process.kill()
+            process.wait()
+            for stream in filter(None, (process.stdin, process.stdout)):
+                with contextlib.suppress(OSError):
+                    stream.close()
+        if code != 0:
+            errors.seek(max(0, errors.seek(0, os.SEEK_END) - MAX_OUTPUT_BYTES))
+            text = errors.read().decode(errors="replace")
+            raise Unavailable(f"{Path(command[0]).name} ended with {code}: {_first_error(text)}")
 
 
 def _libpq_variables(url: str) -> dict[str, str]:
@@ -154,7 +136,7 @@ def _read_major_version(program: Path) -> int | None:
     return int(found[1]) if found else None
 
 
-def _first_error(error: bytes) -> str:
-    lines = error.decode(errors="replace").strip().splitlines()
+def _first_error(text: str) -> str:
+    lines = text.strip().splitlines()
     marked = [line for line in lines if "error:" in line or "FATAL" in line]
     return (marked or lines or ["it said nothing"])[0]

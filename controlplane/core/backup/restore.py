@@ -5,7 +5,7 @@ and each later step can be repeated. The last step removes the mark and begins a
 which services would refuse the restored state.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 from django.conf import settings
@@ -33,7 +33,8 @@ from .manifest import Manifest, product_version
 
 LOCK = 0x5317C6  # Of advisory locks, another than those of the audit trail and provision.
 _APPEND_ONLY = """
-SELECT count(*) = 1 FROM pg_trigger WHERE tgrelid = 'core_auditentry'::regclass
+SELECT count(*) = 1 AND NOT has_table_privilege(%s, 'core_auditentry', 'UPDATE, DELETE')
+FROM pg_trigger WHERE tgrelid = 'core_auditentry'::regclass
 AND tgname = 'core_audit_append_only' AND tgenabled = 'O'
 """
 
@@ -153,17 +154,6 @@ def _check_audit_trail(manifest: Manifest) -> None:
     if not verdict.intact or verdict.rows < manifest.audit_rows:
         where = f"row {verdict.bad_id}: {verdict.problem}" if verdict.bad_id else "rows are missing"
         raise Conflict(f"The restored audit trail is not whole: {where}.")
-    if not (
-        _is_true(_APPEND_ONLY)
-        and _lacks_rights(settings.DATABASE_RUNTIME_ROLE, ("UPDATE", "DELETE"))
-    ):
+    ((is_append_only,),) = fetch_all(_APPEND_ONLY, [settings.DATABASE_RUNTIME_ROLE])
+    if not is_append_only:
         raise Conflict("The restored audit trail is not append-only; this database can't be used.")
-
-
-def _lacks_rights(role: str, rights: Sequence[str]) -> bool:
-    fetch_value = "SELECT has_table_privilege(%s, 'core_auditentry', %s)"
-    return not any(_is_true(fetch_value, role, right) for right in rights)
-
-
-def _is_true(statement: str, *values: str) -> bool:
-    return bool(fetch_all(statement, values)[0][0])

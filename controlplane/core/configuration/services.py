@@ -1,22 +1,21 @@
 """Loader of configuration folders; apps register readers in modules `configuration_files`."""
 
-import functools
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from operator import attrgetter
 from pathlib import Path
 from typing import Protocol
 
 import structlog
 from django.conf import settings
 from django.db import transaction
-from django.utils.module_loading import autodiscover_modules
 
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.configuration import files
 from controlplane.core.configuration.plans import Loaded
 from controlplane.core.errors import InvalidInput
+from controlplane.core.registry import KindRegistry
 
 SHIPPED = "config"
 
@@ -44,17 +43,15 @@ class Load(Protocol):
 
 @dataclass(frozen=True)
 class Reader:
-    """The file names that an app reads, in order, and its loader."""
+    """The files that the app `name` reads, in order, and its loader."""
 
+    name: str
     files: tuple[str, ...]
     load: Load
 
 
-_readers: dict[str, Reader] = {}
-
-
-def register(name: str, reader: Reader) -> None:
-    _readers[name] = reader
+# Sorted, so that concurrent loads can't deadlock.
+READERS = KindRegistry[Reader]("configuration_files", order=attrgetter("name"))
 
 
 def load_folder(
@@ -71,20 +68,21 @@ def load_folder(
     Raises :class:`InvalidInput` with file and key of every problem, and :class:`Conflict` if a
     limit is reached; then nothing has changed.
     """
-    readers = [reader for name, reader in _sorted_readers().items() if only in ("", name)]
-    texts = files.read_files(folder, _files(readers))
+    readers = [reader for reader in READERS.values() if only in ("", reader.name)]
+    names = [name for reader in readers for name in reader.files]
+    texts = files.read_files(folder, names)
     if not texts:
-        raise InvalidInput({"folder": [f"None of {', '.join(_files(readers))} is there."]})
+        raise InvalidInput({"folder": [f"None of {', '.join(names)} is there."]})
     errors: dict[str, list[str]] = {}
     loaded = Loaded()
     with transaction.atomic():
         for reader in readers:
             own = {name: texts[name] for name in reader.files if name in texts}
+            if not own:
+                continue
             try:
-                loaded += (
-                    reader.load(own, keep_edited=keep_edited, dry_run=dry_run, actor=actor, now=now)
-                    if own
-                    else Loaded()
+                loaded += reader.load(
+                    own, keep_edited=keep_edited, dry_run=dry_run, actor=actor, now=now
                 )
             except InvalidInput as error:
                 errors.update(error.errors)
@@ -97,21 +95,7 @@ def load_folder(
 def load_shipped(name: str, *, actor: Actor, now: datetime) -> None:
     """Load an app's shipped configuration into a new installation."""
     folder = Path(settings.BASE_DIR) / SHIPPED
-    if not any((folder / file).is_file() for file in _sorted_readers()[name].files):
+    if not any((folder / file).is_file() for file in READERS[name].files):
         return
     loaded = load_folder(folder, only=name, actor=actor, now=now)
     log.info("config.loaded", folder=SHIPPED, app=name, entries=len(loaded.changes))
-
-
-def _files(readers: Iterable[Reader]) -> list[str]:
-    return [name for reader in readers for name in reader.files]
-
-
-@functools.cache
-def _discover() -> None:
-    autodiscover_modules("configuration_files")
-
-
-def _sorted_readers() -> dict[str, Reader]:
-    _discover()
-    return dict(sorted(_readers.items()))  # One order, so that concurrent loads can't deadlock.

@@ -4,9 +4,9 @@ The state of PostgreSQL and Redis is added at each read.
 """
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
@@ -17,13 +17,12 @@ from controlplane.core import degradation_levels as levels
 from controlplane.core import health
 from controlplane.core.actors import Actor, system_actor
 from controlplane.core.audit import services as audit
+from controlplane.core.canonical import timestamp
 from controlplane.core.degradation.models import Degradation
 from controlplane.core.degradation_levels import Cause
 from controlplane.core.live import change_notices
 from controlplane.core.outbox import services as outbox
 from controlplane.core.wakeups import wake
-
-from . import hysteresis
 
 SUBJECT = "degradation"
 EVENT = "degradation.changed"
@@ -31,6 +30,9 @@ SEVERITIES = ("info", "warning", "critical", "critical")
 """Severity of the notification, by level."""
 REDIS_CACHE_SECONDS = 2.0  # Every page shows the level.
 WATCHER: Actor = system_actor("degradation")
+HOLD_TIME = timedelta(seconds=60)
+"""Time a cause keeps its level after it was last reported at that level."""
+MAX_CAUSES = 100
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,18 @@ class Degraded:
     @property
     def name(self) -> str:
         return levels.NAMES[self.level]
+
+
+@dataclass(frozen=True)
+class ActiveCauses:
+    """The active causes, worst first.
+
+    `falling` maps a cause's `what` to the time (RFC 3339) of the first report that left the cause
+    out or gave it a lower level.
+    """
+
+    causes: Sequence[Cause]
+    falling: Mapping[str, str]
 
 
 def load_causes() -> tuple[Cause, ...]:
@@ -118,15 +132,31 @@ def _causes(row: Degradation) -> tuple[Cause, ...]:
     return tuple(Cause.from_json(document) for document in row.causes)
 
 
-def _update_causes(
-    row: Degradation, causes: Sequence[Cause], now: datetime
-) -> hysteresis.ActiveCauses | None:
+def _update_causes(row: Degradation, causes: Sequence[Cause], now: datetime) -> ActiveCauses | None:
     """Return the row's causes updated by a report, or None if nothing changes."""
-    updated = hysteresis.update_causes(
-        hysteresis.ActiveCauses(_causes(row), row.falling), causes, now
-    )
+    updated = update_causes(ActiveCauses(_causes(row), row.falling), causes, now)
     same = levels.to_json(updated.causes) == row.causes and updated.falling == row.falling
     return None if same else updated
+
+
+def update_causes(before: ActiveCauses, reported: Sequence[Cause], now: datetime) -> ActiveCauses:
+    """Return the active causes after the report at `now`, whose list `reported` is complete."""
+    previous = {one.what: one for one in before.causes}
+    current = {}
+    for one in reported:
+        known = previous.get(one.what)
+        since = one.since or (known.since if known else "") or timestamp(now)
+        current[one.what] = replace(one, since=since)
+    falling: dict[str, str] = {}
+    for what, old in previous.items():
+        if what in current and current[what].level >= old.level:
+            continue
+        since = before.falling.get(what, timestamp(now))
+        if now - datetime.fromisoformat(since) < HOLD_TIME:
+            current[what], falling[what] = old, since
+    causes = sorted(current.values(), key=lambda one: (-one.level, one.what))[:MAX_CAUSES]
+    active = {one.what for one in causes}
+    return ActiveCauses(causes, {what: since for what, since in falling.items() if what in active})
 
 
 def _notify(row: Degradation, before: int, now: datetime) -> None:

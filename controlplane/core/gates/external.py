@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import orjson
@@ -85,23 +86,31 @@ def record_verdict(
         "received_at": now,
         "by": actor.label[:MAX_LABEL_LENGTH],
     }
+    record_audit = partial(
+        audit.record,
+        actor=actor,
+        action="gate.reported",
+        target=f"gate:{name}",
+        now=now,
+        after={"verdict": verdict, "observed_at": seen_at, "evidence": truncate_evidence(evidence)},
+    )
     rows = ExternalVerdict.objects.select_for_update()
     row, is_first = rows.get_or_create(name=name, defaults=fields)
-    before = None if is_first else row.verdict
+    before = None if is_first else {"verdict": row.verdict}
     if not is_first:
         failed_at = _latest_failure(verdict, seen_at, row.failed_at, now)
         if seen_at < row.observed_at <= now + FRESH:
             if failed_at == seen_at != row.failed_at:
                 row.failed_at = seen_at  # Record the failure, though a later verdict is stored.
                 row.save(update_fields=["failed_at"])
-                _record_audit(row.name, row.verdict, verdict, seen_at, evidence, actor, now)
+                record_audit(before=before)
             return RecordedVerdict(row, accepted=False)
         fields["failed_at"] = failed_at
         for field, value in fields.items():
             setattr(row, field, value)
         row.save()
-    if before != verdict:
-        _record_audit(row.name, before, verdict, seen_at, evidence, actor, now)
+    if before != {"verdict": verdict}:
+        record_audit(before=before)
     return RecordedVerdict(row, accepted=True)
 
 
@@ -192,25 +201,6 @@ def _latest_failure(
     if verdict != FAIL or now - seen_at > FRESH:
         return before
     return seen_at if before is None else max(before, seen_at)
-
-
-def _record_audit(
-    name: str,
-    before: str | None,
-    verdict: str,
-    seen_at: datetime,
-    evidence: Mapping[str, Any],
-    actor: Actor,
-    now: datetime,
-) -> None:
-    audit.record(
-        actor=actor,
-        action="gate.reported",
-        target=f"gate:{name}",
-        now=now,
-        before=None if before is None else {"verdict": before},
-        after={"verdict": verdict, "observed_at": seen_at, "evidence": truncate_evidence(evidence)},
-    )
 
 
 def _check_report(

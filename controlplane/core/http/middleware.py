@@ -9,6 +9,7 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponsePermanentRedirect
 from django.middleware.common import CommonMiddleware
 from django.utils import timezone
+from django.utils.deprecation import MiddlewareMixin
 
 from controlplane.core import deadline
 from controlplane.core.clock import load_time_zone
@@ -89,14 +90,10 @@ class PersonTimeZoneMiddleware:
             return self.get_response(request)
 
 
-class DomainErrorMiddleware:
+class DomainErrorMiddleware(MiddlewareMixin):
     """Converts exceptions of page views to responses; API views have an exception handler."""
 
-    def __init__(self, get_response: GetResponse) -> None:
-        self.get_response = get_response
-
-    def __call__(self, request: HttpRequest) -> HttpResponse:
-        return self.get_response(request)
+    async_capable = False
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         error = problems.as_domain_error(exception)

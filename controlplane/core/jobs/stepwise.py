@@ -73,7 +73,7 @@ def build_worker(steps: Sequence[StepKind]) -> Work:
         # Jobs that kill their worker or the connection have many attempts and run last.
         for leased in sorted(jobs, key=lambda leased: leased.job.attempts):
             try:
-                moved += _run_steps(leased, steps, clock, probe)
+                moved += _StepRunner(leased, steps, clock, probe).run()
             except LeaseLost:
                 claims.count_stopped_write(leased.job.pk)
             except Exception as error:  # The other jobs must still run.
@@ -88,186 +88,165 @@ def build_worker(steps: Sequence[StepKind]) -> Work:
     return work
 
 
-def _run_steps(
-    leased: LeasedJob, steps: Sequence[StepKind], clock: Callable[[], datetime], probe: Probe
-) -> bool:
-    """Run steps until one has to wait or fails; return True if at least one passed."""
-    moved = False
-    if leased.job.state == Job.State.FAILED:
-        if leased.inherited:
-            _count_compensation_attempt(leased, clock())
-        return _compensate_steps(leased, steps, clock())
-    while leased.job.is_live:
-        now, kind = clock(), steps[leased.job.step_index]
-        step = leased.job.steps.get(index=leased.job.step_index)
-        probe(f"step.{kind.name}.found")
-        if not _take_up(leased, step, kind, steps, now, probe):
-            return moved
-        try:
-            result = _run(leased, step, kind, now, probe)
-            if isinstance(result, StepPassed):
-                _pass_step(leased, step, result, len(steps), clock())
-        except LeaseLost:
-            raise
-        except Exception as error:
-            if failures.is_database_away(error):
+@dataclass(frozen=True)
+class _StepRunner:
+    """Runs or compensates the steps of one leased job."""
+
+    leased: LeasedJob
+    steps: Sequence[StepKind]
+    clock: Callable[[], datetime]
+    probe: Probe
+
+    def run(self) -> bool:
+        """Run steps until one has to wait or fails; return True if at least one passed."""
+        leased, job, moved = self.leased, self.leased.job, False
+        if job.state == Job.State.FAILED:
+            if leased.inherited:
+                self._count_compensation_attempt(self.clock())
+            return self._compensate_steps(self.clock())
+        while job.is_live:
+            now, kind = self.clock(), self.steps[job.step_index]
+            step = job.steps.get(index=job.step_index)
+            self.probe(f"step.{kind.name}.found")
+            if not self._take_up(step, kind, now):
+                return moved
+            try:
+                result = self._run_step(step, kind, now)
+                if isinstance(result, StepPassed):
+                    self._pass_step(step, result, self.clock())
+            except LeaseLost:
                 raise
-            _handle_failure(leased, step, kind, steps, failures.describe_error(error), clock())
-            return moved
-        if isinstance(result, StepContinues):
-            state = Job.State.HOLDING if result.holding else Job.State.RUNNING
-            at = min(result.at, now + BEAT)
-            leased.change(next_at=at, state=state, hold_reason=result.holding)
-            return moved
-        probe(f"step.{kind.name}.passed")
-        leased.inherited, moved = False, True
-    return moved
+            except Exception as error:
+                if failures.is_database_away(error):
+                    raise
+                self._handle_failure(step, kind, failures.describe_error(error), self.clock())
+                return moved
+            if isinstance(result, StepContinues):
+                state = Job.State.HOLDING if result.holding else Job.State.RUNNING
+                at = min(result.at, now + BEAT)
+                leased.change(next_at=at, state=state, hold_reason=result.holding)
+                return moved
+            self.probe(f"step.{kind.name}.passed")
+            leased.inherited, moved = False, True
+        return moved
 
+    def _run_step(self, step: JobStep, kind: StepKind, now: datetime) -> StepPassed | StepContinues:
+        try:
+            result = kind.run(self.leased, step, now, self.probe)
+        except AlreadyDone:  # By a worker that died before recording it.
+            claims.count_stopped_write(self.leased.job.pk)
+            result = StepPassed()
+        self.probe(f"step.{kind.name}.run")
+        return result
 
-def _run(
-    leased: LeasedJob, step: JobStep, kind: StepKind, now: datetime, probe: Probe
-) -> StepPassed | StepContinues:
-    try:
-        result = kind.run(leased, step, now, probe)
-    except AlreadyDone:  # By a worker that died before recording it.
-        claims.count_stopped_write(leased.job.pk)
-        result = StepPassed()
-    probe(f"step.{kind.name}.run")
-    return result
-
-
-def _take_up(
-    leased: LeasedJob,
-    step: JobStep,
-    kind: StepKind,
-    steps: Sequence[StepKind],
-    now: datetime,
-    probe: Probe,
-) -> bool:
-    """Renew the lease or begin an attempt; return False if the step isn't due or fails instead."""
-    if step.state == JobStep.State.RUNNING and not leased.inherited:
-        if leased.job.heartbeat_at != now:  # Other jobs of the batch ran since the claim.
+    def _take_up(self, step: JobStep, kind: StepKind, now: datetime) -> bool:
+        """Renew the lease or begin an attempt; return False if the step isn't due, or fails."""
+        leased, job = self.leased, self.leased.job
+        if step.state == JobStep.State.RUNNING and not leased.inherited:
+            if job.heartbeat_at != now:  # Other jobs of the batch ran since the claim.
+                leased.heartbeat(now)
+            return True
+        if step.attempts >= kind.most_attempts + MAX_RESTARTS:
+            died = "Its workers died again and again, or took longer than their lease."
+            self._handle_failure(step, kind, died, now)
+            return False
+        # Ignore a due time further ahead than the retry delay: the clock was set back since.
+        if step.due_at is not None and now < step.due_at <= now + _retry_delay(step):
+            leased.change(next_at=min(step.due_at, now + BEAT))
+            return False
+        with leased.together():
             leased.heartbeat(now)
+            leased.change(attempts=job.attempts + 1, started_at=job.started_at or now)
+            step.attempts, step.state = step.attempts + 1, JobStep.State.RUNNING
+            step.started_at, step.due_at = step.started_at or now, None
+            step.save(update_fields=["attempts", "state", "started_at", "due_at"])
+        leased.inherited = False
+        self.probe(f"step.{kind.name}.begun")
         return True
-    if step.attempts >= kind.most_attempts + MAX_RESTARTS:
-        died = "Its workers died again and again, or took longer than their lease."
-        _handle_failure(leased, step, kind, steps, died, now)
-        return False
-    # Ignore a due time further ahead than the retry delay: the clock was set back since.
-    if step.due_at is not None and now < step.due_at <= now + _retry_delay(step):
-        leased.change(next_at=min(step.due_at, now + BEAT))
-        return False
-    _begin_step(leased, step, now)
-    probe(f"step.{kind.name}.begun")
-    return True
+
+    def _pass_step(self, step: JobStep, result: StepPassed, now: datetime) -> None:
+        leased, count = self.leased, len(self.steps)
+        with leased.together():
+            step.data = {**step.data, **result.output}
+            step.state, step.finished_at, step.error = JobStep.State.PASSED, now, ""
+            step.save(update_fields=["data", "state", "finished_at", "error"])
+            index = leased.job.step_index + 1
+            changes: dict[str, Any] = {"hold_reason": "", "error": "", "checkpoint": None}
+            if leased.job.total == count:  # The job counts its steps, not items within them.
+                changes["done"] = index
+            if index < count:
+                leased.change(state=Job.State.RUNNING, step_index=index, next_at=now, **changes)
+            else:
+                leased.change(state=Job.State.COMPLETED, finished_at=now, next_at=None, **changes)
+                endings.close_escalation(leased.job, now)
+
+    def _handle_failure(self, step: JobStep, kind: StepKind, error: str, now: datetime) -> None:
+        """Schedule a retry, or fail the job and compensate its steps."""
+        leased = self.leased
+        log.warning("job.step_failed", job=leased.job.pk, step=kind.name, error=error)
+        with leased.together():
+            step.error = error
+            if step.attempts < kind.most_attempts:
+                step.due_at = now + _retry_delay(step)
+                leased.change(next_at=min(step.due_at, now + BEAT), error=error)
+                step.state = JobStep.State.PENDING  # So that the retry counts as an attempt.
+                step.save(update_fields=["state", "error", "due_at"])
+                return
+            step.state, step.finished_at = JobStep.State.FAILED, now
+            step.save(update_fields=["state", "error", "finished_at"])
+            leased.change(state=Job.State.FAILED, error=error, finished_at=now, next_at=now)
+            endings.announce_failure(leased.job, now)
+        self._compensate_steps(now)
+
+    def _count_compensation_attempt(self, now: datetime) -> None:
+        """Count an attempt to compensate a job whose previous worker died.
+
+        From `DIED_TWICE` after the job's failure, the compensation is also escalated as failed.
+        """
+        leased, job = self.leased, self.leased.job
+        with leased.together():
+            leased.heartbeat(now)
+            leased.change(attempts=job.attempts + 1, next_at=now + COMPENSATE_AGAIN)
+            if job.finished_at is not None and now - job.finished_at < DIED_TWICE:
+                return
+            leased.change(compensation_failed_at=job.compensation_failed_at or now)
+            died = "Whoever takes it back dies of it, or takes longer than a lease."
+            endings.escalate_failed_compensation(job, died, now)
+
+    def _compensate_steps(self, now: datetime) -> bool:
+        """Compensate the begun steps in reverse order; return False if one fails.
+
+        A failed compensation is escalated and retried.
+        """
+        leased, job = self.leased, self.leased.job
+        for step in job.steps.exclude(state=JobStep.State.PENDING).order_by("-index"):
+            compensate = self.steps[step.index].compensate
+            if compensate is None or step.state == JobStep.State.COMPENSATED:
+                continue
+            try:
+                compensate(leased, step, now)
+            except LeaseLost:
+                raise
+            except AlreadyDone:
+                claims.count_stopped_write(job.pk)
+            except Exception as error:
+                if failures.is_database_away(error):
+                    raise
+                text = failures.describe_error(error)
+                log.warning("job.not_compensated", job=job.pk, error=text)
+                failed_at = job.compensation_failed_at or now
+                # Recorded separately, because the escalation may fail too.
+                leased.change(next_at=now + COMPENSATE_AGAIN, compensation_failed_at=failed_at)
+                with leased.together():
+                    endings.escalate_failed_compensation(job, text, now)
+                return False
+            JobStep.objects.filter(pk=step.pk).update(state=JobStep.State.COMPENSATED)
+        with leased.together():
+            leased.change(next_at=None, compensated_at=now)
+            endings.close_escalation(job, now)
+        return True
 
 
 def _retry_delay(step: JobStep) -> timedelta:
     pause: timedelta = FIRST_PAUSE * 2 ** (max(step.attempts, 1) - 1)
     return pause
-
-
-def _begin_step(leased: LeasedJob, step: JobStep, now: datetime) -> None:
-    job = leased.job
-    with leased.together():
-        leased.heartbeat(now)
-        leased.change(attempts=job.attempts + 1, started_at=job.started_at or now)
-        step.attempts, step.state = step.attempts + 1, JobStep.State.RUNNING
-        step.started_at, step.due_at = step.started_at or now, None
-        step.save(update_fields=["attempts", "state", "started_at", "due_at"])
-    leased.inherited = False
-
-
-def _pass_step(
-    leased: LeasedJob, step: JobStep, result: StepPassed, steps: int, now: datetime
-) -> None:
-    with leased.together():
-        step.data = {**step.data, **result.output}
-        step.state, step.finished_at, step.error = JobStep.State.PASSED, now, ""
-        step.save(update_fields=["data", "state", "finished_at", "error"])
-        index = leased.job.step_index + 1
-        changes: dict[str, Any] = {"hold_reason": "", "error": "", "checkpoint": None}
-        if leased.job.total == steps:  # The job counts its steps, not items within them.
-            changes["done"] = index
-        if index < steps:
-            leased.change(state=Job.State.RUNNING, step_index=index, next_at=now, **changes)
-        else:
-            leased.change(state=Job.State.COMPLETED, finished_at=now, next_at=None, **changes)
-            endings.close_escalation(leased.job, now)
-
-
-def _handle_failure(
-    leased: LeasedJob,
-    step: JobStep,
-    kind: StepKind,
-    steps: Sequence[StepKind],
-    error: str,
-    now: datetime,
-) -> None:
-    """Schedule a retry, or fail the job and compensate its steps."""
-    log.warning("job.step_failed", job=leased.job.pk, step=kind.name, error=error)
-    with leased.together():
-        step.error = error
-        if step.attempts < kind.most_attempts:
-            step.due_at = now + _retry_delay(step)
-            leased.change(next_at=min(step.due_at, now + BEAT), error=error)
-            step.state = JobStep.State.PENDING  # So that the retry counts as an attempt.
-            step.save(update_fields=["state", "error", "due_at"])
-            return
-        step.state, step.finished_at = JobStep.State.FAILED, now
-        step.save(update_fields=["state", "error", "finished_at"])
-        leased.change(state=Job.State.FAILED, error=error, finished_at=now, next_at=now)
-        endings.announce_failure(leased.job, now)
-    _compensate_steps(leased, steps, now)
-
-
-def _count_compensation_attempt(leased: LeasedJob, now: datetime) -> None:
-    """Count an attempt to compensate a job whose previous worker died.
-
-    From `DIED_TWICE` after the job's failure, the compensation is also escalated as failed.
-    """
-    job, again = leased.job, now + COMPENSATE_AGAIN
-    with leased.together():
-        leased.heartbeat(now)
-        leased.change(attempts=job.attempts + 1, next_at=again)
-        if job.finished_at is not None and now - job.finished_at < DIED_TWICE:
-            return
-        leased.change(compensation_failed_at=job.compensation_failed_at or now)
-        died = "Whoever takes it back dies of it, or takes longer than a lease."
-        endings.escalate_failed_compensation(job, died, now)
-
-
-def _compensate_steps(leased: LeasedJob, steps: Sequence[StepKind], now: datetime) -> bool:
-    """Compensate the begun steps in reverse order; return False if one fails.
-
-    A failed compensation is escalated and retried.
-    """
-    for step in leased.job.steps.exclude(state=JobStep.State.PENDING).order_by("-index"):
-        compensate = steps[step.index].compensate
-        if compensate is None or step.state == JobStep.State.COMPENSATED:
-            continue
-        try:
-            compensate(leased, step, now)
-        except LeaseLost:
-            raise
-        except AlreadyDone:
-            claims.count_stopped_write(leased.job.pk)
-        except Exception as error:
-            if failures.is_database_away(error):
-                raise
-            _record_failed_compensation(leased, failures.describe_error(error), now)
-            return False
-        JobStep.objects.filter(pk=step.pk).update(state=JobStep.State.COMPENSATED)
-    with leased.together():
-        leased.change(next_at=None, compensated_at=now)
-        endings.close_escalation(leased.job, now)
-    return True
-
-
-def _record_failed_compensation(leased: LeasedJob, error: str, now: datetime) -> None:
-    """Record the failed compensation separately, because the escalation may fail too."""
-    log.warning("job.not_compensated", job=leased.job.pk, error=error)
-    failed_at = leased.job.compensation_failed_at or now
-    leased.change(next_at=now + COMPENSATE_AGAIN, compensation_failed_at=failed_at)
-    with leased.together():
-        endings.escalate_failed_compensation(leased.job, error, now)

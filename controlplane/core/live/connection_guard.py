@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from functools import partial
 
 import structlog
@@ -10,7 +10,7 @@ import structlog
 from . import connections
 from .query_threads import DATABASE_ERRORS, QueryPool
 from .sockets import Sockets
-from .subscribers import Session, Subscriber
+from .subscribers import ProcessState
 
 CHECK_SECONDS = 2.0
 TRAFFIC_SECONDS = 0.25
@@ -26,22 +26,19 @@ log = structlog.get_logger(__name__)
 class ConnectionGuard:
     """Closes sockets with an ended credential, and sockets whose client doesn't read.
 
-    `is_token_valid` checks a subscriber's token without I/O, `find_ended_sessions` returns the
-    ended ones of the given sessions in one query, and `heartbeat` builds the text for idle sockets.
+    `heartbeat` builds the text for idle sockets.
     """
 
     def __init__(
         self,
         sockets: Sockets,
         query_pool: QueryPool,
-        is_token_valid: Callable[[Subscriber], bool],
-        find_ended_sessions: Callable[[Collection[Session]], set[Session]],
+        process: ProcessState,
         heartbeat: Callable[[], str],
     ) -> None:
         self._sockets = sockets
         self._query_pool = query_pool
-        self._is_token_valid = is_token_valid
-        self._find_ended_sessions = find_ended_sessions
+        self._process = process
         self._heartbeat = heartbeat
 
     async def run(self) -> None:
@@ -81,7 +78,6 @@ class ConnectionGuard:
             await asyncio.sleep(CHECK_SECONDS)
             try:
                 self._check_sockets()
-                self._check_tokens()
                 await self._check_sessions()
             except DATABASE_ERRORS as error:
                 # Keep the sockets open: an outage of the database must not close them.
@@ -95,21 +91,19 @@ class ConnectionGuard:
             if socket.abandon_if_stuck(now):
                 # Its task ends later, but its slot is free immediately.
                 self._sockets.remove(socket)
+                continue
+            subscriber = socket.subscriber
+            if subscriber.session is None and not self._process.is_token_valid(subscriber):
+                socket.end(UNAUTHENTICATED, CREDENTIAL_ENDED)
             elif now - socket.sent_at >= QUIET_SECONDS:
                 socket.send(heartbeat)
-
-    def _check_tokens(self) -> None:
-        for socket in self._sockets:
-            if socket.subscriber.session is None and not self._is_token_valid(socket.subscriber):
-                socket.end(UNAUTHENTICATED, CREDENTIAL_ENDED)
 
     async def _check_sessions(self) -> None:
         sessions = {one.subscriber.session for one in self._sockets if one.subscriber.session}
         if not sessions:
             return
-        ended = await self._query_pool.run(
-            partial(self._find_ended_sessions, sessions), QUERY_SECONDS
-        )
+        find = partial(self._process.find_ended_sessions, sessions)
+        ended = await self._query_pool.run(find, QUERY_SECONDS)
         for socket in self._sockets:
             if socket.subscriber.session in ended:
                 socket.end(UNAUTHENTICATED, CREDENTIAL_ENDED)

@@ -75,12 +75,10 @@ def _read_peer(descriptor: int) -> Peer | None:
         if not stat.S_ISSOCK(os.fstat(descriptor).st_mode):
             return None
         connection = socket.socket(fileno=descriptor)
+        try:
+            name = connection.getpeername()
+        finally:
+            connection.detach()
     except OSError:
         return None
-    try:
-        name = connection.getpeername()
-    except OSError:
-        return None
-    finally:
-        connection.detach()
     return (name[0], name[1]) if isinstance(name, tuple) else None

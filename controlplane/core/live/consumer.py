@@ -88,7 +88,9 @@ class LiveConsumer(AsyncConsumer):  # type: ignore[misc]
         # The server passes the port as text.
         socket.connection = (client[0], int(client[1])) if client else None
         await self.send({"type": "websocket.accept"})
-        self._writing = asyncio.create_task(socket.write(self._send_text))
+        self._writing = asyncio.create_task(
+            socket.write(lambda text: self.send({"type": "websocket.send", "text": text}))
+        )
 
     async def websocket_receive(self, message: Message) -> None:
         text, socket = message.get("text"), self._socket
@@ -159,9 +161,6 @@ class LiveConsumer(AsyncConsumer):  # type: ignore[misc]
             socket.subscribe(_read_topics(message, socket.subscriber))
         except DomainError as error:
             socket.send(stream.build_refusal(error.detail))
-
-    async def _send_text(self, text: str) -> None:
-        await self.send({"type": "websocket.send", "text": text})
 
 
 class UnknownPathConsumer(AsyncConsumer):  # type: ignore[misc]

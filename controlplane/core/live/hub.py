@@ -6,9 +6,7 @@ database queries runs on the event loop of the web process.
 """
 
 import asyncio
-from collections.abc import Collection, Mapping
-from datetime import datetime
-from typing import Any, Protocol
+from collections.abc import Collection
 
 import structlog
 
@@ -23,7 +21,7 @@ from controlplane.core.redis_subscriber import RedisSubscriber, SubscriberTiming
 from . import change_notices, stream, topics
 from .connection_guard import ConnectionGuard
 from .query_threads import QueryPool
-from .subscribers import Headers, Session, Subscriber
+from .subscribers import ProcessState, Subscriber
 from .topic_publisher import TopicPublisher
 
 PACE = SubscriberTiming(connect_seconds=1.0, silence_seconds=1.0, longest_pause_seconds=2.0)
@@ -34,34 +32,6 @@ GOING_AWAY = 1012
 """Close code of a restarting server."""
 
 log = structlog.get_logger(__name__)
-
-
-class ProcessState(Protocol):
-    """State of the web process that the hub needs; answered from memory unless noted."""
-
-    def database_reachable(self) -> bool: ...
-
-    def wall(self) -> datetime:
-        """Return the current time of the database's clock."""
-
-    def degradation(self, *, is_subscribed: bool) -> Mapping[str, Any]:
-        """Return the degradation; `is_subscribed` is False while no notifications are received."""
-
-    def authenticate_token(self, headers: Headers) -> Subscriber:
-        """Return the subscriber of the token in these headers; raise if the token is invalid."""
-
-    def is_token_valid(self, subscriber: Subscriber) -> bool:
-        """Return True if the subscriber's token is still valid."""
-
-    def find_session(self, key: str) -> Subscriber:
-        """Return the subscriber of a session key, from the database.
-
-        Raises :class:`Unauthenticated` if the session has ended, and :class:`Forbidden` if the
-        person must set up a second factor first.
-        """
-
-    def find_ended_sessions(self, sessions: Collection[Session]) -> set[Session]:
-        """Return the ended ones of these sessions, in one database query."""
 
 
 class Hub:
@@ -92,7 +62,7 @@ class Hub:
             for topic in topics.list_topics()
             if topic.read is not None
         }
-        ear = RedisSubscriber(
+        redis_subscriber = RedisSubscriber(
             redis_url,
             LIVE_CHANNEL,
             PACE,
@@ -100,15 +70,9 @@ class Hub:
             on_begin=self._handle_subscribed,
             on_lost=self._handle_lost,
         )
-        guard = ConnectionGuard(
-            self.sockets,
-            self.query_pool,
-            process.is_token_valid,
-            process.find_ended_sessions,
-            self._heartbeat,
-        )
+        guard = ConnectionGuard(self.sockets, self.query_pool, process, self._heartbeat)
         work = [
-            ear.run(),
+            redis_subscriber.run(),
             guard.run(),
             self._watch_degradation(),
             *(one.run() for one in self._publishers.values()),
@@ -151,10 +115,9 @@ class Hub:
         if text == MISSED_NOTE:
             self._handle_subscribed()
             return
-        note = change_notices.decode_notice(text)
-        publisher = self._publishers.get(note[0]) if note else None
-        if note is not None and publisher is not None:
-            publisher.note(note[1])
+        topic, ids = change_notices.decode_notice(text) or ("", [])
+        if topic in self._publishers:
+            self._publishers[topic].note(ids)
 
     def _handle_subscribed(self) -> None:
         """Start a new stream, because notifications may have been missed."""
@@ -184,15 +147,12 @@ class Hub:
             except Exception:
                 log.exception("live.degradation_unknown")
                 continue
-            if current != previous:
-                previous = current
-                self._send_degradation(current)
-
-    def _send_degradation(self, current: Mapping[str, Any]) -> None:
-        name = DEGRADATION.name
-        text = self.stream.number_event(name, DEGRADATION.event, self._format_now(), current)
-        for socket in self.sockets:
-            socket.send_changes(name, [text])
+            if current == previous:
+                continue
+            previous, name = current, DEGRADATION.name
+            text = self.stream.number_event(name, DEGRADATION.event, self._format_now(), current)
+            for socket in self.sockets:
+                socket.send_changes(name, [text])
 
     def _heartbeat(self) -> str:
         return stream.build_heartbeat(self._format_now(), is_subscribed=self.is_subscribed)

@@ -2,13 +2,12 @@
 
 import asyncio
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 
 from controlplane.core.errors import TooManyRequests, Unavailable
-from controlplane.core.live import connections
+from controlplane.core.live import connections, stream
 from controlplane.core.live.connections import Peer, Traffic
-from controlplane.core.live.mailbox import Mailbox
 from controlplane.core.rate_limiter import RateLimit, TokenBucket
 
 from .subscribers import Subscriber
@@ -25,8 +24,60 @@ MAX_SILENT_BYTES = 1024 * 1024
 """Limit for all bytes since the last complete message."""
 ASKS_PER_SECOND, ASKS_AT_ONCE = 1.0, 20.0
 RETRY_AFTER_SECONDS = 10
+MAX_MESSAGES = 256
 
 SendText = Callable[[str], Awaitable[None]]
+
+
+class Mailbox:
+    """A FIFO queue of texts for one socket; sockets share texts, so that each costs a reference.
+
+    When it is full, messages are dropped. Once the queue is empty, the client is told to reload the
+    topics of the dropped messages.
+    """
+
+    def __init__(self, most: int = MAX_MESSAGES) -> None:
+        self._most = most
+        self._texts: deque[str] = deque()
+        self._reloads: dict[str, None] = {}
+
+    @property
+    def room(self) -> int:
+        """Number of texts that still fit."""
+        return self._most - len(self._texts)
+
+    def put(self, topic: str, text: str) -> None:
+        """Queue a numbered message; drop it if the queue is full or the topic must be reloaded."""
+        if topic in self._reloads:
+            return
+        if len(self._texts) < self._most:
+            self._texts.append(text)
+        else:
+            self._reloads[topic] = None
+
+    def mark_for_reload(self, topic: str) -> None:
+        self._reloads[topic] = None
+
+    def put_unnumbered(self, text: str) -> None:
+        """Queue a text without a number, or drop it if the queue is full."""
+        if len(self._texts) < self._most:
+            self._texts.append(text)
+
+    def restart(self, hello: str) -> None:
+        """Discard all queued texts; `hello` makes the client reload everything."""
+        self._texts.clear()
+        self._reloads.clear()
+        self._texts.append(hello)
+
+    def take(self) -> str | None:
+        """Remove and return the next text; None if there is none."""
+        if self._texts:
+            return self._texts.popleft()
+        if self._reloads:
+            topic = next(iter(self._reloads))
+            del self._reloads[topic]
+            return stream.build_resync(topic)
+        return None
 
 
 class Socket:

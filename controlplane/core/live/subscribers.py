@@ -1,9 +1,10 @@
-"""Subscribers of live updates: their credentials, and the origin check of their page. Pure."""
+"""Subscribers of live updates: credentials, origin check of their page, and process state. Pure."""
 
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from datetime import datetime
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from django.http import parse_cookie
@@ -37,6 +38,34 @@ class Subscriber:
     headers: Headers = field(default_factory=dict, repr=False)
 
 
+class ProcessState(Protocol):
+    """State of the web process that the hub needs; answered from memory unless noted."""
+
+    def database_reachable(self) -> bool: ...
+
+    def wall(self) -> datetime:
+        """Return the current time of the database's clock."""
+
+    def degradation(self, *, is_subscribed: bool) -> Mapping[str, Any]:
+        """Return the degradation; `is_subscribed` is False while no notifications are received."""
+
+    def authenticate_token(self, headers: Headers) -> Subscriber:
+        """Return the subscriber of the token in these headers; raise if the token is invalid."""
+
+    def is_token_valid(self, subscriber: Subscriber) -> bool:
+        """Return True if the subscriber's token is still valid."""
+
+    def find_session(self, key: str) -> Subscriber:
+        """Return the subscriber of a session key, from the database.
+
+        Raises :class:`Unauthenticated` if the session has ended, and :class:`Forbidden` if the
+        person must set up a second factor first.
+        """
+
+    def find_ended_sessions(self, sessions: Collection[Session]) -> set[Session]:
+        """Return the ended ones of these sessions, in one database query."""
+
+
 def headers_of(scope: Mapping[str, Any]) -> dict[bytes, bytes]:
     return dict(scope["headers"])
 
@@ -67,19 +96,12 @@ def is_own_page(headers: Headers, trusted: Collection[str], *, https_only: bool)
     requested = _split_origin(f"{scheme}://{headers.get(b'host', b'').decode('latin-1')}")
     if requested == origin and (scheme == "https" or not https_only):
         return True
+    patterns = (_split_origin(each.replace("*.", ".")) for each in trusted)
     return any(
-        _matches_origin(_split_origin(each.replace("*.", ".")), scheme, host, port)
-        for each in trusted
+        pattern[::2] == (scheme, port)
+        and (host == pattern[1] or (pattern[1].startswith(".") and host.endswith(pattern[1])))
+        for pattern in filter(None, patterns)
     )
-
-
-def _matches_origin(
-    pattern: tuple[str, str, int] | None, scheme: str, host: str, port: int
-) -> bool:
-    if pattern is None or pattern[::2] != (scheme, port):
-        return False
-    pattern_host = pattern[1]
-    return host == pattern_host or (pattern_host.startswith(".") and host.endswith(pattern_host))
 
 
 def _split_origin(origin: str) -> tuple[str, str, int] | None:

@@ -109,14 +109,18 @@ class TopicPublisher:
     async def _publish_changes(self) -> None:
         if not self._sockets.has_subscriber(self.topic.name):
             self._changes.clear()
+        assert self.topic.read is not None  # noqa: S101 - only such topics have a publisher
         while ids := await self._next():
             stream_id = self._stream.id
+            read = partial(_read_resources, self.topic.read, ids)
             try:
-                at, resources = await self._read_resources(ids)
+                at, resources = await self._query_pool.run(read, READ_SECONDS)
             except DATABASE_ERRORS as error:
                 log.info("live.database_away", topic=self.topic.name, error=str(error))
                 self.note(ids)
-                await self._wait_for_database()
+                await asyncio.sleep(PAUSE_SECONDS)
+                while not self._database_reachable():
+                    await asyncio.sleep(PAUSE_SECONDS)
                 return
             # Data read for an ended stream may be older than the clients' reloaded state.
             if self._stream.id == stream_id:
@@ -137,19 +141,18 @@ class TopicPublisher:
             self._resync()
         return self._changes.pop_batch()
 
-    async def _read_resources(self, ids: Sequence[str]) -> tuple[str, Mapping[str, Any]]:
-        assert self.topic.read is not None  # noqa: S101 - only such topics have one
-        return await self._query_pool.run(
-            partial(_read_resources, self.topic.read, ids), READ_SECONDS
-        )
-
     async def _send(self, ids: Sequence[str], at: str, resources: Mapping[str, Any]) -> None:
         """Send the changes to all open sockets.
 
         A socket opened during the send starts after the numbers assigned here and loads the state.
         """
         stream_id, name = self._stream.id, self.topic.name
-        texts = [self._number(each, at, resources.get(each)) for each in ids]
+        texts = [
+            self._stream.number_event(name, self.topic.event, at, resources[each])
+            if each in resources
+            else self._stream.number_event(name, self.topic.event_of_removal, at, {"id": each})
+            for each in ids
+        ]
         put = 0
         for socket in self._sockets:
             socket.send_changes(name, texts)
@@ -160,20 +163,9 @@ class TopicPublisher:
                 if self._stream.id != stream_id:
                     return  # All clients were told to reload; these numbers are obsolete.
 
-    def _number(self, name: str, at: str, resource: Mapping[str, Any] | None) -> str:
-        topic = self.topic
-        if resource is None:
-            return self._stream.number_event(topic.name, topic.event_of_removal, at, {"id": name})
-        return self._stream.number_event(topic.name, topic.event, at, resource)
-
     def _resync(self) -> None:
         for socket in self._sockets:
             socket.mark_for_reload(self.topic.name)
-
-    async def _wait_for_database(self) -> None:
-        await asyncio.sleep(PAUSE_SECONDS)
-        while not self._database_reachable():
-            await asyncio.sleep(PAUSE_SECONDS)
 
 
 def _read_resources(read: Read, ids: Sequence[str]) -> tuple[str, Mapping[str, Any]]:

@@ -14,8 +14,12 @@ from django.db.models import Model
 
 from controlplane.core import canonical
 from controlplane.core.registry import KindRegistry
+from controlplane.core.sql import fetch_all
 
 DAY = timedelta(days=1)
+_SIZE = """
+    SELECT count(*), min({since})::timestamptz, count(*) FILTER (WHERE {where}) FROM {table} it
+"""
 
 
 @dataclass(frozen=True)
@@ -83,6 +87,25 @@ def keep_permanently(why: str, *models: str) -> None:
 
 def sql_parameters(before: datetime) -> dict[str, Any]:
     return {"before": before, "before_text": canonical.timestamp(before)}
+
+
+class TableSize(NamedTuple):
+    """Number of rows in a rule's table, time of the oldest row, and number due for deletion."""
+
+    rows: int
+    oldest: datetime | None
+    due: int
+
+
+def measure_table(rule: RetentionRule, now: datetime) -> TableSize:
+    statement = _SIZE.format(since=rule.since, where=rule.condition, table=rule.table)
+    return TableSize(*fetch_all(statement, sql_parameters(now - rule.effective_period))[0])
+
+
+def models_without_rule() -> list[str]:
+    """Return models that neither have a rule nor are kept permanently."""
+    models = {model._meta.label for model in apps.get_models(include_auto_created=True)}
+    return sorted(models - ruled_models() - set(PERMANENT_TABLES))
 
 
 def ruled_models() -> set[str]:

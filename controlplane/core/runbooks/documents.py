@@ -64,9 +64,12 @@ def parse_runbook(slug: str, text: str) -> Runbook:
         raise InvalidRunbook(f"{slug}: its front matter is no YAML ({error}).") from error
     if not isinstance(front, dict) or set(front) - KNOWN or not front.get("title"):
         raise InvalidRunbook(f"{slug}: needs a title, and may say {', '.join(sorted(KNOWN))}.")
+    number = front.get("number", 0)
+    if type(number) is not int:
+        raise InvalidRunbook(f"{slug}: number must be a whole number.")
     return Runbook(
         slug=slug,
-        number=_parse_number(slug, front.get("number", 0)),
+        number=number,
         title=str(front["title"]),
         summary=str(front.get("summary", "")),
         symptoms=tuple(str(one) for one in _parse_list(slug, front, "symptoms")),
@@ -84,12 +87,6 @@ def find_best(runbooks: Sequence[Runbook], alert: Mapping[str, str]) -> Runbook 
         if pattern.matches(alert)
     ]
     return max(ranked, key=lambda each: each[0])[1] if ranked else None
-
-
-def _parse_number(slug: str, value: Any) -> int:
-    if type(value) is not int:
-        raise InvalidRunbook(f"{slug}: number must be a whole number.")
-    return value
 
 
 def _parse_list(slug: str, front: Mapping[str, Any], field: str) -> Sequence[Any]:

@@ -4,7 +4,7 @@ Raw HTML, images and script links are not rendered.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from django.utils.safestring import SafeString
@@ -19,42 +19,29 @@ _MARKUP_AT_START = re.compile(r"^([-+#=]|\d+(?=[.)]))")
 
 def render_html(markdown: str) -> SafeString:
     """Render Markdown with tables; raw HTML is shown as text."""
-    rendered: str = _markdown().render(markdown)
+    options = {"html": False, "linkify": False, "typographer": False}
+    parser = MarkdownIt("commonmark", options, renderer_cls=_Renderer)
+    rendered: str = parser.enable("table").disable("image").render(markdown)
     return SafeString(rendered)  # The renderer has escaped everything.
 
 
 class _Renderer(RendererHTML):
-    def fence(
-        self, tokens: Sequence[Token], index: int, options: Any, environment: Mapping[str, Any]
-    ) -> str:
+    def fence(self, *arguments: Any) -> str:
         # Code blocks must be focusable to be scrolled by keyboard.
-        code = super().fence(tokens, index, options, environment)  # type: ignore[arg-type]
+        code = super().fence(*arguments)
         return code.replace("<pre>", '<pre tabindex="0" role="group" aria-label="Commands">', 1)
 
-    def table_open(
-        self, tokens: Sequence[Token], index: int, options: Any, environment: Mapping[str, Any]
-    ) -> str:
+    def table_open(self, *_: Any) -> str:
         return '<div class="prose__table" tabindex="0" role="group" aria-label="Table"><table>'
 
-    def table_close(
-        self, tokens: Sequence[Token], index: int, options: Any, environment: Mapping[str, Any]
-    ) -> str:
+    def table_close(self, *_: Any) -> str:
         return "</table></div>"
 
-    def link_open(
-        self, tokens: Sequence[Token], index: int, options: Any, environment: Mapping[str, Any]
-    ) -> str:
-
+    def link_open(self, tokens: Sequence[Token], index: int, *arguments: Any) -> str:
         token = tokens[index]
         if "://" in str(token.attrGet("href") or ""):
             token.attrSet("rel", "noopener noreferrer")
-        return self.renderToken(tokens, index, options, environment)  # type: ignore[arg-type]
-
-
-def _markdown() -> MarkdownIt:
-    options = {"html": False, "linkify": False, "typographer": False}
-    markdown = MarkdownIt("commonmark", options, renderer_cls=_Renderer)
-    return markdown.enable("table").disable("image")
+        return self.renderToken(tokens, index, *arguments)
 
 
 def escape_markdown(value: object, longest: int = MAX_ESCAPED_LENGTH) -> str:

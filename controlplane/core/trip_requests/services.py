@@ -35,8 +35,8 @@ def request_trip(
 
     The request is decided within seconds, by the policies for machines.
     """
-    request = TripRequest(
-        key=key,
+    return _create(
+        key,
         switch=switch,
         source=source,
         fingerprint=fingerprint,
@@ -45,7 +45,6 @@ def request_trip(
         expires_in=expires_in,
         requested_at=now,
     )
-    return _create(request)
 
 
 def report_cause_over(
@@ -56,21 +55,14 @@ def report_cause_over(
     This releases no switch. Runs in the caller's transaction; returns False if `key` was used
     before.
     """
-    request = TripRequest(
-        key=key,
-        switch=switch,
-        source=source,
-        fingerprint=fingerprint,
-        is_over=True,
-        requested_at=now,
-    )
-    return _create(request)
+    fields = {"switch": switch, "source": source, "fingerprint": fingerprint}
+    return _create(key, **fields, is_over=True, requested_at=now)
 
 
-def _create(request: TripRequest) -> bool:
-    if TripRequest.objects.filter(key=request.key).exists():
+def _create(key: str, **fields: Any) -> bool:
+    if TripRequest.objects.filter(key=key).exists():
         return False
-    TripRequest.objects.bulk_create([request], ignore_conflicts=True)
+    TripRequest.objects.bulk_create([TripRequest(key=key, **fields)], ignore_conflicts=True)
     return True
 
 

@@ -12,7 +12,7 @@ import orjson
 from psycopg import errors
 
 from breakers.names import split_name
-from controlplane.core.instances.openings import TRIPPED
+from controlplane.core.instances.exports import TRIPPED
 from controlplane.dataplane.postgres.database import Connection
 
 from .breaker_reports import BreakerRow, TransitionRow

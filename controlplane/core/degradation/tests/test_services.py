@@ -11,8 +11,8 @@ from controlplane.core import degradation_levels as levels
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.canonical import timestamp
 from controlplane.core.degradation import context, services
-from controlplane.core.degradation.hysteresis import HOLD_TIME
 from controlplane.core.degradation.models import Degradation
+from controlplane.core.degradation.services import HOLD_TIME
 from controlplane.core.degradation_levels import Cause
 from controlplane.core.http.tests.callers import as_role, person, with_token
 from controlplane.core.outbox.models import OutboxMessage

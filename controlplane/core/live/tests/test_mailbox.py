@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.core.live import stream
-from controlplane.core.live.mailbox import Mailbox
+from controlplane.core.live.sockets import Mailbox
 
 
 def emptied(mailbox: Mailbox) -> list[str]:

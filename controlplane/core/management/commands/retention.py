@@ -11,8 +11,7 @@ from django.db import transaction
 from controlplane.core.clock import db_now
 from controlplane.core.errors import InvalidInput
 from controlplane.core.retention import RETENTION_RULES, RetentionRule
-from controlplane.core.retention.rules import PERMANENT_TABLES, find_period_errors
-from controlplane.core.retention.table_sizes import measure_table
+from controlplane.core.retention.rules import PERMANENT_TABLES, find_period_errors, measure_table
 from controlplane.core.shell import ShellCommand
 from controlplane.core.sql import execute
 from controlplane.core.ticks import list_ticks

@@ -11,7 +11,7 @@ from django.db import connection, connections, transaction
 from controlplane.core import retention
 from controlplane.core.models import Attempt, Escalation, OutboxMessage, Pace, Thread
 from controlplane.core.outbox.retention_rules import MESSAGES, PACES, THREADS
-from controlplane.core.retention import table_sizes
+from controlplane.core.retention.rules import measure_table
 from controlplane.notify.retention_rules import ESCALATIONS
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -90,7 +90,7 @@ def test_no_more_than_asked_goes_and_the_rest_is_counted_as_due():
 
     assert retention.purge([ESCALATIONS], NOW, at_once=2, most=3) == 3
 
-    found = table_sizes.measure_table(ESCALATIONS, NOW)
+    found = measure_table(ESCALATIONS, NOW)
     assert (found.rows, found.due) == (2, 2)
     assert found.oldest == Escalation.objects.earliest("opened_at").opened_at
 

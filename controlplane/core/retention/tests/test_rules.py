@@ -8,8 +8,12 @@ from django.core.management import CommandError, call_command
 
 from controlplane.core import ticks
 from controlplane.core.checks import check_retention_periods
-from controlplane.core.retention.rules import PERMANENT_TABLES, RETENTION_RULES, ruled_models
-from controlplane.core.retention.table_sizes import models_without_rule
+from controlplane.core.retention.rules import (
+    PERMANENT_TABLES,
+    RETENTION_RULES,
+    models_without_rule,
+    ruled_models,
+)
 
 DAY = timedelta(days=1)
 
