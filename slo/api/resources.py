@@ -10,7 +10,7 @@ from rest_framework import serializers
 
 from controlplane.core.canonical import timestamp
 from controlplane.core.http.json_format import format_moment
-from controlplane.core.http.resources import NullableTextField, Resource, TimestampField
+from controlplane.core.http.resources import OptionalTextField, Resource, TimestampField
 from slo.api.fields import ActionsField, RulesField, SourceField
 from slo.arithmetic.minutes import end_of
 from slo.models import Alert, Exclusion, Slo
@@ -154,7 +154,7 @@ class ExclusionShape(Resource[Exclusion]):
     reason = serializers.CharField()
     created_by = serializers.CharField()
     created_at = TimestampField()
-    removed_by = NullableTextField()
+    removed_by = OptionalTextField()
     removed_at = TimestampField(allow_null=True)
 
 

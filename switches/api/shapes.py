@@ -9,7 +9,7 @@ from rest_framework import serializers
 from controlplane.core.approvals.api import ApprovalShape
 from controlplane.core.audit.api import ActorShape
 from controlplane.core.http.resources import (
-    NullableTextField,
+    OptionalTextField,
     PercentField,
     RateField,
     Resource,
@@ -115,11 +115,11 @@ class EpisodeShape(Resource[Episode]):
     on_expiry = serializers.ChoiceField(OnExpiry.values)
     overdue = serializers.BooleanField()
     acknowledged_at = TimestampField(allow_null=True)
-    acknowledged_by = NullableTextField()
+    acknowledged_by = OptionalTextField()
     ended_at = TimestampField(allow_null=True)
-    ended_by = NullableTextField()
+    ended_by = OptionalTextField()
     ended_how = BlankAsNullChoiceField(Episode.End.values, allow_null=True)
-    justification = NullableTextField()
+    justification = OptionalTextField()
     broke_glass = serializers.DictField(allow_null=True)
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from controlplane.core.http.resources import NullableTextField, Resource, TimestampField
+from controlplane.core.http.resources import OptionalTextField, Resource, TimestampField
 from switches.models import WeeklyReport
 from switches.report.compose import WORST_FIRST
 
@@ -28,7 +28,7 @@ class ReportShape(Resource[WeeklyReport]):
     anchor = AnchorShape(source="*", allow_null=True, help_text="Null if the report is not saved.")
     sent_at = TimestampField(allow_null=True)
     signed_at = TimestampField(allow_null=True)
-    signed_by = NullableTextField()
+    signed_by = OptionalTextField()
     comment = serializers.CharField()
 
 

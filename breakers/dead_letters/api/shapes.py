@@ -12,7 +12,7 @@ from breakers.dead_letters.models import Departure, LetterStream
 from breakers.dead_letters.monitoring.groups import ErrorGroup
 from breakers.dead_letters.removals import archive
 from controlplane.core.approvals.api import ApprovalShape
-from controlplane.core.http.resources import NullableTextField, Resource, TimestampField
+from controlplane.core.http.resources import OptionalTextField, Resource, TimestampField
 from controlplane.core.jobs.resources import JobShape
 from controlplane.notify.delivery.api import DeliveryShape
 
@@ -252,14 +252,14 @@ class DepartureShape(serializers.Serializer[Departure]):
     by = serializers.CharField()
     intended_at = TimestampField()
     done_at = TimestampField(allow_null=True)
-    new_id = NullableTextField()
+    new_id = OptionalTextField()
     job = serializers.IntegerField(source="job_id", allow_null=True)
     error = RedactedField()
     error_type = RedactedField()
     fingerprint = serializers.CharField()
-    retry_of = NullableTextField()
+    retry_of = OptionalTextField()
     size_bytes = serializers.IntegerField()
-    restored_by = NullableTextField()
+    restored_by = OptionalTextField()
     restored_at = TimestampField(allow_null=True)
     restore_reason = serializers.CharField()
     restorable = RestorableField(source="*")

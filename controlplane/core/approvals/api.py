@@ -17,7 +17,7 @@ from controlplane.core.approvals.risk import Risk
 from controlplane.core.http.confirmation import require_fresh
 from controlplane.core.http.fields import Filters, MutationBody, Text
 from controlplane.core.http.openapi import BY_SESSION
-from controlplane.core.http.resources import NullableTextField, Resource, TimestampField
+from controlplane.core.http.resources import OptionalTextField, Resource, TimestampField
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
 
 
@@ -32,7 +32,7 @@ class ApprovalShape(Resource[Approval]):
     requested_at = TimestampField()
     expires_at = TimestampField(allow_null=True)
     state = serializers.ChoiceField(Approval.State.values)
-    decided_by = NullableTextField()
+    decided_by = OptionalTextField()
     decided_at = TimestampField(allow_null=True)
     comment = serializers.CharField()
     risk = serializers.ChoiceField(tuple(risk.value for risk in Risk))

@@ -36,7 +36,7 @@ class PercentField(serializers.FloatField):
         return int(percent) if percent.is_integer() else percent
 
 
-class NullableTextField(serializers.CharField):
+class OptionalTextField(serializers.CharField):
     """A text, rendered as null if it is empty."""
 
     def __init__(self, **options: Any) -> None:
