@@ -146,9 +146,7 @@ def _build_reason(name: str, notes: Mapping[str, str]) -> str:
 def _get_fingerprint(alert: Mapping[str, Any], labels: Mapping[str, str]) -> str:
     fingerprint = alert.get("fingerprint")
     cleaned = (
-        texts.clean_fingerprint(fingerprint[:MAX_DETAIL_LENGTH])
-        if isinstance(fingerprint, str)
-        else ""
+        texts.clean_text(fingerprint[:MAX_DETAIL_LENGTH]) if isinstance(fingerprint, str) else ""
     )
     if cleaned:
         return texts.clip(cleaned, MAX_FINGERPRINT_LENGTH)

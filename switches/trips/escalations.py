@@ -1,8 +1,8 @@
 """Escalations of trips to people, grouped and rate-limited.
 
-A question is an open escalation that asks people whether to engage. A trip with the key of an open
-question joins it. Beyond a program's hourly limit, its further trips share one question. Callers
-hold the trips lock.
+A question is an open escalation that asks people whether to engage. A trip joins the open question
+with its key. Beyond an hourly limit, a program's further trips share one question. Callers hold the
+trips lock.
 """
 
 from datetime import datetime, timedelta
@@ -48,7 +48,7 @@ def ask_people(row: Trip, once: str, *, new: bool, now: datetime) -> None:
 
 def member_trips(question: Escalation) -> list[int]:
     others = question.facts.get("others") or []
-    return [first_trip(question), *(one["trip"] for one in others)]
+    return [first_trip(question), *(other["trip"] for other in others)]
 
 
 def first_trip(question: Escalation) -> int:
@@ -56,7 +56,7 @@ def first_trip(question: Escalation) -> int:
 
 
 def is_incomplete(question: Escalation) -> bool:
-    """Return True if the question includes trips whose switches are not stored in it."""
+    """Return True if the question omits trips that joined it, about further switches."""
     of_one = str(question.facts.get("once", "")).startswith(SINGLE_SWITCH_QUESTIONS)
     return bool(question.facts.get("more")) and not of_one
 
@@ -71,10 +71,7 @@ def _find_open_question(once: str) -> Escalation | None:
 
 
 def _was_asked_recently(row: Trip, once: str, now: datetime) -> bool:
-    """Return True if people were asked about the same refusal within an hour.
-
-    Always False for trips that a policy leaves to people.
-    """
+    """Return True if people were asked about the same refusal within an hour."""
     if row.outcome == Trip.Outcome.PERSON:
         return False
     announced = Escalation.objects.filter(subject__startswith=SUBJECT, facts__once=once)
@@ -95,8 +92,7 @@ def _join_question(question: Escalation, row: Trip, *, new: bool, now: datetime)
     others = list(facts.get("others") or [])
     is_member = row.pk in member_trips(question)
     if not is_member and len(others) < MAX_KEPT:
-        one = {"trip": row.pk, "switch": row.switch, "fingerprint": row.fingerprint}
-        others.append(one)
+        others.append({"trip": row.pk, "switch": row.switch, "fingerprint": row.fingerprint})
     elif not is_member and new:
         facts["more"] = facts.get("more", 0) + 1
     if not is_member:
@@ -111,8 +107,8 @@ def _join_question(question: Escalation, row: Trip, *, new: bool, now: datetime)
 def _describe_others(facts: dict[str, Any]) -> str:
     others = facts["others"]
     named = [
-        f"{one['switch']} (fingerprint {texts.clip(one['fingerprint'], 40)})"
-        for one in others[:MAX_NAMED]
+        f"{other['switch']} (fingerprint {texts.clip(other['fingerprint'], 40)})"
+        for other in others[:MAX_NAMED]
     ]
     rest = len(others) - len(named) + facts.get("more", 0)
     more = f" and {rest:,} more" if rest else ""

@@ -14,6 +14,7 @@ from switches.trips import decision
 
 SUBJECT = "trip:"
 """Prefix of an escalation subject, followed by the trip's id."""
+TRIPS_LOCK = 0x7219  # Key of the advisory lock, used nowhere else.
 BY_HAND = (Episode.End.RELEASED, Episode.End.UNDONE)
 PEOPLE = ("user", "slack")
 """Actor types of persons."""
@@ -21,7 +22,7 @@ PEOPLE = ("user", "slack")
 
 @dataclass(frozen=True)
 class TripContext:
-    """The history of a request, with the database rows it was read from."""
+    """The history for a decision, with the rows of the earlier trip and the open episode."""
 
     history: decision.TripHistory
     earlier: Trip | None
@@ -45,10 +46,7 @@ def to_policy_row(row: TripPolicy) -> decision.PolicyRow:
 def read_context(
     *, switch: str, fingerprint: str, policy: TripPolicy | None, now: datetime
 ) -> TripContext:
-    """Return the history that a decision on this request depends on.
-
-    An alert that did not repeat for a day is marked as resolved.
-    """
+    """Return the history that a decision depends on; mark an alert silent for a day as resolved."""
     same = Trip.objects.filter(switch=switch, fingerprint=fingerprint)
     earlier = (
         same.exclude(outcome=Trip.Outcome.DUPLICATE)
@@ -60,13 +58,16 @@ def read_context(
         same.filter(resolved_at__isnull=True).update(resolved_at=earlier.last_at)
         earlier.resolved_at = earlier.resolved_at or earlier.last_at
     episode = Episode.objects.filter(switch=switch, ended_at__isnull=True).first()
+    tripped = Trip.objects.filter(outcome=Trip.Outcome.TRIPPED)
+    latest = tripped.filter(switch=switch).order_by("-id").values_list("at", flat=True)
+    spent = tripped.filter(policy=policy, at__gt=now - decision.BUDGET_WINDOW) if policy else None
     return TripContext(
         decision.TripHistory(
             earlier=_to_earlier_trip(earlier),
             standing=_open_episode(episode),
             let_flow=_released_by_hand(switch, fingerprint),
-            trips=_latest_trips(switch),
-            spent=_trips_within_budget_window(policy, now),
+            trips=list(latest[: decision.FLAP_TRIPS]),
+            spent=spent.count() if spent is not None else 0,
         ),
         earlier,
         episode,
@@ -84,7 +85,7 @@ def open_questions_about(row: Trip) -> QuerySet[Escalation]:
 
 
 def firing_alerts(fingerprints: Iterable[str]) -> set[tuple[str, str]]:
-    """Return switch and fingerprint of the unresolved alerts among these fingerprints."""
+    """Return the unresolved alerts with these fingerprints as (switch, fingerprint)."""
     found = Trip.objects.filter(fingerprint__in=set(fingerprints), resolved_at__isnull=True)
     return set(found.values_list("switch", "fingerprint").distinct())
 
@@ -105,15 +106,11 @@ def _to_earlier_trip(row: Trip | None) -> decision.EarlierTrip | None:
 def _open_episode(episode: Episode | None) -> decision.OpenEpisode | None:
     if episode is None:
         return None
-    by = label_of(episode.engaged_by_type, episode.engaged_by_name)
     ramping = episode.allow_percent > 0
-    by_hand = (
-        Ramp.objects.filter(episode=episode, live=True, automatic=False).first()
-        if ramping
-        else None
-    )
+    ramps = Ramp.objects.filter(episode=episode, live=True, automatic=False)
+    by_hand = ramps.first() if ramping else None
     return decision.OpenEpisode(
-        by,
+        label_of(episode.engaged_by_type, episode.engaged_by_name),
         episode.engaged_at,
         episode.reason,
         ramping,
@@ -135,21 +132,6 @@ def _released_by_hand(switch: str, fingerprint: str) -> decision.ReleaseByHand |
     return decision.ReleaseByHand(
         row.episode.ended_by, row.episode.ended_at, row.resolved_at is not None
     )
-
-
-def _latest_trips(switch: str) -> list[datetime]:
-    stopped = Trip.objects.filter(switch=switch, outcome=Trip.Outcome.TRIPPED).order_by("-id")
-    return list(stopped.values_list("at", flat=True)[: decision.FLAP_TRIPS])
-
-
-def _trips_within_budget_window(policy: TripPolicy | None, now: datetime) -> int:
-    if policy is None:
-        return 0
-    since = now - decision.BUDGET_WINDOW
-    return policy.trips.filter(outcome=Trip.Outcome.TRIPPED, at__gt=since).count()
-
-
-TRIPS_LOCK = 0x7219  # Key of the advisory lock, used nowhere else.
 
 
 def lock_trips() -> None:

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Mapping
 from datetime import datetime
+from itertools import accumulate
 from typing import Any
 from urllib.parse import quote_plus, urlencode
 
@@ -26,9 +27,9 @@ MAX_LINK_BYTES = 900  # Slack limits a message section to 3000.
 
 
 def announce(row: Trip, now: datetime, *, alone: bool = False) -> int:
-    """Announce a new trip in the episode's thread and return the number of destinations.
+    """Announce a new trip in its episode's thread and return the number of destinations.
 
-    A trip that engaged nothing is announced once an hour per switch and source, unless `alone`.
+    Trips that engaged nothing are announced once an hour per switch and source, or each if `alone`.
     """
     name = ACTIONS[Trip.Outcome(row.outcome)]
     event_key = f"trip:{row.pk}"
@@ -46,7 +47,7 @@ def announce(row: Trip, now: datetime, *, alone: bool = False) -> int:
 
 
 def announce_resolved(row: Trip, now: datetime) -> None:
-    """Announce in the episode's thread that the alert resolved, which releases nothing."""
+    """Announce in the episode's thread that the alert resolved; the switch stays engaged."""
     outbox.announce(
         event="trip.resolved",
         event_key=f"trip:{row.pk}:resolved:{timestamp(now)}",
@@ -87,10 +88,9 @@ def message_facts(row: Trip) -> dict[str, Any]:
 
 
 def page_path(row: Trip) -> str:
-    """Return the path of the page for a trip.
+    """Return the path to the switch of a trip with an episode, else the form to engage it.
 
-    That is the switch's page if the trip has an episode. If it has none, it is the trips page for
-    a refused trip, and the engage form for any other trip.
+    Refused trips lead to the trips page.
     """
     scope, _, key = row.switch.partition(":")
     if row.episode_id:
@@ -99,10 +99,7 @@ def page_path(row: Trip) -> str:
 
 
 def engage_path(row: Trip) -> str:
-    """Return the URL of the engage form, filled with switch and reason.
-
-    Return the trips page if the scope is unknown.
-    """
+    """Return the path of the engage form, filled in; the trips page for an unknown scope."""
     scope, _, key = row.switch.partition(":")
     if scope not in SCOPES:
         return "/trips/"
@@ -110,15 +107,9 @@ def engage_path(row: Trip) -> str:
     return f"{begin}{_encode_within(row.reason, MAX_LINK_BYTES - len(begin))}"
 
 
-def _encode_within(text: str, most: int) -> str:
-    """Return the text URL-encoded and cut to `most` bytes."""
-    if len(encoded := quote_plus(text)) <= most:
+def _encode_within(text: str, max_bytes: int) -> str:
+    if len(encoded := quote_plus(text)) <= max_bytes:
         return encoded
-    characters: list[str] = []
-    left = most - len(quote_plus("…"))
-    for character in text:
-        encoded = quote_plus(character)
-        if (left := left - len(encoded)) < 0:
-            break
-        characters.append(encoded)
-    return "".join([*characters, quote_plus("…")])
+    sizes = accumulate(len(quote_plus(character)) for character in text)
+    kept = sum(size <= max_bytes - len(quote_plus("…")) for size in sizes)
+    return quote_plus(f"{text[:kept]}…")

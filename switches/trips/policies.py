@@ -1,6 +1,6 @@
 """Services that change trip policies, with audit rows.
 
-Locks are taken in the same order as by a trip, so no trip is decided on a partial change.
+They take their locks in the same order as trips, so no trip is decided on a partial change.
 """
 
 import re
@@ -45,7 +45,7 @@ def replace_policies(
 ) -> list[TripPolicy]:
     """Replace all policies; raise :class:`InvalidInput` with paths such as `rows.2.gate`.
 
-    A row with the trigger of a present policy updates it; policies not listed are removed.
+    A row updates the policy with its trigger; policies without a row are removed.
     """
     actor.require_power(Power.ADMINISTER)
     new_rows = [{**DEFAULTS, **row} for row in rows]
@@ -78,8 +78,8 @@ def put_policy(
 ) -> None:
     """Change the policy `trigger`, or add one if `trigger` is empty; `position` counts from 1.
 
-    `seen` is the :func:`policy_digest` of the displayed row. Raise :class:`Conflict` if the row
-    was changed or moved since.
+    `seen` is the :func:`policy_digest` of the displayed policy. Raise :class:`Conflict` if the
+    policy was changed or moved since.
     """
     actor.require_power(Power.ADMINISTER)
     with transaction.atomic():
@@ -153,7 +153,12 @@ def _find_problems(row: Mapping[str, Any]) -> dict[str, str]:
     for name, least in (("title", 1), ("response", 0)):
         if not _is_text(row.get(name), least, MAX_LENGTHS[name]):
             problems[name] = f"Must be a line of {least} to {MAX_LENGTHS[name]} characters."
-    if not _are_patterns(row.get("sources")):
+    sources = row.get("sources")
+    if (
+        not isinstance(sources, list)
+        or not 1 <= len(sources) <= MAX_PATTERNS
+        or not all(_is_text(pattern, 1, MAX_LENGTHS["pattern"]) for pattern in sources)
+    ):
         problems["sources"] = (
             f"Must be 1 to {MAX_PATTERNS} patterns of sources, such as srm or alertmanager:Leak*, "
             f"each of at most {MAX_LENGTHS['pattern']} characters; * stands for any."
@@ -176,18 +181,9 @@ def _find_problems(row: Mapping[str, Any]) -> dict[str, str]:
     return problems
 
 
-def _are_patterns(found: Any) -> bool:
-    return (
-        isinstance(found, list)
-        and 1 <= len(found) <= MAX_PATTERNS
-        and all(_is_text(pattern, 1, MAX_LENGTHS["pattern"]) for pattern in found)
-    )
-
-
-def _is_text(text: Any, least: int, most: int) -> bool:
-    if not isinstance(text, str) or texts.clean_text(text) != text:
-        return False
-    return least <= len(text) <= most
+def _is_text(text: Any, min_length: int, max_length: int) -> bool:
+    is_clean = isinstance(text, str) and texts.clean_text(text) == text
+    return is_clean and min_length <= len(text) <= max_length
 
 
 def _record_change(
@@ -197,26 +193,23 @@ def _record_change(
         return
     before = {row["trigger"]: row for row in was}
     after = {row["trigger"]: row for row in is_now}
-    order = [row["trigger"] for row in is_now]
-    differing = [
-        name for name in before.keys() | after.keys() if before.get(name) != after.get(name)
-    ]
-    names = sorted(differing) or ["the order"]
+    changed = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
+    names = ", ".join(sorted(changed) or ["the order"])
     outbox.announce(
         event="trip_policy.changed",
         event_key=f"trip_policy:{now.isoformat()}",
-        facts={"by": actor.label, "said": ", ".join(names), "path": "/trips/"},
+        facts={
+            "by": actor.label,
+            "said": names,
+            "path": "/trips/",
+        },
         now=now,
     )
     audit.record(
         actor=actor,
         action="trip_policy.changed",
         target="trip-policies",
-        before={"order": [row["trigger"] for row in was], **_select_rows(before, differing)},
-        after={"order": order, **_select_rows(after, differing)},
+        before={"order": list(before), **{name: before[name] for name in changed & before.keys()}},
+        after={"order": list(after), **{name: after[name] for name in changed & after.keys()}},
         now=now,
     )
-
-
-def _select_rows(rows: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    return {name: rows[name] for name in names if name in rows}

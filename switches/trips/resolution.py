@@ -1,4 +1,4 @@
-"""End of trip questions: by a resolved alert, a person's engage, or a dismissal."""
+"""End of the questions of trips: by a resolved alert, a person's engage, or a dismissal."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -19,9 +19,9 @@ from . import escalations, history, notifications, texts
 
 
 def resolve_alert(*, switch: str, fingerprint: str, actor: Actor, now: datetime) -> str:
-    """Record that an alert resolved, which releases nothing; return the effect as a sentence."""
+    """Record that an alert resolved; return a sentence. The switch stays engaged."""
     actor.require("switches:trip")
-    fingerprint = texts.clean_fingerprint(fingerprint)
+    fingerprint = texts.clean_text(fingerprint)
     with transaction.atomic():
         history.lock_trips()
         rows = Trip.objects.filter(
@@ -48,7 +48,7 @@ def resolve_alert(*, switch: str, fingerprint: str, actor: Actor, now: datetime)
 
 
 def dismiss_trip(*, trip_id: int, reason: str, actor: Actor, now: datetime) -> Trip:
-    """Dismiss a trip's question as a person; raise :class:`Conflict` if none is open."""
+    """Close a trip's question because the switch may flow; raise :class:`Conflict` if closed."""
     actor.require("switches:write")
     if problems := reasons.find_text_problems(
         reason, called="reason", advice="Say why it may go on."
@@ -85,51 +85,42 @@ def dismiss_trip(*, trip_id: int, reason: str, actor: Actor, now: datetime) -> T
 
 
 def list_waiting() -> list[Trip]:
-    """Return the first trip of each open question, oldest first.
-
-    `why` of each trip is replaced by the text of its question.
-    """
-    questions = _list_questions()
-    engaged = _engaged_since(_member_trips(questions), Q())
-    found = [one for one in questions if not _is_settled(one, engaged)]
-    reasons_by_trip = {escalations.first_trip(one): one.facts.get("why") for one in found}
-    trips = list(
-        Trip.objects.filter(pk__in=reasons_by_trip).select_related("policy").order_by("id")
-    )
+    """Return the first trip of each open question, oldest first, with the question as `why`."""
+    questions = list(open_questions().order_by("id"))
+    engaged = _engaged_since(questions, Q())
+    found = [question for question in questions if not _is_settled(question, engaged)]
+    reasons_by_trip = {
+        escalations.first_trip(question): question.facts.get("why") for question in found
+    }
+    trips = Trip.objects.filter(pk__in=reasons_by_trip).select_related("policy").order_by("id")
     for trip in trips:
         trip.why = reasons_by_trip[trip.pk] or trip.why
-    return trips
+    return list(trips)
 
 
 def close_engaged(now: datetime) -> int:
-    """Close questions if people engaged all their switches, and return how many were closed.
+    """Close questions whose switches people have all engaged; return how many were closed.
 
     An engage counts after 30 s, when it can no longer be undone.
     """
     with transaction.atomic():
         history.lock_trips()
-        questions = _list_questions()
+        questions = list(open_questions().order_by("id"))
         stays = Q(engaged_at__lte=now - UNDO_WINDOW) | Q(ended_how=Episode.End.RELEASED)
-        engaged = _engaged_since(_member_trips(questions), stays)
-        done = [one for one in questions if _is_settled(one, engaged)]
+        engaged = _engaged_since(questions, stays)
+        done = [question for question in questions if _is_settled(question, engaged)]
         for question in done:
             escalation.close(subject=question.subject, now=now)
     return len(done)
-
-
-def _list_questions() -> list[Escalation]:
-    return list(open_questions().order_by("id"))
 
 
 def open_questions() -> QuerySet[Escalation]:
     return Escalation.objects.filter(subject__startswith=history.SUBJECT, closed_at__isnull=True)
 
 
-def _member_trips(questions: Iterable[Escalation]) -> set[int]:
-    return {pk for question in questions for pk in escalations.member_trips(question)}
-
-
-def _engaged_since(trips: set[int], condition: Q) -> set[int]:
+def _engaged_since(questions: Iterable[Escalation], condition: Q) -> set[int]:
+    """Return the trips of these questions whose switches people have engaged since."""
+    trips = {pk for question in questions for pk in escalations.member_trips(question)}
     since = Episode.objects.filter(
         condition,
         Q(engaged_at__gte=OuterRef("at")) | Q(ended_at__isnull=True, allow_percent=0),
@@ -147,10 +138,7 @@ def _is_settled(question: Escalation, engaged: set[int]) -> bool:
 
 
 def _close_resolved_refusals(resolved: list[Trip], now: datetime) -> None:
-    """Close questions about refused trips once all their alerts have resolved.
-
-    Questions that a policy leaves to people stay open.
-    """
+    """Close questions that are only about refused trips, once all their alerts have resolved."""
     refused = [row for row in resolved if row.outcome == Trip.Outcome.REFUSED]
     questions = {one.pk: one for row in refused for one in history.open_questions_about(row)}
     for question in questions.values():

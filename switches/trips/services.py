@@ -1,8 +1,8 @@
 """Services of trips: each request is decided and recorded with its evidence.
 
-The trips lock is taken first, so one of several equal requests engages the switch and the rest are
-repeats. Because people wait for the publication row's lock, only a request about to engage takes
-it; that request is then decided again.
+The trips lock is taken first, so one of several equal requests engages the switch and the others
+are repeats. The publication row's lock, for which people wait, is taken only to engage; the request
+is then decided again.
 """
 
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ PERMISSION = "switches:trip"
 
 @dataclass(frozen=True)
 class TripResult:
-    """The result of a request: whether it engaged the switch, the reason, and the stored trip."""
+    """The result of a request: whether it engaged the switch, why, and the stored trip."""
 
     tripped: bool
     why: str
@@ -52,8 +52,7 @@ def request_trip(
 ) -> TripResult:
     """Engage `switch` (`experiment:ranking-v2`) if the policies allow it, in one transaction.
 
-    Raise :class:`InvalidInput` for an invalid request; any other refusal is recorded and
-    returned.
+    Raise :class:`InvalidInput` for an invalid request. A refusal is recorded and returned.
     """
     actor.require(PERMISSION)
     request = validate_request(switch, source, fingerprint, reason, evidence, expires_in)
@@ -66,13 +65,7 @@ def request_trip(
         episode = context.episode if decision.outcome == Trip.Outcome.ENGAGED else None
         if decision.outcome == Trip.Outcome.TRIPPED:
             decision, episode = _engage_switch(request, policy, decision, actor, now)
-        row = _count_repeat(context.earlier, context.episode, request, decision, now)
-        if row is None:
-            row = _create_trip(request, policy, decision, episode, actor, now)
-            _record(row, decision, actor, now)
-        elif decision.escalate:
-            escalations.ask_people(row, decision.escalate, new=False, now=now)
-        return TripResult(decision.outcome == Trip.Outcome.TRIPPED, decision.why, row)
+        return _record(context.earlier, request, policy, decision, episode, actor, now)
 
 
 def _decide(
@@ -105,23 +98,14 @@ def record_refusal(
     actor: Actor,
     now: datetime,
 ) -> TripResult:
-    """Record a refused request, since nobody reads a webhook's response.
-
-    `escalate` is the key of an escalation to people, if any.
-    """
+    """Record a request as refused; `escalate` is the key of an escalation to people, if any."""
     actor.require(PERMISSION)
     request = StopRequest(switch, source, fingerprint, reason, dict(evidence), DEFAULT_EXPIRY)
     decision = TripDecision(Trip.Outcome.REFUSED, why, escalate)
     with transaction.atomic():
         history.lock_trips()
         context = history.read_context(switch=switch, fingerprint=fingerprint, policy=None, now=now)
-        row = _count_repeat(context.earlier, None, request, decision, now)
-        if row is None:
-            row = _create_trip(request, None, decision, None, actor, now)
-            _record(row, decision, actor, now)
-        elif escalate:
-            escalations.ask_people(row, escalate, new=False, now=now)
-        return TripResult(False, why, row)
+        return _record(context.earlier, request, None, decision, None, actor, now)
 
 
 def _engage_switch(
@@ -147,7 +131,12 @@ def _engage_switch(
                 now=now,
             )
     except Conflict as conflict:
-        return _describe_conflict(conflict, request.switch), None
+        rule, why = conflict.extra.get("rule"), conflict.detail
+        if rule is None:
+            return TripDecision(Trip.Outcome.REFUSED, why), None
+        why = f"A safety rule is in the way, and a machine never breaks the glass. {why}"
+        escalate = f"rule:{rule}:{request.switch}"
+        return TripDecision(Trip.Outcome.REFUSED, why, escalate=escalate), None
     except InvalidInput as error:
         return TripDecision(Trip.Outcome.REFUSED, f"It could not be engaged: {error.detail}"), None
     if expires_in != texts.cap_expiry(request.expires_in, texts.NO_CAP_MINUTES):
@@ -157,23 +146,59 @@ def _engage_switch(
     return decision, done.episode
 
 
-def _describe_conflict(conflict: Conflict, switch: str) -> TripDecision:
-    rule = conflict.extra.get("rule")
-    if rule is None:
-        return TripDecision(Trip.Outcome.REFUSED, conflict.detail)
-    return TripDecision(
-        Trip.Outcome.REFUSED,
-        f"A safety rule is in the way, and a machine never breaks the glass. {conflict.detail}",
-        escalate=f"rule:{rule}:{switch}",
-    )
+def _record(
+    earlier: Trip | None,
+    request: StopRequest,
+    policy: TripPolicy | None,
+    decision: TripDecision,
+    episode: Episode | None,
+    actor: Actor,
+    now: datetime,
+) -> TripResult:
+    """Count a repeat of the trip `earlier`; otherwise create, announce and audit a trip."""
+    row = _count_repeat(earlier, request, decision, now)
+    is_new = row is None
+    if row is None:
+        row = Trip.objects.create(
+            switch=request.switch,
+            source=request.source,
+            fingerprint=request.fingerprint,
+            reason=request.reason,
+            evidence=request.evidence,
+            policy=policy,
+            outcome=decision.outcome,
+            why=decision.why,
+            at=now,
+            by=actor.label,
+            episode=episode,
+            last_at=now,
+        )
+    if decision.escalate:
+        escalations.ask_people(row, decision.escalate, new=is_new, now=now)
+    elif is_new:
+        notifications.announce(row, now)
+    if is_new:  # Last, because it takes the audit lock.
+        audit.record(
+            actor=actor,
+            action=f"trip.{notifications.ACTIONS[Trip.Outcome(row.outcome)]}",
+            target=row.switch,
+            reason=row.reason,
+            after={
+                "trip": row.pk,
+                "source": row.source,
+                "fingerprint": row.fingerprint,
+                "outcome": row.outcome,
+                "why": row.why,
+                "policy": policy.trigger if policy else None,
+                "episode": row.episode_id,
+            },
+            now=now,
+        )
+    return TripResult(decision.outcome == Trip.Outcome.TRIPPED, decision.why, row)
 
 
 def _count_repeat(
-    earlier: Trip | None,
-    episode: Episode | None,
-    request: StopRequest,
-    decision: TripDecision,
-    now: datetime,
+    earlier: Trip | None, request: StopRequest, decision: TripDecision, now: datetime
 ) -> Trip | None:
     same_refusal = (
         earlier is not None
@@ -194,6 +219,7 @@ def _count_repeat(
 
 
 def _keep_latest(first: Trip, request: StopRequest, decision: TripDecision, now: datetime) -> None:
+    """Store a repeat in one row per alert, which each later repeat overwrites."""
     fields = {
         "reason": request.reason,
         "evidence": request.evidence,
@@ -201,74 +227,21 @@ def _keep_latest(first: Trip, request: StopRequest, decision: TripDecision, now:
         "last_at": now,
         "resolved_at": None,
     }
-    same = Trip.objects.filter(
-        switch=first.switch,
-        fingerprint=first.fingerprint,
-        outcome=Trip.Outcome.DUPLICATE,
-        pk__gt=first.pk,
-    )
-    latest = same.order_by("-id").first()
-    if latest is None:
-        Trip.objects.create(
-            switch=first.switch,
-            source=request.source,
-            fingerprint=first.fingerprint,
-            policy_id=first.policy_id,
-            episode_id=first.episode_id,
-            outcome=Trip.Outcome.DUPLICATE,
-            by=first.by,
-            at=now,
-            **fields,
-        )
-    else:
+    alert = {"switch": first.switch, "fingerprint": first.fingerprint}
+    repeats = Trip.objects.filter(**alert, outcome=Trip.Outcome.DUPLICATE, pk__gt=first.pk)
+    latest = repeats.order_by("-id").first()
+    if latest is not None:
         Trip.objects.filter(pk=latest.pk).update(**fields)
-
-
-def _create_trip(
-    request: StopRequest,
-    policy: TripPolicy | None,
-    decision: TripDecision,
-    episode: Episode | None,
-    actor: Actor,
-    now: datetime,
-) -> Trip:
-    return Trip.objects.create(
-        switch=request.switch,
+        return
+    Trip.objects.create(
+        **alert,
         source=request.source,
-        fingerprint=request.fingerprint,
-        reason=request.reason,
-        evidence=request.evidence,
-        policy=policy,
-        outcome=decision.outcome,
-        why=decision.why,
+        policy_id=first.policy_id,
+        episode_id=first.episode_id,
+        outcome=Trip.Outcome.DUPLICATE,
+        by=first.by,
         at=now,
-        by=actor.label,
-        episode=episode,
-        last_at=now,
-    )
-
-
-def _record(row: Trip, decision: TripDecision, actor: Actor, now: datetime) -> None:
-    """Announce the trip, then audit it; the audit lock is taken last."""
-    if decision.escalate:
-        escalations.ask_people(row, decision.escalate, new=True, now=now)
-    else:
-        notifications.announce(row, now)
-    audit.record(
-        actor=actor,
-        action=f"trip.{notifications.ACTIONS[Trip.Outcome(row.outcome)]}",
-        target=row.switch,
-        reason=row.reason,
-        after={
-            "trip": row.pk,
-            "source": row.source,
-            "fingerprint": row.fingerprint,
-            "outcome": row.outcome,
-            "why": row.why,
-            "policy": row.policy.trigger if row.policy else None,
-            "episode": row.episode_id,
-        },
-        now=now,
+        **fields,
     )
 
 

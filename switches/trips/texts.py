@@ -1,4 +1,4 @@
-"""Normalization of monitors' texts for an episode: reason, duration and bounded evidence."""
+"""Normalization of what a monitor sends: reason, duration and evidence."""
 
 import unicodedata
 from collections.abc import Mapping
@@ -13,17 +13,18 @@ NO_CAP_MINUTES = durations.MAX_DURATION.days * 24 * 60
 
 
 def clean_text(text: str) -> str:
-    """Return the text without control and bidirectional override characters."""
-    characters = (" " if _is_removed(character) else character for character in text)
+    """Return the text on one line, without control and bidirectional override characters."""
+    characters = (
+        " "
+        if unicodedata.category(character) in {"Cc", "Cs"} or character in "\u202d\u202e"
+        else character
+        for character in text
+    )
     return " ".join("".join(characters).split())
 
 
-def clean_fingerprint(text: str) -> str:
-    return clean_text(text)
-
-
 def complete_reason(raw: str, *, source: str, fingerprint: str) -> str:
-    """Return a valid reason, completed by source and fingerprint if the text is too short."""
+    """Return a valid reason; source and fingerprint precede a text that is too short or vague."""
     text = clip(clean_text(raw), reasons.MAX_CHARACTERS)
     if not reasons.find_reason_problems(text):
         return text
@@ -32,10 +33,7 @@ def complete_reason(raw: str, *, source: str, fingerprint: str) -> str:
 
 
 def cap_expiry(expires_in: str, longest_minutes: int) -> str:
-    """Return `expires_in` capped at the policy's limit.
-
-    Raise ValueError for an invalid duration.
-    """
+    """Return `expires_in`, capped at the policy's limit; raise ValueError if it is no duration."""
     if expires_in.strip().casefold() == PERMANENT:
         raise ValueError("A machine never engages for good: give a duration such as 1h.")
     longest = timedelta(minutes=longest_minutes)
@@ -69,7 +67,3 @@ def _shorten_texts(value: Any, longest: int) -> Any:
     if isinstance(value, list):
         return [_shorten_texts(one, longest) for one in value]
     return value
-
-
-def _is_removed(character: str) -> bool:
-    return unicodedata.category(character) in {"Cc", "Cs"} or character in "\u202d\u202e"

@@ -62,7 +62,7 @@ def validate_request(
         errors["expires_in"] = [str(error)]
     if errors:
         raise InvalidInput(errors)
-    source, fingerprint = texts.clean_text(source), texts.clean_fingerprint(fingerprint)
+    source, fingerprint = texts.clean_text(source), texts.clean_text(fingerprint)
     full_reason = texts.complete_reason(reason, source=source, fingerprint=fingerprint)
     return StopRequest(
         switch, source, fingerprint, full_reason, dict(evidence or {}), expires_in or DEFAULT_EXPIRY
