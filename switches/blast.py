@@ -14,7 +14,7 @@ from controlplane.core.instances.exports import TOKEN_PREFIX, load_switches_chec
 from controlplane.core.instances.queries import Caller, list_callers
 from switches.models import Episode
 from switches.rules import guard
-from switches.rules.guard import Refusal
+from switches.rules.evaluation import Refusal
 from switches.scopes import GLOBAL_ID, SCOPES
 
 RECENT = timedelta(hours=1)

@@ -18,7 +18,6 @@ from switches.models import Rule
 from switches.rules import evaluation, queries, services
 from switches.rules.proposal import FIELDS
 from switches.rules.queries import SafetyRuleStatus
-from switches.rules.services import RuleProposal
 
 
 class RuleListShape(serializers.ListSerializer[SafetyRuleStatus]):
@@ -122,23 +121,19 @@ class RuleDetail(ApiView):
     @mutation(RemoveBody)
     def delete(self, *, body: dict[str, Any], actor: Actor, now: datetime, rule_id: int) -> Done:
         """Propose the removal of the rule."""
-        proposed = services.propose_rule(
-            rule_id=rule_id, asked=None, reason=body.get("reason", ""), actor=actor, now=now
-        )
-        return _respond(proposed)
+        return _propose(body, rule_id, actor, now, removes=True)
 
 
-def _propose(body: dict[str, Any], rule_id: int | None, actor: Actor, now: datetime) -> Done:
-    asked = {field: body.get(field) for field in FIELDS}
+def _propose(
+    body: dict[str, Any], rule_id: int | None, actor: Actor, now: datetime, *, removes: bool = False
+) -> Done:
     proposed = services.propose_rule(
-        rule_id=rule_id, asked=asked, reason=body.get("reason", ""), actor=actor, now=now
+        rule_id=rule_id,
+        asked=None if removes else {field: body.get(field) for field in FIELDS},
+        reason=body.get("reason", ""),
+        actor=actor,
+        now=now,
     )
-    return _respond(proposed)
-
-
-def _respond(proposed: RuleProposal) -> Done:
     pending = {"approval": ApprovalShape.render(proposed.approval)}
-    would_be = dict(pending)
-    if proposed.after is not None:
-        would_be["outlook"] = queries.preview_now(proposed.after).as_dict()
-    return Done(pending, status=202, dry_run_data=would_be)
+    outlook = {"outlook": queries.preview_now(proposed.after).as_dict()} if proposed.after else {}
+    return Done(pending, status=202, dry_run_data={**pending, **outlook})

@@ -1,10 +1,10 @@
 """Break-glass: overrides of named safety rules, limited to hours, announced and reviewed."""
 
-import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any
+from unicodedata import normalize
 
 from controlplane.core import durations, reasons
 from controlplane.core.actors import Actor
@@ -29,7 +29,7 @@ MAX_NAMED = 50
 class SafetyRefused(Conflict):
     """Raised if safety rules refuse a change.
 
-    The error's fields are the first `rule` with its `would_pass`, and all `refusals`. `instead`
+    The response shows the first `rule` with its `would_pass`, and all `refusals`. `instead`
     describes a failed attempt to override the rules.
     """
 
@@ -38,12 +38,15 @@ class SafetyRefused(Conflict):
 
     def __init__(self, refusals: Sequence[Refusal], *, instead: str = "") -> None:
         first = refusals[0]
-        text = " ".join(f"“{one.rule}” refuses: {one.detail} {one.would_pass}" for one in refusals)
+        text = " ".join(
+            f"“{refusal.rule}” refuses: {refusal.detail} {refusal.would_pass}"
+            for refusal in refusals
+        )
         super().__init__(
             f"{instead} {text}".strip(),
             rule=first.rule,
             would_pass=first.would_pass,
-            refusals=[asdict(one) for one in refusals],
+            refusals=[asdict(refusal) for refusal in refusals],
         )
         self.refusals = list(refusals)
 
@@ -55,21 +58,21 @@ class RuleOverride:
     rules: tuple[str, ...]
     reason: str
 
-    def names(self, rule: str) -> bool:
-        return rule in self.rules
-
 
 def read_override(given: Mapping[str, Any] | None) -> RuleOverride | None:
     """Return the override in `{"rule", "reason"}`, where `rule` is a name or a list of names.
 
-    Raise :class:`InvalidInput` for missing names or a reason that an engage would refuse.
+    Raise :class:`InvalidInput` for missing names, or a reason that is not enough to engage.
     """
     if given is None:
         return None
     rule_field = given.get("rule")
-    names = _normalize_names([rule_field] if isinstance(rule_field, str) else rule_field)
+    listed = [rule_field] if isinstance(rule_field, str) else rule_field
+    names: list[str] = []
+    if isinstance(listed, list) and all(isinstance(name, str) for name in listed):
+        names = [normalize("NFC", name).strip() for name in listed]
     errors: dict[str, list[str]] = {}
-    if not names:
+    if not 1 <= len(names) <= MAX_NAMED or not all(names):
         errors["break_glass.rule"] = ["Name the rule that is overridden, or a list of them."]
     reason = given.get("reason")
     if not isinstance(reason, str):
@@ -88,10 +91,17 @@ def override_refusals(
 
     Raise :class:`SafetyRefused` with the rules that it doesn't name.
     """
-    unnamed = [one for one in refusals if override is None or not override.names(one.rule)]
-    if unnamed:
-        raise SafetyRefused(unnamed, instead=_describe_unnamed(unnamed, refusals, override))
-    return tuple(one.rule for one in refusals)
+    overridden = override.rules if override else ()
+    unnamed = [refusal for refusal in refusals if refusal.rule not in overridden]
+    if not unnamed:
+        return tuple(refusal.rule for refusal in refusals)
+    names = ", ".join(f"“{refusal.rule}”" for refusal in unnamed)
+    if override is None:
+        raise SafetyRefused(unnamed)
+    if len(unnamed) < len(refusals):
+        raise SafetyRefused(unnamed, instead=f"break_glass has to name {names} as well.")
+    instead = f"break_glass names {', '.join(overridden)}, but what refuses is {names}."
+    raise SafetyRefused(unnamed, instead=instead)
 
 
 def override_record(reason: str, rules: Sequence[str], at: str, actor: Actor) -> dict[str, Any]:
@@ -108,7 +118,7 @@ def notify_break_glass(
     actor: Actor,
     now: datetime,
 ) -> Approval:
-    """Announce an override and open its review; call after writing the audit row."""
+    """Announce an override and return its open review; call after writing the audit row."""
     outbox.announce(
         event="switch.broke_glass",
         event_key=f"audit:{entry.pk}:glass",
@@ -135,42 +145,16 @@ def notify_break_glass(
 
 
 def violated_rules(episode: Episode) -> tuple[str, ...]:
-    """Return the overridden rules that would still refuse the episode.
+    """Return the overridden rules that would still refuse to engage the switch.
 
-    While any remains, the episode is limited to `MAX_DURATION` and can't be permanent.
+    While there are any, the episode is limited to `MAX_DURATION` and can't be permanent.
     """
-    override_entry = (episode.broke_glass or {}).get("rules", ())
-    if not override_entry:
-        return ()
-    refusals = guard.refusals_while_engaged(episode.switch_id)
-    return tuple(one.rule for one in refusals if one.rule in override_entry)
+    overridden = (episode.broke_glass or {}).get("rules", ())
+    refusals = guard.refusals_while_engaged(episode.switch_id) if overridden else []
+    return tuple(refusal.rule for refusal in refusals if refusal.rule in overridden)
 
 
 def describe_limit(rules: Sequence[str]) -> str:
-    hours = durations.format_readable(MAX_DURATION)
-    return f"Against {_quote_names(rules)} it is engaged for {hours} at a time and never permanent."
-
-
-def _quote_names(rules: Sequence[str]) -> str:
-    named = ", ".join(f"“{rule}”" for rule in rules)
-    return f"the rule{'s' if len(rules) > 1 else ''} {named}"
-
-
-def _normalize_names(names: Any) -> list[str]:
-    if not isinstance(names, list) or len(names) > MAX_NAMED:
-        return []
-    if not all(isinstance(name, str) for name in names):
-        return []
-    plain = [unicodedata.normalize("NFC", name).strip() for name in names]
-    return plain if all(plain) else []
-
-
-def _describe_unnamed(
-    unnamed: Sequence[Refusal], refusals: Sequence[Refusal], override: RuleOverride | None
-) -> str:
-    if override is None:
-        return ""
-    names = ", ".join(f"“{one.rule}”" for one in unnamed)
-    if len(unnamed) < len(refusals):
-        return f"break_glass has to name {names} as well."
-    return f"break_glass names {', '.join(override.rules)}, but what refuses is {names}."
+    hours, named = durations.format_readable(MAX_DURATION), ", ".join(f"“{rule}”" for rule in rules)
+    rule = "rules" if len(rules) > 1 else "rule"
+    return f"Against the {rule} {named} it is engaged for {hours} at a time and never permanent."

@@ -1,8 +1,7 @@
 """Evaluation of safety rules for one change, given the engaged switches.
 
-Ramping switches count as engaged, except that a switch whose ramp allows all traffic counts as
-released when a release is evaluated.
-Rules refuse only changes that make a violation worse.
+Ramping switches count as engaged. When a release is evaluated, a switch whose ramp allows all
+traffic counts as released. Rules refuse only changes that make a violation worse.
 """
 
 import re
@@ -34,7 +33,7 @@ class SafetyRule:
 
     @property
     def max_engaged(self) -> int | None:
-        """Return how many of the rule's switches may be engaged at once; None without a limit."""
+        """Return the maximum of switches engaged at once, or None without a limit."""
         if self.kind == EXCLUSIVE:
             return 1
         return self.n if self.kind == AT_MOST else None
@@ -67,9 +66,19 @@ def matches(pattern: str, switch_id: str) -> bool:
 
     The global switch is matched only by the patterns `global:all` and `*`.
     """
-    if pattern in (ANY_SWITCH, switch_id):
-        return True
-    return switch_id != GLOBAL_ID and _matches_pattern(pattern, switch_id)
+    if switch_id == GLOBAL_ID or "*" not in pattern:
+        return pattern in (ANY_SWITCH, switch_id)
+    # Not a regular expression, whose time would not be linear.
+    first, *pieces, last = pattern.split("*")
+    at, end = len(first), len(switch_id) - len(last)
+    if end < at or not switch_id.startswith(first) or not switch_id.endswith(last):
+        return False
+    for piece in pieces:
+        found = switch_id.find(piece, at, end)
+        if found < 0:
+            return False
+        at = found + len(piece)
+    return True
 
 
 def refusals_to_engage(
@@ -111,8 +120,8 @@ def forbidding_rule(
 ) -> SafetyRule | None:
     """Return the rule that forbids the expiry policy `on_expiry` for the switch, or None.
 
-    Protected switches always hold. Disconnected clients can't evaluate rules, so a switch of an
-    `at_least_one` rule can't have the policy `release`.
+    Protected switches always hold. Disconnected clients act on the policy without evaluating rules,
+    so a switch of an `at_least_one` rule can't have the policy `release`.
     """
     forbidden = {PROTECTED: {"ramp", "release"}, AT_LEAST_ONE: {"release"}}
     covering = _select_covering(rules, switch_id)
@@ -152,11 +161,11 @@ def _select_covering(rules: Iterable[SafetyRule], switch_id: str) -> list[Safety
 def _refuse_engage(rule: SafetyRule, switch_id: str, now: list[str]) -> Refusal | None:
     if rule.max_engaged is None or len(now) < rule.max_engaged:
         return None
-    before = len(now) - rule.max_engaged + 1
+    before, verb = len(now) - rule.max_engaged + 1, "is" if len(now) == 1 else "are"
     which = _format_ids(now) if before == len(now) else f"{before} of {_format_ids(now)}"
     return Refusal(
         rule=rule.name,
-        detail=f"{describe_rule(rule)}; {_format_count(len(now))} now: {_format_ids(now)}.",
+        detail=f"{describe_rule(rule)}; {len(now)} {verb} now: {_format_ids(now)}.",
         would_pass=f"Release {which} first; then {switch_id} can be engaged.",
     )
 
@@ -178,27 +187,6 @@ def _refuse_release(rule: SafetyRule, switch_id: str, now: list[str]) -> Refusal
     )
 
 
-def _format_count(count: int) -> str:
-    return f"{count} {'is' if count == 1 else 'are'}"
-
-
 def _format_ids(ids: list[str]) -> str:
     more = len(ids) - MAX_NAMED
     return ", ".join(ids[:MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
-
-
-def _matches_pattern(pattern: str, text: str) -> bool:
-    """Return True if the text matches the pattern; linear time."""
-    first, *pieces = pattern.split("*")
-    if not pieces:
-        return pattern == text
-    last, at = pieces.pop(), len(first)
-    end = len(text) - len(last)
-    if end < at or not text.startswith(first) or not text.endswith(last):
-        return False
-    for piece in pieces:
-        found = text.find(piece, at, end)
-        if found < 0:
-            return False
-        at = found + len(piece)
-    return True

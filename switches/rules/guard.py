@@ -13,8 +13,6 @@ from switches.scopes import GLOBAL, immediate_release_needs_approval
 
 from .evaluation import Refusal, SafetyRule
 
-__all__ = ["Refusal", "SafetyRule"]
-
 FULL_PERCENT = 100
 
 
@@ -24,7 +22,7 @@ def refusals_to_engage(switch_id: str) -> list[Refusal]:
 
 
 def refusals_while_engaged(switch_id: str) -> list[Refusal]:
-    """Return the refusals to engage this switch, counting it as released."""
+    """Return the refusals to engage an engaged switch if it were released."""
     rules = _list_covering_rules(switch_id)
     others = engaged_switches() - {switch_id} if rules else set()
     return evaluation.refusals_to_engage(rules, switch_id, others)
@@ -39,7 +37,7 @@ def refusals_to_release(switch_id: str) -> list[Refusal]:
 def refusals_to_undo(switch_id: str, since: datetime) -> list[Refusal]:
     """Return the refusals to undo the engage made at `since`.
 
-    An undo restores the previous state, so a rule refuses only if another switch of the rule was
+    An undo restores the state before, so a rule refuses only if another of its switches was
     released after `since`. A switch whose ramp allows all traffic counts as released.
     """
     refused = refusals_to_release(switch_id)
@@ -73,10 +71,9 @@ def engaged_switches() -> set[str]:
 
 
 def stopping_switches(included: str = "") -> set[str]:
-    """Return the ids of switches that block traffic, used to evaluate a release.
+    """Return the ids of switches that block traffic, which a ramp at 100 % does not.
 
-    A ramp at 100 % blocks nothing, so it can't satisfy a rule that requires an engaged switch. Only
-    the switch `included` counts even at 100 %.
+    The switch `included` counts even at 100 %.
     """
     present = Episode.objects.filter(ended_at__isnull=True)
     stops = Q(allow_percent__lt=FULL_PERCENT) | Q(switch_id=included)

@@ -40,10 +40,7 @@ class RulePreview:
 
 
 def validate_proposal(fields: Mapping[str, Any]) -> SafetyRule:
-    """Return the rule with these fields: `name`, `kind`, `switches` and `n`.
-
-    Raise :class:`InvalidInput` for invalid fields.
-    """
+    """Return the rule with the fields `name`, `kind`, `switches` and `n`, or raise InvalidInput."""
     errors: dict[str, list[str]] = {}
     name = unicodedata.normalize("NFC", str(fields.get("name") or "")).strip()
     kind = str(fields.get("kind") or "")
@@ -65,11 +62,11 @@ def validate_proposal(fields: Mapping[str, Any]) -> SafetyRule:
 def preview_rule(rule: SafetyRule, engaged: Collection[str], known: Iterable[str]) -> RulePreview:
     refused: list[tuple[str, str, Refusal]] = []
     for switch_id in evaluation.list_members(rule, {*known, *engaged}):
-        action = "release" if switch_id in engaged else "engage"
-        ask = (
-            evaluation.refusals_to_release if action == "release" else evaluation.refusals_to_engage
-        )
-        refused += [(switch_id, action, one) for one in ask([rule], switch_id, engaged)]
+        if switch_id in engaged:
+            action, refusals = "release", evaluation.refusals_to_release([rule], switch_id, engaged)
+        else:
+            action, refusals = "engage", evaluation.refusals_to_engage([rule], switch_id, engaged)
+        refused += [(switch_id, action, refusal) for refusal in refusals]
         if len(refused) >= MAX_SHOWN_REFUSALS:
             break
     return RulePreview(
@@ -86,15 +83,10 @@ def _name_problem(name: str) -> str:
         return f"At most {MAX_NAME_LENGTH} characters, on one line."
     if reasons.find_text_problems(name, called="name", advice=""):
         return "Leave out control characters and what can't be seen."
-    if _skeleton(name) == _skeleton(TWO_PERSON):
+    plain = unicodedata.normalize("NFKC", name).casefold()
+    if "".join(filter(str.isalnum, plain)) == TWO_PERSON.replace("-", ""):
         return f"{TWO_PERSON} is the name of the rule that releases take two people."
     return ""
-
-
-def _skeleton(name: str) -> str:
-    """Return the name's letters and digits only, to compare names without punctuation."""
-    plain = unicodedata.normalize("NFKC", name).casefold()
-    return "".join(character for character in plain if character.isalnum())
 
 
 def _switches_problem(switches: list[str]) -> str:

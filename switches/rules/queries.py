@@ -37,7 +37,7 @@ class SafetyRuleStatus:
 
     @property
     def condition(self) -> str:
-        """Return `broken` if violated, `limit` if a further change would violate it, or `kept`."""
+        """Return `broken` if violated, `limit` if one more change would violate it, else `kept`."""
         if self.violation:
             return "broken"
         return "limit" if self.at_its_limit else "kept"
@@ -47,8 +47,24 @@ def read_statuses(rows: Collection[Rule]) -> list[SafetyRuleStatus]:
     """Return the statuses of these rules, in two queries."""
     if not rows:
         return []
-    engaged, registered = guard.engaged_switches(), list_known_switches()
-    return [_rule_status(row, engaged, registered) for row in rows]
+    engaged, known = guard.engaged_switches(), list_known_switches()
+    statuses = []
+    for row in rows:
+        rule = guard.to_safety_rule(row)
+        group = evaluation.list_members(rule, known)
+        stopped = evaluation.list_members(rule, engaged)
+        status = SafetyRuleStatus(
+            row=row,
+            rule=rule,
+            members=tuple(group[:MAX_SHOWN_MEMBERS]),
+            members_total=len(group),
+            engaged=tuple(stopped[:MAX_SHOWN_MEMBERS]),
+            engaged_total=len(stopped),
+            violation=evaluation.describe_violation(rule, engaged),
+            at_its_limit=evaluation.is_at_limit(rule, engaged),
+        )
+        statuses.append(status)
+    return statuses
 
 
 def preview_now(rule: SafetyRule) -> RulePreview:
@@ -63,18 +79,3 @@ def list_pending_changes() -> list[Approval]:
 def list_known_switches() -> list[str]:
     """Return the ids of registered switches, at most 50,000."""
     return list(Switch.objects.order_by("pk").values_list("pk", flat=True)[:MAX_KNOWN_SWITCHES])
-
-
-def _rule_status(row: Rule, engaged: Collection[str], known: Collection[str]) -> SafetyRuleStatus:
-    rule = guard.to_safety_rule(row)
-    group, stopped = evaluation.list_members(rule, known), evaluation.list_members(rule, engaged)
-    return SafetyRuleStatus(
-        row=row,
-        rule=rule,
-        members=tuple(group[:MAX_SHOWN_MEMBERS]),
-        members_total=len(group),
-        engaged=tuple(stopped[:MAX_SHOWN_MEMBERS]),
-        engaged_total=len(stopped),
-        violation=evaluation.describe_violation(rule, engaged),
-        at_its_limit=evaluation.is_at_limit(rule, engaged),
-    )

@@ -21,6 +21,7 @@ from switches.rules.evaluation import SafetyRule
 from switches.rules.proposal import FIELDS, validate_proposal
 
 RuleFields = dict[str, Any]
+NO_RULE: RuleFields = dict.fromkeys(FIELDS)
 
 
 @dataclass(frozen=True)
@@ -43,8 +44,8 @@ def propose_rule(
     """Propose a new rule (`rule_id` None), a change, or a removal (`asked` None).
 
     `asked` has the proposed fields. Raise :class:`Forbidden` unless the actor is an admin,
-    :class:`InvalidInput`, :class:`NotFound`, or :class:`Conflict` while another change of the rule
-    is pending.
+    :class:`InvalidInput`, :class:`NotFound`, or :class:`Conflict` for an unchanged rule or while
+    another change of the rule is pending.
     """
     require_admin(actor)
     errors: dict[str, list[str]] = {}
@@ -59,12 +60,26 @@ def propose_rule(
         raise InvalidInput(errors)
     with transaction.atomic():
         publication.lock()
-        row = _lock_rule(rule_id) if rule_id is not None else None
+        row = Rule.objects.select_for_update().filter(pk=rule_id).first() if rule_id else None
+        if rule_id is not None and row is None:
+            raise NotFound(f"There is no rule {rule_id}.")
         before = guard.to_safety_rule(row) if row else None
         if before == after:
             raise Conflict("The rule is like that already; nothing was asked for.")
         _require_free_name(after, row)
-        approval = _request_approval(before, after, reason.strip(), actor, now)
+        named = before or after
+        assert named is not None  # noqa: S101 - they differ, so one of them is there
+        was, becomes = (rule.as_dict() if rule else NO_RULE for rule in (before, after))
+        approval = approvals.request_approval(
+            kind=Approval.Kind.RULE_CHANGE,
+            target=f"rule:{named.name}",
+            summary=_summarize(before, after),
+            diff={field: [was[field], becomes[field]] for field in FIELDS},
+            reason=reason.strip(),
+            risk="high",
+            actor=actor,
+            now=now,
+        )
         return RuleProposal(before, after, approval)
 
 
@@ -75,47 +90,12 @@ def require_admin(actor: Actor) -> None:
         raise Forbidden("Only an admin may propose a change of the safety rules.")
 
 
-def _lock_rule(rule_id: int) -> Rule:
-    row = Rule.objects.select_for_update().filter(pk=rule_id).first()
-    if row is None:
-        raise NotFound(f"There is no rule {rule_id}.")
-    return row
-
-
 def _require_free_name(after: SafetyRule | None, row: Rule | None) -> None:
     if after is None:
         return
     same = Rule.objects.filter(name__iexact=after.name)
     if (same.exclude(pk=row.pk) if row else same).exists():
         raise InvalidInput({"name": [f"There is a rule “{after.name}” already."]})
-
-
-def _request_approval(
-    before: SafetyRule | None, after: SafetyRule | None, reason: str, actor: Actor, now: datetime
-) -> Approval:
-    named = before or after
-    assert named is not None  # noqa: S101 - they differ, so one of them is there
-    return approvals.request_approval(
-        kind=Approval.Kind.RULE_CHANGE,
-        target=f"rule:{named.name}",
-        summary=_summarize(before, after),
-        diff=_build_diff(before, after),
-        reason=reason,
-        risk="high",
-        actor=actor,
-        now=now,
-    )
-
-
-def _build_diff(before: SafetyRule | None, after: SafetyRule | None) -> RuleFields:
-    was, becomes = (one.as_dict() if one else dict.fromkeys(FIELDS) for one in (before, after))
-    return {field: [was[field], becomes[field]] for field in FIELDS}
-
-
-def _split_diff(diff: RuleFields) -> tuple[RuleFields | None, RuleFields | None]:
-    was = {field: diff[field][0] for field in FIELDS}
-    becomes = {field: diff[field][1] for field in FIELDS}
-    return (was if was["name"] else None), (becomes if becomes["name"] else None)
 
 
 def _summarize(before: SafetyRule | None, after: SafetyRule | None) -> str:
@@ -133,9 +113,10 @@ def _summarize(before: SafetyRule | None, after: SafetyRule | None) -> str:
     Approval.Kind.RULE_CHANGE, lock_first=publication.lock, check_reason=reasons.find_text_problems
 )
 def _carry_out(approval: Approval, actor: Actor, now: datetime) -> None:
-    """Apply the approved change, if the rule is unchanged since the proposal."""
+    """Apply the approved change; raise :class:`Conflict` if the rule has changed meanwhile."""
     publication.lock()
-    before, after = _split_diff(approval.diff)
+    was, becomes = ({field: approval.diff[field][side] for field in FIELDS} for side in (0, 1))
+    before, after = was if was["name"] else None, becomes if becomes["name"] else None
     row = None
     if before is not None:
         row = Rule.objects.select_for_update().filter(name=before["name"]).first()
@@ -172,10 +153,10 @@ def _write(row: Rule | None, after: SafetyRule | None, approval: Approval, now: 
 
 
 def hold_protected_episodes(*, actor: Actor, now: datetime) -> int:
-    """Set the expiry policy `hold` on episodes whose policy the rules forbid.
+    """Set the expiry policy `hold` on episodes whose policy the rules forbid; return how many.
 
-    Each switch is published again because disconnected clients act on the last policy they
-    received. Runs in the caller's transaction and returns the number of episodes.
+    Each switch is published again, because disconnected clients act on the last policy they
+    received. Runs in the caller's transaction.
     """
     head = publication.lock()
     rules = guard.list_rules()

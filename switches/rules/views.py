@@ -1,7 +1,6 @@
 """Page of safety rules, and forms that propose changes."""
 
 import re
-from datetime import datetime
 from typing import Any
 
 from django import forms
@@ -11,7 +10,6 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods
 
 from controlplane.accounts.people.authority import approvers
-from controlplane.core.actors import Actor
 from controlplane.core.change_views import submitted_data
 from controlplane.core.clock import db_now
 from controlplane.core.dry_run import discard_writes
@@ -23,7 +21,6 @@ from switches import page_updates
 from switches.forms import ReasonForm
 from switches.models import Rule
 from switches.rules import evaluation, queries, services
-from switches.rules.proposal import RulePreview
 
 KINDS = (
     (evaluation.AT_MOST, "At most N", "no more than N of the group engaged at once"),
@@ -57,15 +54,6 @@ class ProposeForm(ReasonForm):
         }
 
 
-def initial_of(row: Rule) -> dict[str, str]:
-    return {
-        "name": row.name,
-        "kind": row.kind,
-        "switches": "\n".join(row.switches),
-        "n": str(row.n or 1),
-    }
-
-
 @signed_in
 @require_GET
 def rules_page(request: PersonRequest) -> HttpResponse:
@@ -95,19 +83,17 @@ def new_rule(request: PersonRequest) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def change_rule(request: PersonRequest, rule_id: int) -> HttpResponse:
     row = _get_rule(rule_id)
-    form = ProposeForm(submitted_data(request), initial=initial_of(row))
+    initial = {"name": row.name, "kind": row.kind, "n": str(row.n or 1)}
+    initial["switches"] = "\n".join(row.switches)
+    form = ProposeForm(submitted_data(request), initial=initial)
     return _handle_proposal(request, row, form, "switches/rules_form.html")
 
 
 @signed_in
 @require_http_methods(["GET", "POST"])
 def remove_rule(request: PersonRequest, rule_id: int) -> HttpResponse:
-    return _handle_proposal(
-        request,
-        _get_rule(rule_id),
-        ReasonForm(submitted_data(request)),
-        "switches/rules_remove.html",
-    )
+    row, form = _get_rule(rule_id), ReasonForm(submitted_data(request))
+    return _handle_proposal(request, row, form, "switches/rules_remove.html")
 
 
 def _handle_proposal(
@@ -120,12 +106,22 @@ def _handle_proposal(
     status = 422 if form.is_bound else 200
     if form.is_valid():
         try:
+            proposal: dict[str, Any] = {
+                "rule_id": row.pk if row else None,
+                "asked": form.service_arguments() if isinstance(form, ProposeForm) else None,
+                "actor": actor,
+                "now": now,
+            }
             if "check" in request.POST and isinstance(form, ProposeForm):
-                more["outlook"], status = _preview_rule(form, row, actor, now), 200
-            else:
-                proposed = _propose_change(form, row, actor, now)
+                with discard_writes():
+                    after = services.propose_rule(**proposal).after
+                more["outlook"], status = queries.preview_now(after) if after else None, 200
+            elif reason := form.get_text("reason").strip():
+                proposed = services.propose_rule(**proposal, reason=reason)
                 message = f"Asked for approval: {proposed.approval.summary}."
                 return respond_done(request, message, reverse("rules_page"))
+            else:
+                form.add_error("reason", "Say why: whoever approves it reads this.")
         except InvalidInput as error:
             form.add_service_errors(error.errors)
         except Conflict as conflict:
@@ -140,31 +136,6 @@ def _handle_proposal(
         **more,
     }
     return show(request, template, context, status=status)
-
-
-def _propose_change(
-    form: ReasonForm, row: Rule | None, actor: Actor, now: datetime
-) -> services.RuleProposal:
-    reason = form.get_text("reason").strip()
-    if not reason:
-        raise InvalidInput({"reason": ["Say why: whoever approves it reads this."]})
-    return services.propose_rule(
-        rule_id=row.pk if row else None,
-        asked=form.service_arguments() if isinstance(form, ProposeForm) else None,
-        reason=reason,
-        actor=actor,
-        now=now,
-    )
-
-
-def _preview_rule(
-    form: ProposeForm, row: Rule | None, actor: Actor, now: datetime
-) -> RulePreview | None:
-    with discard_writes():
-        proposed = services.propose_rule(
-            rule_id=row.pk if row else None, asked=form.service_arguments(), actor=actor, now=now
-        )
-    return queries.preview_now(proposed.after) if proposed.after else None
 
 
 def _get_rule(rule_id: int) -> Rule:

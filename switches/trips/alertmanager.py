@@ -40,8 +40,8 @@ class AlertmanagerAlert:
 class AlertmanagerMessage:
     """A parsed message: at most `MAX_ALERTS` alerts with a switch, in order.
 
-    `left_out` counts the requests beyond that limit; `left_switches` names switches of the first of
-    them.
+    `left_out` counts the requests beyond that limit; `left_switches` names the switches of the
+    first 50 of them.
     """
 
     group: str
@@ -62,10 +62,7 @@ def truncated_alerts(payload: Mapping[str, Any]) -> int:
 
 
 def read_message(payload: Mapping[str, Any]) -> AlertmanagerMessage:
-    """Return the payload's alerts, one for each named switch, up to the limits.
-
-    Raise ValueError for an invalid payload.
-    """
+    """Return an alert for each switch that the payload names; raise ValueError if it is invalid."""
     alerts = payload.get("alerts")
     if not isinstance(alerts, list) or not all(isinstance(alert, dict) for alert in alerts):
         raise ValueError("Must be a list of alerts, as Alertmanager's webhook sends it.")
@@ -79,7 +76,8 @@ def read_message(payload: Mapping[str, Any]) -> AlertmanagerMessage:
     message = AlertmanagerMessage(group=str(shared.get("groupKey", "")))
     labelled = without = 0
     for alert in alerts:
-        names = _parse_switches(alert)
+        label = _select_texts(alert.get("labels")).get(SWITCH, "")
+        names = list(dict.fromkeys(name.strip() for name in label.split(",") if name.strip()))
         if not names and without < MAX_ALERTS:
             without += 1
             message.alerts.append(
@@ -93,11 +91,6 @@ def read_message(payload: Mapping[str, Any]) -> AlertmanagerMessage:
             for name in names[len(accepted) :]:
                 message.leave_out(name)
     return message
-
-
-def _parse_switches(alert: Mapping[str, Any]) -> list[str]:
-    label = _select_texts(alert.get("labels")).get(SWITCH, "")
-    return list(dict.fromkeys(name.strip() for name in label.split(",") if name.strip()))
 
 
 def _build_alerts(
@@ -145,12 +138,9 @@ def _build_reason(name: str, notes: Mapping[str, str]) -> str:
 
 def _get_fingerprint(alert: Mapping[str, Any], labels: Mapping[str, str]) -> str:
     fingerprint = alert.get("fingerprint")
-    cleaned = (
-        texts.clean_text(fingerprint[:MAX_DETAIL_LENGTH]) if isinstance(fingerprint, str) else ""
-    )
-    if cleaned:
-        return texts.clip(cleaned, MAX_FINGERPRINT_LENGTH)
-    return canonical.digest(labels)[:16]
+    text = fingerprint[:MAX_DETAIL_LENGTH] if isinstance(fingerprint, str) else ""
+    cleaned = texts.clip(texts.clean_text(text), MAX_FINGERPRINT_LENGTH)
+    return cleaned or canonical.digest(labels)[:16]
 
 
 def _select_texts(found: Any) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """REST API of trips and of sample ratio checks of experiments."""
 
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
 from django.db.models import QuerySet
@@ -21,6 +22,7 @@ from switches.trips import history, policies, resolution, services, srm
 from switches.trips.bodies import (
     ArmsBody,
     ArmsShape,
+    ArmTestShape,
     AskedShape,
     PoliciesBody,
     PoliciesShape,
@@ -68,16 +70,15 @@ class ArmsView(ApiView):
         the experiment began.
         """
         switch = identify(EXPERIMENT.name, key)
-        arms: list[srm.Arm] = body["arms"]
-        verdict = srm.evaluate_arms(arms, body.get("alpha", srm.ALPHA))
-        numbers = _build_numbers(arms, verdict)
+        verdict = srm.evaluate_arms(body["arms"], body.get("alpha", srm.ALPHA))
+        numbers = ArmTestShape.render(verdict)
         fingerprint = f"srm:{key}"
         if verdict.mismatch:
             result = services.request_trip(
                 switch=switch,
                 source=SRM_SOURCE,
                 fingerprint=fingerprint,
-                reason=_srm_reason(verdict, arms),
+                reason=_srm_reason(verdict),
                 evidence=numbers,
                 expires_in=body.get("expires_in") or SRM_EXPIRY,
                 actor=actor,
@@ -89,7 +90,7 @@ class ArmsView(ApiView):
             effect = resolution.resolve_alert(
                 switch=switch, fingerprint=fingerprint, actor=actor, now=now
             )
-            why = f"The counts fit the shares. {effect}" if "stays" in effect else _FITS
+            why = f"{_FITS} {effect}" if "stays" in effect else _FITS
         return _respond(switch, {**numbers, "tripped": False, "why": why, "trip": None}, now)
 
 
@@ -163,32 +164,12 @@ def _trip_fields(result: services.TripResult) -> dict[str, Any]:
     return {"tripped": result.tripped, "why": result.why, "trip": result.trip.pk}
 
 
-def _build_numbers(arms: list[srm.Arm], verdict: srm.SrmResult) -> dict[str, Any]:
-    return {
-        "verdict": verdict.verdict,
-        "test": verdict.test,
-        "srm": verdict.mismatch,
-        "p_value": verdict.p_value,
-        "chi_square": verdict.chi_square,
-        "degrees_of_freedom": verdict.degrees_of_freedom,
-        "alpha": verdict.alpha,
-        "total": verdict.total,
-        "arms": {
-            arm.name: {
-                "count": arm.count,
-                "share": verdict.shares[arm.name],
-                "expected": verdict.expected[arm.name],
-            }
-            for arm in arms
-        },
-    }
-
-
-def _srm_reason(verdict: srm.SrmResult, arms: list[srm.Arm]) -> str:
+def _srm_reason(verdict: srm.SrmResult) -> str:
     shown = [
-        f"{arm.name} {arm.count:,} ({verdict.shares[arm.name]:.4g} planned)" for arm in arms[:6]
+        f"{name} {arm.count:,} ({arm.share:.4g} planned)"
+        for name, arm in islice(verdict.arms.items(), 6)
     ]
-    more = f" and {len(arms) - 6} more arms" if len(arms) > 6 else ""
+    more = f" and {len(verdict.arms) - 6} more arms" if len(verdict.arms) > 6 else ""
     chi_square = f"chi-square {verdict.chi_square:.4g}"
     test = chi_square if verdict.test == srm.CHI_SQUARE else "binomial"
     return (

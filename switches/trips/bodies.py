@@ -7,6 +7,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from controlplane.core.http.fields import Body, Filters, MutationBody, Text
+from controlplane.core.http.resources import Resource
 from switches.api.shapes import SwitchShape
 from switches.models import Trip, TripPolicy
 from switches.scopes import SCOPES
@@ -150,25 +151,28 @@ class AlertmanagerShape(serializers.Serializer[Any]):
     dry_run = serializers.BooleanField(required=False)
 
 
-class ArmShape(serializers.Serializer[Any]):
+class ArmShape(Resource[srm.ArmResult]):
     count = serializers.IntegerField()
     share = serializers.FloatField(help_text="Planned share, from 0 to 1.")
     expected = serializers.FloatField(help_text="Expected count for the planned share.")
 
 
-class ArmsShape(serializers.Serializer[Any]):
+class ArmTestShape(Resource[srm.SrmResult]):
     verdict = serializers.ChoiceField([srm.OK, srm.MISMATCH, srm.INSUFFICIENT])
     test = serializers.ChoiceField(
         [srm.CHI_SQUARE, srm.BINOMIAL],
         help_text="Test of `p_value`: binomial if an arm's expected count is below five.",
     )
-    srm = serializers.BooleanField(help_text="True for a mismatch.")
+    srm = serializers.BooleanField(source="mismatch", help_text="True for a mismatch.")
     p_value = serializers.FloatField()
     chi_square = serializers.FloatField()
     degrees_of_freedom = serializers.IntegerField()
     alpha = serializers.FloatField()
     total = serializers.IntegerField()
     arms = serializers.DictField(child=ArmShape())
+
+
+class ArmsShape(ArmTestShape):
     tripped = serializers.BooleanField()
     why = serializers.CharField()
     trip = serializers.IntegerField(allow_null=True)

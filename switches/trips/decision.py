@@ -13,13 +13,8 @@ from fnmatch import fnmatchcase
 from switches.scopes import GLOBAL
 
 AUTOMATIC, PERSON = "automatic", "person"
-TRIPPED, DUPLICATE, ENGAGED, ASKED, REFUSED = (
-    "tripped",
-    "duplicate",
-    "engaged",
-    "person",
-    "refused",
-)
+TRIPPED, DUPLICATE, ENGAGED = "tripped", "duplicate", "engaged"
+ASKED, REFUSED = PERSON, "refused"
 _IGNORED_CHARACTERS = str.maketrans("", "", "-_. \u2010\u2011\u2012\u2013")
 
 MIN_RELEASE_HOLD = timedelta(hours=1)
@@ -47,7 +42,7 @@ class PolicyRow:
 class EarlierTrip:
     """The latest trip with the same switch and fingerprint.
 
-    `firing` is True until the alert resolves, `episode_open` while its episode is open, and
+    `firing` is True until the alert resolves, `episode_open` until the trip's episode ends, and
     `waits` while an escalation to people is open.
     """
 
@@ -76,10 +71,7 @@ class OpenEpisode:
 
 @dataclass(frozen=True)
 class ReleaseByHand:
-    """A person's release of an episode to which this fingerprint contributed.
-
-    `resolved` is True if the alert resolved before or after the release.
-    """
+    """A person's release of an episode that this alert tripped; `resolved` once it has resolved."""
 
     by: str
     at: datetime
@@ -90,8 +82,8 @@ class ReleaseByHand:
 class TripHistory:
     """The earlier trips, episode and release that a decision depends on.
 
-    `trips` are the switch's latest trips, newest first. `spent` counts the policy's trips within
-    the last hour over all switches.
+    `trips` are the times of the switch's latest trips, newest first. `spent` counts the policy's
+    trips within the last hour over all switches.
     """
 
     earlier: EarlierTrip | None = None
@@ -136,7 +128,10 @@ def decide(
     """Return the decision on a request to engage `switch` (`scope:key`) under `policy`."""
     scope = switch.partition(":")[0]
     found = _check_engaged(switch, history)
-    if found is not None and not _is_stopped_by_machine(found, history, policy):
+    by_machine = history.standing is not None and history.standing.by_machine
+    # A policy for people applies although a machine has engaged the switch.
+    leaves_to_people = by_machine and policy is not None and policy.gate != AUTOMATIC
+    if found is not None and not (found.outcome == ENGAGED and leaves_to_people):
         return found
     if policy is None:
         return TripDecision(REFUSED, f"No policy lets “{source}” stop a switch of scope {scope}.")
@@ -158,8 +153,8 @@ def _check_engaged(switch: str, history: TripHistory) -> TripDecision | None:
         verb = "has stopped" if earlier.outcome == TRIPPED else "was heard while somebody stopped"
         return TripDecision(
             DUPLICATE,
-            f"The same alert {verb} {switch} already, {_format_at(earlier.at)}; it is noted as a "
-            "repeat.",
+            f"The same alert {verb} {switch} already, at {_format_time(earlier.at)}; it is noted "
+            "as a repeat.",
         )
     if open_episode is None:
         return None
@@ -173,10 +168,9 @@ def _check_engaged(switch: str, history: TripHistory) -> TripDecision | None:
 def _check_ramp(
     switch: str, open_episode: OpenEpisode, earlier: EarlierTrip | None
 ) -> TripDecision | None:
-    """Return the decision `duplicate` if the alert was firing when a person started the ramp.
+    """Return `duplicate` if the alert was firing when a person started the ramp, else None.
 
-    Return None, which lets the request end the ramp, for a new or recurring alert, and if no person
-    started the ramp.
+    None lets the request end the ramp: for a new or recurring alert, and if no person started it.
     """
     is_firing = earlier is not None and earlier.episode_open and earlier.firing
     if earlier is None or not is_firing or not open_episode.ramped_by:
@@ -188,23 +182,11 @@ def _check_ramp(
     )
 
 
-def _is_stopped_by_machine(
-    decision: TripDecision, history: TripHistory, policy: PolicyRow | None
-) -> bool:
-    by_machine = history.standing is not None and history.standing.by_machine
-    for_people = policy is not None and policy.gate != AUTOMATIC
-    return decision.outcome == ENGAGED and by_machine and for_people
-
-
 def _check_release(switch: str, history: TripHistory, now: datetime) -> TripDecision | None:
-    """Return a refusal if a person's release still protects the switch from this alert.
-
-    The protection lasts until the alert has resolved and an hour has passed since the release.
-    """
-    let_flow = history.let_flow
-    if let_flow is None:
+    """Return a refusal until the alert has resolved and an hour has passed since a release."""
+    if (let_flow := history.let_flow) is None:
         return None
-    text = f"{let_flow.by} let {switch} flow {_format_at(let_flow.at)}, with this alert known."
+    text = f"{let_flow.by} let {switch} flow at {_format_time(let_flow.at)}, with this alert known."
     if not let_flow.resolved:
         return TripDecision(
             REFUSED,
@@ -213,7 +195,8 @@ def _check_release(switch: str, history: TripHistory, now: datetime) -> TripDeci
     until = let_flow.at + MIN_RELEASE_HOLD
     if now < until:
         return TripDecision(
-            REFUSED, f"{text} The same alert may stop it again {_format_at(until)} at the earliest."
+            REFUSED,
+            f"{text} The same alert may stop it again at {_format_time(until)} at the earliest.",
         )
     return None
 
@@ -225,15 +208,15 @@ def _check_repeat(history: TripHistory) -> TripDecision | None:
     if earlier.outcome == TRIPPED and not earlier.episode_open:
         return TripDecision(
             DUPLICATE,
-            f"The same alert stopped it {_format_at(earlier.at)}, that episode is over, and the "
-            "alert has not resolved since: engaging again is a person's decision.",
+            f"The same alert stopped it at {_format_time(earlier.at)}, that episode is over, and "
+            "the alert has not resolved since: engaging again is a person's decision.",
         )
     if earlier.outcome == ASKED and earlier.waits:
         return TripDecision(DUPLICATE, f"People are being asked, since {_format_time(earlier.at)}.")
     if earlier.outcome == ASKED:
         return TripDecision(
             DUPLICATE,
-            f"It was left to people {_format_at(earlier.at)}, and one of them has settled it: "
+            f"It was left to people at {_format_time(earlier.at)}, and one of them has settled it: "
             "nobody is asked again until the alert has resolved.",
         )
     return None
@@ -273,10 +256,6 @@ def _check_budget(policy: PolicyRow, history: TripHistory) -> TripDecision | Non
         "are spent: a person decides.",
         escalate=f"budget:{policy.trigger}",
     )
-
-
-def _format_at(moment: datetime) -> str:
-    return f"at {_format_time(moment)}"
 
 
 def _format_time(moment: datetime) -> str:

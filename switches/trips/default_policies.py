@@ -85,9 +85,14 @@ def install(apps: Any, now: datetime) -> None:
 
 
 def default_policies() -> list[dict[str, Any]]:
-    return [{**row, "scopes": _list_scopes(row)} for row in _POLICIES]
-
-
-def _list_scopes(row: dict[str, Any]) -> list[str]:
-    by_person = row["gate"] == "person"
-    return [one.name for one in SCOPES.values() if by_person or row["trigger"] in one.trip_triggers]
+    return [
+        {
+            **row,
+            "scopes": [
+                scope.name
+                for scope in SCOPES.values()
+                if row["gate"] == "person" or row["trigger"] in scope.trip_triggers
+            ],
+        }
+        for row in _POLICIES
+    ]

@@ -33,11 +33,17 @@ class Arm:
 
 
 @dataclass(frozen=True)
-class SrmResult:
-    """The result of a test; `shares` and `expected` have a value per arm.
+class ArmResult:
+    """An arm's count, its planned share from 0 to 1, and the count expected for that share."""
 
-    `test` names the test that gave `p_value`.
-    """
+    count: int
+    share: float
+    expected: float
+
+
+@dataclass(frozen=True)
+class SrmResult:
+    """The result of a test, with the arms by name; `test` names the test that gave `p_value`."""
 
     verdict: str
     chi_square: float
@@ -45,8 +51,7 @@ class SrmResult:
     p_value: float
     alpha: float
     total: int
-    shares: Mapping[str, float]
-    expected: Mapping[str, float]
+    arms: Mapping[str, ArmResult]
     test: str = CHI_SQUARE
 
     @property
@@ -57,7 +62,7 @@ class SrmResult:
 def describe_share_error(expected: Sequence[Fraction]) -> str:
     """Return why these shares are invalid, or an empty text.
 
-    If all are below 1 they must sum to 1; otherwise they are weights such as 1 : 1 : 2.
+    Shares that are all below 1 must sum to 1; others are weights such as 1 : 1 : 2.
     """
     if any(share >= 1 for share in expected):
         return ""
@@ -71,10 +76,10 @@ def describe_share_error(expected: Sequence[Fraction]) -> str:
 
 
 def evaluate_arms(arms: Sequence[Arm], alpha: float = ALPHA) -> SrmResult:
-    """Return the test of the arms' counts against their expected shares.
+    """Test the arms' counts against their expected shares.
 
-    Takes two or more arms with positive shares of any sum. Uses Pearson's chi-square test, or
-    the smallest binomial p-value of an arm if an expected count is too low.
+    Takes two or more arms with positive shares of any sum. Uses Pearson's chi-square test; if an
+    expected count is too low, the smallest binomial p-value of an arm instead.
     """
     weights = sum((arm.expected for arm in arms), Fraction())
     total = sum(arm.count for arm in arms)
@@ -96,17 +101,16 @@ def evaluate_arms(arms: Sequence[Arm], alpha: float = ALPHA) -> SrmResult:
         p_value=p_value,
         alpha=alpha,
         total=total,
-        shares={arm.name: float(arm.expected / weights) for arm in arms},
-        expected={arm.name: float(cell) for arm, cell in zip(arms, expected, strict=True)},
+        arms={
+            arm.name: ArmResult(arm.count, float(arm.expected / weights), float(cell))
+            for arm, cell in zip(arms, expected, strict=True)
+        },
         test=BINOMIAL if few else CHI_SQUARE,
     )
 
 
 def _min_arm_p_value(total: int, counts: Sequence[int], expected: Sequence[Fraction]) -> float:
-    """Return the smallest two-sided binomial p-value of the arms, Bonferroni-corrected.
-
-    Never below the true p-value.
-    """
+    """Return the smallest two-sided binomial p-value of the arms, with Bonferroni correction."""
     looked_at = len(counts) if len(counts) > 2 else 1
     found = (
         binomial_tail(total, count, cell) for count, cell in zip(counts, expected, strict=True)
@@ -115,9 +119,9 @@ def _min_arm_p_value(total: int, counts: Sequence[int], expected: Sequence[Fract
 
 
 def binomial_tail(total: int, count: int, expected: Fraction) -> float:
-    """Return P(X ≥ `count`), or P(X ≤ `count`) below `expected`, for X binomial of `total`.
+    """Return P(X ≥ `count`), or P(X ≤ `count`) if it is below `expected`, for X binomial.
 
-    Beyond `MAX_SUMMED`, return Chernoff's bound exp(-n·D) in a numerically stable form.
+    If `total` is above `MAX_SUMMED`, return Chernoff's bound exp(-n·D).
     """
     if not total or count == expected:
         return 1.0

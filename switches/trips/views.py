@@ -11,9 +11,14 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods
 
 from controlplane.core.actors import Actor
-from controlplane.core.change_views import ServiceForm, submitted_data
+from controlplane.core.change_views import (
+    ServiceForm,
+    attempt_change,
+    handle_change,
+    submitted_data,
+)
 from controlplane.core.clock import db_now
-from controlplane.core.errors import Conflict, InvalidInput
+from controlplane.core.errors import InvalidInput
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.page_responses import PersonRequest, respond_done, show, signed_in
 from controlplane.core.reasons import MAX_CHARACTERS
@@ -75,12 +80,18 @@ def trips_page(request: PersonRequest) -> HttpResponse:
     search.is_valid()
     found, older = page_updates.take_page(_filter_trips(search.cleaned_data), SHOWN)
     waiting = resolution.list_waiting()
+    engaged = Episode.objects.filter(ended_at__isnull=True, allow_percent=0)
+    switches = [trip.switch for trip in waiting[:SHOWN_WAITING]]
+    stopped = set(engaged.filter(switch__in=switches).values_list("switch", flat=True))
     context = {
         "now": db_now(),
         "search": search,
         "outcomes": Trip.Outcome.values,
         "policies": history.list_policies(),
-        "waiting": _with_links(waiting[:SHOWN_WAITING]),
+        "waiting": [
+            (trip, notifications.engage_path(trip), trip.switch in stopped)
+            for trip in waiting[:SHOWN_WAITING]
+        ],
         "waiting_more": max(0, len(waiting) - SHOWN_WAITING),
         "trips": found,
         "older": older,
@@ -99,28 +110,27 @@ def switch_context(switch_id: str) -> dict[str, Any]:
 @signed_in
 @require_http_methods(["GET", "POST"])
 def dismiss_trip(request: PersonRequest, trip_id: int) -> HttpResponse:
-    actor = actor_of(request)
-    actor.require("switches:write")
+    actor_of(request).require("switches:write")
+    form = DismissForm(submitted_data(request))
     trip = Trip.objects.filter(pk=trip_id).select_related("policy").first()
     if trip is None:
         raise Http404
-    form = DismissForm(submitted_data(request))
-    status = 422 if form.is_bound else 200
-    if form.is_valid():
-        try:
-            resolution.dismiss_trip(
-                trip_id=trip_id, reason=form.get_text("reason"), actor=actor, now=db_now()
-            )
-        except InvalidInput as error:
-            form.add_service_errors(error.errors)
-        except Conflict as conflict:
-            return _show_refusal(request, conflict.detail)
-        else:
-            return respond_done(
-                request, f"Dismissed: {trip.switch} flows on.", reverse("trips_page")
-            )
-    context = {"form": form, "trip": trip, "now": db_now()}
-    return show(request, "switches/trips_dismiss.html", context, status=status)
+
+    def carry_out(actor: Actor, now: datetime) -> str:
+        reason = form.get_text("reason")
+        resolution.dismiss_trip(trip_id=trip_id, reason=reason, actor=actor, now=now)
+        return f"Dismissed: {trip.switch} flows on."
+
+    return handle_change(
+        request,
+        form,
+        carry_out,
+        scope="switches:write",
+        template="switches/trips_dismiss.html",
+        context=lambda now: {"trip": trip},
+        back=reverse("trips_page"),
+        refused=lambda error: _show_refusal(request, error.detail),
+    )
 
 
 @signed_in
@@ -158,16 +168,6 @@ def remove_policy(request: PersonRequest, trigger: str) -> HttpResponse:
     return respond_done(request, f"The policy {trigger} is gone.", reverse("trips_page"))
 
 
-def _with_links(waiting: list[Trip]) -> list[tuple[Trip, str, bool]]:
-    switches = [trip.switch for trip in waiting]
-    stopped = set(
-        Episode.objects.filter(
-            switch__in=switches, ended_at__isnull=True, allow_percent=0
-        ).values_list("switch", flat=True)
-    )
-    return [(trip, notifications.engage_path(trip), trip.switch in stopped) for trip in waiting]
-
-
 def _show_refusal(request: PersonRequest, detail: str) -> HttpResponse:
     context = {"heading": "Nothing was changed", "detail": detail, "back": "trips_page"}
     return show(request, "core/notice.html", context, status=409)
@@ -176,16 +176,24 @@ def _show_refusal(request: PersonRequest, detail: str) -> HttpResponse:
 def _handle_form(request: PersonRequest, trigger: str, form: PolicyForm) -> HttpResponse:
     actor = actor_of(request)
     actor.require_power(Power.ADMINISTER)
-    status = 422 if form.is_bound else 200
-    if form.is_valid():
-        try:
-            _save(form, trigger, actor, db_now())
-        except InvalidInput as error:
-            form.add_service_errors(error.errors)
-        except Conflict as conflict:
-            return _show_refusal(request, conflict.detail)
-        else:
-            return respond_done(request, "The table is changed.", reverse("trips_page"))
+
+    def save() -> HttpResponse:
+        fields = form.service_arguments()
+        if trigger:
+            fields["trigger"] = trigger  # The trigger identifies the row and can't change.
+        policies.put_policy(
+            trigger=trigger,
+            fields=fields,
+            position=form.cleaned_data.get("position") or 1,
+            seen=form.get_text("seen"),
+            actor=actor,
+            now=db_now(),
+        )
+        return respond_done(request, "The table is changed.", reverse("trips_page"))
+
+    response = attempt_change(form, save, lambda error: _show_refusal(request, error.detail))
+    if response is not None:
+        return response
     context = {
         "form": form,
         "trigger": trigger,
@@ -193,21 +201,8 @@ def _handle_form(request: PersonRequest, trigger: str, form: PolicyForm) -> Http
         "chosen": form["scopes"].value() or [],
         "gates": TripPolicy.Gate.values,
     }
-    return show(request, "switches/trips_policy.html", context, status=status)
-
-
-def _save(form: PolicyForm, trigger: str, actor: Actor, now: datetime) -> None:
-    fields = form.service_arguments()
-    position = form.cleaned_data.get("position") or 1
-    if trigger:
-        fields["trigger"] = trigger  # The trigger identifies the row and can't change.
-    policies.put_policy(
-        trigger=trigger,
-        fields=fields,
-        position=position,
-        seen=form.get_text("seen"),
-        actor=actor,
-        now=now,
+    return show(
+        request, "switches/trips_policy.html", context, status=422 if form.is_bound else 200
     )
 
 

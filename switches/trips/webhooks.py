@@ -39,7 +39,7 @@ _TOO_MANY = (
 
 
 class WebhookParser(StrictJSONParser):
-    """JSON parser that replaces null characters by U+FFFD, since PostgreSQL can't store them.
+    """JSON parser that replaces null characters, which PostgreSQL can't store, by U+FFFD.
 
     A null character in one annotation must not reject a whole group of alerts.
     """
@@ -87,9 +87,8 @@ class AlertmanagerView(ApiView):
 def _process(message: AlertmanagerMessage, actor: Actor, rehearsed: bool) -> list[dict[str, Any]]:
     """Process the alerts and return their results in the message's order.
 
-    New requests go first, then repeats, and resolved alerts last, in case time runs out. After
-    an error the other alerts are still processed; then the first error is raised, so that
-    Alertmanager sends the message again.
+    In case time runs out, new requests go first, then repeats, and resolved alerts last. The first
+    error is raised after all alerts were processed, so that Alertmanager sends the message again.
     """
     ends = time.monotonic() + MAX_SECONDS
     alerts, results, failures = message.alerts, dict[int, dict[str, Any]](), list[Exception]()
@@ -116,16 +115,16 @@ def _process_alert(alert: AlertmanagerAlert, actor: Actor, rehearsed: bool) -> d
     if not alert.switch:
         return _build_result(alert, _NO_LABEL)
     with transaction.atomic():
-        result = _resolve(alert, actor) if alert.resolved else _request_trip(alert, actor)
+        if alert.resolved:
+            alert_id = {"switch": alert.switch, "fingerprint": alert.fingerprint}
+            why = resolution.resolve_alert(**alert_id, actor=actor, now=db_now())
+            result = _build_result(alert, why)
+        else:
+            result = _request_trip(alert, actor)
         if rehearsed:
             transaction.set_rollback(True)
             result["trip"] = None
     return result
-
-
-def _resolve(alert: AlertmanagerAlert, actor: Actor) -> dict[str, Any]:
-    about = {"switch": alert.switch, "fingerprint": alert.fingerprint}
-    return _build_result(alert, resolution.resolve_alert(**about, actor=actor, now=db_now()))
 
 
 def _request_trip(alert: AlertmanagerAlert, actor: Actor) -> dict[str, Any]:

@@ -32,7 +32,7 @@ from switches.models import Ramp
 from switches.ramps import live_ramps
 from switches.rules import guard
 from switches.rules.break_glass import SafetyRefused
-from switches.rules.guard import Refusal
+from switches.rules.evaluation import Refusal
 from switches.scopes import (
     GLOBAL,
     SCOPES,

@@ -32,7 +32,7 @@ from switches.ramps import plan as plans
 from switches.ramps.plan_editor import Editor
 from switches.rules import guard
 from switches.rules.break_glass import SafetyRefused
-from switches.rules.guard import Refusal
+from switches.rules.evaluation import Refusal
 from switches.services import Release
 from switches.services.release import two_person_refusal
 

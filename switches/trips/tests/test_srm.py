@@ -121,7 +121,8 @@ def test_counts_that_fit_are_ok():
     found = srm.evaluate_arms(arms(1000, 1010, 2005, expected=[1, 1, 2]))
 
     assert (found.verdict, found.degrees_of_freedom) == (srm.OK, 2)
-    assert found.expected == {"arm0": 1003.75, "arm1": 1003.75, "arm2": 2007.5}
+    expected = {name: arm.expected for name, arm in found.arms.items()}
+    assert expected == {"arm0": 1003.75, "arm1": 1003.75, "arm2": 2007.5}
 
 
 @pytest.mark.parametrize("counts", [(0, 0), (1, 0), (4, 5), (9, 0)])
