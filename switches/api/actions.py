@@ -23,7 +23,7 @@ from switches.api.shapes import ONE_SWITCH, ActedShape, PendingShape
 from switches.confirmation import require_confirmation
 from switches.expiry import PERMANENT
 from switches.ramps import resources as ramps
-from switches.services import Engagement, Release
+from switches.services import Engagement
 
 from .switches import read_switch_resource
 
@@ -69,11 +69,8 @@ class AcknowledgeEpisodeView(ActionView):
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, **switch: Any) -> Done:
         """Acknowledge that the switch is engaged or overdue."""
         done = services.acknowledge(**switch, actor=actor, now=now, **body)
-        acknowledgment = {
-            "acknowledged_at": timestamp(now),
-            "acknowledged_by": done.episode.acknowledged_by,
-        }
-        return Done({**read_switch_resource(**switch), **acknowledgment})
+        shown = {**read_switch_resource(**switch), "acknowledged_at": timestamp(now)}
+        return Done({**shown, "acknowledged_by": done.episode.acknowledged_by})
 
 
 class ReconfirmView(ActionView):
@@ -96,13 +93,17 @@ class ReleaseView(ActionView):
         """
         require_confirmation(self.request, switch["scope"], now)
         done = services.release(**switch, actor=actor, now=now, **body)
-        if done.ramp is not None:
-            return _respond_ramping(done, done.ramp.pk, switch, now)
         shown = read_switch_resource(**switch)
         if done.approval is not None:
             waits = {"approval": ApprovalShape.render(done.approval)}
             return Done(waits, status=202, dry_run_data={**shown, **waits})
-        return _respond_with_effect({**shown, **_review_field(done)}, switch)
+        review = {"review": ApprovalShape.render(done.review)} if done.review else {}
+        if done.ramp is None:
+            return _respond_with_effect({**shown, **review}, switch)
+        ramp = ramps.get_ramp_resource(done.ramp.pk, now)
+        would_be = {**shown, **review, "ramp": {**ramp, "id": None}}
+        present = partial(_read_effect, **switch)
+        return Done({"ramp": ramp, **review}, status=202, dry_run_data=would_be, actual=present)
 
 
 class UndoView(ActionView):
@@ -124,18 +125,6 @@ def _respond_engaged(done: Engagement, switch: Switch) -> Done:
         shown["broke_glass"] = done.episode.broke_glass
         shown["review"] = ApprovalShape.render(done.review)
     return _respond_with_effect(shown, switch)
-
-
-def _respond_ramping(done: Release, ramp_id: int, switch: Switch, now: datetime) -> Done:
-    ramp = ramps.get_ramp_resource(ramp_id, now)
-    begun = {"ramp": ramp, **_review_field(done)}
-    would_be = {**read_switch_resource(**switch), **begun, "ramp": {**ramp, "id": None}}
-    present = partial(_read_effect, **switch)
-    return Done(begun, status=202, dry_run_data=would_be, actual=present)
-
-
-def _review_field(done: Release) -> dict[str, Any]:
-    return {"review": ApprovalShape.render(done.review)} if done.review is not None else {}
 
 
 def _respond_with_effect(shown: dict[str, Any], switch: Switch) -> Done:

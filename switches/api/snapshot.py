@@ -25,14 +25,34 @@ ATTEMPTS = 5
 
 
 def read_snapshot() -> tuple[SnapshotVersion, list[SnapshotEntry]]:
-    """Return the published version and every switch that is not released.
+    """Return the published version with every switch that is not released.
 
-    Both are read again if the version changed meanwhile. Raise :class:`Unavailable` after five
+    Both are read again if the version changes meanwhile; raise :class:`Unavailable` after five
     attempts.
     """
+
+    def read_version() -> SnapshotVersion:
+        row = PublicationRow.objects.get(pk=1)
+        return SnapshotVersion(row.epoch, row.version, row.published_at)
+
+    open_episodes = Episode.objects.filter(ended_at__isnull=True).select_related("switch")
     for _ in range(ATTEMPTS):
-        before, entries = _read_version(), _read_entries()
-        if _read_version() == before:
+        before = read_version()
+        entries = [
+            SnapshotEntry(
+                id=episode.switch_id,
+                scope=episode.switch.scope,
+                key=episode.switch.key,
+                allow_percent=episode.allow_percent,
+                salt=episode.salt,
+                reason=episode.reason,
+                engaged_at=episode.engaged_at,
+                expires_at=episode.expires_at,
+                on_expiry=episode.on_expiry,
+            )
+            for episode in open_episodes.all()
+        ]
+        if read_version() == before:
             return before, entries
     raise Unavailable("Switches change faster than they can be read; try again.", retry_after=1)
 
@@ -84,26 +104,3 @@ class CheckView(ApiView):
                 "version": publication.version,
             }
         )
-
-
-def _read_version() -> SnapshotVersion:
-    row = PublicationRow.objects.get(pk=1)
-    return SnapshotVersion(row.epoch, row.version, row.published_at)
-
-
-def _read_entries() -> list[SnapshotEntry]:
-    open_episodes = Episode.objects.filter(ended_at__isnull=True).select_related("switch")
-    return [
-        SnapshotEntry(
-            id=episode.switch_id,
-            scope=episode.switch.scope,
-            key=episode.switch.key,
-            allow_percent=episode.allow_percent,
-            salt=episode.salt,
-            reason=episode.reason,
-            engaged_at=episode.engaged_at,
-            expires_at=episode.expires_at,
-            on_expiry=episode.on_expiry,
-        )
-        for episode in open_episodes
-    ]

@@ -30,7 +30,7 @@ def begin_epoch(*, reason: str, actor: Actor, now: datetime) -> Publication:
         raise InvalidInput({"reason": problems})
     with transaction.atomic():
         head = publication.lock()
-        before = _audit_state(head)
+        before = {"epoch": str(head.epoch), "version": head.version}
         head.epoch = uuid.uuid4()
         head.version += 1
         head.began_version = head.version
@@ -43,11 +43,7 @@ def begin_epoch(*, reason: str, actor: Actor, now: datetime) -> Publication:
             target="publication",
             reason=reason.strip(),
             before=before,
-            after=_audit_state(head),
+            after={"epoch": str(head.epoch), "version": head.version},
             now=now,
         )
         return head
-
-
-def _audit_state(head: Publication) -> dict[str, str | int]:
-    return {"epoch": str(head.epoch), "version": head.version}

@@ -47,10 +47,10 @@ def past_expiry(now: datetime | Combinable) -> QuerySet[Episode]:
 
 
 def _forecast_events(due: Sequence[Episode]) -> Mapping[int, str]:
-    """Return the expected events of the due episodes that will not be held, by episode id.
+    """Return the expected event by episode id, for the due episodes that will not be held.
 
-    For each episode, rules are evaluated as if the episodes before it with the policy `release`
-    were released. Episodes that end differently are announced separately.
+    The rules are evaluated as if the preceding episodes with the policy `release` were released.
+    Episodes that end differently are announced separately.
     """
     events: dict[int, str] = {}
     undecided = [episode for episode in due if episode.on_expiry != OnExpiry.HOLD]
@@ -94,7 +94,7 @@ def _expire_episode(episode_id: int, now: datetime, *, notified: str | None) -> 
         return False  # Its ramp handles the expiry.
     if episode.expires_at is None or episode.expires_at > now:
         return False
-    in_the_way = _why_held(switch, episode)
+    actor, in_the_way = system_actor("expiry"), _why_held(switch, episode)
     if not in_the_way and episode.on_expiry == OnExpiry.RAMP:
         to = digests.thread_destinations(episode) if notified == RAMP_STARTED else None
         if creation.start_at_expiry(head, switch, episode, now, to=to) is not None:
@@ -102,7 +102,19 @@ def _expire_episode(episode_id: int, now: datetime, *, notified: str | None) -> 
         in_the_way = HELD_AFTER_RAMP
     if in_the_way:
         to = digests.thread_destinations(episode) if notified == OVERDUE else None
-        _hold_overdue(switch, episode, in_the_way, now, to)
+        before = serialization.audit_state(switch, episode)
+        changes.mark_overdue(switch, episode, in_the_way, actor, now)
+        changes.record_change(
+            OVERDUE,
+            switch,
+            episode,
+            actor,
+            now,
+            before=before,
+            reason=in_the_way,
+            severity=overdue_severity(switch.scope) if to is None else "info",
+            to=to,
+        )
         return True
     live_ramps.end_episode(
         head,
@@ -111,7 +123,7 @@ def _expire_episode(episode_id: int, now: datetime, *, notified: str | None) -> 
         how=Episode.End.EXPIRED,
         action=RELEASED,
         reason="Its time was up and its policy is to release.",
-        actor=system_actor("expiry"),
+        actor=actor,
         now=now,
         to=digests.thread_destinations(episode) if notified == RELEASED else None,
     )
@@ -119,14 +131,14 @@ def _expire_episode(episode_id: int, now: datetime, *, notified: str | None) -> 
 
 
 def _why_held(switch: Switch, episode: Episode) -> str:
-    """Return why the episode stays engaged and what to do; empty if it can be released."""
     if episode.on_expiry == OnExpiry.HOLD:
         return HELD_BY_POLICY
     if refusals := guard.refusals_to_release(switch.pk):
-        notified = " ".join(
-            f"The rule {one.rule}: {one.detail} {one.would_pass}" for one in refusals
+        rules = " ".join(
+            f"The rule {refusal.rule}: {refusal.detail} {refusal.would_pass}"
+            for refusal in refusals
         )
-        return f"Its time is up, but a safety rule forbids its release, so it is held. {notified}"
+        return f"Its time is up, but a safety rule forbids its release, so it is held. {rules}"
     if guard.is_protected(switch.pk):
         return (
             "Its time is up, but a protected switch is never released by itself, so it is held: "
@@ -135,22 +147,3 @@ def _why_held(switch: Switch, episode: Episode) -> str:
     if episode.on_expiry == OnExpiry.RAMP and live_ramps.find_live_ramp(switch.pk) is not None:
         return "Its time is up while its release waits for approval: it is held until then."
     return ""  # Disconnected clients release it too, even if an approval is pending here.
-
-
-def _hold_overdue(
-    switch: Switch, episode: Episode, why: str, now: datetime, to: list[str] | None
-) -> None:
-    actor = system_actor("expiry")
-    before = serialization.audit_state(switch, episode)
-    changes.mark_overdue(switch, episode, why, actor, now)
-    changes.record_change(
-        OVERDUE,
-        switch,
-        episode,
-        actor,
-        now,
-        before=before,
-        reason=why,
-        severity=overdue_severity(switch.scope) if to is None else "info",
-        to=to,
-    )

@@ -23,20 +23,9 @@ TO_RECONFIRM = "It stays engaged; somebody has to say each week that it still ha
 def remind_due(now: datetime) -> int:
     """Send every due reminder once and return how many were sent.
 
-    Locks only episodes, and skips episodes locked by other transactions. The field that marks a
-    reminder as sent is committed with its message. Errors are collected and raised at the end.
+    Episodes locked by other transactions are skipped. A reminder is marked as sent in the
+    transaction of its message. Errors are collected and raised at the end.
     """
-    due = _due_ids(now)
-    if len(due) <= digests.MAX_NOTIFIED_SINGLY:
-        return batches.process_each(due, lambda pk: _send_reminders([pk], now), FAILING)
-    failures: list[Exception] = []
-    done = _send_reminders(due, now, failures)
-    if failures:
-        raise ExceptionGroup(FAILING, failures)
-    return done
-
-
-def _due_ids(now: datetime) -> list[int]:
     latest = now + DAY
     soon = Episode.objects.filter(
         Q(permanent=False, overdue_at__isnull=True, expires_at__gt=now, expires_at__lte=latest)
@@ -49,12 +38,19 @@ def _due_ids(now: datetime) -> list[int]:
         for episode in soon
         if (ending := _get_end(episode)) and reminders.due_reminder(ending, now)
     ]
-    return [pk for _, pk in sorted(owed)[:MAX_AT_ONCE]]
+    due = [pk for _, pk in sorted(owed)[:MAX_AT_ONCE]]
+    if len(due) <= digests.MAX_NOTIFIED_SINGLY:
+        return batches.process_each(due, lambda pk: _send_reminders([pk], now), FAILING)
+    failures: list[Exception] = []
+    done = _send_reminders(due, now, failures)
+    if failures:
+        raise ExceptionGroup(FAILING, failures)
+    return done
 
 
 @transaction.atomic
 def _send_reminders(pks: list[int], now: datetime, failures: list[Exception] | None = None) -> int:
-    """Lock the episodes and send their due reminders; more than three go in one digest.
+    """Send the due reminders of these episodes; more than three go in one digest.
 
     Errors are appended to `failures`, or raised if it is None.
     """
@@ -67,11 +63,15 @@ def _send_reminders(pks: list[int], now: datetime, failures: list[Exception] | N
     claimed: list[DueReminder] = []
 
     def claim(episode: Episode) -> bool:
+        ending = _get_end(episode)
+        notice = reminders.due_reminder(ending, now) if ending else None
+        if ending is None or notice is None:
+            return False
+        field = "hour_reminder_for" if notice == HOUR else "day_reminder_for"
         with transaction.atomic():
-            owed = _mark_reminder(episode, now)
-        if owed:
-            claimed.append(owed)
-        return owed is not None
+            changes.update_episode(episode, {field: ending.ends_at})
+        claimed.append((episode, ending, notice))
+        return True
 
     try:
         batches.process_each(locked, claim, FAILING)
@@ -92,17 +92,6 @@ def _send_reminders(pks: list[int], now: datetime, failures: list[Exception] | N
         for episode, ending, notice in claimed:
             _announce(episode, ending, notice, now)
     return len(claimed)
-
-
-def _mark_reminder(episode: Episode, now: datetime) -> DueReminder | None:
-    ending = _get_end(episode)
-    notice = reminders.due_reminder(ending, now) if ending else None
-    if ending is None or notice is None:
-        return None
-    field = "hour_reminder_for" if notice == HOUR else "day_reminder_for"
-    setattr(episode, field, ending.ends_at)
-    episode.save(update_fields=[field])
-    return episode, ending, notice
 
 
 def _single_message(episode: Episode, notice: timedelta) -> tuple[str, str]:

@@ -4,7 +4,6 @@ Each form has its own URL and is shown as a page or in a dialog.
 """
 
 from datetime import datetime, timedelta
-from typing import Any
 
 from django.http import Http404, HttpResponse
 from django.urls import reverse
@@ -51,8 +50,8 @@ def reconfirm(request: PersonRequest, scope: str, key: str) -> HttpResponse:
 
     def carry_out(actor: Actor, now: datetime) -> str:
         reason = form.get_text("reason")
-        respond_done = services.reconfirm(scope=scope, key=key, reason=reason, actor=actor, now=now)
-        due = respond_done.episode.reconfirm_due_at
+        done = services.reconfirm(scope=scope, key=key, reason=reason, actor=actor, now=now)
+        due = done.episode.reconfirm_due_at
         return f"{scope}:{key} stays; it has to be re-confirmed again by {due:%d %b %H:%M} UTC."
 
     return _handle_action(request, scope, key, form, "switches/reconfirm.html", carry_out)
@@ -119,21 +118,17 @@ def _handle_action(
         carry_out,
         scope="switches:write",
         template=template,
-        context=lambda now: _build_context(switch, now),
+        context=lambda now: {
+            "switch": switch,
+            "episode": switch.episode,
+            "in_a_day": now + timedelta(days=1),
+            "in_a_week": now + timedelta(days=7),
+            "latest": now + MAX_DURATION,
+            "min_columns": MIN_COLUMNS,
+        },
         back=reverse("switch_page", args=[scope, key]),
         refused=lambda error: show_refusal(request, f"{scope}:{key}", "Nothing was changed", error),
     )
-
-
-def _build_context(switch: Switch, now: datetime) -> dict[str, Any]:
-    return {
-        "switch": switch,
-        "episode": switch.episode,
-        "in_a_day": now + timedelta(days=1),
-        "in_a_week": now + timedelta(days=7),
-        "latest": now + MAX_DURATION,
-        "min_columns": MIN_COLUMNS,
-    }
 
 
 def show_refusal(

@@ -3,19 +3,19 @@
 from datetime import datetime
 from typing import Any
 
-from django.http import Http404, HttpResponse
+from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
 from controlplane.core.clock import db_now
-from controlplane.core.errors import InvalidInput
 from controlplane.core.page_responses import PersonRequest, signed_in
-from switches import board, page_updates
+from switches import page_updates
 from switches.blast import blast_radius
 from switches.effect import SwitchEffect, find_silent_instances, measure_effect
 from switches.engage_suggestions import find_similar_keys
 from switches.models import Switch, SwitchState
-from switches.services.registration import identify
+
+from .actions import read_switch
 
 PAGE, DIALOG = "page", "dialog"
 STRAGGLERS_SHOWN = {PAGE: 20, DIALOG: 4}
@@ -30,11 +30,7 @@ WATCHED_SECONDS = 600
 @signed_in
 @require_GET
 def effect_panel(request: PersonRequest, scope: str, key: str) -> HttpResponse:
-    now = db_now()
-    try:
-        switch = board.find_or_new(scope, key)
-    except InvalidInput as error:
-        raise Http404 from error
+    switch, now = read_switch(scope, key), db_now()
     place = DIALOG if request.GET.get("in") == DIALOG else PAGE
     context = build_progress(switch, now, place)
     if context["effect"] is None:
@@ -45,11 +41,7 @@ def effect_panel(request: PersonRequest, scope: str, key: str) -> HttpResponse:
 @signed_in
 @require_GET
 def callers_panel(request: PersonRequest, scope: str, key: str) -> HttpResponse:
-    now = db_now()
-    try:
-        switch_id = identify(scope, key)
-    except InvalidInput as error:
-        raise Http404 from error
+    switch_id, now = read_switch(scope, key).pk, db_now()
     context = {"scope": scope, "key": key, "blast": blast_radius(switch_id, now), "now": now}
     return page_updates.stamp_server_time(render(request, "switches/_callers.html", context), now)
 
@@ -61,6 +53,12 @@ def build_progress(switch: Switch, now: datetime, place: str = PAGE) -> dict[str
         return {"effect": None}
     silent = find_silent_instances(switch, now)[:SILENT_SHOWN] if measured.silent_total else ()
     shown = measured.stragglers[: STRAGGLERS_SHOWN[place]]
+    is_engaged = switch.state == SwitchState.ENGAGED
+    similar_keys = find_similar_keys(switch.pk, now, known=True) if is_engaged else None
+    commit_ms = None
+    if measured.requested_at and measured.committed_at:
+        commit_time = measured.committed_at - measured.requested_at
+        commit_ms = max(0, round(commit_time.total_seconds() * 1000))
     return {
         "switch": switch,
         "now": now,
@@ -68,24 +66,16 @@ def build_progress(switch: Switch, now: datetime, place: str = PAGE) -> dict[str
         "effect": measured,
         "state": switch.state.value,
         "cells": build_cells(measured.applied, measured.instances),
-        "commit_ms": _commit_ms(measured),
+        "commit_ms": commit_ms,
         "stragglers": shown,
         "stragglers_more": measured.stragglers_total - len(shown),
         "silent": silent,
         "silent_total": measured.silent_total,
         "silent_more": measured.silent_total - len(silent),
         "pace_seconds": _pace_seconds(measured, now),
-        **_find_unchecked(switch, now),
+        "unchecked": similar_keys is not None,
+        "similar_keys": similar_keys,
     }
-
-
-def _find_unchecked(switch: Switch, now: datetime) -> dict[str, Any]:
-    found = (
-        find_similar_keys(switch.pk, now, known=True)
-        if switch.state == SwitchState.ENGAGED
-        else None
-    )
-    return {"unchecked": found is not None, "similar_keys": found}
 
 
 def build_cells(applied: int, instances: int) -> list[bool]:
@@ -99,13 +89,6 @@ def build_cells(applied: int, instances: int) -> list[bool]:
     full = applied * count // instances
     full = max(full, 1) if applied else 0
     return [number < full for number in range(count)]
-
-
-def _commit_ms(measured: SwitchEffect) -> int | None:
-    if measured.requested_at is None or measured.committed_at is None:
-        return None
-    filled = measured.committed_at - measured.requested_at
-    return max(0, round(filled.total_seconds() * 1000))
 
 
 def _pace_seconds(measured: SwitchEffect, now: datetime) -> int:

@@ -28,7 +28,6 @@ from switches.confirmation import require_confirmation
 from switches.engage_suggestions import find_similar_keys
 from switches.expiry import MAX_DURATION, UNTIL_APPROVED
 from switches.forms import EngageForm
-from switches.models import Ramp
 from switches.ramps import live_ramps
 from switches.rules import guard
 from switches.rules.break_glass import SafetyRefused
@@ -70,7 +69,9 @@ def engage_page(request: PersonRequest) -> HttpResponse:
         return show(request, "switches/engage.html", context)
     form = EngageForm(request.POST)
     valid = form.is_valid()
-    require_confirmation(request, form.get_text("scope"), now, next_url=_form_url(form))
+    scope, reason = form.get_text("scope"), form.get_text("reason")[:MAX_REASON_LENGTH]
+    form_url = f"{reverse('engage')}?{urlencode({'scope': scope, 'reason': reason})}"
+    require_confirmation(request, scope, now, next_url=form_url)
     conflict: Conflict | None = None
     try:
         # Evaluate the rules even if a field is invalid, to show all errors at once.
@@ -82,7 +83,11 @@ def engage_page(request: PersonRequest) -> HttpResponse:
         form.add_service_errors(error.errors)
     except Conflict as error:
         if valid and _is_repeated(error, actor.label, form, now):
-            return _show_engaged_before(request, form, now)
+            arguments = form.service_arguments()
+            switch = find_switch(arguments["scope"], arguments["key"])
+            if switch is None or switch.episode is None:
+                return redirect("switchboard")
+            return _show_engaged(request, services.Engagement(switch, switch.episode), now)
         conflict = error
     context = _build_context(
         request, form, now, conflict=conflict, refusals=_list_refusals(form, conflict)
@@ -108,7 +113,6 @@ def engage_preview(request: PersonRequest) -> HttpResponse:
     except Conflict as conflict:
         context["conflict"] = conflict
     context |= _blast_context(form.get_text("scope"), form.get_text("key"), now)
-    context["ramp"] = _aborted_ramp(form.get_text("scope"), form.get_text("key"))
     return render(request, "switches/_plan.html", context)
 
 
@@ -125,27 +129,21 @@ def _list_refusals(form: EngageForm, conflict: Conflict | None) -> list[Refusal]
 
 
 def _blast_context(scope: str, key: str, now: datetime) -> dict[str, Any]:
+    """Return the callers of the switch in the form, and the ramp that an engage would end."""
     try:
         switch_id = identify(scope, GLOBAL.only_key if scope == GLOBAL.name else key.strip())
     except InvalidInput:
-        return {"blast": None}
+        return {"blast": None, "ramp": None}
     more: dict[str, Any] = {}
     for read in PREVIEW_FIELDS.functions():
         more |= read(switch_id, now)
+    ramp = live_ramps.find_live_ramp(switch_id)
     return {
         **more,
         "blast": blast_radius(switch_id, now),
         "similar_keys": find_similar_keys(switch_id, now),
+        "ramp": None if ramp is None or ramp.job.state == Job.State.PENDING else ramp,
     }
-
-
-def _aborted_ramp(scope: str, key: str) -> Ramp | None:
-    try:
-        switch_id = identify(scope, GLOBAL.only_key if scope == GLOBAL.name else key.strip())
-    except InvalidInput:
-        return None
-    ramp = live_ramps.find_live_ramp(switch_id)
-    return None if ramp is None or ramp.job.state == Job.State.PENDING else ramp
 
 
 def _get_initial(request: PersonRequest) -> dict[str, str]:
@@ -160,14 +158,6 @@ def _get_initial(request: PersonRequest) -> dict[str, str]:
         "how_long": "24h",
         "on_expiry": default_on_expiry(scope),
     }
-
-
-def _form_url(form: EngageForm) -> str:
-    arguments = {
-        "scope": form.get_text("scope"),
-        "reason": form.get_text("reason")[:MAX_REASON_LENGTH],
-    }
-    return f"{reverse('engage')}?{urlencode(arguments)}"
 
 
 def _build_context(
@@ -186,7 +176,6 @@ def _build_context(
         "min_columns": MIN_COLUMNS,
         "glass_fields": [(name, form[name].value() or "") for name in OVERRIDE_FIELDS],
         **_blast_context(str(form["scope"].value()), str(form["key"].value() or ""), now),
-        "ramp": _aborted_ramp(str(form["scope"].value()), str(form["key"].value() or "")),
         **more,
     }
 
@@ -218,15 +207,6 @@ def _show_engaged(request: PersonRequest, done: services.Engagement, now: dateti
     }
     response = show(request, "switches/engaged.html", context)
     return trigger_client_event(response, "refresh")
-
-
-def _show_engaged_before(request: PersonRequest, form: EngageForm, now: datetime) -> HttpResponse:
-    arguments = form.service_arguments()
-    switch = find_switch(str(arguments["scope"]), str(arguments["key"]))
-    episode = switch.episode if switch else None
-    if switch is None or episode is None:
-        return redirect("switchboard")
-    return _show_engaged(request, services.Engagement(switch, episode), now)
 
 
 def _is_repeated(conflict: Conflict, who: str, form: EngageForm, now: datetime) -> bool:

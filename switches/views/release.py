@@ -32,7 +32,6 @@ from switches.ramps import plan as plans
 from switches.ramps.plan_editor import Editor
 from switches.rules import guard
 from switches.rules.break_glass import SafetyRefused
-from switches.rules.evaluation import Refusal
 from switches.services import Release
 from switches.services.release import two_person_refusal
 
@@ -73,7 +72,11 @@ def release_page(request: PersonRequest, scope: str, key: str) -> HttpResponse:
                 reverse("switch_page", args=[scope, key]),
             )
     except InvalidInput as error:
-        editor = _assign_errors(form, editor, error.errors)
+        of_plan = {name: texts for name, texts in error.errors.items() if name.startswith("plan")}
+        form.add_service_errors(
+            {name: texts for name, texts in error.errors.items() if name not in of_plan}
+        )
+        editor = editor.with_errors(of_plan)
     except SafetyRefused as refusal:
         more = {"refused": refusal.refusals}
         return _show(request, switch, form, editor, now, status=409, more=more)
@@ -125,10 +128,12 @@ def _show_edited(
     button: str,
     now: datetime,
 ) -> HttpResponse:
-    """Show the plan after an edit button was pressed; nothing is released."""
     form.errors.clear()
     if button == plan_editor.CHECK:
-        editor = _check_plan(editor)
+        try:
+            plans.read_plan(editor.plan())
+        except InvalidInput as error:
+            editor = editor.with_errors(error.errors)
     else:
         editor = plan_editor.press_button(editor, button, request.POST)
     if request.htmx and not is_in_dialog(request):
@@ -144,20 +149,6 @@ def _show_edited(
     return _show(request, switch, form, editor, now, more={"is_open": True})
 
 
-def _check_plan(editor: Editor) -> Editor:
-    try:
-        plans.read_plan(editor.plan())
-    except InvalidInput as error:
-        return editor.with_errors(error.errors)
-    return editor
-
-
-def _assign_errors(form: ReleaseForm, editor: Editor, errors: Mapping[str, Any]) -> Editor:
-    of_plan = {name: texts for name, texts in errors.items() if name.startswith("plan")}
-    form.add_service_errors({name: texts for name, texts in errors.items() if name not in of_plan})
-    return editor.with_errors(of_plan)
-
-
 def _show(
     request: PersonRequest,
     switch: Switch,
@@ -171,7 +162,10 @@ def _show(
     at_once_asks = guard.needs_second_person(switch, at_once=True)
     episode = switch.episode
     ramp = live_ramps.find_live_ramp(switch.pk)
-    rules = guard.refusals_to_release(switch.pk) if request.user.may_approve else []
+    rules, second_person = [], []
+    if request.user.may_approve:
+        rules = guard.refusals_to_release(switch.pk)
+        second_person = [two_person_refusal(switch)] if at_once_asks else []
     context = {
         "switch": switch,
         "episode": episode,
@@ -185,22 +179,13 @@ def _show(
         "at_once_asks": at_once_asks,
         "may_at_once": at_once_asks or request.user.may_approve,
         "approvers": approvers(but=request.user.pk) if at_once_asks else [],
-        "refusals": _list_overridable(request, switch, rules, at_once_asks=at_once_asks),
+        "refusals": [*rules, *second_person],
         "rules": rules,
         "wider": blast.wider_engaged(switch.pk, now) if episode else [],
         **_gate_options(),
         **(more or {}),
     }
     return show(request, TEMPLATE, context, status=status)
-
-
-def _list_overridable(
-    request: PersonRequest, switch: Switch, rules: list[Refusal], *, at_once_asks: bool
-) -> list[Refusal]:
-    """Return the refusals that an approver would override by an immediate release."""
-    if not request.user.may_approve:
-        return []
-    return [*rules, two_person_refusal(switch)] if at_once_asks else rules
 
 
 def _gate_options() -> dict[str, Any]:

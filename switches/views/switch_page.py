@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from django.http import Http404, HttpResponse
+from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
@@ -11,7 +11,6 @@ from controlplane.accounts.people.authority import approvers
 from controlplane.core.approvals.models import Approval
 from controlplane.core.audit.differences import compare_texts
 from controlplane.core.audit.models import AuditEntry
-from controlplane.core.errors import InvalidInput
 from controlplane.core.page_responses import PersonRequest, signed_in
 from switches import board, page_updates
 from switches.blast import blast_radius
@@ -21,6 +20,7 @@ from switches.ramps import timeline, views
 from switches.scopes import GLOBAL
 from switches.trips.views import switch_context
 
+from .actions import read_switch
 from .effect import build_progress
 
 EPISODES_SHOWN = 8
@@ -34,10 +34,7 @@ def switch_page(request: PersonRequest, scope: str, key: str) -> HttpResponse:
     nothing_new = page_updates.respond_if_unchanged(request, head, now)
     if nothing_new is not None:
         return nothing_new
-    try:
-        switch = board.find_or_new(scope, key)
-    except InvalidInput as error:
-        raise Http404 from error
+    switch = read_switch(scope, key)
     context = {"head": head, "live": True, **_build_context(request, switch, now)}
     if request.htmx:
         return page_updates.render_part(request, "switches/_switch.html", context, now)
