@@ -1,136 +1,125 @@
-"""Permits and priorities of single calls to a bulkhead."""
+"""Admission of calls to a bulkhead that has no free permit: waits in its queue, and priorities."""
 
 import logging
 import operator
-from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, TypeVar
+import threading
+from collections.abc import Callable
+from typing import Any
 
-from switchgear.evaluation.keys import Key, require_key_text
-from switchgear.patterns.entered_contexts import pop_entry, push_entry
-from switchgear.patterns.limit_controller import MeasuredPermit
+from switchgear import async_backend, cancellation
+from switchgear.async_backend import AsyncBell
+from switchgear.cancellation import Sources
+from switchgear.decorators import in_event_loop
+from switchgear.journal import record
+from switchgear.patterns.bulkhead_queue import Waiter
+from switchgear.patterns.parameters import BulkheadParameters
 from switchgear.patterns.permits import PermitPool
+from switchgear.patterns.queue_time import QueueWait
+from switchgear.patterns.time_limits import Clock, remaining_seconds
+from switchgear.refusals import BulkheadFull
 
-if TYPE_CHECKING:
-    from switchgear.patterns.bulkhead import Bulkhead
-
-T = TypeVar("T")
 log = logging.getLogger("switchgear")
-HeldPermit = PermitPool | MeasuredPermit
-"""A permit in use; its `release` returns the permit to the bulkhead."""
 
 
-class BulkheadPermit:
-    """A `with` or `async with` block that holds one permit for a key and a priority."""
+class AdmissionQueue:
+    """The waits of calls for a permit of the bulkhead `name`."""
 
-    __slots__ = ("_bulkhead", "_held", "_key", "_priority")
-
-    def __init__(self, bulkhead: "Bulkhead", key: Key | None, priority: int | None) -> None:
-        self._bulkhead = bulkhead
-        self._key = None if key is None else require_key_text(key)
-        self._priority = priority
-        self._held: tuple[HeldPermit, Any] | None = None
-        """A linked list of permits, innermost first: no signal handler interrupts an assignment."""
-
-    def record_outcome(self, outcome: T) -> T:
-        """Report the result or error of the call to an adaptive limit, and return it."""
-        if self._held is not None and isinstance(self._held[0], MeasuredPermit):
-            self._held[0].record(outcome)
-        return outcome
-
-    def __enter__(self) -> "BulkheadPermit":
-        self._held = self._bulkhead.acquire(self._key, self._priority), self._held
-        return self
-
-    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
-        if self._held is not None:
-            permit, self._held = self._held
-            permit.release(self._key, error)
-
-    async def __aenter__(self) -> "BulkheadPermit":
-        self._held = await self._bulkhead.acquire_async(self._key, self._priority), self._held
-        return self
-
-    async def __aexit__(self, *raised: Any) -> None:
-        self.__exit__(*raised)
-
-
-class StreamPermit(BulkheadPermit):
-    """A block for a stream: an adaptive limit ignores its duration."""
-
-    __slots__ = ()
-
-    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
-        if self._held is not None and isinstance(self._held[0], MeasuredPermit):
-            self._held[0].is_timed = False
-        super().__exit__(kind, error, traceback)
-
-
-class BulkheadBlock(ABC):
-    """The `with` and `async with` blocks of a bulkhead."""
-
-    _priority: Any
-
-    @abstractmethod
-    def acquire(self, key: Key | None = None, priority: int | None = 0) -> HeldPermit: ...
-
-    @abstractmethod
-    async def acquire_async(
-        self, key: Key | None = None, priority: int | None = 0
-    ) -> HeldPermit: ...
-
-    @abstractmethod
-    def _release_lost(self) -> None:
-        """Release a permit whose block was left in another context than it was entered in."""
-
-    def __enter__(self) -> None:
-        self._push(self.acquire(None, self._fixed_priority()))
-
-    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
-        entry = pop_entry(self)
-        if entry is not None:  # In a forked child the permit may belong to the parent's set.
-            entry[0].release(None, error)
-        else:
-            self._release_lost()
-
-    async def __aenter__(self) -> None:
-        self._push(await self.acquire_async(None, self._fixed_priority()))
-
-    async def __aexit__(self, *raised: Any) -> None:
-        self.__exit__(*raised)
-
-    def _push(self, permit: HeldPermit) -> None:
-        try:
-            push_entry(self, permit, None)
-        except BaseException:
-            permit.release()
-            raise
-
-    def _fixed_priority(self) -> int:
-        return 0 if callable(self._priority) else self._priority
-
-
-class PriorityReader:
-    """A converter of priorities to numbers that never raises: invalid priorities count as 0."""
-
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, clock: Clock) -> None:
         self._name = name
+        self._clock = clock
         self._has_warned = False
 
-    def read_priority(self, given: Any) -> int:
-        if given is None:
-            return 0
+    def wait(
+        self,
+        permits: PermitPool,
+        key: str | None,
+        priority: object,
+        parameters: BulkheadParameters | None,
+        sources: Sources,
+    ) -> None:
+        """Return with a permit of `key`; raise :class:`BulkheadFull`, or a refusal of `sources`."""
+        seconds, until = _max_wait(parameters)
+        bell = threading.Event()
+        can_wait = seconds > 0 and not in_event_loop()
+        waiter = self._make_waiter(key, priority, bell.set if can_wait else None)
         try:
-            return operator.index(given)
+            is_queued = permits.enqueue(waiter) == "waiting"
+            if seconds > 0 and not can_wait:
+                waiter.reason += "; a plain function can't wait in an event loop"
+            if is_queued:
+                ends = self._clock() + seconds
+                with QueueWait(self._clock), cancellation.notify_on_refusal(sources, bell.set):
+                    while _goes_on(waiter, sources) and (left := ends - self._clock()) > 0:
+                        cancellation.wait(bell, left, self._clock)
+                        bell.clear()
+                cancellation.check(sources)
+            self._end_wait(permits, waiter, until)
+        except BaseException:
+            permits.abandon(waiter)
+            raise
+
+    async def async_wait(
+        self,
+        permits: PermitPool,
+        key: str | None,
+        priority: object,
+        parameters: BulkheadParameters | None,
+        sources: Sources,
+    ) -> None:
+        """Like :meth:`wait`, in an event loop."""
+        seconds, until = _max_wait(parameters)
+        bell = AsyncBell()
+        waiter = self._make_waiter(key, priority, bell.ring if seconds > 0 else None)
+        try:
+            if permits.enqueue(waiter) == "waiting":
+                if cancellation.is_waiting_skipped:
+                    await async_backend.sleep(0)
+                ends = self._clock() + seconds
+                with QueueWait(self._clock), cancellation.notify_on_refusal(sources, bell.ring):
+                    while _goes_on(waiter, sources) and (left := ends - self._clock()) > 0:
+                        await cancellation.async_wait(bell, left, self._clock)
+                cancellation.check(sources)
+            self._end_wait(permits, waiter, until)
+        except BaseException:
+            permits.abandon(waiter)
+            raise
+
+    def _end_wait(self, permits: PermitPool, waiter: Waiter, until: str) -> None:
+        state = permits.dequeue(waiter)
+        if state != "admitted":
+            why = {"rejected": waiter.reason, "gone": f"no place {until}"}.get(state, state)
+            permits.count_rejection()
+            record("bulkhead_full", self._name, why=why)
+            raise BulkheadFull(self._name, why)
+
+    def _make_waiter(
+        self, key: str | None, priority: Any, wake: Callable[[], object] | None
+    ) -> Waiter:
+        """Return a waiting call; an invalid `priority` counts as 0, which is logged once."""
+        try:
+            return Waiter(key, 0 if priority is None else operator.index(priority), wake)
         except Exception:  # A foreign `__index__` may raise anything.
             if not self._has_warned:
                 self._has_warned = True
-                kind = type(given).__name__
                 log.warning(
                     "switchgear: a priority in bulkhead %s is no whole number but %s: 0 is taken",
-                    self._name,
-                    kind,
+                    *(self._name, type(priority).__name__),
                 )
-            return 0
+            return Waiter(key, 0, wake)
+
+
+def _max_wait(parameters: BulkheadParameters | None) -> tuple[float, str]:
+    """Return the longest wait in seconds, and its description for errors."""
+    seconds = parameters.wait_seconds if parameters is not None and parameters.queue else 0.0
+    left = remaining_seconds()
+    if left is not None and left < seconds:
+        return max(left, 0.0), "before the deadline"
+    return seconds, f"within {seconds:.1f} s"
+
+
+def _goes_on(waiter: Waiter, sources: Sources) -> bool:
+    is_waiting = waiter.state == "waiting" and not cancellation.is_waiting_skipped
+    return is_waiting and cancellation.find_refusal(sources) is None
 
 
 def validate_priority(given: Any) -> Any:

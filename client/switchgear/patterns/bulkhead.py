@@ -1,6 +1,5 @@
 """A bulkhead: limits concurrent calls, so that one slow dependency can't take all threads."""
 
-import threading
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -9,30 +8,22 @@ from typing import Any, TypeVar
 
 from switchgear import cancellation
 from switchgear.argument_finders import KeyFinder, make_finder
-from switchgear.async_backend import AsyncBell
-from switchgear.decorators import in_event_loop, refuse_coroutine, wrap_by_kind, wrap_generator
+from switchgear.decorators import refuse_coroutine, wrap_by_kind, wrap_generator
 from switchgear.evaluation.keys import Key, require_key_text
-from switchgear.journal import record
-from switchgear.patterns import bulkhead_queue, deadline, forks
-from switchgear.patterns.admission import (
-    BulkheadBlock,
-    BulkheadPermit,
-    HeldPermit,
-    PriorityReader,
-    StreamPermit,
-    validate_priority,
-)
-from switchgear.patterns.bulkhead_queue import Waiter
-from switchgear.patterns.limit_controller import LimitController
+from switchgear.patterns import forks
+from switchgear.patterns.admission import AdmissionQueue, validate_priority
+from switchgear.patterns.entered_contexts import pop_entry, push_entry
+from switchgear.patterns.limit_controller import LimitController, MeasuredPermit
 from switchgear.patterns.parameters import BulkheadParameters, Tier, resolve_bulkhead_parameters
 from switchgear.patterns.permits import Occupancy, PermitPool
-from switchgear.patterns.queue_time import QueueWait
-from switchgear.refusals import BulkheadFull
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
+HeldPermit = PermitPool | MeasuredPermit
+"""A permit in use; its `release` returns the permit to the bulkhead."""
 
 
-class Bulkhead(BulkheadBlock):
+class Bulkhead:
     """A bulkhead: a limit of concurrent calls, with a queue.
 
     At most `limit` calls run at once, up to `queue` more wait, and the rest are rejected with
@@ -78,10 +69,9 @@ class Bulkhead(BulkheadBlock):
         self.name = name
         self.sources: cancellation.Sources = ()
         """Sources that may refuse queued calls, besides the switches around each call."""
-        self._clock = clock
+        self._queue = AdmissionQueue(name, clock)
         self._key = key
         self._priority = validate_priority(priority)
-        self._priority_reader = PriorityReader(name)
         self.parameters = resolve_bulkhead_parameters(parameters)
         self._reset_state()
         forks.register(self)
@@ -90,7 +80,7 @@ class Bulkhead(BulkheadBlock):
         """Return `function`, limited. A generator holds its permit from first to last step."""
         find_key, find_priority = self._finders(function)
 
-        def permit(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> BulkheadPermit:
+        def permit(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> "BulkheadPermit":
             key = None if find_key is None else find_key(args, kwargs)
             return self.of_stream(key, find_priority(args, kwargs))
 
@@ -102,11 +92,11 @@ class Bulkhead(BulkheadBlock):
             what="a bulkhead",
         )
 
-    def of(self, key: Key | None = None, priority: int | None = 0) -> BulkheadPermit:
+    def of(self, key: Key | None = None, priority: int | None = 0) -> "BulkheadPermit":
         """Return a context manager that holds a permit for `key` with this priority."""
         return BulkheadPermit(self, key, priority)
 
-    def of_stream(self, key: Key | None = None, priority: int | None = 0) -> BulkheadPermit:
+    def of_stream(self, key: Key | None = None, priority: int | None = 0) -> "BulkheadPermit":
         """Like :meth:`of`, for a stream: an adaptive limit ignores its duration."""
         return StreamPermit(self, key, priority)
 
@@ -124,7 +114,7 @@ class Bulkhead(BulkheadBlock):
         if key is not None:
             key = require_key_text(key)
         if not permits.acquire(key):
-            self._wait(permits, key, priority)
+            self._queue.wait(permits, key, priority, self.parameters, self.sources)
         return permits if self._controller is None else self._measure(permits, key)
 
     async def acquire_async(self, key: Key | None = None, priority: int | None = 0) -> HeldPermit:
@@ -133,7 +123,7 @@ class Bulkhead(BulkheadBlock):
         if key is not None:
             key = require_key_text(key)
         if not permits.acquire(key):
-            await self._await(permits, key, priority)
+            await self._queue.async_wait(permits, key, priority, self.parameters, self.sources)
         return permits if self._controller is None else self._measure(permits, key)
 
     def after_fork(self) -> None:
@@ -141,9 +131,31 @@ class Bulkhead(BulkheadBlock):
         self._permits.after_fork()
         self._reset_state()
 
-    def _release_lost(self) -> None:
-        if self._permits.in_flight > 0:
+    def __enter__(self) -> None:
+        self._push(self.acquire(None, self._fixed_priority()))
+
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
+        entry = pop_entry(self)
+        if entry is not None:  # In a forked child the permit may belong to the parent's set.
+            entry[0].release(None, error)
+        elif self._permits.in_flight > 0:  # The block was entered in another context.
             self._permits.release()
+
+    async def __aenter__(self) -> None:
+        self._push(await self.acquire_async(None, self._fixed_priority()))
+
+    async def __aexit__(self, *raised: Any) -> None:
+        self.__exit__(*raised)
+
+    def _push(self, permit: HeldPermit) -> None:
+        try:
+            push_entry(self, permit, None)
+        except BaseException:
+            permit.release()
+            raise
+
+    def _fixed_priority(self) -> Any:
+        return 0 if callable(self._priority) else self._priority
 
     def _reset_state(self) -> None:
         self._permits = PermitPool(None)
@@ -177,7 +189,8 @@ class Bulkhead(BulkheadBlock):
                     return permit.record_outcome(value)
             permits = self._permits
             if not permits.acquire(key):
-                self._wait(permits, key, find_priority(args, kwargs))
+                priority = find_priority(args, kwargs)
+                self._queue.wait(permits, key, priority, self.parameters, self.sources)
             try:
                 value = function(*args, **kwargs)
                 return refuse_coroutine(value) if type(value) is CoroutineType else value
@@ -201,7 +214,8 @@ class Bulkhead(BulkheadBlock):
                     return permit.record_outcome(await function(*args, **kwargs))
             permits = self._permits
             if not permits.acquire(key):
-                await self._await(permits, key, find_priority(args, kwargs))
+                priority = find_priority(args, kwargs)
+                await self._queue.async_wait(permits, key, priority, self.parameters, self.sources)
             try:
                 return await function(*args, **kwargs)
             finally:
@@ -221,58 +235,48 @@ class Bulkhead(BulkheadBlock):
             return find_key, make_finder(priority, function)
         return find_key, lambda args, kwargs: priority
 
-    def _wait(self, permits: PermitPool, key: str | None, priority: int | None) -> None:
-        seconds, until = self._max_wait()
-        bell = threading.Event()
-        can_wait = seconds > 0 and not in_event_loop()
-        waiter = Waiter(
-            key, self._priority_reader.read_priority(priority), bell.set if can_wait else None
-        )
-        try:
-            is_queued = permits.enqueue(waiter) == "waiting"
-            if seconds > 0 and not can_wait:
-                waiter.reason += "; a plain function can't wait in an event loop"
-            if is_queued:
-                with QueueWait(self._clock):
-                    bulkhead_queue.wait(waiter, bell, seconds, self.sources, self._clock)
-            self._end_wait(permits, waiter, is_queued, until)
-        except BaseException:
-            permits.abandon(waiter)
-            raise
 
-    async def _await(self, permits: PermitPool, key: str | None, priority: int | None) -> None:
-        seconds, until = self._max_wait()
-        bell = AsyncBell()
-        waiter = Waiter(
-            key, self._priority_reader.read_priority(priority), bell.ring if seconds > 0 else None
-        )
-        try:
-            is_queued = permits.enqueue(waiter) == "waiting"
-            if is_queued:
-                with QueueWait(self._clock):
-                    await bulkhead_queue.async_wait(
-                        waiter, bell, seconds, self.sources, self._clock
-                    )
-            self._end_wait(permits, waiter, is_queued, until)
-        except BaseException:
-            permits.abandon(waiter)
-            raise
+class BulkheadPermit:
+    """A `with` or `async with` block that holds one permit for a key and a priority."""
 
-    def _end_wait(self, permits: PermitPool, waiter: Waiter, is_queued: bool, until: str) -> None:
-        state = permits.dequeue(waiter)
-        if is_queued:
-            cancellation.check(self.sources)
-        if state != "admitted":
-            why = {"rejected": waiter.reason, "gone": f"no place {until}"}.get(state, state)
-            permits.count_rejection()
-            record("bulkhead_full", self.name, why=why)
-            raise BulkheadFull(self.name, why)
+    __slots__ = ("_bulkhead", "_held", "_key", "_priority")
 
-    def _max_wait(self) -> tuple[float, str]:
-        """Return the longest wait in seconds, and its description for errors."""
-        parameters = self.parameters
-        seconds = parameters.wait_seconds if parameters is not None and parameters.queue else 0.0
-        left = deadline.remaining_seconds()
-        if left is not None and left < seconds:
-            return max(left, 0.0), "before the deadline"
-        return seconds, f"within {seconds:.1f} s"
+    def __init__(self, bulkhead: Bulkhead, key: Key | None, priority: int | None) -> None:
+        self._bulkhead = bulkhead
+        self._key = None if key is None else require_key_text(key)
+        self._priority = priority
+        self._held: tuple[HeldPermit, Any] | None = None
+        """A linked list of permits, innermost first: no signal handler interrupts an assignment."""
+
+    def record_outcome(self, outcome: T) -> T:
+        """Report the result or error of the call to an adaptive limit, and return it."""
+        if self._held is not None and isinstance(self._held[0], MeasuredPermit):
+            self._held[0].record(outcome)
+        return outcome
+
+    def __enter__(self) -> "BulkheadPermit":
+        self._held = self._bulkhead.acquire(self._key, self._priority), self._held
+        return self
+
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
+        if self._held is not None:
+            permit, self._held = self._held
+            permit.release(self._key, error)
+
+    async def __aenter__(self) -> "BulkheadPermit":
+        self._held = await self._bulkhead.acquire_async(self._key, self._priority), self._held
+        return self
+
+    async def __aexit__(self, *raised: Any) -> None:
+        self.__exit__(*raised)
+
+
+class StreamPermit(BulkheadPermit):
+    """A block for a stream: an adaptive limit ignores its duration."""
+
+    __slots__ = ()
+
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
+        if self._held is not None and isinstance(self._held[0], MeasuredPermit):
+            self._held[0].is_timed = False
+        super().__exit__(kind, error, traceback)

@@ -11,10 +11,11 @@ from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from operator import attrgetter
 
 from switchgear.evaluation.keys import Key, key_text
 from switchgear.patterns import forks
-from switchgear.patterns.bulkhead_queue import Waiter, rank_of, wake
+from switchgear.patterns.bulkhead_queue import Waiter, wake
 from switchgear.patterns.parameters import BulkheadParameters
 
 BATCH_SIZE = 16
@@ -112,7 +113,7 @@ class PermitPool:
             elif waiter.wake is None or not self._queue_limit:
                 self._reject(waiter, f"limit of {self._limit}")
             elif len(self._queue) < self._queue_limit or self._displaces(waiter):
-                insort(self._queue, waiter, key=rank_of)
+                insort(self._queue, waiter, key=attrgetter("rank"))
                 self.settle()
             else:
                 self._reject(waiter, "queue is full")
