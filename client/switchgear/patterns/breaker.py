@@ -1,39 +1,25 @@
 """A circuit breaker for functions and blocks."""
 
 import random
-import threading
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final, TypeVar
+from types import CoroutineType
+from typing import Any, Self, TypeVar
 
-from switchgear import journal
-from switchgear.decorators import wrap_by_kind, wrap_generator
-from switchgear.failures.error_labels import describe_error, is_timeout
-from switchgear.patterns import forks
-from switchgear.patterns.argument_checks import (
-    BareDecorator,
-    check_exceptions,
-    check_functions,
-    check_type,
-)
-from switchgear.patterns.breaker_calls import BreakerBlock, around_coroutine, around_function
-from switchgear.patterns.breaker_rules import OutcomeClassifier
+from switchgear.decorators import refuse_coroutine, wrap_by_kind, wrap_generator
+from switchgear.patterns.argument_checks import BareDecorator
+from switchgear.patterns.call_recorder import CallRecorder
 from switchgear.patterns.counters import Counters
-from switchgear.patterns.entered_contexts import CallScope
-from switchgear.patterns.generation import MODES, BreakerStatus, CallPermit, Mode, State
-from switchgear.patterns.listeners import BreakerListeners, TransitionListener
+from switchgear.patterns.entered_contexts import CallScope, pop_entry, push_entry
+from switchgear.patterns.generation import CallPermit
 from switchgear.patterns.parameters import BreakerParameters
-from switchgear.patterns.queue_time import CallTimer, is_queue_timeout, queued_seconds
-from switchgear.patterns.state_machine import BreakerStateMachine
-from switchgear.refusals import CircuitOpen
+from switchgear.patterns.queue_time import CallTimer, queued_seconds
 
 F = TypeVar("F", bound=Callable[..., Any])
-T = TypeVar("T")
-FAILED_RESULT = "a result that counts as a failure"
 
 
-class Breaker(BareDecorator, BreakerBlock):
+class Breaker(BareDecorator, CallRecorder):
     """A circuit breaker: passes, rejects or probes calls depending on the failure rate.
 
     While closed, calls pass; at the failure threshold the breaker opens and rejects calls with
@@ -77,177 +63,86 @@ class Breaker(BareDecorator, BreakerBlock):
         clock: Callable[[], float] = time.monotonic,
         rng: Callable[[], float] = random.random,
     ) -> None:
-        parameters = BreakerParameters() if parameters is None else parameters
-        counters = Counters() if counters is None else counters
-        check_type("name", name, str)
-        check_type("parameters", parameters, BreakerParameters)
-        check_type("counters", counters, Counters)
-        check_exceptions("ignore", ignore)
-        check_functions(is_failure=is_failure, is_failed_result=is_failed_result)
-        check_functions(is_optional=False, clock=clock, rng=rng)
-        self.name: Final = name
-        self.counters: Final = counters
-        self._classifier: Final = OutcomeClassifier(ignore, is_failure, is_failed_result)
-        self._clock, self._rng = clock, rng
-        self._listeners = BreakerListeners(name)
-        self._last_failure: str | None = None
-        self._reset_state(parameters, "normal")
-        forks.register(self)
+        super().__init__(
+            *(name, parameters, counters, ignore, is_failure, is_failed_result, clock, rng)
+        )
 
     def __call__(self, function: F) -> F:
         return wrap_by_kind(
             function,
-            plain=partial(around_function, self),
-            coroutine=partial(around_coroutine, self),
+            plain=self._plain,
+            coroutine=self._coroutine,
             generator=partial(
                 wrap_generator, lambda args, kwargs: CallScope(self._begin, self._end)
             ),
             what="a breaker",
         )
 
-    @property
-    def parameters(self) -> BreakerParameters:
-        return self._machine.parameters
+    def __enter__(self) -> Self:
+        permit, timer = self._begin()
+        permit.is_block = True
+        push_entry(self, permit, timer)
+        return self
 
-    @property
-    def state(self) -> State:
-        """The current state; for a forced breaker, the state it is forced to."""
-        return self.look().state
-
-    @property
-    def mode(self) -> Mode:
-        return self._machine.mode
-
-    def admit(self) -> CallPermit:
-        """Return the permit for one call, or raise :class:`CircuitOpen`.
-
-        After the call, pass the permit to `settle`, or to one of `succeed`, `fail` and `release`.
-        """
-        permit = self._shared_permit
-        if permit is not None:
-            return permit
-        permit, retry_after = self._run_locked(self._machine.admit)
-        if permit is None:
-            self.counters.rejected()
-            journal.record("call_rejected", self.name, retry_after=retry_after)
-            raise CircuitOpen(self.name, retry_after, self._last_failure)
-        return permit
-
-    def succeed(self, permit: CallPermit, seconds: float | None = None) -> None:
-        """Record a success that took `seconds`, None if unknown."""
-        generation = permit.generation
-        if not generation.is_counted:
-            return
-        slow = seconds is not None and self._is_slow(seconds)
-        if slow or generation.state == "half_open":
-            self.counters.success()
-            self._run_locked(self._machine.record, permit, False, slow)
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
+        entry = pop_entry(self)
+        if entry is not None:
+            self._end(*entry, error)
         else:
-            self._record_success(permit)
+            # The block was entered in another context: release its probe.
+            self._run_locked(self._machine.release_lost_probe)
 
-    def fail(
-        self, permit: CallPermit, error: BaseException | None, seconds: float | None = None
-    ) -> None:
-        """Record a failed call; without `error`, the result of the call is the failure."""
-        if not permit.generation.is_counted:
-            return
-        self._last_failure = FAILED_RESULT if error is None else describe_error(error)
-        timed_out = error is not None and is_timeout(error)
-        (self.counters.timeout if timed_out else self.counters.failure)()
-        slow = seconds is not None and self._is_slow(seconds)
-        self._run_locked(self._machine.record, permit, True, slow)
+    async def __aenter__(self) -> Self:
+        return self.__enter__()
 
-    def release(self, permit: CallPermit) -> None:
-        """End a call whose outcome does not count."""
-        if permit.generation.state == "half_open":
-            self._run_locked(self._machine.release, permit)
+    async def __aexit__(self, *raised: Any) -> None:
+        self.__exit__(*raised)
 
-    def settle(
-        self, permit: CallPermit, error: BaseException | None, seconds: float | None = None
-    ) -> None:
-        """Record the outcome of a call that raised `error`, None for a success."""
-        outcome = "good" if error is None else self._classifier.classify_error(error)
-        if outcome == "good":
+    def _plain(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        classifies = self._classifier.classifies_results
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            fast_permit = self._fast_permit
+            permit, began = (fast_permit, None) if fast_permit is not None else self._start()
+            try:
+                value = function(*args, **kwargs)
+                if type(value) is CoroutineType:
+                    refuse_coroutine(value)
+            except BaseException as error:
+                self.settle(permit, error, self._elapsed_seconds(began))
+                raise
+            if fast_permit is None or classifies:
+                return self._record_result(permit, value, self._elapsed_seconds(began))
+            self._record_success(fast_permit)
+            return value
+
+        return call
+
+    def _coroutine(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        classifies = self._classifier.classifies_results
+
+        async def call(*args: Any, **kwargs: Any) -> Any:
+            fast_permit = self._fast_permit
+            permit, timer = (fast_permit, None) if fast_permit is not None else self._begin()
+            try:
+                value = await function(*args, **kwargs)
+            except BaseException as error:
+                self._end(permit, timer, error)
+                raise
+            if fast_permit is None or classifies:
+                seconds = None if timer is None else timer.stop()
+                return self._record_result(permit, value, seconds)
+            self._record_success(fast_permit)
+            return value
+
+        return call
+
+    def _record_result(self, permit: CallPermit, value: Any, seconds: float | None) -> Any:
+        if self._classifier.is_failed_result(value):
+            self.fail(permit, None, seconds)
+        else:
             self.succeed(permit, seconds)
-        elif outcome == "bad" and not (error is not None and is_queue_timeout(error)):
-            self.fail(permit, error, seconds)
-        else:
-            self.release(permit)
-
-    def force(self, mode: Mode) -> None:
-        """Enter `mode` with an empty window. Raise :class:`ValueError` for an unknown mode."""
-        if mode not in MODES:
-            raise ValueError(f"mode must be one of {', '.join(MODES)}, not {mode!r:.50}")
-        if self._run_locked(self._machine.force, mode):
-            self._listeners.notify_mode()
-
-    def unforce(self) -> None:
-        """End the forced mode and close the breaker. Do nothing if no mode is forced."""
-        self.force("normal")
-
-    def reset(self) -> None:
-        """Close the breaker, with an empty window and without a forced mode."""
-        if self._run_locked(self._machine.reset):
-            self._listeners.notify_mode()
-
-    def configure(self, parameters: BreakerParameters) -> None:
-        """Apply `parameters` from now on. Raise :class:`TypeError` for a wrong type.
-
-        An open breaker stays open until the time set when it opened. The outcomes so far are
-        evaluated again after the next call. If the type or size of the window changes, the new
-        window is empty, and calls in flight do not count in it.
-        """
-        check_type("parameters", parameters, BreakerParameters)
-        self._run_locked(self._machine.configure, parameters)
-
-    def look(self) -> BreakerStatus:
-        """Return the state, the mode and the rates."""
-        return self._run_locked(self._machine.status)
-
-    def watch(self, watcher: TransitionListener) -> Callable[[], None]:
-        """Call `watcher` with each transition, and return a function that removes it.
-
-        `watcher` runs in the thread of the call that caused the transition and must not block; its
-        errors are logged. Two threads may report transitions at once or out of order: sort them by
-        `n`.
-        """
-        return self._listeners.add(watcher)
-
-    def refusal(self) -> CircuitOpen | None:
-        """Return the error for calls that have not begun, None unless forced open."""
-        if self._machine.mode != "forced_open":
-            return None
-        return CircuitOpen(self.name, None, self._last_failure)
-
-    def subscribe(self, callback: Callable[[], object]) -> Callable[[], None]:
-        """Call `callback` after each change of the mode, and return a function that removes it.
-
-        `callback` runs in the thread that called `force`, `unforce` or `reset`; its errors are
-        logged. Forked children start without callbacks. Waiting calls use it to be woken.
-        """
-        return self._listeners.add_mode_listener(callback)
-
-    def after_fork(self) -> None:
-        """Reset in a forked child: empty the window, keep a forced mode, and close otherwise."""
-        forks.keep_alive(self._lock)
-        self.counters.after_fork()
-        self._listeners.after_fork()
-        self._reset_state(self._machine.parameters, self._machine.mode)
-
-    def _reset_state(self, parameters: BreakerParameters, mode: Mode) -> None:
-        self._lock, self._last_failure = threading.RLock(), None
-        self._machine = BreakerStateMachine(parameters, self._clock, self._rng, mode)
-        self._refresh()
-
-    def _refresh(self) -> None:
-        """Set the attributes that calls read without the lock."""
-        generation, parameters = self._machine.generation, self._machine.parameters
-        self._slow_seconds = parameters.slow_call_seconds
-        self._shared_permit = generation.permit if generation.state == "closed" else None
-        """The permit that all calls share while the breaker is closed."""
-        needs_more = self._slow_seconds is not None or not generation.is_counted
-        self._fast_permit = None if needs_more else self._shared_permit
-        """The shared permit if calls need neither timing nor a check of the mode, else None."""
+        return value
 
     def _begin(self) -> tuple[CallPermit, CallTimer | None]:
         """Admit a call that may end in a context other than the one it begins in."""
@@ -264,34 +159,6 @@ class Breaker(BareDecorator, BreakerBlock):
         permit = self._shared_permit or self.admit()
         return permit, None if self._slow_seconds is None else self._clock() - queued_seconds()
 
-    def _release_lost(self) -> None:
-        self._run_locked(self._machine.release_lost_probe)
-
     def _elapsed_seconds(self, began: float | None) -> float | None:
         """Return the seconds since `began`, without time in queues; None if `began` is None."""
         return None if began is None else self._clock() - queued_seconds() - began
-
-    def _record_success(self, permit: CallPermit) -> None:
-        self.counters.success()
-        if permit.is_time_based and self._clock() >= permit.generation.window.ends:
-            self._run_locked(permit.generation.window.tally)
-        permit.succeed()
-        if permit.needs_evaluation:
-            self._run_locked(self._machine.evaluate_success, permit)
-
-    def _is_slow(self, seconds: float) -> bool:
-        if self._slow_seconds is None or seconds <= self._slow_seconds:
-            return False
-        self.counters.slow()
-        return True
-
-    def _run_locked(self, act: Callable[..., T], *args: Any) -> T:
-        machine = self._machine
-        with self._lock:
-            permit, parameters = machine.generation.permit, machine.parameters
-            done = act(*args)
-            if machine.generation.permit is not permit or machine.parameters is not parameters:
-                self._refresh()
-        if machine.events:
-            self._listeners.notify(machine.events)
-        return done
