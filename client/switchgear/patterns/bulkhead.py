@@ -78,7 +78,15 @@ class Bulkhead:
 
     def __call__(self, function: F) -> F:
         """Return `function`, limited. A generator holds its permit from first to last step."""
-        find_key, find_priority = self._finders(function)
+        return self.wrap(function, self._key, self._priority)
+
+    def wrap(self, function: F, key: object, priority: object) -> F:
+        """Return `function`, limited, with `key` and `priority` in place of those of the bulkhead.
+
+        Each of the two is a value, or a function of the call's arguments.
+        """
+        find_key = None if key is None else _find_argument(key, function)
+        find_priority = _find_argument(priority, function)
 
         def permit(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> "BulkheadPermit":
             key = None if find_key is None else find_key(args, kwargs)
@@ -86,8 +94,8 @@ class Bulkhead:
 
         return wrap_by_kind(
             function,
-            plain=self._plain,
-            coroutine=self._coroutine,
+            plain=partial(self._plain, find_key, find_priority),
+            coroutine=partial(self._coroutine, find_key, find_priority),
             generator=partial(wrap_generator, permit),
             what="a bulkhead",
         )
@@ -176,9 +184,9 @@ class Bulkhead:
             permits.release(key)
             raise
 
-    def _plain(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        find_key, find_priority = self._finders(function)
-
+    def _plain(
+        self, find_key: KeyFinder | None, find_priority: KeyFinder, function: Callable[..., Any]
+    ) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:
             key = None if find_key is None else require_key_text(find_key(args, kwargs))
             if self._controller is not None:
@@ -204,9 +212,9 @@ class Bulkhead:
 
         return call
 
-    def _coroutine(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        find_key, find_priority = self._finders(function)
-
+    def _coroutine(
+        self, find_key: KeyFinder | None, find_priority: KeyFinder, function: Callable[..., Any]
+    ) -> Callable[..., Any]:
         async def call(*args: Any, **kwargs: Any) -> Any:
             key = None if find_key is None else require_key_text(find_key(args, kwargs))
             if self._controller is not None:
@@ -227,13 +235,6 @@ class Bulkhead:
                     permits.settle()
 
         return call
-
-    def _finders(self, function: Callable[..., Any]) -> tuple[KeyFinder | None, KeyFinder]:
-        priority = self._priority
-        find_key = None if self._key is None else make_finder(self._key, function)
-        if callable(priority):
-            return find_key, make_finder(priority, function)
-        return find_key, lambda args, kwargs: priority
 
 
 class BulkheadPermit:
@@ -280,3 +281,7 @@ class StreamPermit(BulkheadPermit):
         if self._held is not None and isinstance(self._held[0], MeasuredPermit):
             self._held[0].is_timed = False
         super().__exit__(kind, error, traceback)
+
+
+def _find_argument(given: Any, function: Callable[..., Any]) -> KeyFinder:
+    return make_finder(given, function) if callable(given) else lambda args, kwargs: given

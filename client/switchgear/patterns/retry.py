@@ -192,18 +192,16 @@ class Retry(BareDecorator):
                         if type(result) is CoroutineType:
                             refuse_coroutine(result)
                     except BaseException as error:
-                        wait = state.after_error(error)
-                        if wait is None:
+                        if (wait := state.after_error(error)) is None:
                             raise
                         cause = error
                     else:
                         if self.retry_result is None:
                             return result
-                        wait = state.after_result(result)
-                        if wait is None:
+                        if (wait := state.after_result(result)) is None:
                             return result
-                    if state.truncates:
-                        args, kwargs = self._truncate(args, kwargs)
+                    if state.truncates and self.truncate is not None:
+                        args, kwargs = self.truncate(args, kwargs)
                     self.wait(wait, cause)
             finally:
                 cause = None  # The error refers to this frame.
@@ -223,27 +221,22 @@ class Retry(BareDecorator):
                     try:
                         result = await function(*args, **kwargs)
                     except BaseException as error:
-                        wait = state.after_error(error)
-                        if wait is None:
+                        if (wait := state.after_error(error)) is None:
                             raise
                         cause = error
                     else:
                         if self.retry_result is None:
                             return result
-                        wait = state.after_result(result)
-                        if wait is None:
+                        if (wait := state.after_result(result)) is None:
                             return result
-                    if state.truncates:
-                        args, kwargs = self._truncate(args, kwargs)
+                    if state.truncates and self.truncate is not None:
+                        args, kwargs = self.truncate(args, kwargs)
                     await self.wait_async(wait, cause)
             finally:
                 cause = None
                 retried_calls.end(state)
 
         return call
-
-    def _truncate(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
-        return (args, kwargs) if self.truncate is None else self.truncate(args, kwargs)
 
     def __iter__(self) -> Iterator[Attempt]:
         state = self.begin()

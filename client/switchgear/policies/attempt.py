@@ -21,7 +21,7 @@ class PolicyAttempt:
 
     def __init__(
         self,
-        attempt: Attempt | None,
+        attempt: Attempt,
         layers: Layers,
         admission: AdmissionArguments,
         outer: ExitStack,
@@ -29,17 +29,16 @@ class PolicyAttempt:
         self._attempt = attempt
         self._layers, self._admission, self._outer = layers, admission, outer
         self._entered: ExitStack | AsyncExitStack = ExitStack()
-        self.number = 1 if attempt is None else attempt.number
-        self.truncates = attempt is not None and attempt.truncates
+        self.number = attempt.number
+        self.truncates = attempt.truncates
 
     @property
     def result(self) -> Any:
-        return None if self._attempt is None else self._attempt.result
+        return self._attempt.result
 
     @result.setter
     def result(self, value: Any) -> None:
-        if self._attempt is not None:
-            self._attempt.result = value
+        self._attempt.result = value
 
     def __enter__(self) -> Self:
         try:
@@ -85,18 +84,12 @@ class PolicyAttempt:
         After the last attempt, leave the outer managers at once: an asynchronous iterator that is
         left by `return` is closed later, in another context.
         """
-        attempt = self._attempt
-        if attempt is None:
-            self._outer.close()
-            return False
         try:
-            is_caught = attempt.__exit__(type(error) if error else None, error, None)
+            return self._attempt.__exit__(type(error) if error else None, error, None)
         finally:
-            if attempt.wait_seconds is None:
+            if self._attempt.wait_seconds is None:
                 self._outer.close()
-        return is_caught
 
     def _end_refused(self, error: BaseException) -> None:
-        if self._attempt is not None:
-            self._attempt.__exit__(type(error), error, None)
+        self._attempt.__exit__(type(error), error, None)
         self._outer.close()

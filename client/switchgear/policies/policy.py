@@ -3,11 +3,13 @@
 import logging
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import nullcontext
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, Unpack
 
-from switchgear.decorators import wrap_by_kind
+from switchgear.decorators import is_async_generator_function, wrap_by_kind
+from switchgear.generator_steps import wrap_steps
 from switchgear.guards import Guard
 from switchgear.patterns import forks
 from switchgear.patterns.admission import validate_priority
@@ -19,7 +21,7 @@ from switchgear.patterns.deadline import Deadline
 from switchgear.patterns.fallback import Fallback
 from switchgear.patterns.hedging import Hedge
 from switchgear.patterns.parameters import HttpTimeouts
-from switchgear.patterns.retry import Retry
+from switchgear.patterns.retry import Attempt, Retry
 from switchgear.patterns.timeout import Timeout
 from switchgear.policies.argument_checks import check_policy
 from switchgear.policies.arguments import Arguments
@@ -30,7 +32,6 @@ from switchgear.policies.entered_blocks import EnteredBlocks, block_managers, en
 from switchgear.policies.fallback_selector import FallbackSelector
 from switchgear.policies.layers import (
     AdmissionArguments,
-    GeneratorPolicy,
     Layers,
     await_function,
     call_function,
@@ -140,11 +141,9 @@ class Policy:
         """
         return wrap_by_kind(
             function,
-            plain=lambda inner: self._wrap(inner, is_coroutine=False),
-            coroutine=lambda inner: self._wrap(inner, is_coroutine=True),
-            generator=GeneratorPolicy(
-                self.name, self._arguments, self._admission, self._current_layers
-            ),
+            plain=partial(self._wrap, Layers.wrap),
+            coroutine=partial(self._wrap, Layers.wrap, is_coroutine=True),
+            generator=self._wrap_generator,
             what="a policy",
         )
 
@@ -195,17 +194,14 @@ class Policy:
     def __iter__(self) -> Iterator[PolicyAttempt]:
         layers = self._current_layers()
         with enter_outer_managers(layers) as outer:
-            if layers.retry is None:
-                yield PolicyAttempt(None, layers, self._admission, outer)
-                return
-            for attempt in layers.retry:
+            for attempt in (Attempt(None),) if layers.retry is None else layers.retry:
                 yield PolicyAttempt(attempt, layers, self._admission, outer)
 
     async def __aiter__(self) -> AsyncIterator[PolicyAttempt]:
         layers = self._current_layers()
         with enter_outer_managers(layers) as outer:
             if layers.retry is None:
-                yield PolicyAttempt(None, layers, self._admission, outer)
+                yield PolicyAttempt(Attempt(None), layers, self._admission, outer)
                 return
             async for attempt in layers.retry:
                 yield PolicyAttempt(attempt, layers, self._admission, outer)
@@ -290,18 +286,33 @@ class Policy:
             return config.timeout_seconds
         return self._arguments.get("timeout_seconds")
 
-    def _wrap(self, function: Callable[..., Any], *, is_coroutine: bool) -> Callable[..., Any]:
-        """Return `function` with all layers, rebuilt at the first call after a change."""
-        dependency, sought = self._dependency, self._admission
+    def _wrap_generator(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        if self._arguments.get("hedge_after_seconds") is not None:
+            raise TypeError("a generator can't be hedged: use another policy for it")
+        if self._arguments.get("retry_result") is not None:
+            raise TypeError("retry_result judges whole answers and can't be used with a generator")
+        wrapped = self._wrap(Layers.wrap_generator, function)
+        is_async = is_async_generator_function(function)
+        return wrap_steps(wrapped, lambda args, kwargs: nullcontext(), is_async=is_async)
+
+    def _wrap(
+        self,
+        wrap: Callable[[Layers, Callable[..., Any], AdmissionArguments], Callable[..., Any]],
+        function: Callable[..., Any],
+        *,
+        is_coroutine: bool = False,
+    ) -> Callable[..., Any]:
+        """Return `function` with all layers, wrapped again at the first call after a change."""
+        dependency, admission = self._dependency, self._admission
         layers = self._current_layers()
-        config, built = layers.config, layers.wrap(function, sought)
+        config, built = layers.config, wrap(layers, function, admission)
 
         def rebuild() -> None:
             nonlocal config, built
             # In this order: another thread may look between the two.
             layers = self._current_layers()
             try:
-                built = layers.wrap(function, sought)
+                built = wrap(layers, function, admission)
             except TypeError as error:  # A chain of the console may name what suits it not.
                 log.warning("switchgear: policy %s stays as it was: %s", self.name, error)
             config = layers.config
