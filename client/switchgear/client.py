@@ -269,7 +269,7 @@ class Switchgear:
             age_seconds=follower.age_seconds(),
             bootstrap_age_seconds=self._bootstrap.age_seconds(),
             error=follower.error,
-            stopped=store.view.count_stopped(store.clock.release_now()),
+            stopped=len(store.view.entries_in_force(store.clock.release_now())),
             forced=tuple(sorted(store.forced)),
             unknown=store.counts.unknown,
             dropped=store.counts.dropped + self._indicators.dropped + self._change_notifier.dropped,

@@ -1,10 +1,4 @@
-"""Events of calls and breakers, for the log and for hooks.
-
-The names are `circuit_breaker_opened`, `circuit_breaker_half_open`, `circuit_breaker_closed`,
-`circuit_breaker_would_open`, `call_retried`, `call_hedged`, `call_rejected`, `call_fallback`,
-`llm_call_fallback`, `retry_budget_exhausted`, `token_budget_exceeded`, `bulkhead_full`,
-`failure_persistent`, `failure_catastrophic`, `dlq_message_added`, and those of steps.
-"""
+"""Events of calls, breakers, dead letters and steps, for the log and for hooks."""
 
 import contextlib
 import logging
@@ -45,8 +39,8 @@ LEVELS: Mapping[str, int] = MappingProxyType(
         "compensation_missing": logging.ERROR,
     }
 )
-"""Log levels. Events of single calls are logged as DEBUG: they are for hooks, metrics and
-reports."""
+"""Log levels by event name. Events of single calls are logged as DEBUG: they are for hooks, metrics
+and reports."""
 
 log = logging.getLogger("switchgear")
 
@@ -112,8 +106,7 @@ def escape(value: object, most: int = 300) -> str:
     text = f"{value!s:.{most}}"
     if text.isprintable():
         return text
-    return "".join(each if each.isprintable() else _escape_character(each) for each in text)[:most]
-
-
-def _escape_character(character: str) -> str:
-    return character.encode("unicode_escape", "backslashreplace").decode("ascii")
+    return "".join(
+        each if each.isprintable() else each.encode("unicode_escape").decode("ascii")
+        for each in text
+    )[:most]

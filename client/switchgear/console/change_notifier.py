@@ -10,6 +10,7 @@ import logging
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from queue import Empty, SimpleQueue
 from typing import Literal
 
@@ -71,17 +72,14 @@ class ChangeListener:
         """Return the changes since the last notification, sorted by switch id."""
         seen = self.seen
         switches: Iterable[str] = self.switches or seen.keys() | entries.keys()
-        changed = [
-            switch
+        changes = [
+            _make_change(switch, before, after, version)
             for switch in switches
             # Most entries are the same objects: see `snapshot.parse_snapshot`.
             if (before := seen.get(switch)) is not (after := entries.get(switch))
             and _visible_fields(before) != _visible_fields(after)
         ]
-        return [
-            _make_change(switch, seen.get(switch), entries.get(switch), version)
-            for switch in sorted(changed)
-        ]
+        return sorted(changes, key=attrgetter("switch"))
 
 
 class ChangeNotifier:
@@ -118,7 +116,7 @@ class ChangeNotifier:
         with self._lock:
             if self._on_view_change not in self._store.listeners:
                 self._store.listeners.append(self._on_view_change)
-            known = _entries_in_force(self._store.view, self._store.clock.release_now())
+            known = self._store.view.entries_in_force(self._store.clock.release_now())
             listener = ChangeListener(callback, named, loop, known)
             self._listeners = (*self._listeners, listener)
             self._start()
@@ -187,11 +185,13 @@ class ChangeNotifier:
             now = self._store.clock.release_now()
             if view is not self._store.view:
                 view = self._store.view
-                ends = _end_times(view)
+                ends = [
+                    at for entry in view.entries.values() if (at := entry.lapses_at) is not None
+                ]
                 ended = -1
             over = 0 if now is None else sum(at <= now for at in ends)
             if over != ended:
-                ended, entries = over, _entries_in_force(view, now)
+                ended, entries = over, view.entries_in_force(now)
             for listener in self._listeners:
                 if self._stopped:
                     return
@@ -269,20 +269,6 @@ async def _await_callback(listener: ChangeListener, change: Change) -> None:
         log.exception("switchgear: a callback failed on %s", change)
 
 
-def _end_times(view: EvaluationView) -> list[float]:
-    """Return the times at which engagements expire, by the console's clock."""
-    return [at for entry in view.entries.values() if (at := entry.lapses_at) is not None]
-
-
-def _entries_in_force(view: EvaluationView, now: float | None) -> Mapping[str, SwitchEntry]:
-    """Return the entries that have not expired; all of them while `now` is unknown."""
-    return {
-        switch: entry
-        for switch, entry in view.entries.items()
-        if (at := entry.lapses_at) is None or now is None or at > now
-    }
-
-
 def _visible_fields(entry: SwitchEntry | None) -> tuple[str, int, str] | None:
     return None if entry is None else (entry.state, entry.allow_points, entry.reason)
 
@@ -303,6 +289,4 @@ def _make_change(
 
 
 def _state_of(entry: SwitchEntry | None) -> ChangeState:
-    if entry is None:
-        return "released"
-    return "ramping" if entry.state == "ramping" else "engaged"
+    return "released" if entry is None else entry.state

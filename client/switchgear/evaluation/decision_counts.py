@@ -57,7 +57,7 @@ class CachedQuery:
         self.by_switch: dict[str | None, DecisionTally] = {} if decision is None else _EMPTY
         """Tallies of blocked calls by switch id, and of allowed calls under the key None."""
         self.count_call: Callable[[], int] = (
-            _count_nothing if self._constant is None else self._constant.count_call
+            (lambda: 0) if self._constant is None else self._constant.count_call
         )
 
     def tallies(self) -> Iterable[DecisionTally]:
@@ -149,7 +149,3 @@ class DroppedQueries:
         yield from list(self._evicted)
         for each in (cache, *self._caches):
             yield from list(each.values())
-
-
-def _count_nothing() -> int:
-    return 0

@@ -25,16 +25,13 @@ class EvaluationView:
     def version(self) -> int | None:
         return None if self.snapshot is None else self.snapshot.version
 
-    def stopped_switches(self, now: float | None) -> set[str]:
-        """Return the switches engaged or ramping at `now`; ignore expiry if `now` is None."""
+    def entries_in_force(self, now: float | None) -> dict[str, SwitchEntry]:
+        """Return the entries that have not expired at `now`; all of them if `now` is None."""
         return {
-            switch
+            switch: entry
             for switch, entry in self.entries.items()
             if (at := entry.lapses_at) is None or now is None or at > now
         }
-
-    def count_stopped(self, now: float | None) -> int:
-        return len(self.stopped_switches(now))
 
     def cached_query(self, key: CacheKey) -> CachedQuery | None:
         """Return the cached query for `key`, or None. Keys of other types are converted to text."""

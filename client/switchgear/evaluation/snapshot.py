@@ -4,6 +4,7 @@ A malformed or damaged document is refused as a whole, so that the last good sna
 force.
 """
 
+import contextlib
 import itertools
 import json
 import re
@@ -13,7 +14,7 @@ from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from enum import Enum
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 from switchgear.evaluation.bucketing import BUCKETS
 from switchgear.evaluation.keys import key_text
@@ -40,7 +41,7 @@ class SwitchEntry:
     """A switch that is not released. Times are UNIX seconds by the console's clock."""
 
     id: str
-    state: str
+    state: Literal["engaged", "ramping"]
     allow_points: int
     """The share of calls allowed, in hundredths of a percent."""
     salt: str
@@ -109,13 +110,22 @@ def parse_snapshot(
         raise InvalidSnapshot("It is no JSON object.")
     if content.get("schema") != SCHEMA:
         raise InvalidSnapshot(f"Its schema is not {SCHEMA}.")
+    version = content.get("version")
+    if type(version) is not int or not 0 <= version < 2**63:
+        raise _invalid_field("version")
+    poll_seconds = _parse_number(content.get("poll_seconds"))
+    if poll_seconds is None or not 1 <= poll_seconds <= 300:
+        poll_seconds = Decimal(POLL_SECONDS)
+    published_at = None
+    with contextlib.suppress(InvalidSnapshot):
+        published_at = _parse_timestamp(content, "published_at")
     return Snapshot(
         epoch=_parse_epoch(content.get("epoch")),
-        version=_parse_version(content.get("version")),
-        poll_seconds=_parse_poll_seconds(content.get("poll_seconds")),
+        version=version,
+        poll_seconds=float(poll_seconds),
         entries=_parse_entries(content.get("switches")),
         document=document,
-        published_at=_parse_published_at(content),
+        published_at=published_at,
     )
 
 
@@ -187,30 +197,16 @@ def _reject_constant(constant: str) -> None:
 def _parse_epoch(value: object) -> str:
     from uuid import UUID  # Slow to import; loaded when a client is created.
 
-    if isinstance(value, str):
-        try:
+    with contextlib.suppress(ValueError):
+        if isinstance(value, str):
             return str(UUID(value))
-        except ValueError:
-            pass
     raise _invalid_field("epoch")
-
-
-def _parse_version(value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**63:
-        raise _invalid_field("version")
-    return value
 
 
 def _parse_number(value: object) -> Decimal | None:
     if isinstance(value, bool) or not isinstance(value, int | Decimal):
         return None
     return Decimal(value)
-
-
-def _parse_poll_seconds(value: object) -> float:
-    """Return the poll interval, or the default for an invalid one."""
-    number = _parse_number(value)
-    return POLL_SECONDS if number is None or not 1 <= number <= 300 else float(number)
 
 
 def _parse_entries(value: object) -> dict[str, SwitchEntry]:
@@ -259,22 +255,11 @@ def _parse_timestamp(row: Mapping[str, Any], name: str) -> float | None:
     value = row.get(name)
     if value is None:
         return None
-    if isinstance(value, str):
-        try:
-            moment = datetime.fromisoformat(value)
-            if moment.tzinfo is not None:
-                return moment.timestamp()
-        except (ValueError, OverflowError):
-            pass
+    with contextlib.suppress(ValueError, OverflowError):
+        moment = datetime.fromisoformat(value) if isinstance(value, str) else None
+        if moment is not None and moment.tzinfo is not None:
+            return moment.timestamp()
     raise _invalid_field(name)
-
-
-def _parse_published_at(content: Mapping[str, Any]) -> float | None:
-    """Return the publication time, or None for an invalid one."""
-    try:
-        return _parse_timestamp(content, "published_at")
-    except InvalidSnapshot:
-        return None
 
 
 def _invalid_field(name: str) -> InvalidSnapshot:

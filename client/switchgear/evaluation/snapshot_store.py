@@ -93,8 +93,8 @@ class SnapshotStore:
             self._log.left_epoch(snapshot.epoch, None if present is None else present.mark)
         elif before.snapshot is not None and snapshot.epoch != before.snapshot.epoch:
             now = self.clock.release_now()
-            stopped = before.stopped_switches(now)
-            released = stopped - after.stopped_switches(now)
+            stopped = before.entries_in_force(now).keys()
+            released = stopped - after.entries_in_force(now).keys()
             mark = before.snapshot.mark
             self._log.released_by_epoch(stopped, released, mark, snapshot.mark)
         return not is_left

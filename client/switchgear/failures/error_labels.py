@@ -14,7 +14,6 @@ from switchgear.journal import escape
 from switchgear.refusals import walk_errors
 
 MAX_LABEL_LENGTH = 100
-MAX_WORDS = 50
 MAX_RETRY_AFTER_SECONDS = 999_999_999.0
 
 NON_RETRYABLE_LABELS: frozenset[str | int] = frozenset(
@@ -142,15 +141,10 @@ def retry_after_header(error: object) -> str | None:
         return header
     given = _get(error, "retry_after")
     if isinstance(given, int | float) and not isinstance(given, bool):
-        return _format_seconds(given)
+        # Without exponent; the comparison is False for NaN, too.
+        text = f"{min(given, MAX_RETRY_AFTER_SECONDS):.3f}".removesuffix(".000")
+        return text if given >= 0 else None
     return given if isinstance(given, str) else None
-
-
-def _format_seconds(seconds: float) -> str | None:
-    """Return seconds as text for a `Retry-After` header, without exponent, up to a maximum."""
-    if not seconds >= 0:  # False for NaN, too.
-        return None
-    return f"{min(seconds, MAX_RETRY_AFTER_SECONDS):.3f}".removesuffix(".000")
 
 
 def is_timeout(error: object) -> bool:
@@ -161,11 +155,9 @@ def is_timeout(error: object) -> bool:
         return False
     if any(_TIMEOUT_NAMES.search(name) for name in _class_names(error)):
         return True
-    reason = _get(error, "reason")  # urllib and urllib3 wrap the error.
-    if isinstance(reason, BaseException) and reason is not error:
-        return isinstance(reason, TimeoutError) or bool(
-            _TIMEOUT_NAMES.search(type(reason).__name__)
-        )
+    if (reason := _wrapped_error(error)) is not None:
+        is_named = _TIMEOUT_NAMES.search(type(reason).__name__) is not None
+        return is_named or isinstance(reason, TimeoutError)
     return _grpc_code(error) == "DEADLINE_EXCEEDED"
 
 
@@ -187,12 +179,15 @@ def is_connection_error(error: object) -> bool:
         return True
     if not _DRIVER_ERRORS.isdisjoint(names):
         return _is_connection_lost(error)
-    reason = _get(error, "reason")
-    if isinstance(reason, BaseException) and reason is not error:
-        return isinstance(reason, ConnectionError) or not _CONNECTION_NAMES.isdisjoint(
-            _class_names(reason)
-        )
+    if (reason := _wrapped_error(error)) is not None:
+        is_named = not _CONNECTION_NAMES.isdisjoint(_class_names(reason))
+        return is_named or isinstance(reason, ConnectionError)
     return _grpc_code(error) == "UNAVAILABLE"
+
+
+def _wrapped_error(error: BaseException) -> BaseException | None:
+    reason = _get(error, "reason")  # urllib and urllib3 wrap the error.
+    return reason if isinstance(reason, BaseException) and reason is not error else None
 
 
 def _is_connection_lost(error: BaseException, deepest: int = 5) -> bool:
