@@ -90,7 +90,7 @@ def register(client: Client) -> None:
 
 def unregister(client: Client) -> None:
     """Record that `client` is closed."""
-    _closed[weakref.ref(client, _on_closed_collected)] = None
+    _closed[weakref.ref(client, lambda ref: _closed.pop(ref, None))] = None
     _open.pop(weakref.ref(client), None)
 
 
@@ -101,10 +101,6 @@ def _on_collected(ref: _Ref) -> None:
         workers.change_notifier.stop_from_finalizer()
         workers.registry.stop_from_finalizer()
         workers.reporter.stop_from_finalizer(workers.stop_following)
-
-
-def _on_closed_collected(ref: _Ref) -> None:
-    _closed.pop(ref, None)
 
 
 def get_workers(client: Client) -> Workers:

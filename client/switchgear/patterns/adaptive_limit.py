@@ -51,9 +51,6 @@ class AdaptiveLimit:
     def __init__(self, limits: LimitRange, now: float) -> None:
         self.limits = limits
         self.limit = float(limits.initial)
-        self._calls: int
-        self._overloads: int
-        self._max_in_flight: int
         self._medians: deque[float] = deque(maxlen=BASELINE_WINDOWS)
         self._decreased_at = -math.inf
         self._before_decrease: float | None = None
@@ -63,6 +60,11 @@ class AdaptiveLimit:
         """True while the callee is new or has changed: the limit decreases as long as calls get
         faster."""
         self._open_window(now)
+
+    def _open_window(self, now: float) -> None:
+        self._opened_at = now
+        self._calls = self._overloads = self._max_in_flight = 0
+        self._durations: list[float] = []
 
     def record(
         self, began: float, now: float, in_flight: int, seconds: float | None, is_overload: bool
@@ -86,11 +88,6 @@ class AdaptiveLimit:
         if is_enough and now - self._opened_at >= MIN_WINDOW_SECONDS:
             self._close_window(now)
         return self.limit
-
-    def _open_window(self, now: float) -> None:
-        self._opened_at = now
-        self._calls = self._overloads = self._max_in_flight = 0
-        self._durations: list[float] = []
 
     def _close_window(self, now: float) -> None:
         typical = median(self._durations) if self._durations else None

@@ -107,7 +107,9 @@ def key_finder(function: Callable[..., Any], find: Callable[..., Any] | None) ->
     """
     if find is not None:
         return make_finder(find, function)
-    identity = _identify(function)
+    # Bound methods compare their objects by identity, and functions compare themselves.
+    is_itself = type(function) in (FunctionType, MethodType, BuiltinFunctionType)
+    identity: Hashable = function if is_itself else _Same(function)
 
     def key(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Hashable:
         named = tuple((name, _with_type(value)) for name, value in sorted(kwargs.items()))
@@ -127,13 +129,6 @@ class _Same:
 
     def __hash__(self) -> int:
         return id(self._one)
-
-
-def _identify(function: Any) -> Hashable:
-    """Return a hashable that identifies `function` itself, not the function that it wraps."""
-    # Bound methods compare their objects by identity, and functions compare themselves.
-    is_itself = type(function) in (FunctionType, MethodType, BuiltinFunctionType)
-    return function if is_itself else _Same(function)
 
 
 def _with_type(value: Any) -> Hashable:

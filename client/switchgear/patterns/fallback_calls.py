@@ -78,7 +78,9 @@ class FallbackCalls:
         if not plan.covers(first):
             return first
         try:
-            switches = self._find_call_switches(args, kwargs)
+            if self._guard is not None and self._find_switches is None:
+                self._find_switches = self._guard.switches_of(self._function)
+            switches = self._find_switches and self._find_switches(args, kwargs)
         except Exception as error:  # Its switches are unknown.
             return error
         selecting_error, last, before = first, first, None
@@ -196,15 +198,6 @@ class FallbackCalls:
                 key_finder(self._function, plan.cache_key),
             )
         return self._bound
-
-    def _find_call_switches(
-        self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-    ) -> GuardedKeys | None:
-        if self._guard is None:
-            return None
-        if self._find_switches is None:
-            self._find_switches = self._guard.switches_of(self._function)
-        return self._find_switches(args, kwargs)
 
     def _refusal(self, switches: GuardedKeys | None) -> Refused | None:
         if switches is None or self._plan.on_switch:

@@ -79,9 +79,8 @@ class FallbackPlan:
         """Return True if a fallback may answer the call that raised `error`."""
         if isinstance(error, NotAwaited):
             return False  # A missing `await` is a bug, which an answer would hide.
-        return (_matches(self.on, error) or self._is_covered_switch(error)) and self.may_continue(
-            error
-        )
+        is_switch = self.on_switch and _is_switch_engaged(error)
+        return (is_switch or _matches(self.on, error)) and self.may_continue(error)
 
     def may_continue(self, error: BaseException) -> bool:
         """Return True if another source may be tried after `error`, whichever source raised it.
@@ -97,9 +96,6 @@ class FallbackPlan:
         if not self.on_switch and _is_switch_engaged(error):
             return False
         return isinstance(error, NotGood | SwitchEngaged) or respond(error, self.name).fallback
-
-    def _is_covered_switch(self, error: BaseException) -> bool:
-        return self.on_switch and _is_switch_engaged(error)
 
     def selects(self, error: BaseException) -> bool:
         """Return True if `error` is among the errors that this fallback is configured for."""

@@ -18,7 +18,7 @@ _kept_alive: list[object] = []
 
 def register(pattern: ForkAware) -> None:
     """Call `pattern.after_fork` in forked children, for as long as `pattern` exists."""
-    _all[weakref.ref(pattern, _on_collected)] = None
+    _all[weakref.ref(pattern, lambda ref: _all.pop(ref, None))] = None
 
 
 def keep_alive(thing: object) -> None:
@@ -26,14 +26,9 @@ def keep_alive(thing: object) -> None:
     _kept_alive.append(thing)
 
 
-def _on_collected(ref: weakref.ReferenceType[ForkAware]) -> None:
-    _all.pop(ref, None)
-
-
 def _after_fork_in_child() -> None:
     for ref in list(_all):
-        pattern = ref()
-        if pattern is not None:
+        if (pattern := ref()) is not None:
             pattern.after_fork()
 
 

@@ -24,9 +24,11 @@ def idempotency_key() -> str | None:
     explicit = _explicit.get()
     if explicit is not None:
         return explicit
-    logical = _logical_call()
-    if logical is None:
+    active = retried_calls.iter_outward(retried_calls.find_innermost())
+    ours = [each for each in active if each.owner is not None]
+    if not ours:
         return None
+    logical = ours[-1]
     if logical.key is None:
         logical.key = str(uuid.uuid4())
     return logical.key
@@ -74,31 +76,19 @@ def request_key(*parts: bytes) -> str:
     return str(uuid.UUID(bytes=digest.digest()[:16], version=4))
 
 
-def _logical_call() -> RetriedCall | None:
-    """Return the outermost active retry of this process."""
-    ours = [
-        each
-        for each in retried_calls.iter_outward(retried_calls.find_innermost())
-        if each.owner is not None
-    ]
-    return ours[-1] if ours else None
-
-
 def _request_number(attempt: RetriedCall, digest: str) -> int:
     """Return the number, from 1, of the next request with `digest` in the logical call.
 
     The requests of a repeated attempt get the same numbers as in the previous attempt.
     """
-    counts = attempt.request_counts = (
-        Counter() if attempt.request_counts is None else attempt.request_counts
-    )
+    if (counts := attempt.request_counts) is None:
+        counts = attempt.request_counts = Counter()
     counts[digest] += 1
     outer = next(retried_calls.iter_outward(attempt.outer), None)
     if outer is None or outer.owner is None:
         return counts[digest]
-    numbers = attempt.request_numbers = (
-        {} if attempt.request_numbers is None else attempt.request_numbers
-    )
+    if (numbers := attempt.request_numbers) is None:
+        numbers = attempt.request_numbers = {}
     known = numbers.setdefault(digest, [])
     if len(known) < counts[digest]:
         known.append(_request_number(outer, digest))

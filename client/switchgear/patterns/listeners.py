@@ -50,24 +50,20 @@ class BreakerListeners:
                 each = events.popleft()
             except IndexError:  # Another thread was quicker.
                 return
-            self._log_event(each)
-            if isinstance(each, StateTransition):
-                for listener in list(self._transition_listeners.values()):
-                    self._call(listener, each)
+            fields = {"cause": each.cause, "failure_rate": each.failure_rate, "calls": each.calls}
+            if isinstance(each, WouldOpen):
+                journal.record("circuit_breaker_would_open", self._name, **fields)
+                continue
+            states = {"from": each.before, "to": each.after}
+            journal.record(EVENTS[each.after], self._name, **states, **fields)
+            for listener in list(self._transition_listeners.values()):
+                self._call(listener, each)
 
     def _call(self, listener: Callable[..., object], *args: object) -> None:
         try:
             listener(*args)
         except Exception:  # A fault of the listener, which must not affect the caller.
             journal.log_error("a watcher of breaker %s failed", self._name)
-
-    def _log_event(self, each: StateTransition | WouldOpen) -> None:
-        seen = {"cause": each.cause, "failure_rate": each.failure_rate, "calls": each.calls}
-        if isinstance(each, WouldOpen):
-            journal.record("circuit_breaker_would_open", self._name, **seen)
-        else:
-            states = {"from": each.before, "to": each.after}
-            journal.record(EVENTS[each.after], self._name, **states, **seen)
 
 
 def _register(listeners: dict[object, T], listener: T) -> Callable[[], None]:

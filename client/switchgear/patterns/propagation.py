@@ -108,20 +108,13 @@ def incoming(
     for name, value in items:
         lowered = name.lower()
         if lowered in ("x-request-timeout-ms", "x-envoy-expected-rq-timeout-ms"):
-            seconds += _parse_milliseconds(value)
+            if re.fullmatch("[0-9]{1,15}", value):
+                seconds.append(int(value) / 1000)
         elif lowered == "grpc-timeout":
-            seconds += _parse_grpc_timeout(value)
+            if found := re.fullmatch("([0-9]{1,8})([HMSmun])", value):
+                seconds.append(int(found[1]) * _UNITS[found[2]])
         elif lowered in _ATTEMPTS and trusts_attempt and re.fullmatch("[0-9]{1,9}", value):
             attempt = min(int(value), MAX_ATTEMPT)
             is_last = is_last or lowered == _ATTEMPTS[1]
-    most = min([*seconds, MAX_TIMEOUT_SECONDS]) if seconds else None
-    return IncomingRequest(most, attempt, clock, is_last=is_last)
-
-
-def _parse_milliseconds(text: str) -> list[float]:
-    return [int(text) / 1000] if re.fullmatch("[0-9]{1,15}", text) else []
-
-
-def _parse_grpc_timeout(text: str) -> list[float]:
-    found = re.fullmatch("([0-9]{1,8})([HMSmun])", text)
-    return [int(found[1]) * _UNITS[found[2]]] if found else []
+    shortest = min([*seconds, MAX_TIMEOUT_SECONDS]) if seconds else None
+    return IncomingRequest(shortest, attempt, clock, is_last=is_last)

@@ -37,9 +37,14 @@ class QueueWait:
         self._clock = clock
 
     def __enter__(self) -> None:
-        self._timers = _running_timers()
-        for timer in self._timers:
-            timer.pause()
+        self._timers: list[CallTimer] = []
+        """The timers that run in this context, innermost first."""
+        timer = _innermost.get()
+        while timer is not None:
+            if not timer.is_stopped:
+                timer.pause()
+                self._timers.append(timer)
+            timer = timer.outer
         self._began = self._clock()
 
     def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
@@ -87,16 +92,6 @@ class CallTimer:
         self._pauses -= 1
         if not self._pauses:
             self._began += self._clock() - self._paused_at
-
-
-def _running_timers() -> list[CallTimer]:
-    """Return the timers that run in this context, innermost first."""
-    found, timer = [], _innermost.get()
-    while timer is not None:
-        if not timer.is_stopped:
-            found.append(timer)
-        timer = timer.outer
-    return found
 
 
 def is_queue_timeout(error: BaseException) -> bool:

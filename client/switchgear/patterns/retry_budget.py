@@ -16,12 +16,6 @@ WINDOW_SECONDS = 10
 class RetryBudget:
     """A budget over ten seconds: `rate` retries per call, plus `per_second`. Thread-safe."""
 
-    _second: int | None
-    _count: Callable[[], int]
-    _reads: int
-    _calls_before: dict[int, int]
-    """Number of calls before each second began."""
-
     def __init__(
         self,
         rate: float = 0.2,
@@ -33,6 +27,16 @@ class RetryBudget:
         self.configure(rate, per_second)
         self.after_fork()
         forks.register(self)
+
+    def after_fork(self) -> None:
+        self._lock = threading.RLock()
+        # Atomic, so counting takes no lock.
+        self._count = itertools.count().__next__
+        self._reads = 0
+        self._second: int | None = None
+        self._calls_before: dict[int, int] = {}
+        """Number of calls before each second began."""
+        self._retries: dict[int, int] = {}
 
     def configure(self, rate: float, per_second: float) -> None:
         self.rate = rate
@@ -49,17 +53,14 @@ class RetryBudget:
         """Count one retry and return True, or return False if the budget is spent."""
         second = int(self.clock())
         with self._lock:
-            if not self._has_left(second):
+            spent = sum(n for at, n in self._retries.items() if at > second - WINDOW_SECONDS)
+            earned = self.rate * self._calls(second) + self.per_second * WINDOW_SECONDS
+            # 5 calls at 0.2 earn 1.0, not 0.9999…
+            if spent + 1 > earned + 1e-9 * max(earned, 1.0):
                 return False
             self._start_second(second)
             self._retries[second] = self._retries.get(second, 0) + 1
             return True
-
-    def _has_left(self, second: int) -> bool:
-        spent = sum(n for at, n in self._retries.items() if at > second - WINDOW_SECONDS)
-        earned = self.rate * self._calls(second) + self.per_second * WINDOW_SECONDS
-        # 5 calls at 0.2 earn 1.0, not 0.9999…
-        return spent + 1 <= earned + 1e-9 * max(earned, 1.0)
 
     def _calls(self, second: int) -> int:
         """Return the number of calls in the last ten seconds."""
@@ -82,13 +83,3 @@ class RetryBudget:
             for counts in (self._calls_before, self._retries):
                 for old in [each for each in counts if each <= second - WINDOW_SECONDS]:
                     del counts[old]
-
-    def after_fork(self) -> None:
-        self._lock = threading.RLock()
-        # Atomic, so counting takes no lock.
-        self._count = itertools.count().__next__
-        self._reads = 0
-        self._second = None
-        self._calls_before = {}
-        """Number of calls before each second began."""
-        self._retries: dict[int, int] = {}

@@ -248,7 +248,10 @@ class RetryCallState(retried_calls.RetriedCall):
         if left is not None and wait >= left:
             return self._give_up(error, "deadline")
         if settings.budget is not None and not settings.budget.take():
-            self._note_exhausted_budget()
+            now, last = settings.clock(), settings.exhausted_noted_at
+            if last is None or now - last >= BUDGET_NOTE_INTERVAL_SECONDS:
+                settings.exhausted_noted_at = now
+                journal.record("retry_budget_exhausted", settings.name, attempt=self.attempt_number)
             return self._give_up(error, "budget")
         self._record_retry(wait, error, result)
         return wait
@@ -287,10 +290,3 @@ class RetryCallState(retried_calls.RetriedCall):
         times = "attempt" if self.attempt_number == 1 else "attempts"
         set_note(error, f"{NOTE_PREFIX}{self.attempt_number} {times} in {seconds:.1f} s, {end}")
         return seconds
-
-    def _note_exhausted_budget(self) -> None:
-        settings, now = self.settings, self.settings.clock()
-        last = settings.exhausted_noted_at
-        if last is None or now - last >= BUDGET_NOTE_INTERVAL_SECONDS:
-            settings.exhausted_noted_at = now
-            journal.record("retry_budget_exhausted", settings.name, attempt=self.attempt_number)

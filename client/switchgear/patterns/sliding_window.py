@@ -125,7 +125,11 @@ class TimeBasedWindow:
             second = math.floor(now)
             self.ends = second + 1.0
             self._buckets.append([second, 0, 0, 0])
-            self._drop(second - self._elapsed)
+            while self._buckets[0][0] <= second - self._elapsed:
+                _, calls, failures, slow = self._buckets.popleft()
+                self._calls -= calls
+                self._failures -= failures
+                self._slow -= slow
         self._add_to_bucket(new, 0, 0)
 
     def _add_to_bucket(self, calls: int, failures: int, slow: int) -> None:
@@ -136,10 +140,3 @@ class TimeBasedWindow:
         self._calls += calls
         self._failures += failures
         self._slow += slow
-
-    def _drop(self, last: int) -> None:
-        while self._buckets[0][0] <= last:
-            _, calls, failures, slow = self._buckets.popleft()
-            self._calls -= calls
-            self._failures -= failures
-            self._slow -= slow

@@ -59,7 +59,9 @@ class BreakerStateMachine:
         if self.mode == "forced_open":
             return None, None
         now = self._clock()
-        generation = self._update(now)
+        self._expire(now)
+        self._evaluate_probes()
+        generation = self.generation
         if generation.state == "closed":
             return generation.permit, None
         if generation.state == "open":
@@ -217,12 +219,6 @@ class BreakerStateMachine:
         self._open_seconds = draw_open_seconds(self.parameters, self._reopen_count, self._rng())
         self._open_until = now + self._open_seconds
         self.transition("open", now, cause)
-
-    def _update(self, now: float) -> Generation:
-        """Reopen or close the breaker if its probes demand it; return the current generation."""
-        self._expire(now)
-        self._evaluate_probes()
-        return self.generation
 
     def _expire(self, now: float) -> None:
         """Reopen if a probe has been in flight for too long.
