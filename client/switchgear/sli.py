@@ -4,7 +4,7 @@ import concurrent.futures
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from operator import index
 from typing import Any, TypeVar
@@ -108,7 +108,7 @@ class SLIMeasure(AbstractContextManager[None]):
         self._began = 0.0
 
     def __call__(self, function: F) -> F:
-        return wrap(function, self._around)
+        return wrap(function, lambda _args, _kwargs: SLIMeasure(self._sli, self._within_seconds))
 
     def __enter__(self) -> None:
         self._began = time.monotonic()
@@ -123,9 +123,6 @@ class SLIMeasure(AbstractContextManager[None]):
             self._sli.bad()
         else:
             self._sli.good()
-
-    def _around(self, _args: tuple[Any, ...], _kwargs: Mapping[str, Any]) -> "SLIMeasure":
-        return SLIMeasure(self._sli, self._within_seconds)
 
 
 def is_failure(error: BaseException) -> bool:
@@ -171,7 +168,9 @@ class Indicators:
             sli.after_fork()
 
     def _create(self, name: str) -> SLI:
-        why = "" if _is_name(name) else "that is no name of an SLO"
+        is_name = isinstance(name, str) and name.isprintable()
+        is_valid = is_name and 0 < len(name.encode()) <= MAX_NAME_BYTES
+        why = "" if is_valid else "that is no name of an SLO"
         with self._lock:
             if not why and (name in self._slis or len(self._slis) < MAX_NAMES):
                 return self._slis.setdefault(name, SLI(name))
@@ -180,7 +179,3 @@ class Indicators:
                 why = why or f"there are {MAX_NAMES} others"
                 log.warning("switchgear: SLI %.100r is not reported: %s", name, why)
             return self._spare
-
-
-def _is_name(name: object) -> bool:
-    return isinstance(name, str) and name.isprintable() and 0 < len(name.encode()) <= MAX_NAME_BYTES

@@ -23,7 +23,9 @@ def warn_without_threads() -> None:
     missing = []
     if not _has_threads(options, _version_numbers(getattr(module, "version", b""))):
         missing.append("enable-threads = true")
-    if _forks_workers(options) and not any(_is_on(options.get(each)) for each in FORK_HOOKS):
+    counts = [_option_number(options.get(name)) for name in ("processes", "workers", "cheaper")]
+    forks_workers = _is_on(options.get("master")) or max(counts) > 1
+    if forks_workers and not any(_is_on(options.get(each)) for each in FORK_HOOKS):
         missing.append("lazy-apps = true (or py-call-osafterfork = true)")
     if missing:
         log.warning(
@@ -38,11 +40,6 @@ def _has_threads(options: Mapping[Any, Any], version: tuple[int, ...]) -> bool:
     return _option_number(options.get("threads")) > 1 or version >= THREADS_BY_DEFAULT
 
 
-def _forks_workers(options: Mapping[Any, Any]) -> bool:
-    workers = max(_option_number(options.get(name)) for name in ("processes", "workers", "cheaper"))
-    return _is_on(options.get("master")) or workers > 1
-
-
 def _option_text(value: object) -> str:
     """Return the text of an option: True, bytes, or the last of several values."""
     if isinstance(value, list):
@@ -51,12 +48,8 @@ def _option_text(value: object) -> str:
 
 
 def _is_on(value: object) -> bool:
-    return value is not None and _option_text(value).strip().lower() not in (
-        "false",
-        "off",
-        "no",
-        "0",
-    )
+    off = ("false", "off", "no", "0")
+    return value is not None and _option_text(value).strip().lower() not in off
 
 
 def _option_number(value: object) -> int:

@@ -5,7 +5,7 @@ import logging
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeGuard
+from typing import Any
 
 from switchgear.failures.error_labels import error_labels, http_status, is_timeout
 from switchgear.journal import record
@@ -79,11 +79,13 @@ def chain(
     known_entries = _known_entries(entries, name)
     provider_entries = [each for each in known_entries if isinstance(each.get("provider"), str)]
     first = provider_entries[0] if provider_entries else {}
-    reader = _ConditionReader(name, conditions or {}, environment)
+    find_condition = functools.partial(
+        _find_condition, conditions=conditions or {}, environment=environment
+    )
     targets = [
         target
         for each in provider_entries[1:]
-        if (target := _make_target(each, providers, reader, first.get("provider"))) is not None
+        if (target := _make_target(name, each, providers, find_condition, first.get("provider")))
     ]
     wants_cache = any("cache" in each for each in known_entries)
     if wants_cache and cache is None:
@@ -99,23 +101,19 @@ def chain(
     )
 
 
-class _ConditionReader:
-    def __init__(self, name: str, conditions: Conditions, environment: Mapping[str, str]) -> None:
-        self.name = name
-        self._conditions = conditions
-        self._environment = environment
-
-    def find(self, text: object) -> Callable[[], bool] | None:
-        if not isinstance(text, str):
-            return None
-        if text in self._conditions:
-            return self._conditions[text]
-        found = _IS_SET_CONDITION.fullmatch(text.strip())
-        if found is not None:
-            return lambda: bool(self._environment.get(found[1]))
-        if text.strip().lower() in DEVELOPMENT:
-            return lambda: self._environment.get("ENVIRONMENT", "").lower() in DEVELOPMENT_NAMES
+def _find_condition(
+    text: object, conditions: Conditions, environment: Mapping[str, str]
+) -> Callable[[], bool] | None:
+    """Return the function that evaluates the `only_if` of an entry, None for an unknown text."""
+    if not isinstance(text, str):
         return None
+    if text in conditions:
+        return conditions[text]
+    if found := _IS_SET_CONDITION.fullmatch(text.strip()):
+        return lambda: bool(environment.get(found[1]))
+    if text.strip().lower() in DEVELOPMENT:
+        return lambda: environment.get("ENVIRONMENT", "").lower() in DEVELOPMENT_NAMES
+    return None
 
 
 def _known_entries(entries: object, name: str) -> list[Mapping[str, Any]]:
@@ -134,9 +132,10 @@ def _known_entries(entries: object, name: str) -> list[Mapping[str, Any]]:
 
 
 def _make_target(
+    chain_name: str,
     entry: Mapping[str, Any],
     providers: Mapping[str, Provider],
-    reader: _ConditionReader,
+    find_condition: Callable[[object], Callable[[], bool] | None],
     first: object,
 ) -> FallbackTarget | None:
     provider, model = entry["provider"], entry.get("model")
@@ -144,19 +143,19 @@ def _make_target(
     own = providers.get(f"{provider}/{model}")
     call = own or providers.get(provider)
     if call is None:
-        _warn_once(reader.name, f"{provider:.60} is not known here")
+        _warn_once(chain_name, f"{provider:.60} is not known here")
         return None
     only_if = None
     if entry.get("only_if") is not None:
-        only_if = reader.find(entry["only_if"])
+        only_if = find_condition(entry["only_if"])
         if only_if is None:
-            _warn_once(reader.name, f"only_if {entry['only_if']!r:.60} is not known here")
+            _warn_once(chain_name, f"only_if {entry['only_if']!r:.60} is not known here")
             return None
     name = f"{provider}/{model}" if model else provider
     target = FallbackTarget(name=name, call=call, provider=provider, model=model, only_if=only_if)
     if own is None and provider == first and not target.takes_model:
         # The same call has failed just now: this would be an unwanted retry.
-        _warn_once(reader.name, f"{name:.60}: what calls {provider:.60} takes no model")
+        _warn_once(chain_name, f"{name:.60}: what calls {provider:.60} takes no model")
         return None
     return target
 
@@ -211,14 +210,10 @@ def _error_factory(
             message = each.get("message", about.get("message"))
             return lambda _first: ProviderUnavailable(
                 code,
-                status if _is_error_status(status) else 502,
+                status if type(status) is int and 400 <= status <= 599 else 502,
                 message if isinstance(message, str) else None,
             )
     return None
-
-
-def _is_error_status(status: Any) -> TypeGuard[int]:
-    return isinstance(status, int) and not isinstance(status, bool) and 400 <= status <= 599
 
 
 def _warn_once(name: str, why: str) -> None:

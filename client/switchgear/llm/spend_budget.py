@@ -223,7 +223,7 @@ class SpendBudget:
         window = self.parameters.window_seconds
         found: SpendExceeded | None = None
         for ledger in ledgers:
-            limit = self.parameters.tokens if ledger.per is None else self._per_key_tokens
+            limit = self.parameters.tokens if ledger.per is None else self.parameters.per_key_tokens
             ledger.drop_before(now - window)
             if limit is None or ledger.spent + ledger.reserved + tokens <= limit:
                 continue
@@ -232,12 +232,8 @@ class SpendBudget:
                 found = SpendExceeded(self.name, tokens, limit, ledger.per, window, after)
         return found
 
-    @property
-    def _per_key_tokens(self) -> int | None:
-        return self.parameters.per_key_tokens
-
     def _ledgers_of(self, key: str | None, now: float) -> list[SpendLedger]:
-        if key is None or self._per_key_tokens is None:
+        if key is None or self.parameters.per_key_tokens is None:
             return [self._total]
         ledger = self._keys.get(key)
         if ledger is None:

@@ -34,20 +34,16 @@ class ArgumentRule:
     check_value: Callable[[Any], object] | None = None
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 def _is_a(*kinds: type) -> Callable[[object], bool]:
     return lambda value: isinstance(value, kinds)
 
 
-def _is_error_class(value: object) -> bool:
-    return isinstance(value, type) and issubclass(value, BaseException)
-
-
 def _is_errors(value: object) -> bool:
     return isinstance(value, tuple) and all(map(_is_error_class, value))
+
+
+def _is_error_class(value: object) -> bool:
+    return isinstance(value, type) and issubclass(value, BaseException)
 
 
 def _is_function(value: object) -> bool:
@@ -58,14 +54,6 @@ def _is_function(value: object) -> bool:
 def _is_judge(value: object) -> bool:
     """Return True for a callable that may be a predicate; a class may not."""
     return _is_function(value) and not isinstance(value, type)
-
-
-def _is_errors_or_judge(value: object) -> bool:
-    return _is_errors(value) or _is_judge(value)
-
-
-def _is_fallback(value: object) -> bool:
-    return isinstance(value, Fallback) or callable(value) or callable(getattr(value, "call", None))
 
 
 def _is_providers(value: object) -> bool:
@@ -79,15 +67,11 @@ def _is_cache(value: object) -> bool:
     return not isinstance(value, type) and all(map(callable, methods))
 
 
-def _is_key(value: object) -> bool:
-    return not is_coroutine_function(value)
-
-
-def _is_priority(value: object) -> bool:
-    return _is_function(value) or hasattr(type(value), "__index__")
-
-
-_SECONDS = ArgumentRule(_is_number, "a number of seconds", validate_seconds)
+_SECONDS = ArgumentRule(
+    lambda value: isinstance(value, int | float) and not isinstance(value, bool),
+    "a number of seconds",
+    validate_seconds,
+)
 _BREAKER = ArgumentRule(_is_a(BreakerParameters), "BreakerParameters(...)")
 _BULKHEAD = ArgumentRule(
     _is_a(BulkheadParameters, str),
@@ -97,7 +81,8 @@ _BULKHEAD = ArgumentRule(
 _FUNCTION = ArgumentRule(_is_function, "a plain function")
 _JUDGE = ArgumentRule(_is_judge, "a plain function, no class")
 _ERRORS_OR_JUDGE = ArgumentRule(
-    _is_errors_or_judge, "a tuple of exception classes or a plain function"
+    lambda value: _is_errors(value) or _is_judge(value),
+    "a tuple of exception classes or a plain function",
 )
 
 RULES: Mapping[str, ArgumentRule] = {
@@ -108,12 +93,22 @@ RULES: Mapping[str, ArgumentRule] = {
     "parameters": _BREAKER,
     "retry": ArgumentRule(_is_a(RetryParameters), "RetryParameters(...)"),
     "bulkhead": _BULKHEAD,
-    "fallback": ArgumentRule(_is_fallback, "Fallback(...) or a function"),
+    "fallback": ArgumentRule(
+        lambda value: (
+            isinstance(value, Fallback) or callable(value) or callable(getattr(value, "call", None))
+        ),
+        "Fallback(...) or a function",
+    ),
     "providers": ArgumentRule(_is_providers, "a mapping of names to functions"),
     "cache": ArgumentRule(_is_cache, "an object with get and put, such as MemoryCache(60)"),
     "on_switch": ArgumentRule(_is_a(bool), "True or False"),
-    "key": ArgumentRule(_is_key, "a value or a plain function"),
-    "priority": ArgumentRule(_is_priority, "a whole number or a plain function"),
+    "key": ArgumentRule(
+        lambda value: not is_coroutine_function(value), "a value or a plain function"
+    ),
+    "priority": ArgumentRule(
+        lambda value: _is_function(value) or hasattr(type(value), "__index__"),
+        "a whole number or a plain function",
+    ),
     "ignore": ArgumentRule(_is_errors, "a tuple of exception classes"),
     "is_failure": _JUDGE,
     "is_failed_result": _JUDGE,

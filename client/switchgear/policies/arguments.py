@@ -31,12 +31,6 @@ class BreakerArguments(TypedDict, total=False):
     is_failed_result: Callable[[Any], bool] | None
 
 
-class BulkheadArguments(TypedDict, total=False):
-    """The argument of a bulkhead, which applies while the console has no parameters."""
-
-    parameters: BulkheadParameters | Tier | None
-
-
 class Arguments(TypedDict, total=False):
     """The arguments of a policy. All are optional, and the console's settings take precedence.
 

@@ -30,7 +30,14 @@ class FallbackSelector:
     ) -> None:
         self._name, self._counters = name, counters
         self._providers, self._on_switch = providers, on_switch
-        self._code_fallback = self._make_code_fallback(given, cache)
+        self._code_fallback: Fallback | None = None
+        if isinstance(given, Fallback):
+            self._code_fallback = given.counted_as(name, counters)
+        elif given is not None or cache is not None:
+            targets = () if given is None else (given,)
+            self._code_fallback = Fallback(
+                name, *targets, cache=cache, on_switch=on_switch, counters=counters
+            )
         self._document: Mapping[str, Any] | None = None
         self._chain: Fallback | None = None
 
@@ -63,18 +70,3 @@ class FallbackSelector:
         if not found.has_any:
             return of_code
         return found if of_code is None else found.followed_by(of_code)
-
-    def _make_code_fallback(
-        self, given: Fallback | Callable[..., Any] | None, cache: Cache | None
-    ) -> Fallback | None:
-        if isinstance(given, Fallback):
-            return given.counted_as(self._name, self._counters)
-        if given is None and cache is None:
-            return None
-        return Fallback(
-            self._name,
-            *(() if given is None else (given,)),
-            cache=cache,
-            on_switch=self._on_switch,
-            counters=self._counters,
-        )

@@ -6,6 +6,7 @@ from typing import Any
 
 from switchgear.clock import ConsoleClock
 from switchgear.console.report_builder import format_time
+from switchgear.patterns.breaker import Breaker
 from switchgear.patterns.generation import StateTransition
 from switchgear.policies.dependency import Dependency
 from switchgear.policies.registry import MAX_BREAKERS, MAX_BULKHEADS, Registry
@@ -42,22 +43,20 @@ class ResilienceReport:
     def confirm_delivery(self) -> bool:
         """Drop the transitions that the console accepted; return True if more are pending."""
         sent, self._sent = self._sent, {}
-        dependencies = self._with_breakers()
+        dependencies = [each for each, _breaker in self._with_breakers()]
         for each in dependencies:
             if each.name in sent:
                 _remove_transitions(each.transitions, sent[each.name])
         return any(each.transitions for each in dependencies)
 
-    def _with_breakers(self) -> list[Dependency]:
+    def _with_breakers(self) -> list[tuple[Dependency, Breaker]]:
         dependencies = self._registry.dependencies()
-        return [each for each in dependencies if each.breaker is not None][:MAX_BREAKERS]
+        pairs = [(each, each.breaker) for each in dependencies if each.breaker is not None]
+        return pairs[:MAX_BREAKERS]
 
     def _breakers(self) -> Iterator[dict[str, Any]]:
         quota = _TransitionQuota()
-        for each in self._with_breakers():
-            breaker = each.breaker
-            if breaker is None:
-                continue
+        for each, breaker in self._with_breakers():
             status = breaker.look()
             # Two threads may have appended in the wrong order.
             steps = quota.take_first(sorted(each.transitions.copy(), key=lambda step: step.n))
@@ -81,17 +80,14 @@ class ResilienceReport:
             "from": step.before,
             "to": step.after,
             "at": format_time(self._clock.from_monotonic(step.at)),
-            "cause": _shorten_cause(step),
+            "cause": step.cause[:MAX_CAUSE_LENGTH],
         }
 
     def _bulkheads(self) -> Iterator[dict[str, Any]]:
-        dependencies = self._registry.dependencies()
-        limited = [each for each in dependencies if each.bulkhead and each.bulkhead.parameters]
+        bulkheads = [each.bulkhead for each in self._registry.dependencies() if each.bulkhead]
+        limited = [each for each in bulkheads if each.parameters]
         for each in limited[:MAX_BULKHEADS]:
-            bulkhead = each.bulkhead
-            if bulkhead is None:
-                continue
-            status = bulkhead.look()
+            status = each.look()
             if status.limit is None:
                 continue
             yield {
@@ -112,17 +108,14 @@ class _TransitionQuota:
         """Return the first transitions that fit into the rest of the quota."""
         fit: list[StateTransition] = []
         for step in steps[: self._steps]:
-            self._bytes -= TRANSITION_BYTES + len(_shorten_cause(step).encode(errors="replace"))
+            cause = step.cause[:MAX_CAUSE_LENGTH]
+            self._bytes -= TRANSITION_BYTES + len(cause.encode(errors="replace"))
             if self._bytes < 0:
                 self._steps = 0
                 return fit
             fit.append(step)
         self._steps -= len(fit)
         return fit
-
-
-def _shorten_cause(step: StateTransition) -> str:
-    return step.cause[:MAX_CAUSE_LENGTH]
 
 
 def _remove_transitions(steps: deque[StateTransition], numbers: set[int]) -> None:
