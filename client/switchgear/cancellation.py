@@ -119,24 +119,32 @@ class TaskCancellation:
             self._scope.cancel_soon()
 
 
-def enter(source: CancelSource) -> SourceScope:
-    """Apply `source` to this context, until :func:`leave`."""
+def enter(source: CancelSource, *, cancels: bool = False) -> SourceScope:
+    """Apply `source` to this context, until :func:`leave`.
+
+    If `cancels`, the running task is cancelled as soon as `source` refuses its call.
+    """
+    cancellation = TaskCancellation(source) if cancels else None
     outer = current_scope.get()
     while outer is not None and outer.is_over:  # Left in another context.
         outer = outer.outer
     scope = SourceScope(source, outer)
+    scope.cancellation = cancellation
     current_scope.set(scope)
     return scope
 
 
-def leave(scope: SourceScope) -> None:
-    """End `scope`.
+def leave(scope: SourceScope, error: BaseException | None = None) -> None:
+    """End `scope`, whose code raised `error`; raise the refusal if `scope` cancelled that code.
 
-    In a context other than the one in which :func:`enter` was called, only mark the scope as over.
+    In a context other than the one in which :func:`enter` was called, the scope is only marked as
+    over.
     """
     scope.is_over = True
     if current_scope.get() is scope:
         current_scope.set(scope.outer)
+    if scope.cancellation is not None:
+        scope.cancellation.end(error)
 
 
 def find_refusal(sources: Sources = ()) -> Refused | None:

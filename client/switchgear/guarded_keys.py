@@ -31,15 +31,9 @@ class SwitchEngaged(Refused):
         known: bool = True,
     ) -> None:
         super().__init__(switch, reason, version, known)
+        self.switch = switch
+        self.reason = reason
         self.decision = Decision(False, switch, reason, version, known)
-
-    @property
-    def switch(self) -> str | None:
-        return self.decision.switch
-
-    @property
-    def reason(self) -> str | None:
-        return self.decision.reason
 
     def __str__(self) -> str:
         return f"stopped by {self.switch or 'a guard'}: {self.reason}"
@@ -156,17 +150,11 @@ class GuardedSteps:
             self._keys.check_call()
         elif self._cancels and (refusal := self._keys.refusal()) is not None:
             raise refusal
-        cancels = self._cancels and self._is_async
-        cancellation = TaskCancellation(self._keys) if cancels else None
-        self._scope = enter(self._keys)
-        self._scope.cancellation = cancellation
+        self._scope = enter(self._keys, cancels=self._cancels and self._is_async)
 
     def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
-        if self._scope is None:
-            return
-        leave(self._scope)
-        if self._scope.cancellation is not None:
-            self._scope.cancellation.end(error)
+        if self._scope is not None:
+            leave(self._scope, error)
 
 
 async def run_cancellable(

@@ -8,7 +8,6 @@ from switchgear.argument_finders import KeyFinder, make_finder
 from switchgear.cancellation import (
     CancelSource,
     SourceScope,
-    TaskCancellation,
     current_scope,
     enter,
     leave,
@@ -139,18 +138,13 @@ class Guard:
     def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
         scope = self._innermost_scope()
         if scope is not None:
-            leave(scope)
+            leave(scope, error)
 
     async def __aenter__(self) -> Decision:
         return self._enter(cancels=self.on_engage == "cancel")[0]
 
-    async def __aexit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
-        scope = self._innermost_scope()
-        if scope is None:
-            return
-        leave(scope)
-        if scope.cancellation is not None:
-            scope.cancellation.end(error)
+    async def __aexit__(self, *raised: Any) -> None:
+        self.__exit__(*raised)
 
     def _with_sources(self, others: Sequence[CancelSource]) -> "Guard":
         return Guard(
@@ -240,11 +234,7 @@ class Guard:
     def _enter(self, *, cancels: bool) -> tuple[Decision, SourceScope]:
         """Check the switches of a `with` block, which has no arguments, and enter its scope."""
         keys = self._keys or self._keys_of({name: find() for name, find in self._finders.items()})
-        decision = keys.check_call()
-        cancellation = TaskCancellation(keys) if cancels else None
-        scope = enter(keys)
-        scope.cancellation = cancellation
-        return decision, scope
+        return keys.check_call(), enter(keys, cancels=cancels)
 
     def _keys_of(self, found: Mapping[str, Any]) -> GuardedKeys:
         query = {**self._fixed, **found}

@@ -76,13 +76,8 @@ def refusal_in(error: BaseException, deepest: int = MAX_DEPTH) -> Refused | None
 
 
 def _all_refused(group: BaseExceptionGroup[BaseException], deepest: int) -> Refused | None:
-    first = None
-    for each in group.exceptions:
-        refusal = refusal_in(each, deepest)
-        if refusal is None:
-            return None
-        first = first or refusal
-    return first
+    refusals = [refusal_in(each, deepest) for each in group.exceptions]
+    return None if None in refusals else refusals[0]
 
 
 def walk_errors(error: BaseException, *, contexts: bool = False) -> Iterator[BaseException]:

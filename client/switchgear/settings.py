@@ -68,16 +68,6 @@ class Settings:
         """True if there is a console to contact."""
         return self.url is not None and not self.offline
 
-    @property
-    def is_plain(self) -> bool:
-        """True if the token would be sent unencrypted over a network."""
-        parts = urlsplit(self.url or "")
-        return (
-            self.has_console
-            and parts.scheme == "http"
-            and parts.hostname not in ("localhost", "127.0.0.1", "::1")
-        )
-
     def for_child(self) -> "Settings":
         """Return the settings of a forked process, which is an instance of its own."""
         given = f"{self.instance[: MAX_NAME_LENGTH - 12]}-{os.getpid()}"
@@ -118,7 +108,9 @@ def make_settings(
         offline=offline,
         **others,
     )
-    if settings.is_plain:
+    parts = urlsplit(settings.url or "")
+    is_local = parts.hostname in ("localhost", "127.0.0.1", "::1")
+    if settings.has_console and parts.scheme == "http" and not is_local:
         log.warning("switchgear: the token goes over the network unencrypted: url is http")
     if settings.forced:
         log.warning("switchgear: forced engaged: %s", ", ".join(sorted(settings.forced)))

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Literal
@@ -55,13 +55,12 @@ RESPONSES: Mapping[FailureClass, FailureResponse] = MappingProxyType(
 class _NoteLimiter:
     """A limiter that allows each key once a minute. Bounded: the oldest keys are dropped."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
+    def __init__(self) -> None:
         self._lock = threading.RLock()
         self._at: dict[tuple[str, str], float] = {}
 
     def allows(self, key: tuple[str, str]) -> bool:
-        now = self._clock()
+        now = time.monotonic()
         with self._lock:
             last = self._at.pop(key, None)
             is_due = last is None or now - last >= NOTE_INTERVAL_SECONDS

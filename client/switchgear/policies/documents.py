@@ -64,6 +64,11 @@ class DependencyConfig:
                 return seconds
         return None
 
+    def is_forced(self, now: float) -> bool:
+        """Return True if the override forces a mode at `now`, in UNIX seconds."""
+        override = self.override
+        return override is not None and override.mode != RESET and override.ends_at > now
+
 
 EMPTY_CONFIG = DependencyConfig()
 
@@ -80,22 +85,6 @@ class ConfigDocument:
     dependencies: Mapping[str, DependencyConfig]
     problems: tuple[str, ...] = field(default=(), compare=False)
     service: str | None = None
-
-
-def ended_overrides(
-    before: Mapping[str, DependencyConfig], after: Mapping[str, DependencyConfig], now: float
-) -> list[str]:
-    """Return the dependencies that are forced at `now` by `before` and no longer by `after`."""
-    return [
-        name
-        for name, config in before.items()
-        if _is_forced(config, now) and not _is_forced(after.get(name, EMPTY_CONFIG), now)
-    ]
-
-
-def _is_forced(config: DependencyConfig, now: float) -> bool:
-    override = config.override
-    return override is not None and override.mode != RESET and override.ends_at > now
 
 
 class InvalidDocument(ValueError):

@@ -112,9 +112,7 @@ class GuardedBlock:
 
     def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
         if self._scope is not None:
-            leave(self._scope)
-            if self._scope.cancellation is not None:
-                self._scope.cancellation.end(error)
+            leave(self._scope, error)
 
     async def __aenter__(self) -> None:
         self._scope = self._guard._enter(cancels=self._guard.on_engage == "cancel")[1]

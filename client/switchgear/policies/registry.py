@@ -284,8 +284,14 @@ class Registry:
             )
 
     def _log_ended_overrides(self, before: CallerPolicies, after: ConfigDocument) -> None:
-        was, now = before.document.dependencies, self._clock.now()
-        if ended := documents.ended_overrides(was, after.dependencies, now):
+        now = self._clock.now()
+        ended = [
+            name
+            for name, config in before.document.dependencies.items()
+            if config.is_forced(now)
+            and not after.dependencies.get(name, EMPTY_CONFIG).is_forced(now)
+        ]
+        if ended:
             log.warning(
                 "switchgear: a new epoch of the console ends the overrides of %d dependencies:"
                 " %.500s; force again what must stay forced",
