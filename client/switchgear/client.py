@@ -288,7 +288,7 @@ class Switchgear:
         lifecycle.unregister(self)
         until = monotonic() + seconds
         self._bootstrap.stop()
-        lifecycle.get_workers(self).stop_following()
+        self._workers.stop_following()
         self._reporter.stop(seconds)
         self._follower.join(until - monotonic())
         self._policy_followers.join(until - monotonic())
@@ -338,9 +338,11 @@ class Switchgear:
         self._policy_followers = PolicyFollowers(
             settings, store.clock, registry, self._reporter.request_report, timings
         )
-        registry.on_caller, registry.on_transition = (
-            self._policy_followers.follow,
-            self._reporter.request_report,
+        registry.on_caller = self._policy_followers.follow
+        registry.on_transition = self._reporter.request_report
+        self._workers = lifecycle.Workers(
+            *(self._reporter, self._follower, self._policy_followers, registry),
+            self._change_notifier,
         )
 
     def _start(self) -> None:

@@ -26,12 +26,8 @@ log = logging.getLogger("switchgear")
 class Client(Protocol):
     """The interface of a client that this module uses."""
 
-    _change_notifier: "ChangeNotifier"
-    _policy_followers: "PolicyFollowers"
-    _reporter: "Reporter"
-    _follower: "SnapshotFollower"
+    _workers: "Workers"
     _store: "SnapshotStore"
-    _registry: "Registry"
     _settings: "Settings"
 
     def _after_fork(self) -> None: ...
@@ -83,7 +79,7 @@ def all_clients() -> list[Client]:
 
 def register(client: Client) -> None:
     """Manage `client` until it is closed."""
-    _open[weakref.ref(client, _on_collected)] = get_workers(client)
+    _open[weakref.ref(client, _on_collected)] = client._workers
     for callback in list(on_register):
         callback(client)
 
@@ -103,20 +99,9 @@ def _on_collected(ref: _Ref) -> None:
         workers.reporter.stop_from_finalizer(workers.stop_following)
 
 
-def get_workers(client: Client) -> Workers:
-    """Return the client's workers in this process."""
-    return Workers(
-        client._reporter,
-        client._follower,
-        client._policy_followers,
-        client._registry,
-        client._change_notifier,
-    )
-
-
 def _after_fork_in_child() -> None:
     for client in all_clients():
-        parents = get_workers(client)
+        parents = client._workers
         _parents_workers.append(parents)
         try:
             client._after_fork()
@@ -126,7 +111,7 @@ def _after_fork_in_child() -> None:
         except Exception:  # Whoever forked must not pay for it, nor the other clients.
             log.exception("switchgear: a client does not go on after a fork")
         if weakref.ref(client) in _open:
-            _open[weakref.ref(client)] = get_workers(client)
+            _open[weakref.ref(client)] = client._workers
 
 
 def _at_exit() -> None:
@@ -134,8 +119,8 @@ def _at_exit() -> None:
     until = time.monotonic() + EXIT_SECONDS
     still_open = open_clients()
     for client in still_open:
-        get_workers(client).stop_following()
-        client._reporter.begin_stop(EXIT_SECONDS)
+        client._workers.stop_following()
+        client._workers.reporter.begin_stop(EXIT_SECONDS)
     for client in still_open:
         client.close(max(0.0, until - time.monotonic()))
 

@@ -14,6 +14,7 @@ from operator import attrgetter
 from queue import Empty, SimpleQueue
 from typing import Literal
 
+from switchgear.console.follower_thread import start_thread
 from switchgear.decorators import is_coroutine_function
 from switchgear.evaluation.bucketing import BUCKETS
 from switchgear.evaluation.evaluation_view import EvaluationView
@@ -160,13 +161,8 @@ class ChangeNotifier:
 
     def _start(self) -> None:
         if self._thread is None and not self._stopped:
-            thread = threading.Thread(target=self._run, name="switchgear-announcer", daemon=True)
-            try:
-                thread.start()
-            except RuntimeError as error:
-                log.error("switchgear: changes are not told: %s", error)
-            else:
-                self._thread = thread
+            problem = "callbacks are not notified of changes"
+            self._thread = start_thread("switchgear-announcer", self._run, problem)
 
     def _on_view_change(self, _before: EvaluationView, _after: EvaluationView) -> None:
         self.notify()

@@ -4,6 +4,7 @@ import logging
 import threading
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 from switchgear.clock import ConsoleClock
 from switchgear.console.errors import RequestFailed
@@ -13,6 +14,17 @@ WARNING_SECONDS = 30.0
 """Minimum time between two warnings about an unavailable console."""
 
 log = logging.getLogger("switchgear")
+
+
+def start_thread(name: str, run: Callable[[], None], problem: str) -> threading.Thread | None:
+    """Start a daemon thread and return it. If it can't be started, log `problem`, return None."""
+    thread = threading.Thread(target=run, name=name, daemon=True)
+    try:
+        thread.start()
+    except RuntimeError as error:
+        log.error("switchgear: %s: %s", problem, error)
+        return None
+    return thread
 
 
 class FollowerThread(ABC):

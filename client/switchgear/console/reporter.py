@@ -15,6 +15,7 @@ from queue import Empty, SimpleQueue
 
 from switchgear.console.address import Address
 from switchgear.console.errors import RequestFailed
+from switchgear.console.follower_thread import start_thread
 from switchgear.console.report_builder import (
     ConfirmedSource,
     ReportBuilder,
@@ -85,13 +86,8 @@ class Reporter:
     def start(self) -> None:
         """Start the thread; if that fails, an error is logged and nothing is reported."""
         if self._thread is None:
-            thread = threading.Thread(target=self._run, name="switchgear-reporter", daemon=True)
-            try:
-                thread.start()
-            except RuntimeError as error:
-                log.error("switchgear: the console is not reported to: %s", error)
-            else:
-                self._thread = thread
+            problem = "nothing is reported to the console"
+            self._thread = start_thread("switchgear-reporter", self._run, problem)
 
     def record_applied(self) -> None:
         """Request an acknowledgement, after a snapshot from the stream was put in force."""

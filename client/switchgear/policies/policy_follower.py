@@ -8,6 +8,7 @@ import logging
 import re
 import time
 from collections.abc import Callable
+from functools import partial
 from urllib.parse import quote
 
 from switchgear.clock import ConsoleClock
@@ -37,9 +38,10 @@ class PolicyFollower(FollowerThread):
     def __init__(
         self,
         settings: Settings,
-        caller: str,
         clock: ConsoleClock,
         store: Registry,
+        *,
+        caller: str,
         on_applied: Callable[[], object],
         timings: Timings,
     ) -> None:
@@ -158,9 +160,10 @@ class PolicyFollowers:
         on_applied: Callable[[], object],
         timings: Timings,
     ) -> None:
-        self._settings, self._clock, self._store = settings, clock, store
-        self._on_applied = on_applied
-        self._timings = timings
+        self._settings = settings
+        self._make_follower = partial(
+            PolicyFollower, settings, clock, store, on_applied=on_applied, timings=timings
+        )
         self._followers: list[PolicyFollower] = []
         self._is_stopped = False
 
@@ -168,14 +171,11 @@ class PolicyFollowers:
         """Restore the document of the service `caller` from disk and start following it."""
         if self._is_stopped or not (self._settings.has_console or self._settings.state_dir):
             return
-        made = PolicyFollower(
-            *(self._settings, caller, self._clock, self._store, self._on_applied), self._timings
-        )
-        made.restore()
-        if not self._settings.has_console:
-            return
-        self._followers.append(made)
-        made.start()
+        follower = self._make_follower(caller=caller)
+        follower.restore()
+        if self._settings.has_console:
+            self._followers.append(follower)
+            follower.start()
 
     @property
     def error(self) -> str | None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from switchgear.clock import ConsoleClock
+from switchgear.console.follower_thread import start_thread
 from switchgear.evaluation.snapshot_store import MAX_EPOCHS
 from switchgear.policies import documents
 from switchgear.policies.dependency import Dependency
@@ -241,13 +242,8 @@ class Registry:
                 return
             if not self._has_overrides():
                 return
-            thread = threading.Thread(target=self._run, name="switchgear-overrides", daemon=True)
-            try:
-                thread.start()
-            except RuntimeError as error:
-                log.error("switchgear: overrides don't end by themselves: %s", error)
-            else:
-                self._thread = thread
+            problem = "overrides don't end by themselves"
+            self._thread = start_thread("switchgear-overrides", self._run, problem)
 
     def _has_overrides(self) -> bool:
         return any(each.ends_at is not None for each in list(self._dependencies.values()))
