@@ -43,18 +43,25 @@ def act_on_outage(
     now: datetime,
 ) -> None:
     """Carry out the policy's action, record it in `alarm.evidence` and announce it."""
-    description = _describe_outage(dependency, policy, observed)
-    alarm.evidence |= {
-        "said": description.rstrip("."),
-        "action": policy.action,
-        "switch": policy.switch,
-    }
+    trying = f" and half-open in {observed.half_open:,}" if observed.half_open else ""
+    description = (
+        f"The breaker of {dependency.name} is open in {observed.open:,}{trying} of "
+        f"{observed.fleet:,} instances; it began more than {policy.for_seconds} s ago."
+    )
     if policy.action == TRIP:
-        done, why = _request_trip(dependency, policy, observed, alarm, description, now)
+        _request_trip(dependency, policy, observed, alarm, description, now)
+        done, why = f"asked to stop {policy.switch}", ""
     else:
         done, why = _force_fallback(dependency, policy, description, now)
-    alarm.evidence |= {"done": done, "why": why}
-    _announce(dependency, policy, alarm, description, now)
+    result = {"action": policy.action, "switch": policy.switch, "done": done, "why": why}
+    alarm.evidence |= {"said": description.rstrip("."), **result}
+    facts = {
+        "done": done,
+        "why": why,
+        "said": description,
+        "policy": f"{policy.action} at {policy.open_share:.0%} open",
+    }
+    _publish(ACTED, dependency, alarm, facts, description, now, after=result)
 
 
 def end_outage(dependency: Dependency, alarm: Alarm, how: OutageMove, now: datetime) -> None:
@@ -71,27 +78,14 @@ def end_outage(dependency: Dependency, alarm: Alarm, how: OutageMove, now: datet
             now=now,
         )
     stands = f"{switch} stays as it is until somebody releases it." if action == TRIP else ""
-    outbox.announce(
-        event=OVER,
-        event_key=f"{OVER}:{alarm.pk}",
-        subject=message_facts.dependency_thread(dependency),
-        facts={
-            **message_facts.dependency_facts(dependency),
-            "since_at": timestamp(alarm.since),
-            "how": END_WORDS[how],
-            "why": END_REASONS.get(how),
-            "said": stands,
-        },
-        now=now,
-    )
-    audit.record(
-        actor=POLICY,
-        action=OVER,
-        target=f"dependency:{dependency.name}",
-        reason=END_REASONS.get(how, ""),
-        before={"since": timestamp(alarm.since), "action": action},
-        now=now,
-    )
+    facts = {
+        "since_at": timestamp(alarm.since),
+        "how": END_WORDS[how],
+        "why": END_REASONS.get(how),
+        "said": stands,
+    }
+    before = {"since": timestamp(alarm.since), "action": action}
+    _publish(OVER, dependency, alarm, facts, END_REASONS.get(how, ""), now, before=before)
 
 
 def _request_trip(
@@ -101,7 +95,7 @@ def _request_trip(
     alarm: Alarm,
     description: str,
     now: datetime,
-) -> tuple[str, str]:
+) -> None:
     trip_requests.request_trip(
         key=_request_key(alarm),
         switch=policy.switch,
@@ -118,12 +112,12 @@ def _request_trip(
         expires_in=policy.expires_in,
         now=now,
     )
-    return f"asked to stop {policy.switch}", ""
 
 
 def _force_fallback(
     dependency: Dependency, policy: OutagePolicy, description: str, now: datetime
 ) -> tuple[str, str]:
+    """Force all breakers open unless an override is live; return the result and its reason."""
     live = Override.objects.filter(dependency=dependency, ended_at__isnull=True).first()
     if live is not None:
         return "nothing is forced", f"It is {live.mode} already, by {live.set_by}."
@@ -143,41 +137,28 @@ def _force_fallback(
     return f"every instance falls back for {policy.expires_in}", ""
 
 
-def _announce(
-    dependency: Dependency, policy: OutagePolicy, alarm: Alarm, description: str, now: datetime
+def _publish(
+    event: str,
+    dependency: Dependency,
+    alarm: Alarm,
+    facts: dict[str, Any],
+    reason: str,
+    now: datetime,
+    **change: dict[str, Any],
 ) -> None:
-    evidence: dict[str, Any] = alarm.evidence
+    """Announce an event of an outage and record it; `change` is the audit entry's before or after.
+
+    The audit entry is last, since it locks the audit trail.
+    """
     outbox.announce(
-        event=ACTED,
-        event_key=f"{ACTED}:{alarm.pk}",
+        event=event,
+        event_key=f"{event}:{alarm.pk}",
         subject=message_facts.dependency_thread(dependency),
-        facts={
-            **message_facts.dependency_facts(dependency),
-            "done": evidence["done"],
-            "why": evidence["why"],
-            "said": description,
-            "policy": f"{policy.action} at {policy.open_share:.0%} open",
-        },
+        facts={**message_facts.dependency_facts(dependency), **facts},
         now=now,
     )
-    audit.record(
-        actor=POLICY,
-        action=ACTED,
-        target=f"dependency:{dependency.name}",
-        reason=description,
-        after={name: evidence[name] for name in ("action", "switch", "done", "why")},
-        now=now,
-    )
-
-
-def _describe_outage(
-    dependency: Dependency, policy: OutagePolicy, observed: ObservedBreakers
-) -> str:
-    trying = f" and half-open in {observed.half_open:,}" if observed.half_open else ""
-    return (
-        f"The breaker of {dependency.name} is open in {observed.open:,}{trying} of "
-        f"{observed.fleet:,} instances; it began more than {policy.for_seconds} s ago."
-    )
+    target = f"dependency:{dependency.name}"
+    audit.record(actor=POLICY, action=event, target=target, reason=reason, now=now, **change)
 
 
 def _request_key(alarm: Alarm) -> str:

@@ -103,11 +103,8 @@ def decide_move(
         return OutageMove.NOTHING if outage is None else OutageMove.DROP
     enough = policy.open_share * observed.fleet
     if outage is None:
-        return (
-            OutageMove.BEGIN
-            if observed.open > 0 and observed.open >= enough
-            else OutageMove.NOTHING
-        )
+        begins = observed.open > 0 and observed.open >= enough
+        return OutageMove.BEGIN if begins else OutageMove.NOTHING
     if observed.fleet == 0:
         return OutageMove.FORGET if now - outage.seen_at >= FORGET_AFTER else OutageMove.NOTHING
     if observed.failing == 0 or observed.failing < enough:

@@ -44,10 +44,9 @@ def watch_outages(now: datetime) -> int:
     observed = _observe_breakers([one.pk for one in watched], now)
     done = 0
     for one in watched:
+        breakers = observed.get(one.pk, ObservedBreakers())
         try:
-            done += _handle(
-                one, observed.get(one.pk, ObservedBreakers()), lasting.get(one.name), now
-            )
+            done += _handle(one, breakers, lasting.get(one.name), now)
         except (OperationalError, InterfaceError):
             raise
         except Exception:
@@ -100,7 +99,11 @@ def _handle_locked(pk: int, now: datetime) -> bool:
     if move == OutageMove.BEGIN and policy is not None:
         _open_alarm(dependency, policy, observed, now)
     elif move == OutageMove.ACT and policy is not None and alarm is not None:
-        _act_once(dependency, policy, observed, alarm, now)
+        alarm.evidence |= {"acted": True}
+        alarm.seen_at = now
+        alarm.save(update_fields=["evidence", "seen_at"])
+        actions.act_on_outage(dependency, policy, observed, alarm, now)
+        alarm.save(update_fields=["evidence"])
     elif move in ENDING_MOVES and alarm is not None:
         alarm.closed_at = now
         alarm.save(update_fields=["closed_at"])
@@ -124,20 +127,6 @@ def _open_alarm(
         since=now,
         seen_at=now,
     )
-
-
-def _act_once(
-    dependency: Dependency,
-    policy: OutagePolicy,
-    observed: ObservedBreakers,
-    alarm: Alarm,
-    now: datetime,
-) -> None:
-    alarm.evidence |= {"acted": True}
-    alarm.seen_at = now
-    alarm.save(update_fields=["evidence", "seen_at"])
-    actions.act_on_outage(dependency, policy, observed, alarm, now)
-    alarm.save(update_fields=["evidence"])
 
 
 def _refresh_alarm(alarm: Alarm | None, now: datetime) -> bool:
