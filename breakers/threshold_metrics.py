@@ -18,31 +18,18 @@ from .states.minutes import MINUTES_KEPT
 CALLS = (timedelta(minutes=1), MINUTES_KEPT)
 """Shortest and longest window; minute rows are deleted after the longest."""
 
-RATES = (
-    (
-        "timeout_rate",
-        "Timeout rate",
-        "Of the calls of a dependency, those that timed out.",
-        rates.read_timeouts,
-    ),
-    (
-        "retry_rate",
-        "Retry rate",
-        "Of the calls of a dependency, those that were repeats.",
-        rates.read_retries,
-    ),
-    (
-        "fallback_rate",
-        "Fallback rate",
-        "Of what was asked of a dependency, what was answered by its fallback.",
-        rates.read_fallbacks,
-    ),
-)
-
 THRESHOLD_METRICS.register(
     *(
-        ThresholdMetric(name, title, RATIO, ("rate",), about, read, windows=CALLS)
-        for name, title, about, read in RATES
+        ThresholdMetric(
+            f"{one.name}_rate",
+            f"{one.name.capitalize()} rate",
+            RATIO,
+            ("rate",),
+            one.about,
+            one.read,
+            windows=CALLS,
+        )
+        for one in (rates.TIMEOUTS, rates.RETRIES, rates.FALLBACKS)
     ),
     ThresholdMetric(
         "breaker_open",

@@ -1,6 +1,6 @@
 """Threshold metrics that are ratios: of timeouts, retries, fallbacks, and bulkhead load."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -42,12 +42,14 @@ _RATES = """
 
 @dataclass(frozen=True)
 class RateMeasure:
-    """The ratio of `some` to `whole`, both SQL expressions over sums of counters.
+    """The ratio of the counter `name` to `whole`, an SQL expression over sums of counters.
 
-    Messages contain `did`, a verb for the counted calls (`timed out`), and the advice `to_do`.
+    `about` describes the metric. Messages contain `did`, a verb for the counted calls (`timed
+    out`), and the advice `to_do`.
     """
 
-    some: str
+    name: str
+    about: str
     whole: str
     did: str
     to_do: str
@@ -55,7 +57,7 @@ class RateMeasure:
     def read(self, query: MetricQuery, now: datetime) -> Iterator[MetricReading]:
         """Yield the ratio in the query's window for each dependency."""
         comparison = COMPARISONS[COMPARISONS.index(query.comparison)]
-        statement = _RATES.format(some=self.some, whole=self.whole, comparison=comparison)
+        statement = _RATES.format(some=self.name, whole=self.whole, comparison=comparison)
         values: dict[str, Any] = {
             "since": now - query.window,
             "now": now,
@@ -63,21 +65,13 @@ class RateMeasure:
             "arrow": names.ARROW,
             "standing": [*query.standing],
         }
-        for caller, callee, owner, runbook, *sums in fetch_all(statement, values):
-            yield self._reading(query, (caller, callee), (owner, runbook), *map(int, sums))
+        for row in fetch_all(statement, values):
+            yield self._reading(query, row)
 
-    def _reading(
-        self,
-        query: MetricQuery,
-        pair: tuple[str, str],
-        about: tuple[str, str],
-        some: int,
-        whole: int,
-        calls: int,
-        rejected: int,
-    ) -> MetricReading:
-        name = names.dependency_name(*pair)
-        owner, runbook = about
+    def _reading(self, query: MetricQuery, row: tuple[Any, ...]) -> MetricReading:
+        caller, callee, owner, runbook, *sums = row
+        some, whole, calls, rejected = map(int, sums)
+        name = names.dependency_name(caller, callee)
         return MetricReading(
             subject=name,
             value=some / whole,
@@ -86,8 +80,8 @@ class RateMeasure:
             said=f"{format_percent(some / whole)} of the calls of {name} {self.did} in "
             f"{format_readable(query.window)} ({query.allowed(format_percent)};"
             f" {format_count(whole)} calls)",
-            path=message_facts.dependency_path(*pair),
-            service=pair[0],
+            path=message_facts.dependency_path(caller, callee),
+            service=caller,
             evidence={
                 "calls": calls,
                 "rejected": rejected,
@@ -104,26 +98,27 @@ class RateMeasure:
         )
 
 
-Read = Callable[[MetricQuery, datetime], Iterator[MetricReading]]
-
-read_timeouts: Read = RateMeasure(
-    some="timeout",
+TIMEOUTS = RateMeasure(
+    name="timeout",
+    about="Of the calls of a dependency, those that timed out.",
     whole="calls",
     did="timed out",
     to_do="See whether its callee is slow, or the timeout too short.",
-).read
-read_retries: Read = RateMeasure(
-    some="retry",
+)
+RETRIES = RateMeasure(
+    name="retry",
+    about="Of the calls of a dependency, those that were repeats.",
     whole="calls",
     did="were repeats",
     to_do="See what fails at first: retries hide it, and multiply the load.",
-).read
-read_fallbacks: Read = RateMeasure(
-    some="fallback",
+)
+FALLBACKS = RateMeasure(
+    name="fallback",
+    about="Of what was asked of a dependency, what was answered by its fallback.",
     whole="greatest(greatest(calls - retry, 0) + rejected, fallback)",
     did="fell back",
     to_do="See why: users get less than they asked for.",
-).read
+)
 
 MAX_SUBJECT_LENGTH = 250
 _BULKHEADS = f"""

@@ -30,10 +30,10 @@ def test_only_what_is_beyond_the_limit_is_named_and_what_had_been():
     minute(dependency("core->good"), success=100)
     minute(dependency("core->better"), success=99, timeout=1)
 
-    alone = {one.subject: one.beyond for one in rates.read_timeouts(metric_query(), NOW)}
+    alone = {one.subject: one.beyond for one in rates.TIMEOUTS.read(metric_query(), NOW)}
     again = {
         one.subject: one.beyond
-        for one in rates.read_timeouts(metric_query(standing=["core->better", "core->gone"]), NOW)
+        for one in rates.TIMEOUTS.read(metric_query(standing=["core->better", "core->gone"]), NOW)
     }
 
     assert alone == {"core->bad": True}
@@ -45,8 +45,8 @@ def test_a_rate_is_of_the_calls_in_its_window():
     minute(about, NOW - 7 * MINUTE, timeout=50)
     minute(about, NOW, success=50)
 
-    assert list(rates.read_timeouts(metric_query(minutes=5), NOW)) == []
-    (found,) = rates.read_timeouts(metric_query(minutes=10), NOW)
+    assert list(rates.TIMEOUTS.read(metric_query(minutes=5), NOW)) == []
+    (found,) = rates.TIMEOUTS.read(metric_query(minutes=10), NOW)
     assert (found.value, found.samples) == (0.5, 100)
     assert found.said == (
         "50 % of the calls of core->oracle timed out in 10 min (1 % at most; 100 calls)"
@@ -57,7 +57,7 @@ def test_a_limit_from_below_finds_what_is_too_rare():
     minute(dependency("core->never"), success=100)
     minute(dependency("core->often"), success=100, retry=20)
 
-    found = rates.read_retries(metric_query(0.1, comparison="<"), NOW)
+    found = rates.RETRIES.read(metric_query(0.1, comparison="<"), NOW)
 
     assert [one.subject for one in found] == ["core->never"]
 
@@ -66,13 +66,13 @@ def test_a_limit_is_exact_where_binary_fractions_are_not():
     minute(dependency("core->at"), success=90, timeout=10)
     minute(dependency("core->above"), success=899_999, timeout=100_001)
 
-    assert [one.subject for one in rates.read_timeouts(metric_query(0.1), NOW)] == ["core->above"]
+    assert [one.subject for one in rates.TIMEOUTS.read(metric_query(0.1), NOW)] == ["core->above"]
 
 
 def test_one_that_was_taken_out_is_named_no_more():
     minute(dependency(removed_at=NOW), success=1, timeout=99)
 
-    assert list(rates.read_timeouts(metric_query(standing=[ORACLE]), NOW)) == []
+    assert list(rates.TIMEOUTS.read(metric_query(standing=[ORACLE]), NOW)) == []
 
 
 def test_a_breaker_says_in_how_many_instances_it_is_open_and_whom_to_ask():
