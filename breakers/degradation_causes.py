@@ -6,7 +6,6 @@ are affected or the callee's probe fails, otherwise the lowest level.
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -27,19 +26,6 @@ ADVISORY_LOCK = (0x5317, 2)
 """Keys of the advisory lock; the first one stands for this app."""
 
 
-@dataclass(frozen=True)
-class ServiceInfo:
-    """A service's name and the effect of its outage.
-
-    `level` is the degradation level; the functions in `loses` fail, those in `keeps` work.
-    """
-
-    name: str
-    level: int = levels.DEGRADED
-    loses: tuple[str, ...] = ()
-    keeps: tuple[str, ...] = ()
-
-
 def list_pending() -> list[QuerySet[Any]]:
     """Return the tick's pending work: breakers not closed, failing probes and active causes."""
     return [
@@ -56,21 +42,28 @@ def report_causes(now: datetime) -> bool:
         return False
     found, away = unhealthy.find_unhealthy(now).values(), _away_services()
     slugs = {one.callee for one in found} | set(away)
+    registered = Service.objects.in_bulk(slugs) if slugs else {}
     before = {one.what for one in services.load_causes()}
-    return services.report(find_causes(found, away, _service_infos(slugs), before), now)
+    return services.report(find_causes(found, away, registered, before), now)
 
 
 def find_causes(
     found: Iterable[UnhealthyDependency],
     away: Collection[str],
-    registered: Mapping[str, ServiceInfo],
+    registered: Mapping[str, Service],
     before: Collection[str],
 ) -> list[Cause]:
-    """Return at most 50 causes, the worst first; `before` are names of causes active until now."""
-    causes = [_service_cause(slug, registered.get(slug) or ServiceInfo(slug)) for slug in away] + [
-        _breaker_cause(
-            one, registered.get(one.callee) or ServiceInfo(one.callee), one.callee in away
-        )
+    """Return at most 50 causes, the worst first.
+
+    `registered` maps slugs to services. `before` are the names of the causes active until now.
+    """
+
+    def service_of(slug: str) -> Service:
+        return registered.get(slug) or Service(slug=slug, name=slug)
+
+    causes = [_service_cause(service_of(slug)) for slug in away]
+    causes += [
+        _breaker_cause(one, service_of(one.callee), one.callee in away)
         for one in found
         if one.is_weighty and _is_cause(one, before)
     ]
@@ -94,15 +87,19 @@ def _is_cause(one: UnhealthyDependency, before: Collection[str]) -> bool:
     return one.open > 0 or (one.name in before and (one.half_open > 0 or one.is_unheard))
 
 
-def _service_cause(slug: str, service: ServiceInfo) -> Cause:
+def _service_cause(service: Service) -> Cause:
     text = f"{service.name} does not answer when it is asked."
-    return Cause(service.level, f"service:{slug}", text, fails=service.loses, works=service.keeps)
+    return _build_cause(service.level, f"service:{service.slug}", text, service)
 
 
-def _breaker_cause(one: UnhealthyDependency, service: ServiceInfo, is_away: bool) -> Cause:
+def _breaker_cause(one: UnhealthyDependency, service: Service, is_away: bool) -> Cause:
     grave = is_away or one.share >= GRAVE_SHARE
     level = service.level if grave else min(service.level, levels.DEGRADED)
-    return Cause(level, one.name, _breaker_text(one), fails=service.loses, works=service.keeps)
+    return _build_cause(level, one.name, _breaker_text(one), service)
+
+
+def _build_cause(level: int, name: str, text: str, service: Service) -> Cause:
+    return Cause(level, name, text, fails=tuple(service.loses), works=tuple(service.keeps))
 
 
 def _breaker_text(one: UnhealthyDependency) -> str:
@@ -115,11 +112,3 @@ def _breaker_text(one: UnhealthyDependency) -> str:
 def _away_services() -> list[str]:
     away = Probe.objects.filter(is_away=True).exclude(service__probe_url="")
     return list(away.order_by("pk").values_list("pk", flat=True))
-
-
-def _service_infos(slugs: Collection[str]) -> dict[str, ServiceInfo]:
-    found = Service.objects.filter(pk__in=slugs) if slugs else ()
-    return {
-        one.pk: ServiceInfo(one.name, one.level, tuple(one.loses), tuple(one.keeps))
-        for one in found
-    }

@@ -3,8 +3,7 @@
 import pytest
 
 from breakers import degradation_causes
-from breakers.degradation_causes import ServiceInfo
-from breakers.models import Probe
+from breakers.models import Probe, Service
 from breakers.states.unhealthy import UnhealthyDependency
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.canonical import timestamp
@@ -218,7 +217,7 @@ def test_causes_beyond_fifty_are_summed_up():
         UnhealthyDependency(n, "core", f"callee-{n:03}", "high", "", instances=1, open=1)
         for n in range(60)
     ]
-    registered = {"callee-059": ServiceInfo("Last", level=3)}
+    registered = {"callee-059": Service(slug="callee-059", name="Last", level=3)}
 
     stand = degradation_causes.find_causes(found, [], registered, [])
 
