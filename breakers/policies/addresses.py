@@ -24,11 +24,8 @@ class ProbeTarget:
 def find_web_problem(url: str) -> str:
     """Return an error message about a web page's URL, empty if the URL is valid."""
     parts = _split_url(url)
-    return (
-        ""
-        if parts and parts.scheme in WEB_SCHEMES
-        else "Must be a URL starting with http:// or https://."
-    )
+    is_valid = parts is not None and parts.scheme in WEB_SCHEMES
+    return "" if is_valid else "Must be a URL starting with http:// or https://."
 
 
 def find_probe_problem(url: str) -> str:

@@ -72,10 +72,8 @@ def policy_sections(document: Mapping[str, Any]) -> list[PolicySection]:
 
 def compare_policies(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[AuditChange]:
     """Return the parameters that differ between two policies, without aliases."""
-    found = compare_texts(
-        json.dumps(_flatten_editable(before)), json.dumps(_flatten_editable(after))
-    )
-    return [change for change in found if change.changed]
+    texts = (json.dumps(flatten(remove_aliases(one))) for one in (before, after))
+    return [change for change in compare_texts(*texts) if change.changed]
 
 
 def compare_audit_values(before: str, after: str) -> list[AuditChange]:
@@ -86,10 +84,6 @@ def compare_audit_values(before: str, after: str) -> list[AuditChange]:
     found = compare_texts(json.dumps(flatten(old or {})), json.dumps(flatten(new or {})))
     found = [change for change in found if change.field.replace(" ", "_") not in AUDIT_ONLY_FIELDS]
     return [change for change in found if change.changed and (change.before or change.after)]
-
-
-def _flatten_editable(document: Mapping[str, Any]) -> dict[str, Any]:
-    return flatten(remove_aliases(document))
 
 
 def flatten(document: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Validation and completion of a dependency's policy document. Pure."""
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -44,7 +45,8 @@ def validate_policy(fields: Mapping[str, Any]) -> dict[str, Any]:
             add_error(errors, section, "Must be an object, or null.")
             given = None
         document[section] = None if given is None else _SECTIONS[section](given, errors)
-    _check_address(document["runbook_url"], errors)
+    if document["runbook_url"] and (message := find_web_problem(document["runbook_url"])):
+        add_error(errors, "runbook_url", message)
     if errors:
         raise InvalidInput(errors)
     return document
@@ -133,11 +135,8 @@ def _validate_breaker(given: Mapping[str, Any], errors: Errors) -> dict[str, Any
     open_seconds, longest = found["open_seconds"], found["open_max_seconds"]
     if values.are_numbers(open_seconds, longest) and open_seconds > longest:
         if given.get("open_max_seconds") is not None:
-            add_error(
-                errors,
-                "breaker.open_max_seconds",
-                f"Must be at least open_seconds, {open_seconds}.",
-            )
+            message = f"Must be at least open_seconds, {open_seconds}."
+            add_error(errors, "breaker.open_max_seconds", message)
         found["open_max_seconds"] = open_seconds
     _refuse_ineffective(found, errors)
     return found
@@ -192,23 +191,18 @@ def _validate_bulkhead(given: Mapping[str, Any], errors: Errors) -> dict[str, An
     return found
 
 
-def _validate_fallback(given: Mapping[str, Any], errors: Errors) -> dict[str, Any]:
-    return _read_section("fallback", given, errors)
-
-
 def _validate_budget(given: Mapping[str, Any], errors: Errors) -> dict[str, Any]:
     found = _read_section("budget", given, errors)
-    has_limit = any(given.get(name) is not None for name in ("tokens", "per_key_tokens"))
-    if not has_limit:
+    if given.get("tokens") is None and given.get("per_key_tokens") is None:
         add_error(errors, "budget.tokens", "Set tokens or per_key_tokens.")
     return found
 
 
-_SECTIONS = {
+_SECTIONS: Mapping[str, Callable[[Mapping[str, Any], Errors], dict[str, Any]]] = {
     "breaker": _validate_breaker,
     "retry": _validate_retry,
     "bulkhead": _validate_bulkhead,
-    "fallback": _validate_fallback,
+    "fallback": functools.partial(_read_section, "fallback"),
     "budget": _validate_budget,
 }
 
@@ -237,11 +231,6 @@ def _validate_routes(given: Any, errors: Errors) -> list[dict[str, Any]]:
         one = {"pattern": pattern, "timeout_ms": timeout_ms}
         found.append({**one, "reason": reason} if reason else one)
     return found
-
-
-def _check_address(url: str, errors: Errors) -> None:
-    if url and (message := find_web_problem(url)):
-        add_error(errors, "runbook_url", message)
 
 
 def _validate_duration(given: Any, longest: timedelta | None, errors: Errors) -> str:

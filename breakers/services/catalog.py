@@ -1,6 +1,6 @@
 """Registration and validation of services and event channels."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic, TypeVar
@@ -136,8 +136,9 @@ def validate_service(slug: str, fields: Mapping[str, Any]) -> State:
     found["kind"] = json_values.read_choice("kind", kind, tuple(Service.Kind.values), errors)
     found["level"] = json_values.read_integer("level", fields.get("level", 1), 1, 3, errors)
     found["retry"] = _read_retry(fields.get("retry"), errors)
-    _check_address(errors, "runbook_url", found["runbook_url"], find_web_problem)
-    _check_address(errors, "probe_url", found["probe_url"], find_probe_problem)
+    for field, problem in (("runbook_url", find_web_problem), ("probe_url", find_probe_problem)):
+        if found[field] and (message := problem(found[field])):
+            json_values.add_error(errors, field, message)
     if errors:
         raise InvalidInput(errors)
     return found
@@ -187,16 +188,15 @@ def _read_retry(given: Any, errors: json_values.Errors) -> dict[str, Any]:
         return {}
     known = ("max_retries", "delays_seconds", "retry_on", "never", *RETRY_TEXTS)
     json_values.refuse_unknown("retry", given, known, errors)
-    found: dict[str, Any] = {
-        "max_retries": json_values.read_integer(
-            "retry.max_retries", given.get("max_retries"), 0, 100, errors
-        )
-    }
+    found: dict[str, Any] = {}
+    max_retries = given.get("max_retries")
+    found["max_retries"] = json_values.read_integer(
+        "retry.max_retries", max_retries, 0, 100, errors
+    )
     delays = given.get("delays_seconds") or []
     if not isinstance(delays, list) or len(delays) > MAX_LISTED:
-        json_values.add_error(
-            errors, "retry.delays_seconds", f"Must be a list of at most {MAX_LISTED}."
-        )
+        message = f"Must be a list of at most {MAX_LISTED}."
+        json_values.add_error(errors, "retry.delays_seconds", message)
     else:
         found["delays_seconds"] = [
             json_values.read_number(f"retry.delays_seconds.{place}", one, 0, 86_400, errors)
@@ -207,10 +207,3 @@ def _read_retry(given: Any, errors: json_values.Errors) -> dict[str, Any]:
     for field, longest in RETRY_TEXTS.items():
         found[field] = json_values.read_text(f"retry.{field}", given.get(field), longest, errors)
     return found
-
-
-def _check_address(
-    errors: json_values.Errors, field: str, address: str, problem: Callable[[str], str]
-) -> None:
-    if address and (message := problem(address)):
-        json_values.add_error(errors, field, message)

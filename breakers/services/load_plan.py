@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from breakers.models import Dependency
@@ -123,41 +124,27 @@ def _compare_services(run: _Comparison) -> None:
         elif configuration.RETRY not in folder.files and before:
             fields.setdefault("retry", before["retry"])
 
-        def check(slug: str = slug, fields: State = fields) -> State:
-            return catalog.validate_service(slug, fields)
-
+        check = partial(catalog.validate_service, slug, fields)
         run.compare("service", slug, before, check, _file_location("services", slug))
 
 
 def _compare_channels(run: _Comparison) -> None:
     registered_states = catalog.CHANNELS.list_states()
     for name, fields in run.folder.channels.items():
-
-        def check(name: str = name, fields: State = fields) -> State:
-            return catalog.validate_channel(name, fields)
-
-        run.compare(
-            "channel", name, registered_states.get(name), check, _file_location("channels", name)
-        )
+        before = registered_states.get(name)
+        check = partial(catalog.validate_channel, name, fields)
+        run.compare("channel", name, before, check, _file_location("channels", name))
 
 
 def _compare_dependencies(run: _Comparison, registered_states: Mapping[str, State | None]) -> None:
     for name, fields in run.folder.dependencies.items():
         before = registered_states.get(name)
         if before is None and configuration.TIMEOUT not in run.folder.files:
-            message = f"It is not registered, and {configuration.TIMEOUT} is not there."
-            run.errors[name] = [message]
+            run.errors[name] = [f"It is not registered, and {configuration.TIMEOUT} is not there."]
             continue
         unchanged = {field: (before or {}).get(field) for field in run.folder.silent_on}
-        whole = {**unchanged, **fields}
-
-        def check(whole: State = whole) -> State:
-            return registry.validate_fields(whole)
-
-        def place(path: str, name: str = name) -> str:
-            return locate_field(name, path)
-
-        run.compare("dependency", name, before, check, place)
+        check = partial(registry.validate_fields, {**unchanged, **fields})
+        run.compare("dependency", name, before, check, partial(locate_field, name))
 
 
 def _file_location(part: str, name: str) -> Callable[[str], str]:

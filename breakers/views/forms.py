@@ -151,14 +151,11 @@ def build_sections(texts: Mapping[str, str], errors: Errors) -> list[PolicyFormS
 
 def unplaced_errors(errors: Errors) -> list[str]:
     """Return the errors that belong to no field of the form."""
-    known = {one.path for one in PARAMETERS}
+    known = ("routes", "on_outage", *(one.path for one in PARAMETERS))
     return [
         f"{path}: {' '.join(messages)}"
         for path, messages in errors.items()
-        if path not in known
-        and path not in SECTIONS
-        and not any(path.startswith(f"{one}.") for one in (*known, "routes", "on_outage"))
-        and path not in {"routes", "on_outage"}
+        if path not in (*known, *SECTIONS) and not any(path.startswith(f"{one}.") for one in known)
     ]
 
 

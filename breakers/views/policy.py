@@ -123,32 +123,15 @@ def _validated_context(dependency: Dependency, texts: dict[str, str]) -> dict[st
     """Return the form's context with the changes that saving would make, or the errors."""
     fields, errors = forms.parse_fields(texts)
     after: dict[str, Any] = {}
-    for check in (_validate_document, _validate_outage):
-        try:
-            after |= check(fields)
-        except InvalidInput as error:
-            for path, problems in error.errors.items():
-                errors.setdefault(path, []).extend(problems)
+    try:
+        after = registry.validate_fields(fields)
+    except InvalidInput as error:
+        for path, problems in error.errors.items():
+            errors.setdefault(path, []).extend(problems)
+    present = registry.registered_state(dependency) or registry.validate_fields({})
+    changes = [] if errors else compare_policies(present, after)
     context = _form_context(dependency, texts, errors)
-    changes = [] if errors else compare_policies(_present_policy(dependency), after)
     return {**context, "fields": fields, "changes": changes, "judged": True}
-
-
-def _present_policy(dependency: Dependency) -> dict[str, Any]:
-    """Return the present policy, or the defaults if there is none."""
-    if registry.is_registered(dependency):
-        return registry.audit_state(dependency)
-    return _validate_document({}) | _validate_outage({"on_outage": {}})
-
-
-def _validate_document(fields: dict[str, Any]) -> dict[str, Any]:
-    return policy.validate_policy(
-        {name: value for name, value in fields.items() if name != "on_outage"}
-    )
-
-
-def _validate_outage(fields: dict[str, Any]) -> dict[str, Any]:
-    return {"on_outage": policy.validate_outage(fields["on_outage"])}
 
 
 def _form_context(dependency: Dependency, texts: dict[str, str], errors: Errors) -> dict[str, Any]:
