@@ -169,9 +169,8 @@ def load_page(filters: BreakerBoardFilter, now: datetime) -> BreakerBoardPage:
     """Return one page of the board and the tally of all dependencies, by five queries."""
     counts, ids = _query(filters, now)
     by_id = Dependency.objects.in_bulk(ids[:PAGE_SIZE])
-    statuses = dependency_status.load_statuses(
-        [by_id[pk] for pk in ids[:PAGE_SIZE] if pk in by_id], now
-    )
+    shown = [by_id[pk] for pk in ids[:PAGE_SIZE] if pk in by_id]
+    statuses = dependency_status.load_statuses(shown, now)
     hours = _last_hours([one.dependency.pk for one in statuses], now)
     rows = [BreakerBoardRow(one, *hours[one.dependency.pk]) for one in statuses]
     return BreakerBoardPage(rows, len(ids) > PAGE_SIZE, counts)
@@ -184,12 +183,8 @@ def load_tally(now: datetime) -> BreakerBoardTally:
 
 def list_callers() -> list[str]:
     """Return the callers to filter by, at most `MAX_CALLERS` + 1."""
-    return list(
-        Dependency.objects.registered()
-        .order_by("caller")
-        .values_list("caller", flat=True)
-        .distinct()[: MAX_CALLERS + 1]
-    )
+    callers = Dependency.objects.registered().order_by("caller").values_list("caller", flat=True)
+    return list(callers.distinct()[: MAX_CALLERS + 1])
 
 
 def _query(filters: BreakerBoardFilter, now: datetime) -> tuple[BreakerBoardTally, list[int]]:

@@ -144,7 +144,10 @@ def list_instances(
 ) -> list[InstanceBreaker]:
     """Return the dependency's breakers by instance, the worst first, at most `most`."""
     rows = _query(_INSTANCES, now, id=dependency.pk, name=dependency.name, most=most)
-    return [_parse_instance(*row) for row in rows]
+    return [
+        InstanceBreaker(*(*columns, orjson.loads(document or "{}").get("counters", {})))
+        for *columns, document in rows
+    ]
 
 
 def find_by_names(wanted: Collection[str]) -> list[Dependency]:
@@ -189,12 +192,6 @@ def _build_status(
         override=override,
         last_transition_at=last_transition_at,
     )
-
-
-def _parse_instance(*columns: Any) -> InstanceBreaker:
-    *plain, document = columns
-    reported = orjson.loads(document) if document else {}
-    return InstanceBreaker(*(*plain, reported.get("counters", {})))
 
 
 def _query(statement: str, now: datetime, **values: Any) -> list[tuple[Any, ...]]:

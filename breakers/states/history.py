@@ -6,6 +6,7 @@ Pure. A minute is a row of :class:`breakers.models.Minute`, or any object with i
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import groupby
 from typing import Protocol
 
 from breakers.counts import COUNTERS, BreakerCounts
@@ -68,49 +69,40 @@ def build_spark(minutes: Iterable[MinuteCounts], first: datetime, length: int) -
         share = None if one is None else sum_counts([one]).failure_share
         if share is None:
             continue
-        if pieces and pieces[-1][-1][0] == place - 1:
-            pieces[-1].append((place, share))
-        else:
-            pieces.append([(place, share)])
+        if not pieces or pieces[-1][-1][0] < place - 1:
+            pieces.append([])
+        pieces[-1].append((place, share))
     shares = [share for piece in pieces for _, share in piece]
-    troubled = [
-        band
-        for band in build_bands(found.values(), first, length)
-        if band.state in {"open", "half_open"}
-    ]
+    bands = build_bands(found.values(), first, length)
+    troubled = [band for band in bands if band.state in {"open", "half_open"}]
     return FailureSpark(length, pieces, troubled, max(shares, default=None))
 
 
 def build_bands(minutes: Iterable[MinuteCounts], first: datetime, length: int) -> list[Band]:
     """Return the worst state of each minute, with neighbors of equal state joined."""
     worst = {_minute_index(one, first): one.worst for one in minutes}
-    found: list[Band] = []
-    for place in range(length):
-        number = worst.get(place, 0)
-        state = WORST[number] if 0 <= number < len(WORST) else WORST[0]
-        if found and found[-1].state == state:
-            found[-1] = Band(found[-1].start, found[-1].length + 1, state)
-        else:
-            found.append(Band(place, 1, state))
-    return found
+    numbers = (worst.get(place, 0) for place in range(length))
+    return _join_bands((n if 0 <= n < len(WORST) else 0 for n in numbers), 1)
 
 
 def coarsen_bands(found: Sequence[Band], step: int) -> list[Band]:
     """Return bands of at least `step` minutes, with the worst state of each step."""
-    pieces: list[Band] = []
-    for start in range(0, found[-1].end if found else 0, step):
-        pieces.append(Band(start, step, WORST[0]))
+    worst = [0 for _ in range(0, found[-1].end if found else 0, step)]
     for band in found:
         for place in range(band.start // step, (band.end - 1) // step + 1):
-            if WORST.index(band.state) > WORST.index(pieces[place].state):
-                pieces[place] = Band(place * step, step, band.state)
-    joined: list[Band] = []
-    for piece in pieces:
-        if joined and joined[-1].state == piece.state:
-            joined[-1] = Band(joined[-1].start, joined[-1].length + step, piece.state)
-        else:
-            joined.append(piece)
-    return joined
+            worst[place] = max(worst[place], WORST.index(band.state))
+    return _join_bands(worst, step)
+
+
+def _join_bands(worst: Iterable[int], step: int) -> list[Band]:
+    """Return a band for each run of equal states; each number in `worst` covers `step` minutes."""
+    found: list[Band] = []
+    start = 0
+    for number, run in groupby(worst):
+        length = step * len(list(run))
+        found.append(Band(start, length, WORST[number]))
+        start += length
+    return found
 
 
 def sum_counts(minutes: Iterable[MinuteCounts]) -> BreakerCounts:

@@ -33,15 +33,11 @@ def find_pending(now: Combinable) -> QuerySet[Instance]:
 
     `now` is a query expression.
     """
-    stale, gone = now - Value(HEARD_WITHIN), now - Value(GONE_AFTER)
-    since_stale, since_gone = (
-        now - Value(HEARD_WITHIN + MAX_LOOKBACK),
-        now - Value(GONE_AFTER + MAX_LOOKBACK),
+    just_stale, just_gone = (
+        Q(reported_at__gte=now - Value(age + MAX_LOOKBACK), reported_at__lt=now - Value(age))
+        for age in (HEARD_WITHIN, GONE_AFTER)
     )
-    return Instance.objects.filter(
-        Q(reported_at__gte=since_stale, reported_at__lt=stale)
-        | Q(reported_at__gte=since_gone, reported_at__lt=gone)
-    )
+    return Instance.objects.filter(just_stale | just_gone)
 
 
 def notify_stale(now: datetime) -> int:
