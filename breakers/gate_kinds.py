@@ -1,7 +1,7 @@
 """The gate kind `breaker`, which passes while all breakers of a dependency are closed."""
 
 import functools
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -30,7 +30,8 @@ _FRESH_BREAKERS = f"""
            count(*) FILTER (WHERE s.state = 'half_open'),
            count(*) FILTER (WHERE s.mode <> 'normal'),
            min(i.reported_at),
-           (array_agg(i.id ORDER BY i.id) FILTER (WHERE s.state = 'open'))[1:%(most)s]
+           coalesce((array_agg(i.id ORDER BY i.id) FILTER (WHERE s.state = 'open'))[1:%(most)s],
+                    '{{}}')
     FROM unnest(%(callers)s::text[], %(callees)s::text[]) AS asked (caller, callee)
     JOIN breakers_dependency d ON d.caller = asked.caller AND d.callee = asked.callee
     JOIN breakers_breakerstate s ON s.dependency_id = d.id
@@ -52,7 +53,7 @@ class FreshBreakers:
     half_open: int
     blinded: int
     oldest: datetime
-    open_in: tuple[str, ...] = ()
+    open_in: Sequence[str] = ()
 
 
 def answer_gates(now: datetime) -> int:
@@ -75,8 +76,7 @@ def read_fresh_breakers(dependencies: Collection[str], now: datetime) -> dict[st
         "fresh": now - HEARD_WITHIN,
         "most": MAX_NAMED,
     }
-    rows = fetch_all(_FRESH_BREAKERS, values)
-    return {name: _parse_row(*figures) for name, *figures in rows}
+    return {name: FreshBreakers(*figures) for name, *figures in fetch_all(_FRESH_BREAKERS, values)}
 
 
 def judge_gate(name: str, breakers: FreshBreakers | None, since: datetime) -> GateAnswer:
@@ -88,30 +88,7 @@ def judge_gate(name: str, breakers: FreshBreakers | None, since: datetime) -> Ga
     if breakers is None:
         why = f"no instance has reported {name} within {HEARD_WITHIN.seconds} s"
         return GateAnswer(NO_DATA, {"dependency": name, "instances": 0, "why": why})
-    evidence = _build_evidence(name, breakers)
-    if breakers.open:
-        why = f"it is open in {breakers.open:,} of {_count_instances(breakers.instances)}"
-        return GateAnswer(FAIL, {**evidence, "open_in": [*breakers.open_in], "why": why})
-    if breakers.blinded:
-        why = f"an override blinds {breakers.blinded:,} of {_count_instances(breakers.instances)}"
-    elif breakers.half_open:
-        why = f"it is half-open in {breakers.half_open:,} of {_count_instances(breakers.instances)}"
-    elif breakers.oldest < since:
-        why = (
-            f"not all of {_count_instances(breakers.instances)} have reported since the step began"
-        )
-    else:
-        return GateAnswer(PASS, evidence)
-    return GateAnswer(NO_DATA, {**evidence, "why": why})
-
-
-def _parse_row(*columns: Any) -> FreshBreakers:
-    instances, is_open, half_open, blinded, oldest, open_in = columns
-    return FreshBreakers(instances, is_open, half_open, blinded, oldest, tuple(open_in or ()))
-
-
-def _build_evidence(name: str, breakers: FreshBreakers) -> dict[str, Any]:
-    return {
+    evidence = {
         "dependency": name,
         "instances": breakers.instances,
         "closed": breakers.instances - breakers.open - breakers.half_open,
@@ -119,13 +96,26 @@ def _build_evidence(name: str, breakers: FreshBreakers) -> dict[str, Any]:
         "half_open": breakers.half_open,
         "blinded": breakers.blinded,
     }
+    fleet = f"{breakers.instances:,} instance{'' if breakers.instances == 1 else 's'}"
+    if breakers.open:
+        why = f"it is open in {breakers.open:,} of {fleet}"
+        return GateAnswer(FAIL, {**evidence, "open_in": [*breakers.open_in], "why": why})
+    if breakers.blinded:
+        why = f"an override blinds {breakers.blinded:,} of {fleet}"
+    elif breakers.half_open:
+        why = f"it is half-open in {breakers.half_open:,} of {fleet}"
+    elif breakers.oldest < since:
+        why = f"not all of {fleet} have reported since the step began"
+    else:
+        return GateAnswer(PASS, evidence)
+    return GateAnswer(NO_DATA, {**evidence, "why": why})
 
 
 def _answer_gate(gate: Gate, breakers: FreshBreakers | None, now: datetime) -> bool:
     answer = judge_gate(_gate_dependency(gate), breakers, gate.since)
     if _is_unchanged(gate, answer, now):
         return False
-    evidence: Mapping[str, Any] = {**answer.evidence, "looked_at": timestamp(now)}
+    evidence = {**answer.evidence, "looked_at": timestamp(now)}
     return gates.record_answer(
         key=gate.key, verdict=answer.verdict, evidence=evidence, observed_at=now, now=now
     )
@@ -134,20 +124,14 @@ def _answer_gate(gate: Gate, breakers: FreshBreakers | None, now: datetime) -> b
 def _is_unchanged(gate: Gate, answer: GateAnswer, now: datetime) -> bool:
     """Return True if the same verdict was written less than 15 s ago."""
     recorded = {name: value for name, value in gate.evidence.items() if name != "looked_at"}
-    if gate.observed_at is None or (gate.verdict, recorded) != (
-        answer.verdict,
-        dict(answer.evidence),
-    ):
+    is_same = (gate.verdict, recorded) == (answer.verdict, dict(answer.evidence))
+    if gate.observed_at is None or not is_same:
         return False
     return gate.since <= gate.observed_at and now - REFRESH_AFTER < gate.observed_at <= now
 
 
 def _gate_dependency(gate: Gate) -> str:
     return str(gate.spec.get("dependency", ""))[:200]
-
-
-def _count_instances(count: int) -> str:
-    return f"{count:,} instance{'' if count == 1 else 's'}"
 
 
 def check_dependency(value: Any) -> str:

@@ -83,7 +83,7 @@ def breakers_section(start: datetime, end: datetime, now: datetime) -> ReportSec
             "longest_open_seconds",
             "last_at",
         ),
-        rows=tuple(_trip_row(*row[:7]) for row in rows),
+        rows=tuple(_trip_row(row[:7]) for row in rows),
         total=total,
     )
 
@@ -109,15 +109,8 @@ def overrides_section(start: datetime, end: datetime, now: datetime) -> ReportSe
     )
 
 
-def _trip_row(
-    caller: str,
-    callee: str,
-    criticality: str,
-    trips: int,
-    instances: int,
-    longest: timedelta,
-    last_at: datetime,
-) -> ReportRow:
+def _trip_row(row: tuple[Any, ...]) -> ReportRow:
+    caller, callee, criticality, trips, instances, longest, last_at = row
     cells = {
         "dependency": f"{caller}->{callee}",
         "criticality": criticality,

@@ -14,7 +14,7 @@ from breakers.models import Dependency, Override
 from breakers.policies.policy import validate_policy
 from breakers.services.overrides import OverrideAcknowledgement, list_acknowledgements
 from breakers.states.dependency_status import DependencyStatus
-from controlplane.core.canonical import timestamp
+from controlplane.core.canonical import timestamp, timestamp_or_none
 from controlplane.core.clock import db_now
 from controlplane.core.http.json_format import format_moment
 
@@ -87,7 +87,7 @@ def dependency_resource(row: Dependency, now: datetime) -> dict[str, Any]:
         "registered": row.removed_at is None and bool(row.document),
         "registered_at": timestamp(row.registered_at),
         "changed_at": timestamp(row.changed_at),
-        "removed_at": _optional_timestamp(row.removed_at),
+        "removed_at": timestamp_or_none(row.removed_at),
         "override": override,
     }
 
@@ -111,7 +111,7 @@ def breaker_resources(statuses: Sequence[DependencyStatus], now: datetime) -> li
             "override": override,
             "criticality": one.dependency.criticality,
             "registered": bool(one.dependency.document),
-            "last_transition_at": _optional_timestamp(one.last_transition_at),
+            "last_transition_at": timestamp_or_none(one.last_transition_at),
         }
         for one, override in zip(statuses, overrides, strict=True)
     ]
@@ -132,7 +132,7 @@ def override_result(
         "callee": row.callee,
         **_override_resource(override, acknowledgement),
         "version": published,
-        "ended_at": _optional_timestamp(override.ended_at),
+        "ended_at": timestamp_or_none(override.ended_at),
         "ended_by": override.ended_by or None,
         "ended_why": override.ended_why or None,
     }
@@ -162,7 +162,3 @@ def _override_resource(row: Override, acknowledgement: OverrideAcknowledgement) 
             "stragglers": list(acknowledgement.stragglers),
         },
     }
-
-
-def _optional_timestamp(at: datetime | None) -> str | None:
-    return None if at is None else timestamp(at)

@@ -1,5 +1,6 @@
 """The dependency map: a graph of services and dependencies with states and blast radius."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -262,18 +263,13 @@ def _build_nodes(
     layout: MapLayout, lines: Sequence[MapLine], blast: MapBlastRadius | None, focus: str
 ) -> list[MapNode]:
     known = Service.objects.in_bulk([*layout.boxes])
-    away = set(
-        Probe.objects.filter(is_away=True, service__in=known).values_list("service", flat=True)
-    )
-    calls: dict[str, int] = {}
-    guards: dict[str, list[str]] = {}
-    for line in lines:
-        caller, callee = line.dependency.caller, line.dependency.callee
-        calls[caller] = calls.get(caller, 0) + 1
-        guards.setdefault(callee, []).append(line.standing.state)
+    probes = Probe.objects.filter(is_away=True, service__in=known)
+    away = set(probes.values_list("service", flat=True))
+    calls = Counter(line.dependency.caller for line in lines)
+    guards = group_targets((line.dependency.callee, line.standing.state) for line in lines)
     nodes = []
     for slug, box in sorted(layout.boxes.items(), key=lambda one: (one[1].layer, one[1].row)):
-        states = guards.get(slug, [])
+        states = guards.get(slug, ())
         state = min(states, key=lambda state: HEAT[state], default="")
         service = known.get(slug)
         nodes.append(
@@ -284,7 +280,7 @@ def _build_nodes(
                 state=AWAY if slug in away else state,
                 box=box,
                 relation=_node_relation(blast, focus, slug),
-                calls=calls.get(slug, 0),
+                calls=calls[slug],
                 called_by=len(states),
             )
         )

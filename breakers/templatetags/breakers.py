@@ -66,6 +66,8 @@ for _name, _filter in (
     ("fallback_word", lambda mode: FALLBACK_WORDS.get(mode, mode)),
     ("kind_icon", lambda kind: KIND_ICONS.get(kind, "unknown")),
     ("replace_underscores", lambda name: name.replace("_", " ")),
+    ("minutes_long", lambda count: durations.format_readable(timedelta(minutes=count))),
+    ("hop_words", differences.hop_line),
 ):
     register.filter(_name, _filter)
 
@@ -109,12 +111,10 @@ def dependency_name(caller: str, callee: str, link: bool = True) -> SafeString:
 @register.filter
 def instances_words(status: DependencyStatus) -> str:
     """Return the instances by state: `2 open, 6 closed, 1 stale`."""
-    words = {"open": "open", "half_open": "half-open", "closed": "closed"}
-    texts = [f"{status.counts[state]:,} {word}" for state, word in words.items()]
-    found = [text for text in texts if not text.startswith("0 ")]
-    if status.stale:
-        found.append(f"{status.stale:,} stale")
-    return ", ".join(found) or "none reports"
+    counts = {**status.counts, "stale": status.stale}
+    shown = [state for state in ("open", "half_open", "closed", "stale") if counts[state]]
+    texts = (f"{counts[state]:,} {state.replace('_', '-')}" for state in shown)
+    return ", ".join(texts) or "none reports"
 
 
 @register.filter
@@ -142,21 +142,9 @@ def milliseconds(value: Any) -> str:
     if value < 1000 or value % 1000:
         return f"{value:g} ms"
     seconds = int(value // 1000)
-    return (
-        durations.format_readable(timedelta(seconds=seconds)) if seconds > 300 else f"{seconds} s"
-    )
-
-
-@register.filter
-def minutes_long(count: int) -> str:
-    """Return minutes as `5 min` or `2 h 10 min`."""
-    return durations.format_readable(timedelta(minutes=count))
-
-
-@register.filter
-def hop_words(hop: Any) -> str:
-    """Return a hop of a fallback chain, or any small object, as one line."""
-    return differences.hop_line(hop)
+    if seconds <= 300:
+        return f"{seconds} s"
+    return durations.format_readable(timedelta(seconds=seconds))
 
 
 @register.simple_tag

@@ -74,18 +74,14 @@ def sparkline(spark: FailureSpark) -> SafeString:
     if spark.is_empty:
         return format_html('<span class="small quiet">{}</span>', "no calls")
     step = SPARK_WIDTH / spark.length
+    numbers = (
+        (band.state, *map(_format_number, (band.start * step, band.length * step, SPARK_HEIGHT)))
+        for band in spark.troubled
+    )
     bands = format_html_join(
         "",
         '<rect class="spark__band spark__band--{}" x="{}" y="0" width="{}" height="{}"></rect>',
-        (
-            (
-                band.state,
-                _format_number(band.start * step),
-                _format_number(band.length * step),
-                SPARK_HEIGHT,
-            )
-            for band in spark.troubled
-        ),
+        numbers,
     )
     worst = "no calls" if spark.worst_share is None else f"at most {ratio(spark.worst_share)}"
     opened = sum(band.length for band in spark.troubled if band.state == "open")
