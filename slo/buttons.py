@@ -13,8 +13,6 @@ from slo.alerts import lifecycle, notifications
 from slo.models import Alert
 from switches import buttons
 
-PREFIX = "alert:"
-
 
 @button("acknowledge")
 def acknowledge_from_button(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
@@ -42,7 +40,7 @@ def _find_alert(value: Mapping[str, Any]) -> Alert | None:
     if "escalation" not in value:
         return None
     escalation = Escalation.objects.filter(pk=read_id(value, "escalation")).first()
-    if escalation is None or not escalation.subject.startswith(PREFIX):
+    if escalation is None or not escalation.subject.startswith(notifications.ALERT_PREFIX):
         return None
-    alert = Alert.objects.filter(pk=int(escalation.subject.removeprefix(PREFIX))).first()
-    return alert if alert and notifications.alert_subject(alert) == escalation.subject else None
+    number = escalation.subject.removeprefix(notifications.ALERT_PREFIX)
+    return Alert.objects.filter(pk=int(number)).first()

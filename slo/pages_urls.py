@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, path
 
-from slo.views import alerts, board, exclusions, series, slo_detail, slo_edit, thresholds
+from slo.views import alerts, board, exclusions, slo_detail, slo_edit, thresholds
 
 urlpatterns: list[URLPattern] = [
     path("slos/", board.slos_page, name="slos_page"),
@@ -17,7 +17,7 @@ urlpatterns: list[URLPattern] = [
     path("alerts/<int:alert_id>/postmortem/", alerts.postmortem_page, name="alert_postmortem"),
     # Last, after fixed pages with this prefix; their names are reserved.
     path("slos/<str:name>/", slo_detail.slo_page, name="slo_page"),
-    path("slos/<str:name>/series/", series.slo_series, name="slo_series"),
+    path("slos/<str:name>/series/", slo_detail.slo_series, name="slo_series"),
     path("slos/<str:name>/edit/", slo_edit.edit_page, name="slo_edit"),
     path("slos/<str:name>/remove/", slo_edit.remove_page, name="slo_remove"),
     path("slos/<str:name>/backtest/", slo_edit.backtest_page, name="slo_backtest"),

@@ -23,14 +23,15 @@ from slo.models import Alert, Slo
 from slo.models.objective import HOLD_RAMPS, TRIP
 
 from . import notifications
+from .notifications import ALERT_PREFIX
 
 LABELS = {"page": (PAGE,), "ticket": (TICKET,), "any": (PAGE, TICKET)}
 """Severities of rules whose alerts trigger an action, by the value of the action's `on`."""
 ESCALATED_SEVERITIES = ("critical", "warning")
 SOURCE_PREFIX = "slo:"
 MAX_SOURCE_LENGTH = 120
-ALERT_PREFIX, UNKNOWN_PREFIX = "alert:", "unknown:"
-"""Prefixes of action keys: for an action of an alert, and for one of an unknown SLO."""
+UNKNOWN_PREFIX = "unknown:"
+"""Prefix of the keys of actions of unknown SLOs; those of alerts have `ALERT_PREFIX`."""
 END_SUFFIX = ":over"
 
 
@@ -141,8 +142,10 @@ def end_all_but(active: Sequence[PlannedAction], now: datetime) -> None:
     ]
     if not keys and not requests:
         return
-    alerts = [_alert_id(one) for one in {*keys, *(one.fingerprint for one in requests)}]
-    rows = Alert.objects.filter(pk__in=[pk for pk in alerts if pk], resolved_at__isnull=True)
+    action_keys = keys.union(one.fingerprint for one in requests)
+    ids = [one.removeprefix(ALERT_PREFIX) for one in action_keys if one.startswith(ALERT_PREFIX)]
+    ids = [one for one in ids if one.isdecimal()]
+    rows = Alert.objects.filter(pk__in=ids, resolved_at__isnull=True)
     of_alerts = (one for alert in rows.select_related("slo") for one in plan_alert_actions(alert))
     needed = [*active, *of_alerts]
     holding = {one.key for one in needed if one.action["do"] == HOLD_RAMPS}
@@ -152,11 +155,6 @@ def end_all_but(active: Sequence[PlannedAction], now: datetime) -> None:
     _end_trip_requests(
         [one for one in requests if (one.fingerprint, one.switch) not in tripping], now
     )
-
-
-def _alert_id(key: str) -> int | None:
-    number = key.removeprefix(ALERT_PREFIX)
-    return int(number) if key.startswith(ALERT_PREFIX) and number.isdecimal() else None
 
 
 def _active_trip_requests() -> QuerySet[TripRequest]:

@@ -14,6 +14,7 @@ from slo.arithmetic.objective import PAGE, TICKET
 from slo.models import Alert, Slo
 from slo.models.alerts import SEVERITIES as SEVERITY_ORDER
 
+ALERT_PREFIX = "alert:"
 ALERT_EVENT, RESOLVED_EVENT = "slo.alert", "slo.alert_over"
 ALERT_SUMMARY_EVENT, RESOLVED_SUMMARY_EVENT, MISSED_SUMMARY_EVENT = (
     "slo.alerts",
@@ -55,7 +56,7 @@ def send_notifications(now: datetime, *, except_kind: str = "") -> None:
 
 def alert_subject(alert: Alert) -> str:
     """Return the key, `alert:<id>`, of an alert in escalations, holds and the audit trail."""
-    return f"alert:{alert.pk}"
+    return f"{ALERT_PREFIX}{alert.pk}"
 
 
 def alert_path(alert: Alert) -> str:

@@ -42,10 +42,6 @@ def to_micros(moment: datetime) -> int:
     return (moment - _EPOCH) // MICROSECOND
 
 
-def from_micros(at: int) -> datetime:
-    return _EPOCH + at * MICROSECOND
-
-
 def minute_of(at: int) -> int:
     """Return the minute of a time; the end of a minute belongs to that minute."""
     return -(-at // MINUTE)

@@ -1,6 +1,5 @@
 """Figures that explain an objective and its rules, such as how long an outage may last. Pure."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import ROUND_FLOOR, Decimal
@@ -34,16 +33,12 @@ class ObjectiveMeaning:
     budget: Decimal
     outage: timedelta
     one_in: Decimal
-    rules: tuple[RuleMeaning, ...] = ()
 
 
-def describe_objective(
-    target: Decimal, window_days: int, rules: Sequence[BurnRateRule] = ()
-) -> ObjectiveMeaning:
+def describe_objective(target: Decimal, window_days: int) -> ObjectiveMeaning:
     budget = 1 - target
     outage = timedelta(minutes=float(budget * window_days * MINUTES_A_DAY))
-    meanings = tuple(describe_rule(rule, target, window_days) for rule in rules)
-    return ObjectiveMeaning(budget, outage, 1 / budget, meanings)
+    return ObjectiveMeaning(budget, outage, 1 / budget)
 
 
 def describe_rule(rule: BurnRateRule, target: Decimal, window_days: int) -> RuleMeaning:

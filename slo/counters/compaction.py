@@ -16,7 +16,7 @@ COMPACTED_AFTER = timedelta(days=3)
 MAX_SLIS = 100
 """Most SLIs to compact in a transaction, which locks them; of each, at most a day of rows."""
 MAX_HOURS = 24
-# An SLI is due if its oldest minute row is old enough.
+# The hour of the oldest minute row of each SLI, if that is old enough.
 _DUE = """
     SELECT s.id, m.minute / 60 FROM slo_sli s
     CROSS JOIN LATERAL (
@@ -50,7 +50,9 @@ def compact_minutes(now: datetime, *, most: int) -> int:
     before = last_ended(now - COMPACTED_AFTER) // MINUTES_AN_HOUR * MINUTES_AN_HOUR
     packed = after = 0
     while packed < most:
-        due = _due_slis(after, before)
+        with connection.cursor() as cursor:
+            cursor.execute(_DUE, {"after": after, "before": before, "most": MAX_SLIS})
+            due = dict(cursor.fetchall())
         if not due:
             if not after:
                 break
@@ -62,21 +64,10 @@ def compact_minutes(now: datetime, *, most: int) -> int:
     return packed
 
 
-def _due_slis(after: int, before: int) -> dict[int, int]:
-    """Return the hour of the oldest row before minute `before`, by id of SLIs above `after`."""
-    arguments = {"after": after, "before": before, "most": MAX_SLIS}
-    with connection.cursor() as cursor:
-        cursor.execute(_DUE, arguments)
-        return dict(cursor.fetchall())
-
-
 @transaction.atomic
 def _compact_slis(until: Mapping[int, int]) -> int:
     writer.lock_slis(until.keys())
-    arguments = {
-        "slis": postgres_arrays.number_array(until),
-        "until": postgres_arrays.number_array(until.values()),
-    }
+    arguments = postgres_arrays.number_arrays(slis=until, until=until.values())
     with connection.cursor() as cursor:
         cursor.execute(_LAST, arguments)
         last = {row[0]: CounterValues(*row[1:]) for row in cursor.fetchall()}

@@ -59,10 +59,7 @@ def add_to_hours(increments: Mapping[int, MinuteIncrements]) -> dict[int, Carrie
     """
     first = {sli: added.minutes()[0] // MINUTES_AN_HOUR for sli, added in increments.items()}
     found: dict[int, dict[int, list[list[Any]]]] = {}
-    arguments = {
-        "slis": postgres_arrays.number_array(first),
-        "hours": postgres_arrays.number_array(first.values()),
-    }
+    arguments = postgres_arrays.number_arrays(slis=first, hours=first.values())
     with connection.cursor() as cursor:
         cursor.execute(_HOURS, arguments)
         for sli, hour, *columns in cursor.fetchall():

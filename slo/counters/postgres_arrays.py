@@ -15,6 +15,11 @@ def number_array(values: Iterable[float | None]) -> str:
     return "{" + orjson.dumps([*values]).decode()[1:-1] + "}"
 
 
+def number_arrays(**columns: Iterable[float | None]) -> dict[str, Any]:
+    """Return columns of numbers as array literals, for the arguments of a query."""
+    return {name: number_array(values) for name, values in columns.items()}
+
+
 def text_array(values: Iterable[str]) -> str:
     """Return texts as an array literal; they must not contain U+0000."""
     quoted = [value.replace("\\", "\\\\").replace('"', '\\"') for value in values]

@@ -73,10 +73,8 @@ def load_counts(sli_minutes: Mapping[int, Collection[int]]) -> dict[tuple[int, i
     pairs = [(sli, minute) for sli, minutes in sli_minutes.items() for minute in minutes]
     if not pairs:
         return {}
-    arguments = {
-        "slis": postgres_arrays.number_array(sli for sli, _ in pairs),
-        "minutes": postgres_arrays.number_array(minute for _, minute in pairs),
-    }
+    slis, minutes = zip(*pairs, strict=True)
+    arguments = postgres_arrays.number_arrays(slis=slis, minutes=minutes)
     with connection.cursor() as cursor:
         cursor.execute(_COUNTS, arguments)
         return {

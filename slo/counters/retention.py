@@ -179,10 +179,7 @@ def _delete_hours(old: dict[int, int]) -> int:
         hours.hour_row(sli, ORIGIN, [count] * MINUTES_AN_HOUR)
         for (sli, _), count in load_counts(before).items()
     ]
-    arguments = {
-        "slis": postgres_arrays.number_array(old),
-        "hours": postgres_arrays.number_array(old.values()),
-    }
+    arguments = postgres_arrays.number_arrays(slis=old, hours=old.values())
     with connection.cursor() as cursor:
         cursor.execute(_DELETE, arguments)
         deleted = int(cursor.rowcount)

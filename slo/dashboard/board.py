@@ -156,8 +156,13 @@ def load_page(filters: SloBoardFilters, now: datetime) -> SloBoardPage:
     ordered = rows.order_by("heat", "status__remaining_ratio", "name")
     found = list(ordered[start : start + PAGE_SIZE + 1])
     sparklines = load_sparklines(found[:PAGE_SIZE], now)
-    shown = [_make_row(slo, sparklines[slo.pk], now) for slo in found[:PAGE_SIZE]]
-    return SloBoardPage(shown, len(found) > PAGE_SIZE)
+    oldest = last_ended(now) - LATE_MINUTES
+    rows_shown = []
+    for slo in found[:PAGE_SIZE]:
+        status = getattr(slo, "status", None)
+        is_late = status is not None and status.minute < oldest
+        rows_shown.append(SloBoardRow(slo, status, sparklines[slo.pk], is_late))
+    return SloBoardPage(rows_shown, len(found) > PAGE_SIZE)
 
 
 def count_slos() -> SloBoardCounts:
@@ -192,12 +197,6 @@ def _filter_slos(filters: SloBoardFilters) -> SloQuerySet:
             | Q(lower_owner__contains=filters.q)
         )
     return rows
-
-
-def _make_row(slo: Slo, spark: Sparkline, now: datetime) -> SloBoardRow:
-    status = getattr(slo, "status", None)
-    late = status is not None and status.minute < last_ended(now) - LATE_MINUTES
-    return SloBoardRow(slo, status, spark, late)
 
 
 def load_sparklines(slos: Sequence[Slo], now: datetime) -> dict[int, Sparkline]:

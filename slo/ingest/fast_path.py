@@ -87,16 +87,15 @@ class FastPath:
             return
         at, good, total = zip(*self._samples, strict=True)
         began, _, more_good, more = zip(*self._increments, strict=True)
-        columns = {
-            "series": self._series,
-            "minute": map(minute_of, at),
-            "at": at,
-            "good": good,
-            "total": total,
-            "began": began,
-            "more_good": more_good,
-            "more": more,
-        }
-        arguments = {name: postgres_arrays.number_array(values) for name, values in columns.items()}
+        arguments = postgres_arrays.number_arrays(
+            series=self._series,
+            minute=map(minute_of, at),
+            at=at,
+            good=good,
+            total=total,
+            began=began,
+            more_good=more_good,
+            more=more,
+        )
         with connection.cursor() as cursor:
             cursor.execute(_WRITE, {**arguments, "is_noted": is_noted})

@@ -10,7 +10,6 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from controlplane.core import durations
-from controlplane.core.templatetags.screen import icon
 from controlplane.core.threshold_metrics import find_metric
 from slo.arithmetic.meanings import RuleMeaning
 from slo.arithmetic.minutes import window_minutes
@@ -19,7 +18,10 @@ from slo.backtests.trials import RuleTrial
 from slo.models import Alert
 from slo.objectives import documents
 
+from .slos import long_for, state_badge
+
 register = template.Library()
+register.filter("long", long_for)
 
 FRESH = timedelta(minutes=2)
 """Time since a rule last fired within which it is shown as firing."""
@@ -31,16 +33,16 @@ _FIELDS = {
     "source.good": "good events",
     "source.total": "all events",
 }
-# CSS class, icon and word, by severity and by state.
+# Tone and icon by severity; icon, word and tone by state.
 _LOOKS = {
-    "critical": ("state--engaged", "critical"),
-    "warning": ("state--pending", "warning"),
-    "info": ("state--quiet", "info"),
+    "critical": ("engaged", "critical"),
+    "warning": ("pending", "warning"),
+    "info": ("quiet", "info"),
 }
 _STATES = {
-    "open": ("state--quiet", "attention", "Open"),
-    "acknowledged": ("state--pending", "eye", "Acknowledged"),
-    "resolved": ("state--released", "check", "Resolved"),
+    "open": ("attention", "Open", "quiet"),
+    "acknowledged": ("eye", "Acknowledged", "pending"),
+    "resolved": ("check", "Resolved", "released"),
 }
 
 
@@ -62,11 +64,6 @@ def share(value: float | Decimal | None) -> str:
         return "–"
     shown = f"{float(value) * 100:,.1f}"
     return f"{shown.removesuffix('.0')} %"
-
-
-@register.filter
-def long(value: timedelta) -> str:
-    return durations.format_readable(value)
 
 
 @register.filter
@@ -152,8 +149,8 @@ def burn_bar(rate: float | None, limit: float) -> SafeString:
 
 @register.simple_tag
 def rule_severity_mark(name: str) -> SafeString:
-    look, symbol = _LOOKS["critical" if name == PAGE else "warning"]
-    return _state_badge(look, symbol, name.capitalize())
+    tone, symbol = _LOOKS["critical" if name == PAGE else "warning"]
+    return state_badge(symbol, name.capitalize(), tone)
 
 
 @register.simple_tag
@@ -185,15 +182,11 @@ def switch_page(switch: str) -> str:
 
 @register.simple_tag
 def severity(alert: Alert) -> SafeString:
-    look, symbol = _LOOKS[alert.severity]
+    tone, symbol = _LOOKS[alert.severity]
     word = (alert.label or alert.severity).capitalize()
-    return _state_badge(look if alert.resolved_at is None else "state--quiet", symbol, word)
+    return state_badge(symbol, word, tone if alert.resolved_at is None else "quiet")
 
 
 @register.simple_tag
 def alert_state(state: str) -> SafeString:
-    return _state_badge(*_STATES[state])
-
-
-def _state_badge(look: str, symbol: str, word: str) -> SafeString:
-    return format_html('<span class="state {}">{}<span>{}</span></span>', look, icon(symbol), word)
+    return state_badge(*_STATES[state])

@@ -54,17 +54,17 @@ MIN_DIGITS = 1000
 
 @register.simple_tag
 def slo_state(condition: str) -> SafeString:
-    return _state_badge(CONDITIONS.get(condition, CONDITIONS["unknown"]))
+    return state_badge(*CONDITIONS.get(condition, CONDITIONS["unknown"]))
 
 
 @register.simple_tag
 def rule_state(state: str) -> SafeString:
-    return _state_badge(RULE_STATES.get(state, RULE_STATES["unknown"]))
+    return state_badge(*RULE_STATES.get(state, RULE_STATES["unknown"]))
 
 
 @register.simple_tag
 def alert_state(state: str) -> SafeString:
-    return _state_badge(ALERT_STATES.get(state, ALERT_STATES["open"]))
+    return state_badge(*ALERT_STATES.get(state, ALERT_STATES["open"]))
 
 
 @register.simple_tag
@@ -206,8 +206,7 @@ def _format_short(number: float) -> str:
     return f"{number:,.{digits}f}".rstrip("0").rstrip(".") if digits else f"{number:,.0f}"
 
 
-def _state_badge(badge: tuple[str, str, str]) -> SafeString:
-    icon_name, word, tone = badge
+def state_badge(symbol: str, word: str, tone: str) -> SafeString:
     return format_html(
-        '<span class="state state--{}">{}<span>{}</span></span>', tone, icon(icon_name), word
+        '<span class="state state--{}">{}<span>{}</span></span>', tone, icon(symbol), word
     )

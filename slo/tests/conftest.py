@@ -8,4 +8,4 @@ from slo.thresholds import statuses
 @pytest.fixture(autouse=True)
 def _empty_status_cache() -> None:
     """Clear the cache of rule statuses, so that no test inherits it."""
-    statuses.clear_cache()
+    statuses._cache.clear()

@@ -83,11 +83,6 @@ def load_statuses(found: Sequence[ThresholdRule], now: datetime) -> list[Thresho
     ]
 
 
-def clear_cache() -> None:
-    with _cache_lock:
-        _cache.clear()
-
-
 _cache: dict[tuple[int, int], tuple[datetime, ThresholdStatus]] = {}
 """Cached statuses with the time of their evaluation, by rule id and version."""
 _cache_lock = threading.Lock()

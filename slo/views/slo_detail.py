@@ -1,11 +1,11 @@
-"""The page of one SLO: its status, the reasons if it is unknown, plots, history and document."""
+"""The page of one SLO: status, reasons if it is unknown, plots and their data, and history."""
 
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.http import Http404, HttpResponse
+from django.http import Http404, HttpResponse, JsonResponse
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
@@ -15,9 +15,11 @@ from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.page_responses import PersonRequest, signed_in
 from slo.arithmetic import meanings
-from slo.arithmetic.minutes import end_of, last_ended, minute_of, window_minutes
+from slo.arithmetic.minutes import MINUTE_SECONDS, end_of, last_ended, minute_of, window_minutes
+from slo.arithmetic.objective import Objective
 from slo.arithmetic.windows import min_covered
 from slo.dashboard import annotations, board, plots
+from slo.dashboard.annotations import Annotation
 from slo.dashboard.plots import UsagePart
 from slo.evaluation import objective_loader
 from slo.models import Alert, Exclusion, Sli, Slo, SloStatus
@@ -83,9 +85,7 @@ def _current_context(slo: Slo, now: datetime) -> dict[str, Any]:
         "open_alerts": list(
             Alert.objects.filter(slo=slo, resolved_at__isnull=True).order_by("opened_at")
         ),
-        "promise": meanings.describe_objective(
-            slo.target, slo.window_days, objective_loader.parse_rules(slo.rules)
-        ),
+        "promise": meanings.describe_objective(slo.target, slo.window_days),
     }
 
 
@@ -219,3 +219,67 @@ def explain_unknown_window(name: str, coverage: Mapping[str, float | None], min_
     if min_events:
         return f"In the last {long} fewer than {min_events:,} events were counted."
     return f"In the last {long} no event was counted."
+
+
+@signed_in
+@require_GET
+def slo_series(request: PersonRequest, name: str) -> HttpResponse:
+    """Return the burn rates over the time span in the query string, as JSON.
+
+    With `plot=budget`, return the remaining budget at times of the SLO's window instead.
+    """
+    slo, now = find_slo(name), db_now()
+    drawn = _budget_data(slo, last_ended(now)) if request.GET.get("plot") == "budget" else None
+    return JsonResponse(drawn or _burn_data(slo, plots.parse_span(request.GET, now)))
+
+
+def _burn_data(slo: Slo, span: plots.PlotSpan) -> dict[str, Any]:
+    found = plots.load_burn_plot(slo, span.first, span.last)
+    marks = annotations.load_annotations(slo, span.since, span.until)
+    return {
+        "times": [minute * MINUTE_SECONDS for minute in found.minutes],
+        "step": found.step * MINUTE_SECONDS,
+        "lines": [{"name": name, "values": rates} for name, rates in found.lines.items()],
+        "limits": _limit_lines(objective_loader.load_objective(slo)),
+        "bands": [_to_band(mark) for mark in marks],
+    }
+
+
+def _budget_data(slo: Slo, last: int) -> dict[str, Any]:
+    found = plots.load_budget_plot(slo, last)
+    span = plots.PlotSpan("", last - slo.window_days * 1440, last)
+    marks = annotations.load_annotations(slo, span.since, span.until)
+    return {
+        "times": [minute * MINUTE_SECONDS for minute in found.minutes],
+        "step": (found.minutes[1] - found.minutes[0]) * MINUTE_SECONDS if found.minutes else 0,
+        "lines": [{"name": "left", "values": found.left}],
+        "limits": [],
+        "bands": [_to_band(mark) for mark in marks],
+    }
+
+
+def _limit_lines(objective: Objective) -> list[dict[str, Any]]:
+    """Return the burn rates at which rules fire, paging rules first."""
+    ordered = sorted(objective.rules, key=lambda rule: (rule.severity != "page", -rule.burn_rate))
+    return [
+        {
+            "value": float(rule.burn_rate),
+            "severity": rule.severity,
+            "name": f"{rule.severity} × {rule.burn_rate.normalize():f}",
+        }
+        for rule in ordered
+    ]
+
+
+def _to_band(mark: Annotation) -> dict[str, Any]:
+    ended = None if mark.ends is None else int(mark.ends.timestamp())
+    until = "now" if mark.ends is None else f"{timezone.localtime(mark.ends):%-d %b %H:%M}"
+    lasted = "" if mark.ends is None else f", {durations.format_readable(mark.ends - mark.begins)}"
+    return {
+        "kind": mark.kind,
+        "label": mark.label,
+        "name": mark.name,
+        "said": f"{timezone.localtime(mark.begins):%-d %b %H:%M} to {until}{lasted}",
+        "from": int(mark.begins.timestamp()),
+        "to": ended,
+    }

@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from slo.arithmetic.increments import from_micros
 from slo.counters import reader
 from slo.ingest import recorder
 from slo.ingest.samples import SampleBatch
@@ -50,6 +49,10 @@ def moment_at(seconds: float) -> datetime:
     return NOW + timedelta(seconds=seconds)
 
 
+def moment_at_micros(at: int) -> datetime:
+    return datetime.fromtimestamp(0, UTC) + timedelta(microseconds=at)
+
+
 def sample(sli: Sli, seconds: float, good: float, total: float, **more: Any) -> SentSample:
     """Return a sample taken in seconds after NOW, or before."""
     return SentSample(
@@ -70,10 +73,10 @@ def push(sli: Sli, told: Iterable[Told], now: datetime = NOW, **options: Any) ->
             sli.pk,
             one.source,
             one.boot,
-            from_micros(one.at),
+            moment_at_micros(one.at),
             one.good,
             one.total,
-            None if one.started is None else from_micros(one.started),
+            None if one.started is None else moment_at_micros(one.started),
         )
         for one in told
     ]
