@@ -37,10 +37,10 @@ def collect_statuses(now: datetime) -> Iterator[Metric]:
     for name, minute, state, burn_rates, remaining in rows.values_list(
         "slo__name", "minute", "state", "burn_rates", "remaining_ratio"
     ):
-        current = state if minute >= oldest else "unknown"
+        is_fresh = minute >= oldest
         for one in STATES:
-            states.add_metric([name, one], int(one == current))
-        if current == "unknown" and minute < oldest:
+            states.add_metric([name, one], int(one == (state if is_fresh else "unknown")))
+        if not is_fresh:
             continue
         for window, rate in burn_rates.items():
             if rate is not None:

@@ -20,6 +20,7 @@ from controlplane.core.threshold_metrics import (
 from slo.arithmetic.minutes import last_ended
 from slo.arithmetic.windows import CounterValues, Exact, WindowCounts, measure_window
 from slo.counters import reader
+from slo.ingest.histograms import nearest_edges
 from slo.models import Sli
 
 SHARES: Mapping[str, Fraction] = {
@@ -70,12 +71,6 @@ def is_above(edges: Sequence[HistogramEdge], share: Fraction, limit_ms: float) -
 def quantile_bound(edges: Sequence[HistogramEdge], share: Fraction) -> float | None:
     """Return the lowest edge (milliseconds) that the percentile does not exceed, None if none."""
     return min((one.ms for one in edges if one.keeps(share)), default=None)
-
-
-def nearest_edges(edges: Sequence[HistogramEdge], limit_ms: float) -> list[float]:
-    below = max((one.ms for one in edges if one.ms < limit_ms), default=None)
-    above = min((one.ms for one in edges if one.ms > limit_ms), default=None)
-    return [one for one in (below, above) if one is not None]
 
 
 def read_latency(query: MetricQuery, now: datetime) -> Iterator[MetricReading]:
@@ -155,7 +150,8 @@ def _describe_reading(
     if not edges:
         return f"Too little is known of {about} in {over}"
     if beyond is None:
-        near = " and ".join(f"{one:,g}" for one in nearest_edges(edges, query.limit))
+        near_edges = nearest_edges([one.ms for one in edges], query.limit)
+        near = " and ".join(f"{one:,g}" for one in near_edges)
         return f"{about} has no edge at {limit}, and its nearest ({near} ms) do not tell"
     within = quantile_bound(edges, share)
     reached = f"at most {within:,g} ms" if within else f"above {edges[-1].ms:,g} ms"

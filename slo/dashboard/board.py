@@ -120,12 +120,6 @@ class SloBoardRow:
         return None if self.status is None else self.status.burn_rates.get("1h")
 
 
-@dataclass(frozen=True)
-class SloBoardPage:
-    rows: Sequence[SloBoardRow]
-    more: bool
-
-
 def slo_condition(status: SloStatus | None) -> str:
     """Return the worst condition of an SLO: page, ticket, spent, unknown or ok, in this order."""
     if status is None:
@@ -149,8 +143,8 @@ def parse_filters(query: Any) -> SloBoardFilters:
     )
 
 
-def load_page(filters: SloBoardFilters, now: datetime) -> SloBoardPage:
-    """Return one page of the board, in four queries."""
+def load_page(filters: SloBoardFilters, now: datetime) -> tuple[list[SloBoardRow], bool]:
+    """Return the rows of one page, and True if there are more pages, in four queries."""
     rows = _filter_slos(filters).annotate(heat=_HEAT).select_related("status", "sli")
     start = (filters.page - 1) * PAGE_SIZE
     ordered = rows.order_by("heat", "status__remaining_ratio", "name")
@@ -162,7 +156,7 @@ def load_page(filters: SloBoardFilters, now: datetime) -> SloBoardPage:
         status = getattr(slo, "status", None)
         is_late = status is not None and status.minute < oldest
         rows_shown.append(SloBoardRow(slo, status, sparklines[slo.pk], is_late))
-    return SloBoardPage(rows_shown, len(found) > PAGE_SIZE)
+    return rows_shown, len(found) > PAGE_SIZE
 
 
 def count_slos() -> SloBoardCounts:

@@ -39,14 +39,6 @@ class BurnPlot:
 
 
 @dataclass(frozen=True)
-class BudgetPlot:
-    """The share of the budget left at each of `minutes`; both are empty if it is unknown."""
-
-    minutes: tuple[int, ...]
-    left: tuple[float, ...]
-
-
-@dataclass(frozen=True)
 class UsagePart:
     """Events from `begins` to `ends`, and the budget they spent.
 
@@ -81,15 +73,16 @@ def load_burn_plot(slo: Slo, first: int, last: int) -> BurnPlot:
     return BurnPlot(points, step, lines)
 
 
-def load_budget_plot(slo: Slo, last: int) -> BudgetPlot:
-    """Return the budget left at points of the SLO's period that ends with minute `last`."""
+def load_budget_plot(slo: Slo, last: int) -> tuple[tuple[int, ...], tuple[float, ...]]:
+    """Return minutes of the period up to minute `last`, and the share of the budget left at each.
+
+    Both are empty if the budget is unknown.
+    """
     period = slo.window_days * MINUTES_A_DAY
     step = max(1, period // BUDGET_POINTS)
     points = tuple(sorted({*range(last - period, last + 1, step), last}))
     left = [one.left for one in reversed(load_usage(slo, points)) if one.left is not None]
-    if not left:
-        return BudgetPlot((), ())
-    return BudgetPlot(points, tuple(map(round_ratio, (1.0, *left))))
+    return (points, tuple(map(round_ratio, (1.0, *left)))) if left else ((), ())
 
 
 def load_usage(slo: Slo, edges: Sequence[int]) -> list[UsagePart]:

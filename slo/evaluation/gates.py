@@ -55,7 +55,15 @@ def answer_open_gates(now: datetime) -> int:
     if not questions:
         return 0
     names = {_slo_name(one) for one in questions}
-    known, pending = _load_budgets(names), _load_oldest_pending(names)
+    slis = Sli.objects.filter(slo__name__in=names, slo__removed_at__isnull=True)
+    known = {
+        name: (pk, 1 - target)
+        for name, pk, target in slis.values_list("slo__name", "pk", "slo__target")
+    }
+    # Reports that are not yet added to the minute counters.
+    reports = ReportedEvents.objects.filter(slo__in=names).order_by()
+    oldest = reports.values_list("slo").annotate(Min("ended_at"))
+    pending = {name: minute_of(ended) for name, ended in oldest}
     windows = [_gate_window(one, known, pending, now) for one in questions]
     counts = _count_events(windows, now)
     return sum(
@@ -86,20 +94,6 @@ def evaluate_gate(
     rate = round_ratio(float(bad / allowed))
     verdict = FAIL if bad > Fraction(limit) * allowed else PASS
     return GateAnswer(verdict, {**evidence, "burn_rate": rate})
-
-
-def _load_budgets(names: set[str]) -> dict[str, tuple[int, Decimal]]:
-    rows = Sli.objects.filter(slo__name__in=names, slo__removed_at__isnull=True)
-    return {
-        name: (pk, 1 - target)
-        for name, pk, target in rows.values_list("slo__name", "pk", "slo__target")
-    }
-
-
-def _load_oldest_pending(names: set[str]) -> dict[str, int]:
-    """Return the minute of the oldest report not yet added to the minute counters, by SLO name."""
-    rows = ReportedEvents.objects.filter(slo__in=names).values_list("slo").annotate(Min("ended_at"))
-    return {name: minute_of(ended) for name, ended in rows.order_by()}
 
 
 def _gate_window(

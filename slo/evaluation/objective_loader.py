@@ -40,16 +40,8 @@ def load_exclusions(
     return found
 
 
-@lru_cache(maxsize=4096)
-def _cached_objective(
-    target: Decimal,
-    window_days: int,
-    rules: tuple[BurnRateRule, ...],
-    min_events: int,
-    excluded: tuple[MinuteSpan, ...],
-) -> Objective:
-    """Return an objective, cached because many SLOs have equal ones."""
-    return Objective(target, window_days, rules, min_events, excluded)
+_cached_objective = lru_cache(maxsize=4096)(Objective)
+"""Cached, because many SLOs have equal objectives."""
 
 
 @lru_cache(maxsize=4096)

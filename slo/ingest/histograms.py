@@ -52,14 +52,17 @@ def add_samples(
     return {known[edge] for edge in wanted if edge[2] == INFINITE}
 
 
+def nearest_edges(edges: Collection[float], limit_ms: float) -> list[float]:
+    """Return the nearest finite edges below and above a limit, those that exist."""
+    below = max((edge for edge in edges if edge < limit_ms), default=None)
+    above = min((edge for edge in edges if limit_ms < edge < INFINITE), default=None)
+    return [edge for edge in (below, above) if edge is not None]
+
+
 def explain_missing_edge(threshold_ms: float, edges: Collection[float]) -> str:
     """Return the error message for a histogram without an edge at a threshold."""
-    below = [edge for edge in edges if edge < threshold_ms]
-    above = [edge for edge in edges if threshold_ms < edge < INFINITE]
-    nearest = [max(below)] if below else []
-    nearest += [min(above)] if above else []
-    edges_text = " and ".join(f"{edge:.15g}" for edge in nearest)
-    ends = f"; the nearest end at {edges_text} ms" if nearest else ""
+    edges_text = " and ".join(f"{edge:.15g}" for edge in nearest_edges(edges, threshold_ms))
+    ends = f"; the nearest end at {edges_text} ms" if edges_text else ""
     return f"No bucket ends at {threshold_ms:.15g} ms, the SLO's threshold{ends}."
 
 

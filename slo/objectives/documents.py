@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -43,6 +44,14 @@ FIELD_LABELS = {
     "min_events": "least events",
     "runbook_url": "runbook",
 }
+
+
+@dataclass(frozen=True)
+class ParsedSlos:
+    """SLO documents by name, and remarks for people on what was left out or changed."""
+
+    slos: Mapping[str, Document]
+    remarks: tuple[str, ...] = ()
 
 
 def validate(name: str, fields: Mapping[str, Any]) -> Document:

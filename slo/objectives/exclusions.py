@@ -12,7 +12,7 @@ from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, InvalidInput, NotFound
 from controlplane.core.live.change_notices import notify_changed
 from controlplane.core.reasons import find_text_problems
-from slo.arithmetic.minutes import due_minute, end_of, minute_of
+from slo.arithmetic.minutes import due_minute, end_of, last_ended, minute_of
 from slo.evaluation.evaluator import load_status
 from slo.models import Exclusion, Slo
 
@@ -99,8 +99,7 @@ def _extend_to_minutes(
         ]
     if errors:
         raise InvalidInput(errors)
-    first = minute_of(starts_at)
-    return end_of(first if end_of(first) <= starts_at else first - 1), end_of(minute_of(ends_at))
+    return end_of(last_ended(starts_at)), end_of(minute_of(ends_at))
 
 
 def _load_budget(slo: Slo, now: datetime) -> dict[str, Any]:

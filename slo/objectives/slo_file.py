@@ -7,7 +7,6 @@ rules.
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -47,16 +46,7 @@ _MILLISECONDS = {"ms": 1, "s": 1000, "m": 60_000}
 ACTIONS = ("slo.created", "slo.changed", "slo.removed")
 
 
-@dataclass(frozen=True)
-class SloFile:
-    """SLO documents by name, each with its key in the file, and remarks for people."""
-
-    slos: Mapping[str, documents.Document]
-    keys: Mapping[str, str]
-    remarks: tuple[str, ...] = ()
-
-
-def parse_slo_file(text: str) -> SloFile:
+def parse_slo_file(text: str) -> documents.ParsedSlos:
     """Parse the text of `slo.yaml`. Raise :class:`InvalidInput` naming its invalid keys."""
     errors: Errors = {}
     raw = parse_document(FILE, text, errors)
@@ -82,7 +72,7 @@ def parse_slo_file(text: str) -> SloFile:
                 errors[f"{FILE}: {key}: {path}"] = message
     if errors:
         raise InvalidInput(errors)
-    return SloFile(slos, keys, tuple(remarks))
+    return documents.ParsedSlos(slos, tuple(remarks))
 
 
 def _list_entries(

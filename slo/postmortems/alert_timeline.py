@@ -57,16 +57,14 @@ def load_timeline(alert: Alert, escalations: Sequence[Escalation]) -> list[Timel
         *_trip_entries(load_trip_requests(alert)),
     ]
     if alert.resolved_at is not None:
-        found.append(
-            TimelineEntry(alert.resolved_at, "check", "It resolved", alert.resolved_because)
-        )
+        why = alert.resolved_because
+        found.append(TimelineEntry(alert.resolved_at, "check", "It resolved", why))
     return sorted(found, key=lambda one: one.at)
 
 
 def load_trip_requests(alert: Alert) -> list[TripRequest]:
-    requests = TripRequest.objects.filter(
-        fingerprint=notifications.alert_subject(alert), is_over=False
-    )
+    key = notifications.alert_subject(alert)
+    requests = TripRequest.objects.filter(fingerprint=key, is_over=False)
     return list(requests.order_by("requested_at", "pk"))
 
 

@@ -65,7 +65,7 @@ def test_nothing_counted_draws_nothing():
     slo, last = factories.slo(), last_ended(db_now())
 
     assert plots.load_burn_plot(slo, last - 60, last).minutes == ()
-    assert plots.load_budget_plot(slo, last).minutes == ()
+    assert plots.load_budget_plot(slo, last) == ((), ())
     assert plots.load_usage(slo, [last - 60, last]) == []
 
 
@@ -79,7 +79,7 @@ def test_period_of_which_nothing_is_known_draws_no_budget_and_tells_no_share():
     (day,) = plots.load_usage(slo, [last - 1440, last])
 
     assert seen.evaluation.remaining_ratio is None
-    assert plots.load_budget_plot(slo, last) == plots.BudgetPlot((), ())
+    assert plots.load_budget_plot(slo, last) == ((), ())
     assert (day.spent, day.left) == (None, None)
     assert day.bad > 0
 
@@ -91,12 +91,12 @@ def test_budget_begins_whole_and_ends_with_what_is_left():
     last = last_ended(now)
     excluded(slo, last - 3 * 1440, last - 2 * 1440)
 
-    found = plots.load_budget_plot(slo, last)
+    _, shares = plots.load_budget_plot(slo, last)
     (seen,) = evaluator.evaluate_slos([slo], last)
 
-    assert found.left[0] == 1
-    assert found.left[-1] == pytest.approx(seen.evaluation.remaining_ratio, abs=1e-5)
-    assert list(found.left) == sorted(found.left, reverse=True)
+    assert shares[0] == 1
+    assert shares[-1] == pytest.approx(seen.evaluation.remaining_ratio, abs=1e-5)
+    assert list(shares) == sorted(shares, reverse=True)
 
 
 def test_parts_of_the_period_add_up_to_what_was_spent():

@@ -5,7 +5,8 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slo.threshold_metrics import HistogramEdge, is_above, nearest_edges, quantile_bound
+from slo.ingest.histograms import nearest_edges
+from slo.threshold_metrics import HistogramEdge, is_above, quantile_bound
 
 P95 = Fraction(95, 100)
 SHARES = [Fraction(1, 2), Fraction(9, 10), P95, Fraction(99, 100), Fraction(999, 1000)]
@@ -64,7 +65,7 @@ def test_without_an_edge_there_nobody_can_tell_unless_another_settles_it():
     between = [HistogramEdge(4000, 90, 100), HistogramEdge(6000, 99, 100)]
 
     assert is_above(between, P95, 5000) is None
-    assert nearest_edges(between, 5000) == [4000, 6000]
+    assert nearest_edges([one.ms for one in between], 5000) == [4000, 6000]
     assert is_above([HistogramEdge(4000, 96, 100)], P95, 5000) is False
     assert is_above([HistogramEdge(6000, 90, 100)], P95, 5000) is True
     assert is_above([], P95, 5000) is None

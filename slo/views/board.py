@@ -18,11 +18,13 @@ FILTERS = ("state", "service", "q")
 def slos_page(request: PersonRequest) -> HttpResponse:
     now = db_now()
     filters = board.parse_filters(request.GET)
+    rows, has_more = board.load_page(filters, now)
     counts, services = board.count_slos(), board.list_services()
     context = {
         "now": now,
         "asked": filters,
-        "found": board.load_page(filters, now),
+        "rows": rows,
+        "has_more": has_more,
         "tally": counts,
         "is_late": counts.is_late(now),
         "services": services if len(services) <= board.MAX_SERVICES else [],

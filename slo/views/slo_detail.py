@@ -246,13 +246,13 @@ def _burn_data(slo: Slo, span: plots.PlotSpan) -> dict[str, Any]:
 
 
 def _budget_data(slo: Slo, last: int) -> dict[str, Any]:
-    found = plots.load_budget_plot(slo, last)
+    minutes, left = plots.load_budget_plot(slo, last)
     span = plots.PlotSpan("", last - slo.window_days * 1440, last)
     marks = annotations.load_annotations(slo, span.since, span.until)
     return {
-        "times": [minute * MINUTE_SECONDS for minute in found.minutes],
-        "step": (found.minutes[1] - found.minutes[0]) * MINUTE_SECONDS if found.minutes else 0,
-        "lines": [{"name": "left", "values": found.left}],
+        "times": [minute * MINUTE_SECONDS for minute in minutes],
+        "step": (minutes[1] - minutes[0]) * MINUTE_SECONDS if minutes else 0,
+        "lines": [{"name": "left", "values": left}],
         "limits": [],
         "bands": [_to_band(mark) for mark in marks],
     }

@@ -162,16 +162,17 @@ def _handle_form(
 
     The button `check` previews the rule's status instead.
     """
-    actor, now = actor_of(request), db_now()
+    now = db_now()
     more: dict[str, Any] = {}
     status = 422 if form.is_bound else 200
     if form.is_valid():
         name = rule.name if rule else form.get_text("name").strip()
         try:
-            if "check" in request.POST:
-                more["outlook"], status = _preview_status(name, form, metric_type, now), 200
-            else:
-                return _save(request, name, rule, form, metric_type, actor, now)
+            if "check" not in request.POST:
+                _save(name, rule, form, metric_type, actor_of(request), now)
+                done = f"{name} is saved; it is looked at within seconds."
+                return respond_done(request, done, reverse("thresholds_page"))
+            more["outlook"], status = _preview_status(name, form, metric_type, now), 200
         except InvalidInput as error:
             form.add_service_errors(error.errors)
         except Conflict as conflict:
@@ -192,14 +193,13 @@ def _handle_form(
 
 
 def _save(
-    request: PersonRequest,
     name: str,
     rule: ThresholdRule | None,
     form: ThresholdForm,
     metric_type: ThresholdMetric,
     actor: Actor,
     now: datetime,
-) -> HttpResponse:
+) -> None:
     """Save the rule, unless it was changed since the person opened the form."""
     if rule is None:
         services.require_new(name)
@@ -210,9 +210,6 @@ def _save(
         version=form.cleaned_data.get("version") if rule else None,
         actor=actor,
         now=now,
-    )
-    return respond_done(
-        request, f"{name} is saved; it is looked at within seconds.", reverse("thresholds_page")
     )
 
 

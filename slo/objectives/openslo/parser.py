@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -48,15 +47,7 @@ PAGES = frozenset({"page", "critical", "high", "sev1", "p1"})
 ABOVE = ("gt", "gte")
 
 
-@dataclass(frozen=True)
-class ParsedSlos:
-    """SLO documents by name, and remarks on what was left out or changed."""
-
-    slos: Mapping[str, documents.Document]
-    remarks: tuple[str, ...]
-
-
-def parse_documents(raw: Sequence[Any], *, server: str = "") -> ParsedSlos:
+def parse_documents(raw: Sequence[Any], *, server: str = "") -> documents.ParsedSlos:
     """Return the SLOs of OpenSLO documents.
 
     `server` is the Prometheus URL for documents that name none. Raise :class:`InvalidInput` naming
@@ -78,7 +69,7 @@ def parse_documents(raw: Sequence[Any], *, server: str = "") -> ParsedSlos:
                     index.errors.setdefault(f"{place}: {field}", []).extend(message)
     if index.errors:
         raise InvalidInput(index.errors)
-    return ParsedSlos(slos, tuple(index.remarks))
+    return documents.ParsedSlos(slos, tuple(index.remarks))
 
 
 def _read_objectives(
