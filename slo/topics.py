@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from controlplane.core.canonical import timestamp
+from controlplane.core.canonical import timestamp_or_none
 from controlplane.core.live import topics
 from slo.models import Slo, SloStatus
 
@@ -16,22 +16,20 @@ def read_statuses(ids: Sequence[str], _now: datetime) -> dict[str, dict[str, Any
 
 def status_resource(slo: Slo, status: SloStatus | None) -> dict[str, Any]:
     """Return a stored status like `GET …/status`, plus `name`, `service` and `since`."""
-    identity = {"name": slo.name, "service": slo.service}
-    if status is None:
-        budget = {"remaining_ratio": None, "exhausts_at": None}
-        nothing: dict[str, Any] = {"burn_rates": {}, "budget": budget, "rules": [], "coverage": {}}
-        return {**identity, "state": "unknown", "since": None, **nothing}
+    shown = status or SloStatus(state="unknown")
+    budget = {
+        "remaining_ratio": shown.remaining_ratio,
+        "exhausts_at": timestamp_or_none(shown.exhausts_at),
+    }
     return {
-        **identity,
-        "state": status.state,
-        "since": timestamp(status.since),
-        "burn_rates": status.burn_rates,
-        "budget": {
-            "remaining_ratio": status.remaining_ratio,
-            "exhausts_at": timestamp(status.exhausts_at) if status.exhausts_at else None,
-        },
-        "rules": status.rules,
-        "coverage": status.coverage,
+        "name": slo.name,
+        "service": slo.service,
+        "state": shown.state,
+        "since": timestamp_or_none(shown.since),
+        "burn_rates": shown.burn_rates,
+        "budget": budget,
+        "rules": shown.rules,
+        "coverage": shown.coverage,
     }
 
 

@@ -124,16 +124,12 @@ class OpenSloView(ApiView):
         """Export SLOs as OpenSLO v1 documents, which can be imported without loss."""
         parameters = self.filters.parse(request.query_params)
         found = services.export_slos([parameters["slo"]] if "slo" in parameters else ())
-        file_format = parameters["format"]
-        body = (
-            services.to_yaml(found)
-            if file_format == "yaml"
-            else json_format.dumps({"documents": found})
-        )
-        response = HttpResponse(body, content_type=FORMATS[file_format])
-        if file_format == "yaml":
-            response["Content-Disposition"] = 'attachment; filename="slos.yaml"'
-        return response
+        content_type = FORMATS[parameters["format"]]
+        if parameters["format"] == "json":
+            return HttpResponse(json_format.dumps({"documents": found}), content_type=content_type)
+        attachment = {"Content-Disposition": 'attachment; filename="slos.yaml"'}
+        body = services.to_yaml(found)
+        return HttpResponse(body, content_type=content_type, headers=attachment)
 
     @extend_schema(
         operation_id="openslo_import",

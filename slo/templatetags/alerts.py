@@ -11,9 +11,8 @@ from django.utils.safestring import SafeString
 
 from controlplane.core import durations
 from controlplane.core.threshold_metrics import find_metric
-from slo.arithmetic.meanings import RuleMeaning
 from slo.arithmetic.minutes import window_minutes
-from slo.arithmetic.objective import PAGE
+from slo.arithmetic.objective import PAGE, RuleMeaning
 from slo.backtests.trials import RuleTrial
 from slo.models import Alert
 from slo.objectives import documents

@@ -81,8 +81,8 @@ def test_rows_are_never_more_than_the_form_may_have():
     assert len(draft.rules) == drafts.MAX_ROWS
 
 
-def test_complaints_stand_beside_their_rows_however_they_are_spelled():
-    errors = {"rules.1.long": ["a"], "rules[1].burn_rate": ["b"], "rules.1": ["c"], "odd": ["d"]}
+def test_complaints_stand_beside_their_rows():
+    errors = {"rules.1.long": ["a"], "rules.1.burn_rate": ["b"], "rules.1": ["c"], "odd": ["d"]}
     texts = [{"long": "", "burn_rate": ""}] * 2
 
     first, second = drafts.make_rows("rules", texts, errors)

@@ -31,10 +31,6 @@ def slos_page(request: PersonRequest) -> HttpResponse:
     }
     response = responses.render_live(request, "board", context)
     if request.htmx and request.htmx.trigger == "search":
-        query = request.GET.copy()
-        for name in [*query]:
-            if name not in FILTERS or not query[name]:
-                del query[name]
-        path = reverse("slos_page")
-        response["HX-Replace-Url"] = f"{path}?{query.urlencode()}" if query else path
+        query = {name: text for name, text in request.GET.items() if name in FILTERS and text}
+        response["HX-Replace-Url"] = reverse("slos_page", query=query)
     return response

@@ -1,13 +1,17 @@
 """The texts typed into the form of an SLO, converted from and to the SLO's document."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from slo.arithmetic.meanings import ObjectiveMeaning, RuleMeaning, describe_objective, describe_rule
-from slo.arithmetic.objective import BurnRateRule
+from slo.arithmetic.objective import (
+    BurnRateRule,
+    ObjectiveMeaning,
+    RuleMeaning,
+    describe_objective,
+    describe_rule,
+)
 
 Errors = Mapping[str, Sequence[str]]
 
@@ -18,7 +22,6 @@ RULE = ("long", "short", "burn_rate", "severity")
 ACTION = ("on", "do", "switch", "expires_in", "on_unknown")
 MAX_ROWS = 20
 MAX_FIELD_LENGTH = 5000  # characters of one field: far beyond what any may be
-_INDEX = re.compile(r"\.(\d+)(?=\.|$)|\[(\d+)\]")
 
 
 @dataclass(frozen=True)
@@ -129,7 +132,7 @@ def make_rows(
             place + 1,
             row,
             {name: errors_about(f"{kind}.{place}.{name}", errors) for name in row},
-            _errors_at(f"{kind}.{place}", errors),
+            list(errors.get(f"{kind}.{place}", ())),
             meanings[place] if place < len(meanings) else None,
         )
         for place, row in enumerate(texts)
@@ -174,7 +177,7 @@ def errors_about(path: str, errors: Errors) -> list[str]:
     return [
         text
         for place, texts in errors.items()
-        if (dotted := _to_dotted_path(place)) == path or dotted.startswith(f"{path}.")
+        if place == path or place.startswith(f"{path}.")
         for text in texts
     ]
 
@@ -184,8 +187,8 @@ def errors_by_field(errors: Errors) -> dict[str, list[str]]:
     names = (*SIMPLE, *NUMBERS, "target")
     found = {name: errors_about(name, errors) for name in names}
     found |= {name: errors_about(f"source.{name}", errors) for name in SOURCE}
-    found["source"] = _errors_at("source", errors) + _errors_at("source.type", errors)
-    return found | {name: _errors_at(name, errors) for name in ("rules", "actions")}
+    found["source"] = [*errors.get("source", ()), *errors.get("source.type", ())]
+    return found | {name: list(errors.get(name, ())) for name in ("rules", "actions")}
 
 
 def unplaced_errors(errors: Errors) -> list[str]:
@@ -194,18 +197,8 @@ def unplaced_errors(errors: Errors) -> list[str]:
     return [
         f"{place}: {' '.join(texts)}"
         for place, texts in errors.items()
-        if _to_dotted_path(place).partition(".")[0] not in shown
+        if place.partition(".")[0] not in shown
     ]
-
-
-def _errors_at(path: str, errors: Errors) -> list[str]:
-    return [
-        text for place, texts in errors.items() if _to_dotted_path(place) == path for text in texts
-    ]
-
-
-def _to_dotted_path(place: str) -> str:
-    return _INDEX.sub(lambda found: f".{found[1] or found[2]}", place)
 
 
 def _parse_rows(

@@ -14,9 +14,8 @@ from controlplane.core.audit.differences import AuditChange, compare_texts
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.page_responses import PersonRequest, signed_in
-from slo.arithmetic import meanings
 from slo.arithmetic.minutes import MINUTE_SECONDS, end_of, last_ended, minute_of, window_minutes
-from slo.arithmetic.objective import Objective
+from slo.arithmetic.objective import Objective, describe_objective
 from slo.arithmetic.windows import min_covered
 from slo.dashboard import annotations, board, plots
 from slo.dashboard.annotations import Annotation
@@ -85,7 +84,7 @@ def _current_context(slo: Slo, now: datetime) -> dict[str, Any]:
         "open_alerts": list(
             Alert.objects.filter(slo=slo, resolved_at__isnull=True).order_by("opened_at")
         ),
-        "promise": meanings.describe_objective(slo.target, slo.window_days),
+        "promise": describe_objective(slo.target, slo.window_days),
     }
 
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 
 import httpx
@@ -71,9 +71,7 @@ class _PrometheusServer:
     """A server: its client, its concurrency limit, and its failure, empty while it works."""
 
     client: httpx.AsyncClient
-    limit: asyncio.Semaphore = field(
-        default_factory=lambda: asyncio.Semaphore(MAX_CONCURRENT_PER_SERVER)
-    )
+    limit: asyncio.Semaphore
     failure: str = ""
 
 
@@ -102,7 +100,7 @@ async def _query_all(
         async with httpx.AsyncClient(
             transport=transport, timeout=timeouts, headers=HEADERS, follow_redirects=False
         ) as client:
-            server = _PrometheusServer(client)
+            server = _PrometheusServer(client, asyncio.Semaphore(MAX_CONCURRENT_PER_SERVER))
 
             async def run(key: int) -> tuple[int, QueryResult]:
                 async with server.limit, limit:
@@ -110,7 +108,7 @@ async def _query_all(
 
             return list(await asyncio.gather(*(run(key) for key in keys)))
 
-    groups = await asyncio.gather(*(query_server(keys) for keys in by_server.values()))
+    groups = await asyncio.gather(*map(query_server, by_server.values()))
     return dict(pair for group in groups for pair in group)
 
 

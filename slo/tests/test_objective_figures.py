@@ -7,9 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slo.arithmetic import meanings
 from slo.arithmetic.evaluate import FIRING, evaluate
-from slo.arithmetic.objective import PAGE, BurnRateRule, Objective
+from slo.arithmetic.objective import (
+    PAGE,
+    BurnRateRule,
+    Objective,
+    describe_objective,
+    describe_rule,
+)
 from slo.arithmetic.windows import CounterValues
 
 BEGAN = 100_000
@@ -31,7 +36,7 @@ def first_firing(objective: Objective) -> int:
 
 
 def test_three_nines_of_a_month_are_43_minutes():
-    said = meanings.describe_objective(Decimal("0.999"), 30)
+    said = describe_objective(Decimal("0.999"), 30)
 
     assert said.outage == timedelta(minutes=43, seconds=12)
     assert said.one_in == 1000
@@ -48,15 +53,13 @@ def test_rule_fires_just_when_it_is_said_to(target, burn_rate, windows):
     if limit * (1 - share) >= 1:
         return  # It never could, and is refused.
 
-    said = meanings.describe_rule(rule, share, 30)
+    said = describe_rule(rule, share, 30)
 
     assert said.after == first_firing(Objective(share, 30, (rule,)))
 
 
 def test_rule_says_what_goes_unnoticed():
-    said = meanings.describe_rule(
-        BurnRateRule("1h", "5m", Decimal("14.4"), PAGE), Decimal("0.999"), 30
-    )
+    said = describe_rule(BurnRateRule("1h", "5m", Decimal("14.4"), PAGE), Decimal("0.999"), 30)
 
     assert said.spent == Decimal("0.02")
     assert (said.after, said.resets) == (1, 5)
@@ -64,4 +67,4 @@ def test_rule_says_what_goes_unnoticed():
 
 def test_window_that_is_none_is_not_told_of():
     with pytest.raises(ValueError, match="whole number and a unit"):
-        meanings.describe_rule(BurnRateRule("soon", "5m", Decimal(14), PAGE), Decimal("0.999"), 30)
+        describe_rule(BurnRateRule("soon", "5m", Decimal(14), PAGE), Decimal("0.999"), 30)
