@@ -104,7 +104,10 @@ async def report(state: State, call: Call) -> Response:
 async def config(state: State, call: Call) -> Response | None:
     """Return a service's policies and overrides; with `?wait=`, hold the request until a change."""
     query = call.scope["query_string"]
-    service, seconds = _parse_service(query), _parse_wait(query)
+    service = parse_qs(query.decode("latin-1")).get("service", [""])[-1]
+    if not is_part(service):
+        raise InvalidInput({"service": ["Name the service that asks: ?service=core."]})
+    seconds = _parse_wait(query)
     if call.credential:
         call.credential.require_service(service)
     caller = HeldCaller(state, call, *CONFIG_SCOPES)
@@ -221,13 +224,6 @@ def _parse_wait(query: bytes) -> float:
     if not _SECONDS.fullmatch(values[-1]):
         raise InvalidInput({"wait": ["Must be a number of seconds, 0 to 60."]})
     return min(float(values[-1]), MAX_WAIT_SECONDS)
-
-
-def _parse_service(query: bytes) -> str:
-    service = parse_qs(query.decode("latin-1")).get("service", [""])[-1]
-    if not is_part(service):
-        raise InvalidInput({"service": ["Name the service that asks: ?service=core."]})
-    return service
 
 
 def _name_caller(call: Call) -> str:

@@ -10,17 +10,17 @@ from .escalation import engine as escalation
 from .retention_rules import ANSWERED_REQUESTS, ESCALATIONS
 from .targets import services as targets
 
-
-@ticks.tick(
+ticks.tick(
     "outbox.sweep", seconds=1, queue="outbox", pending=lambda now: [claims.unsent_messages(now)]
-)
-def sweep_outbox(now: datetime) -> int:
-    return sender.start_sending(now)
-
-
-@ticks.tick("outbox.backlog", seconds=60, queue="housekeeping")
-def watch_backlog(now: datetime) -> int:
-    return backlog.watch_backlog(now)
+)(sender.start_sending)
+ticks.tick("outbox.backlog", seconds=60, queue="housekeeping")(backlog.watch_backlog)
+ticks.tick(
+    "escalation.advance",
+    seconds=15,
+    queue="outbox",
+    pending=lambda now: [escalation.due_escalations(now)],
+)(escalation.notify_due)
+ticks.tick("targets.seal", seconds=3600, queue="housekeeping")(targets.seal_webhook_urls)
 
 
 @ticks.tick("outbox.purge", seconds=3600, queue="housekeeping")
@@ -34,21 +34,6 @@ def purge_escalations(now: datetime) -> int:
     return retention.purge([ESCALATIONS], now)
 
 
-@ticks.tick(
-    "escalation.advance",
-    seconds=15,
-    queue="outbox",
-    pending=lambda now: [escalation.due_escalations(now)],
-)
-def advance_escalations(now: datetime) -> int:
-    return escalation.notify_due(now)
-
-
 @ticks.tick("interactions.purge", seconds=600, queue="housekeeping")
 def purge_answered_requests(now: datetime) -> int:
     return retention.purge([ANSWERED_REQUESTS], now)
-
-
-@ticks.tick("targets.seal", seconds=3600, queue="housekeeping")
-def seal_webhook_urls(now: datetime) -> int:
-    return targets.seal_webhook_urls(now)

@@ -12,7 +12,7 @@ from psycopg import AsyncCursor
 
 from controlplane.core.canonical import timestamp
 from controlplane.core.degradation_levels import Cause
-from controlplane.dataplane.memory import degradation_causes as causes
+from controlplane.dataplane.memory.degradation_causes import parse_cause
 from controlplane.dataplane.memory.policies import DependencyPolicy
 from controlplane.dataplane.postgres.database import DatabaseHead
 
@@ -57,9 +57,16 @@ async def read_changes(connection: Connection, since: int) -> Changes:
     cursor.nextset()
     head = await parse_head(cursor)
     cursor.nextset()
-    causes_now = _parse_causes(await cursor.fetchall())
+    documents = await cursor.fetchall()
+    causes: tuple[Cause, ...] | None = ()
+    try:
+        if documents:
+            causes = tuple(parse_cause(each) for each in orjson.loads(documents[0][0]))
+    except (TypeError, ValueError) as error:
+        log.error("dataplane.causes_left_out", error=str(error))
+        causes = None
     cursor.nextset()
-    return Changes(head, *await _fetch_policies(cursor), causes_now)
+    return Changes(head, *await _fetch_policies(cursor), causes)
 
 
 async def _fetch_policies(
@@ -104,11 +111,3 @@ def _make_policy(row: tuple[Any, ...]) -> DependencyPolicy:
     return DependencyPolicy(
         caller, callee, version, orjson.dumps(published, option=orjson.OPT_SORT_KEYS)
     )
-
-
-def _parse_causes(rows: list[tuple[Any, ...]]) -> tuple[Cause, ...] | None:
-    try:
-        return tuple(causes.parse_cause(each) for each in orjson.loads(rows[0][0])) if rows else ()
-    except (TypeError, ValueError) as error:
-        log.error("dataplane.causes_left_out", error=str(error))
-        return None

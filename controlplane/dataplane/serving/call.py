@@ -94,8 +94,10 @@ class Call:
 
     def _start(self, status: int, headers: Sequence[Header]) -> Message:
         self.status = status
-        request_id = (b"x-request-id", _request_id(self.headers))
-        all_headers = [*headers, *self.time_headers(), request_id]
+        request_id = self.headers.get(b"x-request-id")
+        if request_id is None or not SANE_REQUEST_ID.fullmatch(request_id):
+            request_id = b"%s-%x" % (PROCESS, next(_numbers))
+        all_headers = [*headers, *self.time_headers(), (b"x-request-id", request_id)]
         if status != 304:  # The caller's cached response has them.
             # Browsers don't render JSON, and headers are costly for a poll.
             all_headers += (NOSNIFF,) if JSON in headers else BROWSER_HEADERS
@@ -150,10 +152,3 @@ async def drain_body(receive: Receive) -> None:
                 drained += len(message.get("body", b""))
                 if not message.get("more_body"):
                     return
-
-
-def _request_id(headers: Headers) -> bytes:
-    request_id = headers.get(b"x-request-id")
-    if request_id is not None and SANE_REQUEST_ID.fullmatch(request_id):
-        return request_id
-    return b"%s-%x" % (PROCESS, next(_numbers))

@@ -6,6 +6,7 @@ It contains the snapshot exactly as served. Policies have a file of their own
 
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from operator import itemgetter
 from typing import Any, NamedTuple, Self
 from uuid import UUID
 
@@ -60,6 +61,20 @@ class SavedSnapshot(NamedTuple):
 
 
 def _serialize(saved: SavedState) -> bytes:
+    tokens = []
+    for prefix, credential in sorted(saved.tokens.items(), key=itemgetter(0)):
+        token = {
+            "digest": credential.digest.hex(),
+            "expires_at": credential.expires_at,
+            "id": credential.token_id,
+            "name": credential.name,
+            "prefix": prefix.decode("ascii"),
+            "scopes": sorted(credential.scopes),
+        }
+        # Without services the format is that of older releases, which can read the copy then.
+        if credential.services:
+            token["services"] = sorted(credential.services)
+        tokens.append(token)
     document = {
         "confirmed_at": timestamp(saved.confirmed_at),
         "known": sorted(saved.known),
@@ -67,23 +82,9 @@ def _serialize(saved: SavedState) -> bytes:
         "registrations": check_count(saved.registrations),
         "revision": check_count(saved.revision),
         "snapshot": orjson.Fragment(render(saved.publication, saved.entries)),
-        "tokens": [_to_element(prefix, saved.tokens[prefix]) for prefix in sorted(saved.tokens)],
+        "tokens": tokens,
     }
     return orjson.dumps(document, option=orjson.OPT_SORT_KEYS)
-
-
-def _to_element(prefix: bytes, credential: Credential) -> dict[str, Any]:
-    # Without services the format is that of older releases, so each can read the other's copies.
-    limit = {"services": sorted(credential.services)} if credential.services else {}
-    return {
-        "digest": credential.digest.hex(),
-        "expires_at": credential.expires_at,
-        "id": credential.token_id,
-        "name": credential.name,
-        "prefix": prefix.decode("ascii"),
-        "scopes": sorted(credential.scopes),
-        **limit,
-    }
 
 
 def _parse(document: Any) -> SavedState:

@@ -249,10 +249,16 @@ class SignedFiles(Generic[T]):
         descriptor = os.open(self._lock, flags, 0o600)
         try:
             ends = time.monotonic() + LOCK_SECONDS
-            while not _try_lock(descriptor):
-                if time.monotonic() > ends:
-                    raise TimeoutError(errno.ETIMEDOUT, "another process keeps the lock")
-                time.sleep(0.02)
+            while True:
+                try:
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    if time.monotonic() > ends:
+                        said = "another process keeps the lock"
+                        raise TimeoutError(errno.ETIMEDOUT, said) from None
+                    time.sleep(0.02)
+                else:
+                    break
             yield
         finally:
             os.close(descriptor)  # Releases the lock.
@@ -270,14 +276,6 @@ def _open_plainly(path: str, flags: int) -> int:
 
 def _open_privately(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NOFOLLOW, 0o600)
-
-
-def _try_lock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def check_count(value: Any) -> int:

@@ -75,7 +75,11 @@ class ConfigFollower:
             try:
                 await wait_at_most(DEADLINE_SECONDS, self._read_changes())
             except Exception as error:
-                rest = self._record_failure(error)
+                if not self._failures:
+                    details = {"kind": type(error).__name__, "error": str(error)}
+                    log.warning("dataplane.policies_not_read", **details)
+                self._failures += 1
+                rest = min(2.0**self._failures / 2, MAX_IDLE_SECONDS)
             else:
                 # A burst of changes is taken in a few large steps.
                 rest = min(perf_counter() - began, 1.0)
@@ -129,10 +133,3 @@ class ConfigFollower:
             kept = [one for a, b in changes.broken if (one := served.get(a, {}).get(b))]
         epoch = head.publication.epoch
         return Policies.build(epoch, head.policies, [*changes.policies, *kept], head.policies_at)
-
-    def _record_failure(self, error: Exception) -> float:
-        """Log the first failure, and return the pause in seconds, doubled with each failure."""
-        if not self._failures:
-            log.warning("dataplane.policies_not_read", kind=type(error).__name__, error=str(error))
-        self._failures += 1
-        return min(2.0**self._failures / 2, MAX_IDLE_SECONDS)

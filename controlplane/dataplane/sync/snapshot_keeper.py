@@ -85,14 +85,15 @@ class SnapshotKeeper:
         saving = asyncio.to_thread(self._disk.save_latest, copy.publication, copy.body)
         self._saving_latest = asyncio.ensure_future(saving)
         began = self._state.now()
-        self._saving_latest.add_done_callback(lambda saved: self._saved_latest(saved, began))
+
+        def record_saved(saved: asyncio.Future[None]) -> None:
+            self._is_slow = self._state.now() - began > MAX_DELAY_SECONDS
+            if not saved.cancelled() and (error := saved.exception()) is not None:
+                log.debug("dataplane.latest_not_kept", kind=type(error).__name__, error=str(error))
+
+        self._saving_latest.add_done_callback(record_saved)
         if not self._is_slow:
             await asyncio.wait([self._saving_latest], timeout=MAX_DELAY_SECONDS)
-
-    def _saved_latest(self, saved: "asyncio.Future[None]", began: float) -> None:
-        self._is_slow = self._state.now() - began > MAX_DELAY_SECONDS
-        if not saved.cancelled() and (error := saved.exception()) is not None:
-            log.debug("dataplane.latest_not_kept", kind=type(error).__name__, error=str(error))
 
     async def run(self) -> None:
         if self._disk is None or self._policies_disk is None:
@@ -116,22 +117,19 @@ class SnapshotKeeper:
             changed.clear()
             saved = present()
             if saved is not None:
-                failing = not await self._save(disk, saved, failing)
+                try:
+                    await asyncio.to_thread(disk.save, saved)
+                    failing, self._state.save_errno = False, None
+                except Exception as error:  # Any error: the next save may succeed.
+                    if not failing:
+                        details = {"kind": type(error).__name__, "error": str(error)}
+                        log.warning("dataplane.not_kept", **details)
+                    failing = True
+                    self._state.save_errno = error.errno if isinstance(error, OSError) else None
                 await asyncio.sleep(rest_seconds)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(AGAIN_SECONDS):
                     await changed.wait()
-
-    async def _save(self, disk: SignedFiles[T], saved: T, failing: bool) -> bool:
-        try:
-            await asyncio.to_thread(disk.save, saved)
-        except Exception as error:  # Any error: the next save may succeed.
-            if not failing:
-                log.warning("dataplane.not_kept", kind=type(error).__name__, error=str(error))
-            self._state.save_errno = error.errno if isinstance(error, OSError) else None
-            return False
-        self._state.save_errno = None
-        return True
 
     def _present(self) -> SavedState | None:
         """Return the state to save; None until the database has confirmed all of it."""

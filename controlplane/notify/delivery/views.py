@@ -60,7 +60,7 @@ class DeliveryRow:
 
     @property
     def page(self) -> str:
-        """The path of the page about the message's subject; empty without one."""
+        """The path of the page about the message's subject; empty if there is none."""
         path = local_path(self.notice.path)
         return "" if path == "/" else path
 

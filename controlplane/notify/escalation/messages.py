@@ -47,7 +47,9 @@ def step_facts(
 def list_facts(escalations: Sequence[Escalation]) -> dict[str, Any]:
     """Return the facts of a message that lists escalations, longest open first."""
     oldest = sorted(escalations, key=lambda one: (one.opened_at, one.pk))
-    titles = [_clip(summaries.format_title(one)) for one in oldest[:LISTED]]
+    titles = [summaries.format_title(one) for one in oldest[:LISTED]]
+    most = MAX_LISTED_LENGTH
+    titles = [text if len(text) <= most else f"{text[: most - 1]}…" for text in titles]
     rest = len(oldest) - LISTED
     return {
         "count": len(oldest),
@@ -68,7 +70,3 @@ def add_recipients(
         return facts
     entry = {"at": timestamp(now), "who": list(dict.fromkeys(who))}
     return {**facts, summaries.NOTIFIED: [*facts.get(summaries.NOTIFIED, []), entry][-TOLD_KEPT:]}
-
-
-def _clip(text: str) -> str:
-    return text if len(text) <= MAX_LISTED_LENGTH else f"{text[: MAX_LISTED_LENGTH - 1]}…"

@@ -142,22 +142,19 @@ def _check_person(asked: TargetRequest, errors: Errors) -> dict[str, Any]:
         account = User.objects.filter(username=asked.user.strip().replace("\x00", "")).first()
         if account is None:
             errors["user"].append(f"There is nobody named {asked.user.strip()}.")
-    reachable = [one for one in TRANSPORTS.values() if one.check_person]
-    ways = {one.person_column: _person_address(one, asked, errors) for one in reachable}
-    return {"user": account, **ways}
-
-
-def _person_address(transport: Transport, asked: TargetRequest, errors: Errors) -> str:
-    column = transport.person_column
-    address: str = getattr(asked, column).strip()
-    if not address or transport.check_person is None:
-        return ""
-    try:
-        transport.check_person(address)
-    except ValueError as error:
-        errors[column].append(str(error))
-    _check_length(column, f"{transport.key}:{address}", errors)
-    return address
+    columns: dict[str, Any] = {"user": account}
+    for transport in TRANSPORTS.values():
+        if transport.check_person is None:
+            continue
+        column = transport.person_column
+        address = columns[column] = getattr(asked, column).strip()
+        if address:
+            try:
+                transport.check_person(address)
+            except ValueError as error:
+                errors[column].append(str(error))
+            _check_length(column, f"{transport.key}:{address}", errors)
+    return columns
 
 
 def _check_length(name: str, destination: str, errors: Errors) -> None:

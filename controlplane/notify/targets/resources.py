@@ -82,17 +82,26 @@ def _target_resource(
 ) -> dict[str, Any]:
     reached = reach.reach_from(target, known, now)
     settings = target_settings(target, known)
-    resource = {
-        "id": target.pk,
-        **(settings if addresses else _hide_addresses(settings)),
-        **(_channel_fields(target, settings) if target.kind == Target.Kind.CHANNEL else {}),
+    resource = {"id": target.pk, **settings}
+    if not addresses:
+        own = [name for name in _person_columns() if settings.get(name)]
+        resource |= dict.fromkeys(own, destination_names.HIDDEN)
+        if "address" in settings:
+            resource["address"] = destination_names.hide_address(settings["address"])
+    if target.kind == Target.Kind.CHANNEL:
+        transport = destinations.transport_of(target)
+        resource["transport"] = transport.key if transport else None
+        # The settings of other transports are null.
+        names = [field.name for field in destinations.channel_fields() if not field.is_flag]
+        resource |= {name: None for name in names if name not in settings}
+    resource |= {
         "reaches": {
             "who": reached.who or None,
             "to": destinations.describe_destinations(
                 reached.to if addresses else map(destination_names.hide_address, reached.to)
             ),
             "why_not": reached.why or None,
-        },
+        }
     }
     if target.kind == Target.Kind.ON_CALL:
         resource["on_duty"] = None
@@ -103,21 +112,5 @@ def _target_resource(
     return resource
 
 
-def _channel_fields(target: Target, settings: dict[str, Any]) -> dict[str, Any]:
-    """Return a channel's transport, and null for the settings of other transports."""
-    transport = destinations.transport_of(target)
-    names = [field.name for field in destinations.channel_fields() if not field.is_flag]
-    absent = [name for name in names if name not in settings]
-    return {"transport": transport.key if transport else None, **dict.fromkeys(absent)}
-
-
 def _person_columns() -> list[str]:
     return [one.person_column for one in TRANSPORTS.values() if one.check_person]
-
-
-def _hide_addresses(settings: dict[str, Any]) -> dict[str, Any]:
-    own = [name for name in _person_columns() if settings.get(name)]
-    shown = {**settings, **dict.fromkeys(own, destination_names.HIDDEN)}
-    if "address" in shown:
-        shown["address"] = destination_names.hide_address(shown["address"])
-    return shown

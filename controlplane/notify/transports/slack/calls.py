@@ -3,7 +3,8 @@
 import json
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from django.conf import settings
@@ -35,46 +36,40 @@ class SlackCalls:
     def __init__(self, seconds: float) -> None:
         self._ends = time.monotonic() + seconds
 
-    def write(self, method: str, said: Mapping[str, Any]) -> Mapping[str, Any]:
+    def write(self, method: str, message: Mapping[str, Any]) -> Mapping[str, Any]:
         """Call a method that changes something; raise a `DeliveryFailure` unless it succeeds."""
-        return self._call(method, lambda url, auth, left: post(url, said, auth, whole_seconds=left))
+        url, auth, left = self._prepare(method)
+        return check_response(post(url, message, auth, whole_seconds=left), must_say_ok=True)
 
-    def write_again(self, method: str, said: Mapping[str, Any]) -> Mapping[str, Any]:
+    def write_again(self, method: str, message: Mapping[str, Any]) -> Mapping[str, Any]:
         """Call an idempotent method that changes something; a failure is never in doubt."""
-        return self._without_doubt(lambda: self.write(method, said))
+        with _never_in_doubt():
+            return self.write(method, message)
 
     def read(self, method: str, form: Mapping[str, str]) -> Mapping[str, Any]:
         """Call a read-only method; an unknown error code is permanent."""
-        return self._without_doubt(
-            lambda: self._call(
-                method,
-                lambda url, auth, left: post_form(url, form, auth, whole_seconds=left),
-                reading=True,
-            )
-        )
+        with _never_in_doubt():
+            url, auth, left = self._prepare(method)
+            response = post_form(url, form, auth, whole_seconds=left)
+            return check_response(response, must_say_ok=True, reading=True)
 
-    def _call(
-        self,
-        method: str,
-        ask: Callable[[str, Mapping[str, str], float], ReceiverResponse],
-        *,
-        reading: bool = False,
-    ) -> Mapping[str, Any]:
+    def _prepare(self, method: str) -> tuple[str, dict[str, str], float]:
+        """Return a method's URL, the headers, and the seconds that are left."""
         left = self._ends - time.monotonic()
         if left < MIN_CALL_SECONDS:
             raise TransientFailure(f"no time was left for {method}")
         slack = settings.SLACK
         auth = {"Authorization": f"Bearer {slack.bot_token}"}
-        answer = ask(f"{slack.api_url.rstrip('/')}/{method}", auth, left)
-        return check_response(answer, must_say_ok=True, reading=reading)
+        return f"{slack.api_url.rstrip('/')}/{method}", auth, left
 
-    def _without_doubt(self, ask: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any]:
-        try:
-            return ask()
-        except TransientFailure as failure:
-            raise TransientFailure(
-                failure.reason, retry_after_seconds=failure.retry_after_seconds
-            ) from failure
+
+@contextmanager
+def _never_in_doubt() -> Iterator[None]:
+    try:
+        yield
+    except TransientFailure as failure:
+        retry_after = failure.retry_after_seconds
+        raise TransientFailure(failure.reason, retry_after_seconds=retry_after) from failure
 
 
 def post_to_webhook(said: Mapping[str, Any]) -> None:
@@ -89,11 +84,18 @@ def check_response(
     With `must_say_ok` the body must contain `ok` (Web API); without it, the status decides
     (webhook). With `reading`, unknown error codes are permanent.
     """
-    said = _parse_json(answer.body)
+    try:
+        said = json.loads(answer.body)
+    except ValueError:
+        said = {}
+    if not isinstance(said, dict):
+        said = {}
     ok = said.get("ok", None if must_say_ok else True)
     if answer.is_accepted and ok is True:
         return said
-    code = _error_code(said, answer.body)
+    # No other text of a response may be stored.
+    code = said.get("error", answer.body.decode("utf-8", "replace").strip())
+    code = code if isinstance(code, str) and _CODE.fullmatch(code) else ""
     if code in PERMANENT:
         raise SlackRefusal(f"Slack says {code}: {PERMANENT[code]}", code)
     reason = f"HTTP {answer.status} from Slack, {code or 'without an error code'}"
@@ -106,17 +108,3 @@ def check_response(
             reason, retry_after_seconds=answer.retry_after_seconds, in_doubt=doubt
         )
     raise PermanentFailure(reason)
-
-
-def _parse_json(body: bytes) -> Mapping[str, Any]:
-    try:
-        said = json.loads(body)
-    except ValueError:
-        return {}
-    return said if isinstance(said, dict) else {}
-
-
-def _error_code(said: Mapping[str, Any], body: bytes) -> str:
-    """Return the error code of a response, if any. No other text of a response may be stored."""
-    code = said.get("error", body.decode("utf-8", "replace").strip())
-    return code if isinstance(code, str) and _CODE.fullmatch(code) else ""
