@@ -16,8 +16,8 @@ class Config:
     `poll_seconds` is the interval between polls of the database. The default is below one second,
     so that a change is served within a second even if no message from Redis triggers a poll. The
     database counts as unreachable if a poll takes longer than `deadline_seconds`. Files in `folder`
-    are signed with `signing_key`; signatures by `older_keys` are accepted too. At most
-    `most_held` polls and streams are held at once.
+    are signed with `signing_key`; signatures by `older_keys` are accepted too. At most `most_held`
+    polls and streams are held at once.
     """
 
     database_url: str

@@ -30,7 +30,7 @@ _SECONDS = re.compile(r"[0-9]{1,9}(\.[0-9]{1,6})?")
 
 
 async def snapshot(state: State, call: Call) -> Response | None:
-    """Return the snapshot; with `?wait=`, wait until it differs from the client's copy."""
+    """Return the snapshot; with `?wait=`, hold the request until the client's copy is outdated."""
     query = call.scope["query_string"]
     if query or b"switchgear-instance" in call.headers:
         caller = HeldCaller(state, call)
@@ -61,7 +61,7 @@ async def _wait_for_change(state: State, call: Call, caller: HeldCaller, seconds
 
 
 async def stream(state: State, call: Call) -> None:
-    """Stream each new snapshot, starting with the current one unless the client has it."""
+    """Stream each new snapshot. The current one is skipped if the client has it."""
     caller = HeldCaller(state, call)
     caller.record_presence()
     responses.current_copy(state)

@@ -198,7 +198,6 @@ def _make_path(
     *parameters: dict[str, Any],
     body: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return the path item of a path with one operation, named `name`."""
     operation: dict[str, Any] = {
         "operationId": name,
         "description": description,

@@ -73,7 +73,7 @@ ALONE = {"/metrics": Endpoint(_READING, handlers.metrics, ("metrics:read",))}
 def find_endpoint(path: str) -> Endpoint | None:
     """Return the endpoint of a path that is not an exact key of `ROUTES`; None if unknown.
 
-    Such a path has a trailing slash or a flag's key. With a trailing slash it is served for POST,
+    The path may have a trailing slash or a flag's key. With a trailing slash it is served for POST,
     and redirected for other methods.
     """
     plain = path.removesuffix("/")

@@ -104,9 +104,9 @@ class State:
         return datetime.fromtimestamp(self.unix(), UTC)
 
     def expiry_time(self) -> datetime:
-        """Return the time to compare expiries with: that of the database's clock.
+        """Return the time with which expiries are compared: the database's time.
 
-        Until the database has sent its time, this is a time before all expiries, so that a wrong
+        Until the database has sent its time, return a time before all expiries, so that a wrong
         local clock can't end an engagement.
         """
         return self.wall() if self._has_clock else BEFORE_ALL
@@ -114,8 +114,8 @@ class State:
     def time_headers(self) -> tuple[Header, ...]:
         """Return the headers `Date` and `Switchgear-Time` by the database's clock.
 
-        Until the database has sent its time, the only one is `Switchgear-Time: unknown`, and the
-        server adds a `Date` by the local clock.
+        Until the database has sent its time, return only `Switchgear-Time: unknown`; the server
+        then adds a `Date` by the local clock.
         """
         if not self._has_clock:
             return UNKNOWN_TIME
@@ -189,7 +189,7 @@ class State:
         return self.registrations != head.registrations
 
     def lacks(self, head: DatabaseHead) -> bool:
-        """Return True if anything but policies and causes must be read."""
+        """Return True if the snapshot, the tokens or the known switches must be read."""
         return self.lacks_copy(head) or self.lacks_tokens(head) or self.lacks_known(head)
 
     def lacks_causes(self, head: DatabaseHead) -> bool:
@@ -210,7 +210,7 @@ class State:
         return head.policies < self.policies_since(head)
 
     def install_copy(self, copy: Copy, confirmed_at: float) -> None:
-        """Serve `copy` from now on; check before that it is not outdated."""
+        """Serve `copy` from now on. The caller must have checked that it is not outdated."""
         if self.copy is not None and self.copy.publication.epoch != copy.publication.epoch:
             self.left_epochs |= {self.copy.publication.epoch}
             # Numbers of another epoch mean nothing: read again, even if they are equal.

@@ -29,7 +29,7 @@ _FIRST = datetime.min.replace(tzinfo=UTC)
 
 
 class FormerBoot(NamedTuple):
-    """An earlier boot: its last report's `seq` and arrival time, and its SLO counts, if stored."""
+    """An earlier boot: `seq` and arrival time of its last report, and its SLO counts, if stored."""
 
     seq: int
     at: datetime
@@ -37,7 +37,7 @@ class FormerBoot(NamedTuple):
 
 
 def find_former(row: InstanceRow, boot: UUID) -> FormerBoot | None:
-    """Return the former boot `boot` as stored in the row; None if it is not stored there."""
+    """Return the former boot `boot` from an instance's row; None if the row doesn't have it."""
     stored = row.reported.get("boots", {}).get(str(boot))
     if stored is None:
         return None
@@ -45,7 +45,7 @@ def find_former(row: InstanceRow, boot: UUID) -> FormerBoot | None:
 
 
 def list_former(row: InstanceRow, boot: UUID) -> dict[str, Any]:
-    """Return the former boots to store once `boot` reports, the row's own boot last."""
+    """Return the former boots to store when `boot` reports; the row's own boot comes last."""
     boots: Mapping[str, Any] = row.reported.get("boots", {})
     result = {name: counted for name, counted in boots.items() if name != str(boot)}
     if row.boot not in (None, boot) and row.seq is not None and row.reported_at is not None:
@@ -55,10 +55,10 @@ def list_former(row: InstanceRow, boot: UUID) -> dict[str, Any]:
 
 
 def find_start(before: InstanceRow, report: InstanceReport, at: datetime | None) -> datetime | None:
-    """Return the time since which an unknown boot has counted; None if it is uncertain.
+    """Return the time since which an unknown boot has counted; None if the time is uncertain.
 
-    The time is uncertain if the boot started before the row's last report, because its counts may
-    be included already. `sent_at` reveals how far the instance's clock is ahead; if the clock is
+    It is uncertain if the boot started before the row's last report, because its counts may be
+    included already. `sent_at` reveals by how much the instance's clock is ahead; if the clock is
     behind, the returned time is too early.
     """
     started_at, sent_at = report.started_at, report.sent_at
@@ -76,7 +76,7 @@ def find_start(before: InstanceRow, report: InstanceReport, at: datetime | None)
 def record_contest(
     before: InstanceRow, after: InstanceRow, report: InstanceReport, at: datetime, token_id: int
 ) -> InstanceRow:
-    """Return `after` with the report's token, and with `contested_at` set during a contest."""
+    """Return `after` with the report's token, and with `contested_at` set if there is a contest."""
     tokens: list[list[str | int]] = list(before.reported.get("tokens", ()))
     is_living = before.reported_at is not None and at - before.reported_at < STILL_REPORTS
     former_uses = {token: datetime.fromisoformat(str(used_at)) for token, used_at in tokens[:-1]}
@@ -93,7 +93,7 @@ def record_contest(
 
 
 def is_older(boot: UUID, started_at: datetime | None, row: InstanceRow, at: datetime) -> bool:
-    """Return True if `boot` has an earlier start time than the row's boot, which still reports."""
+    """Return True if the row's boot still reports, and `boot` has an earlier start time."""
     if row.boot is None or row.started_at is None or started_at is None:
         return False
     if row.reported_at is None or at - row.reported_at >= STILL_REPORTS:

@@ -59,7 +59,6 @@ class BreakerNotices:
             self._has_changes.set()
 
     async def run(self, redis_url: str) -> None:
-        """Publish queued changes until canceled."""
         self._has_changes = asyncio.Event()  # An event belongs to one loop.
         client = await make_client(redis_url, TIMEOUT_SECONDS)
         try:

@@ -58,7 +58,7 @@ class TransitionRow(NamedTuple):
 
 
 class CounterIncrement(NamedTuple):
-    """Increments of a breaker's counters, in the order of `COUNTERS`, between two moments."""
+    """Increments of a breaker's counters between two moments, in the order of `COUNTERS`."""
 
     dependency: str
     since: datetime
@@ -139,7 +139,6 @@ class BreakerChanges:
 
 
 def list_breakers(elements: Iterable[Document]) -> dict[str, Document]:
-    """Return the stored form of reported breakers, by dependency."""
     return {
         each["dependency"]: {
             "state": each["state"],
@@ -172,8 +171,8 @@ def list_bulkheads(elements: Iterable[Document]) -> dict[str, Document]:
 def merge_document(before: Document, report: InstanceReport) -> Document:
     """Return the stored breakers and bulkheads `before`, updated by a report of the same boot.
 
-    A reported list replaces the stored one; without a list, the stored one is unchanged. The
-    counters of removed breakers are kept.
+    A reported list replaces the stored one; if the report has no such list, the stored one stays.
+    The counters of removed breakers are kept.
     """
     breakers, bulkheads = before.get("breakers", {}), before.get("bulkheads", {})
     if report.breakers is not None:
@@ -201,7 +200,7 @@ def drop_breakers(row: InstanceRow, names: Collection[str]) -> InstanceRow:
 
 
 def is_present(breaker: Document) -> bool:
-    """Return True for a reported breaker, False for the kept counters of a removed breaker."""
+    """Return True for a reported breaker, False for the kept counters of a removed one."""
     return "state" in breaker
 
 

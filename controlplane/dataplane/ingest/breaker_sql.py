@@ -119,10 +119,10 @@ async def count_discovered(connection: Connection, most: int) -> int:
 
 
 async def create_dependencies(connection: Connection, names: Sequence[str]) -> bool:
-    """Create the dependencies that don't exist; return False if another transaction blocks this.
+    """Create the missing dependencies; return False if another transaction blocks this.
 
     Another transaction may be registering one of them. Waiting for it would delay all reports, so
-    none is created then.
+    no dependency is created then.
     """
     try:
         async with connection.transaction():
@@ -139,7 +139,7 @@ async def write_states(connection: Connection, states: Iterable[BreakerRow], ids
 
 
 async def delete_former_boots(connection: Connection, begun: Mapping[str, UUID]) -> set[str]:
-    """Delete the states of instances' former boots; return the dependencies of deleted states.
+    """Delete the states of instances' former boots; return the names of their dependencies.
 
     `begun` maps each instance to its current boot.
     """
@@ -150,7 +150,7 @@ async def delete_former_boots(connection: Connection, begun: Mapping[str, UUID])
 
 
 async def delete_removed(connection: Connection, gone: Collection[tuple[str, str]]) -> set[str]:
-    """Delete breakers, given as (dependency, instance); return dependencies that lost a breaker."""
+    """Delete breakers, given as (dependency, instance); return the names of their dependencies."""
     if not gone:
         return set()
     columns = [name for name, _ in gone], [instance for _, instance in gone]
@@ -185,7 +185,10 @@ async def add_minutes(
 
 
 async def add_totals(connection: Connection, sums: Mapping[int, Sequence[int]]) -> set[int]:
-    """Add (trips, fallbacks) by dependency id to rows without a lock; return the updated ids."""
+    """Add (trips, fallbacks) to dependencies, by id; return the ids of the updated rows.
+
+    Rows that another transaction has locked are skipped.
+    """
     rows = [{"id": id_, "trips": one[0], "fallbacks": one[1]} for id_, one in sums.items()]
     cursor = await connection.execute(ADD_TOTALS, (orjson.dumps(rows).decode(), [*sums]))
     return {row[0] for row in await cursor.fetchall()}

@@ -42,7 +42,7 @@ class BreakerWriter:
     async def resolve_ids(
         self, connection: Connection, reports: Sequence[InstanceReport]
     ) -> dict[str, int]:
-        """Return the ids of all dependencies in `reports`; to be called outside a transaction."""
+        """Return the ids of the dependencies in `reports`; call this outside a transaction."""
         names = {name for one in reports for name in one.breakers or ()}
         return await self.dependencies.resolve_ids(connection, names) if names else {}
 
@@ -57,7 +57,7 @@ class BreakerWriter:
         return [dependency for dependency, tripped in written if tripped]
 
     def count(self, news: BreakerChanges, ids: dict[str, int], tripped: Sequence[int]) -> None:
-        """Count and announce written changes, after their transaction was committed."""
+        """Count and announce written changes; call this after their transaction's commit."""
         for dependency in tripped:
             self.minutes.add_total(dependency, trips=1)
         for increment in news.increments:

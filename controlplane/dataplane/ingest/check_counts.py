@@ -15,7 +15,7 @@ MAX_SWITCHES = 1000
 
 
 class CallerCounts(NamedTuple):
-    """The `/check` requests of one client after `since`: switch id → [allowed, blocked]."""
+    """The `/check` requests of one client since `since`, as switch id → [allowed, blocked]."""
 
     service: str
     since: datetime
@@ -23,7 +23,10 @@ class CallerCounts(NamedTuple):
 
 
 class CheckCounter:
-    """Counts for at most `most` pairs of client and switch; others are not counted."""
+    """Counter of `/check` requests for at most `most` pairs of client and switch.
+
+    Requests for further pairs are not counted.
+    """
 
     def __init__(self, wall: Callable[[], datetime], most: int = MAX_PAIRS) -> None:
         self.left_out = 0
@@ -37,7 +40,7 @@ class CheckCounter:
         return self._pairs
 
     def record_check(self, caller: str, switch_ids: Iterable[str], blocked_by: str | None) -> None:
-        """Count a `/check` request: blocked for the switch `blocked_by`, allowed for the others."""
+        """Count a request as blocked for the switch `blocked_by`, and as allowed for the others."""
         switches = self._callers.get(caller)
         if switches is None:
             service = service_of_caller(caller)

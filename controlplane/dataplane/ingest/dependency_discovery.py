@@ -60,7 +60,6 @@ class DependencyIds:
         return known
 
     def clear(self) -> None:
-        """Forget all ids, so that they are read again."""
         self._ids.clear()
 
     async def _find(self, connection: Connection, names: list[str]) -> dict[str, int]:
@@ -71,7 +70,10 @@ class DependencyIds:
         return ids
 
     async def _admit(self, connection: Connection, missing: list[str]) -> list[str]:
-        """Return the names of `missing` within the limit; once full, recount only every 10 s."""
+        """Return the first names of `missing`, as many as the limit allows.
+
+        Once the limit is reached, dependencies are counted again only every 10 s.
+        """
         now = time.monotonic()
         if now < self._full_until:
             return []

@@ -169,7 +169,7 @@ class InstanceLedger:
                 connection.pgconn.finish()
 
     async def _wait_for_notes(self) -> None:
-        """Wait for notes to accumulate, then for new notes; a report ends both waits."""
+        """Wait while notes are collected, then for new notes; a report ends both waits."""
         await asyncio.sleep(REST_SECONDS)
         with contextlib.suppress(TimeoutError):
             gathered_at = self._presence_written_at + self._timing.batch
@@ -184,7 +184,7 @@ class InstanceLedger:
                 await self._woken.wait()
 
     async def _write_due(self, connection: Connection, write: Write) -> bool:
-        """Write everything that is due; return True if more is pending."""
+        """Write all notes that are due; return True if more are pending."""
         if reports := self._pending.take_batch():
             await self._write_reports(connection, write, reports)
         has_more = False
@@ -289,9 +289,9 @@ class InstanceLedger:
             log.warning(f"ledger.{what}_refused", **write_errors.describe_error(error))
 
     def _take_counts(self) -> dict[str, CallerCounts]:
-        """Return the next batch of `/check` counts by client; empty until they are due.
+        """Return the next batch of `/check` counts by client; empty if no counts are due.
 
-        Counts are due after `Timing.counts` seconds.
+        Counts are due `Timing.counts` seconds after the last ones.
         """
         now = time.monotonic()
         is_due = now - self._counts_taken_at >= self._timing.counts

@@ -109,8 +109,8 @@ FIND_EXISTING = "SELECT id FROM core_instance WHERE id = ANY(%s)"
 class Presence(NamedTuple):
     """An instance's latest poll, and the version that it applied at `applied_at`.
 
-    `epoch` and `version` are None if the instance applied no version. If it has not sent which
-    version it applies, `applied_at` is None too.
+    `epoch` and `version` are None if the instance applies no version. `applied_at` is None too if
+    the instance has not sent the version that it applies.
     """
 
     id: str
@@ -131,7 +131,7 @@ class Ack(NamedTuple):
 async def write_presence(
     connection: Connection, presences: Sequence[Presence], acks: Sequence[Ack]
 ) -> None:
-    """Write presence and acknowledgements in one transaction; ids of presences must be unique."""
+    """Write presences and acknowledgements in one transaction; at most one presence per instance."""
     async with connection.transaction():
         if presences:
             await connection.execute(UPSERT_PRESENCE, (_to_json(presences),))
@@ -154,9 +154,9 @@ async def write_events(
 ) -> list[tuple[str, str]]:
     """Write SLO counts; return (instance, SLO) of refused counts.
 
-    Counts are refused if their token is limited to other services than the SLO's. Must run in the
-    transaction of the rows that the counts were computed from; otherwise a repeated report would
-    add them twice.
+    Counts are refused if their token is limited to other services than the SLO's. Call this in the
+    transaction that stores the rows from which the counts were computed; otherwise a repeated
+    report would add them twice.
     """
     if not events:
         return []
@@ -165,7 +165,7 @@ async def write_events(
 
 
 async def lock_rows(connection: Connection, services: Mapping[str, str]) -> dict[str, InstanceRow]:
-    """Return the locked rows of instances (id → service) by id; missing rows are created."""
+    """Create missing rows of instances (id → service), lock all, and return them by id."""
     ids = sorted(services)
     await connection.execute(LOCK_ROWS, (ids, [services[one] for one in ids]))
     cursor = await connection.execute(READ_ROWS, (ids,))
@@ -200,7 +200,7 @@ class InstanceQuota:
         self._is_logged = False
 
     async def admit(self, connection: Connection, names: Set[str]) -> Set[str]:
-        """Return the names that may be written: all, or only existing ones if the table is full."""
+        """Return the names that may be written: all, or the existing ones if the table is full."""
         now = time.monotonic()
         if self._left < len(names) and now - self._counted_at >= COUNT_SECONDS:
             cursor = await connection.execute(COUNT_INSTANCES, (self._most,))

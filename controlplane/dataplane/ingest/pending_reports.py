@@ -22,10 +22,10 @@ ROW_WEIGHT = 20
 
 @dataclass(slots=True)
 class PendingReport:
-    """A report received at `at`, with a future that the request awaits.
+    """A report received at `at`, with a future for the request that waits for the write.
 
-    The reported version belongs to `epoch`. The token is limited to `services`, or unlimited if
-    `services` is empty.
+    The reported version belongs to `epoch`. The token is limited to `services`; it is not limited
+    if `services` is empty.
     """
 
     report: InstanceReport
@@ -67,7 +67,7 @@ class PendingReports:
         self._weight += one.weight
 
     def take_batch(self) -> list[PendingReport]:
-        """Return the next reports for one transaction, without those whose requests timed out."""
+        """Return the next reports for one transaction; skip reports whose requests timed out."""
         few: list[PendingReport] = []
         weight, most = 0, 1 if self._one_by_one else WEIGHT_AT_ONCE
         while self._reports and (not few or weight + self._reports[0].weight <= most):

@@ -1,7 +1,7 @@
-"""Buffer of instances' presence and applied versions, until written. Memory only.
+"""Buffer of instances' presence and applied versions, until they are written. Memory only.
 
-Every poll calls :meth:`PresenceBuffer.record_presence`, so it must take microseconds and never
-raise.
+Every poll calls :meth:`PresenceBuffer.record_presence`, so that method must take microseconds and
+never raise.
 """
 
 import re
@@ -55,9 +55,9 @@ class PresenceNote:
 
 
 class PresenceBuffer:
-    """Notes of the `most` instances that polled last.
+    """Presence notes of the `most` instances that polled last.
 
-    `wake` is called for notes that should be written at once.
+    `wake` is called when a note should be written at once.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class PresenceBuffer:
     def record_presence(
         self, name: bytes, applied: bytes | None, copy: Copy | None, *, forgets: bool = False
     ) -> None:
-        """Record a poll of `name`, and the version mark it applies, if given.
+        """Record a poll of the instance `name`, and the version mark that it applies, if given.
 
         `copy` is the snapshot served now. `forgets` is True if the instance has restarted, so that
         its earlier applied version is reset.
@@ -223,7 +223,10 @@ class PresenceBuffer:
 
 
 def _parse_mark(applied: bytes, copy: Copy | None) -> tuple[UUID, int] | None:
-    """Return epoch and version of a mark; None if it is invalid, or bare without a served copy."""
+    """Return epoch and version of a mark; None if the mark is invalid.
+
+    A bare version belongs to the epoch of `copy`; without a copy it is invalid.
+    """
     if copy is not None and applied.startswith(copy.epoch + b"."):
         digits = applied[len(copy.epoch) + 1 :]
         if digits.isdigit() and len(digits) <= MAX_DIGITS:
@@ -246,6 +249,5 @@ def bisect_notes(presences: list[Presence], acks: list[Ack]) -> list[Notes]:
 
 
 def select_notes(names: Set[str], presences: list[Presence], acks: list[Ack]) -> Notes:
-    """Return the notes of the instances in `names`."""
     some = [each for each in presences if each.id in names]
     return some, [ack for ack in acks if ack.instance in names]

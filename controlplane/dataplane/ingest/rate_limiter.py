@@ -30,7 +30,7 @@ class ReportRateLimiter:
         _refuse(self._tokens.seconds_to_wait(token_id, self._clock()), "This token", TOKEN)
 
     def admit(self, token_id: int, document: dict[str, Any]) -> None:
-        """Count a report about to be parsed; raise :class:`TooManyRequests` above the limit.
+        """Count a report before it is parsed; raise :class:`TooManyRequests` above the limit.
 
         `document` is {} if the body is not a JSON object.
         """

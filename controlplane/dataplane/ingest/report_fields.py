@@ -32,7 +32,7 @@ Check = Callable[[Any], Any]
 
 
 class ReportField(NamedTuple):
-    """A field; unless `required`, it may be missing or null."""
+    """A field of a report; an optional field may be missing or null."""
 
     check: Check
     required: bool = False
@@ -204,7 +204,7 @@ def parse_rate(value: Any) -> float:
 
 
 def parse_cause(value: Any) -> str:
-    """Return the text, truncated rather than refused, so that the breaker is reported."""
+    """Return the text, cut to its maximum length: a long cause must not refuse the report."""
     if not isinstance(value, str):
         raise ValueError("Must be a text; its first 1000 characters are kept.")
     return value[:MAX_CAUSE_LENGTH].replace("\x00", "\ufffd")

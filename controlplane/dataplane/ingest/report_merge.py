@@ -62,8 +62,8 @@ def merge_report(
 
     The applied version belongs to `epoch` (None without one); if the row already has that version
     from this boot, the row's epoch is kept. A duplicate, an earlier report of this boot, and a
-    report of an older boot change only `contested_at`. The first report of a boot that returns, or
-    has no start time, adds no check counts, because they may have been added already.
+    report of an older boot change only `contested_at`. The first report of a returning boot, or of
+    a boot without a start time, adds no check counts, because they may have been added already.
     """
     merged, duplicate = _merge(row, report, at, epoch)
     return boots.record_contest(row, merged, report, at, token_id), duplicate
@@ -124,7 +124,7 @@ def _merge(
 def add_calls(
     row: InstanceRow, counts: Mapping[str, Sequence[int]], at: datetime, since: datetime
 ) -> InstanceRow:
-    """Return the row with (allowed, blocked) calls by switch id added, made since `since`."""
+    """Return the row with (allowed, blocked) calls since `since` added, by switch id."""
     return replace(row, checks=_add_increments(row.checks, {}, counts, at, since))
 
 

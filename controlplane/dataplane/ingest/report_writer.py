@@ -1,4 +1,4 @@
-"""Writes batches of reports and `/check` counts, yielding to other tasks in between."""
+"""Writes batches of reports and of `/check` counts, and lets other tasks run in between."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -42,7 +42,6 @@ class ReportParser:
         self._yielder = _Yielder()
 
     async def parse(self, document: Mapping[str, Any]) -> InstanceReport:
-        """Return the report in `document`; see :func:`report_merge.parse_report`."""
         async with self._lock:
             weight = STEP
             try:

@@ -1,4 +1,4 @@
-"""Database errors of ledger writes: classification, and logging once per outage."""
+"""Classification of database errors in ledger writes, and logging of each kind once per outage."""
 
 import time
 from collections.abc import Sequence
@@ -27,13 +27,13 @@ def refuses_all_writes(connection: Connection, error: Exception) -> bool:
 
 
 def may_write_rest(connection: Connection, error: Exception) -> bool:
-    """Return True if only a part of the batch may be invalid, so the rest can be written."""
+    """Return True if only a part of the batch may be invalid, so that the rest can be written."""
     broken = connection.closed or isinstance(error, _OF_THE_LINE)
     return not broken and not refuses_all_writes(connection, error)
 
 
 def is_data_error(connection: Connection, error: Exception) -> bool:
-    """Return True if the data is invalid, so that a retry won't help.
+    """Return True if the data is invalid, so that a retry would fail too.
 
     Timeouts and lock errors are not data errors.
     """
@@ -70,7 +70,7 @@ class FailureLog:
         self._refused = self._is_loss_logged = self._are_drops_logged = self._second_try = False
 
     def is_loss(self, error: Exception) -> bool:
-        """Record that a database session failed; return True from the second in a row on.
+        """Record that a database session failed; return True from the second failure in a row on.
 
         The loss is logged once per outage.
         """
@@ -88,7 +88,6 @@ class FailureLog:
             self._are_drops_logged = True
 
     def log_refused_sli(self, refused: Sequence[tuple[str, str]]) -> None:
-        """Log refused (instance, SLO) counts at most once a minute."""
         now = time.monotonic()
         if not refused or now - self._sli_logged_at < SLI_LOGGED_EVERY_SECONDS:
             return

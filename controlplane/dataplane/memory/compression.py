@@ -40,7 +40,7 @@ class GzipForm:
         return self._store(await asyncio.shield(self._compressing))
 
     def _is_compressing(self, loop: asyncio.AbstractEventLoop) -> bool:
-        """Return True if a compression on this loop is running, or ended without an error."""
+        """Return True if a compression on `loop` is running, or has ended without an error."""
         begun = self._compressing
         if begun is None or begun.get_loop() is not loop or begun.cancelled():
             return False

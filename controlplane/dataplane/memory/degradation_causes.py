@@ -11,7 +11,10 @@ _LEVELS = (DEGRADED, CRITICAL, EMERGENCY)
 
 
 def parse_cause(document: Any) -> Cause:
-    """Return the cause in a JSON document; raise TypeError unless its known fields are valid."""
+    """Return the cause in a JSON document; raise TypeError if one of its fields is invalid.
+
+    Unknown fields are ignored.
+    """
     if not isinstance(document, Mapping) or document.get("level") not in _LEVELS:
         raise TypeError("a cause is none")
     known = {name: document[name] for name in _NAMES & document.keys()}

@@ -1,7 +1,7 @@
 """Switches as OpenFeature boolean flags, which are on while traffic is allowed. Pure.
 
-Of thousands of flags only a few depend on the targeting key. So the bulk response is rendered once
-per snapshot, with gaps for those few.
+Of thousands of flags only a few depend on the targeting key. Therefore the response with all flags
+is rendered once per snapshot, with gaps for those few.
 """
 
 from bisect import bisect_right
@@ -99,9 +99,10 @@ Cell = bytes | VariableFlag
 
 @dataclass(frozen=True, slots=True)
 class FlagSheet:
-    """The JSON of all flags: fixed `texts`, with a variable flag of `gaps` between each pair.
+    """The JSON of all flags: fixed `texts`, with a variable flag of `gaps` between each two.
 
-    If the global switch is `ramping`, a targeting key outside its share gets `stopped` instead.
+    While the global switch is ramping, it is `ramping`; a targeting key outside its share gets
+    `stopped` instead of the texts.
     """
 
     texts: tuple[bytes, ...]

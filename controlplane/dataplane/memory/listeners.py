@@ -113,8 +113,8 @@ class Listeners:
         """Return a listener for one more request of the token `holder`, until :meth:`leave`.
 
         If `most` requests are held, the oldest request of the token with the most requests is
-        dismissed, but only if `holder` still has fewer requests than that token after this one.
-        Otherwise, raises :class:`Unavailable` with a random `Retry-After` that spreads retries.
+        dismissed. If `holder`, with this request, has as many requests as that token, raises
+        :class:`Unavailable` instead, with a random `Retry-After` that spreads retries.
         """
         if self.closing or (len(self._open) >= self.most and not self._dismiss_one(holder)):
             raise Unavailable(

@@ -25,7 +25,8 @@ _TAG = re.compile(rb'"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.c([0-9]{1,1
 class DependencyPolicy(NamedTuple):
     """A dependency's policy with its override, as canonical JSON in `text`.
 
-    `text` is empty if nothing is served, as after a removal. `version` is that of the last change.
+    `text` is empty if nothing is served, as after a removal. `version` is the version of the last
+    change.
     """
 
     caller: str
@@ -71,7 +72,7 @@ class ServicePolicies:
 
 @dataclass(frozen=True)
 class Policies:
-    """All policies at a `version` of the registry, set at `changed_at`, in one epoch.
+    """All policies of an epoch at a `version` of the registry, which was set at `changed_at`.
 
     The same version with another `changed_at` means that the database was restored from a backup.
     """

@@ -61,7 +61,7 @@ RECORD_USE_SQL = """
 class DatabaseHead(NamedTuple):
     """Versions of everything that the data plane follows, in one row.
 
-    `revision` is that of the credentials, and `registrations` the number of switches ever
+    `revision` is the revision of the credentials, and `registrations` the number of switches ever
     registered. `now` is the database's time. `policies` is the version of policies and overrides,
     set at `policies_at` (None before the first); `degradation` is the revision of the degradation
     causes. `is_read_only` is True while PostgreSQL refuses writes.
@@ -140,7 +140,7 @@ async def read_contents(
 
 
 async def record_token_use(config: Config, token_ids: Iterable[int]) -> None:
-    """Set `last_used_at` of tokens to now if it is more than `usage_seconds / 2` old."""
+    """Set `last_used_at` of tokens to now if it is older than half of `usage_seconds`."""
     connection = await connect(config)
     try:
         await connection.execute(RECORD_USE_SQL, (list(token_ids), config.usage_seconds / 2))

@@ -37,9 +37,10 @@ log = structlog.get_logger(__name__)
 
 
 class Changes(NamedTuple):
-    """Policies that changed since a version, without invalid ones.
+    """The policies that changed since a version, and all degradation causes.
 
-    `broken` lists (caller, callee) of invalid policies; `causes` is None if they are invalid.
+    `broken` lists (caller, callee) of invalid policies, which are left out; `causes` is None if the
+    causes are invalid.
     """
 
     head: DatabaseHead
@@ -49,7 +50,7 @@ class Changes(NamedTuple):
 
 
 async def read_changes(connection: Connection, since: int) -> Changes:
-    """Return everything that changed after version `since`, in one round trip; -1 for all."""
+    """Return all changes after version `since`, or all policies for -1, in one round trip."""
     # The version is inlined, because statements that are sent together can't have parameters.
     changed = CHANGED_SINCE.format(max(0, since))
     statements = [BEGIN, HEAD, CAUSES, changed, "COMMIT"]

@@ -32,7 +32,7 @@ STREAM_HEADERS: tuple[Header, ...] = (
 
 
 class HeldCaller:
-    """The client of a request that may be held for long; one of `scopes` is required."""
+    """The client of a request that may be held for long; its token needs one of `scopes`."""
 
     __slots__ = ("_call", "_ends_at", "_name", "_scopes", "_state", "_table")
 

@@ -82,7 +82,7 @@ def answer_flag(
 ) -> Response:
     """Return the evaluation of one flag; raise :class:`Unavailable` without a snapshot.
 
-    `record_check` is called with the switch that blocks the flag, or None.
+    `record_check` is called with the switch that blocks the flag, or with None.
     """
     copy = current_copy(state)
     if key not in state.known and key not in copy.entries:
@@ -121,8 +121,8 @@ def answer_flags(state: State, headers: Headers, body: bytes, query: bytes = b""
 def gzip_form(state: State, body: bytes, content: bytes) -> GzipForm | None:
     """Return the gzip form of `content`, which :func:`answer_flags` returned for `body`.
 
-    Requests with the same values of all variable flags share it. Return None if the form is new and
-    `MAX_GZIP_FORMS` exist.
+    Responses with the same values of all variable flags share a form. Return None if there is no
+    such form yet and `MAX_GZIP_FORMS` exist.
     """
     sheet = _cached_flags(state, current_copy(state)).latest
     if sheet is None:
@@ -216,8 +216,9 @@ def _is_current(
 ) -> bool:
     """Return True if the client has this response, or a newer one from another replica.
 
-    A newer one is kept, because an outdated replica must not restart stopped traffic. If an event
-    named another version than the current one, the client's response counts as outdated.
+    The client keeps a newer response, because an outdated replica must not restart stopped traffic.
+    If the request's event named another version than the current one, the client's response counts
+    as outdated.
     """
     known = headers.get(b"if-none-match")
     if known is None:

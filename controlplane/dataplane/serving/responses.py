@@ -43,7 +43,7 @@ def current_copy(state: State) -> Copy:
 
 
 def copy_for_caller(state: State, headers: Headers) -> Copy:
-    """Return the current snapshot; for an instance in a drill, the drill copy."""
+    """Return the snapshot for a caller: the drill copy for an instance in a drill."""
     copy = current_copy(state)
     name = headers.get(b"switchgear-instance")
     if copy.drill_snapshot is None or not copy.drill_snapshot.is_for(name):
@@ -67,9 +67,9 @@ def answer_snapshot(state: State, headers: Headers, copy: Copy) -> Response:
 
 
 def decide(state: State, headers: Headers, question: CallQuestion) -> tuple[CallDecision, Response]:
-    """Decide by the client's snapshot if a call is allowed; return the decision and the response.
+    """Decide by the caller's snapshot whether the call described by `question` is allowed.
 
-    `question` describes the call.
+    Return the decision and the response.
     """
     copy = copy_for_caller(state, headers)
     decided = evaluate(question, copy.entries, now=state.expiry_time(), draw=_draw_bucket)

@@ -1,4 +1,4 @@
-"""The file of policies and degradation causes: content, merging and serialization. Pure."""
+"""Content of the file of policies and degradation causes. Pure."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace

@@ -1,6 +1,6 @@
-"""The file that a data plane starts from without a database: content and serialization. Pure.
+"""Content of the file from which a data plane starts without a database. Pure.
 
-It contains the snapshot exactly as served. Policies have a file of their own
+The file contains the snapshot exactly as served. Policies have a file of their own
 (:mod:`.saved_policies`), because they may be large and change at other times.
 """
 
@@ -25,8 +25,8 @@ DIGEST_BYTES = 32
 class SavedState(SavedContent):
     """The saved state of a data plane.
 
-    `known` holds the ids of all switches ever registered, and `registrations` their number;
-    `revision` is that of `tokens`.
+    `known` holds the ids of all switches ever registered, and `registrations` their number.
+    `revision` is the revision of the credentials when `tokens` were read.
     """
 
     publication: SnapshotVersion

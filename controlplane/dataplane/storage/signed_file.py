@@ -101,8 +101,8 @@ T = TypeVar("T", bound=SavedContent)
 class SignedFiles(Generic[T]):
     """A signed file in `folder`, which several processes of a host may share.
 
-    `names` are those of the current, the previous, the draft and the lock file. Content signed with
-    one of the `older_keys` is accepted, and signed with `key` when it is saved.
+    `names` are the names of the current, the previous, the draft and the lock file. Content signed
+    with one of the `older_keys` is accepted, and signed with `key` when it is saved.
     """
 
     names: tuple[str, str, str, str]
@@ -214,7 +214,7 @@ class SignedFiles(Generic[T]):
         return None
 
     def _content(self, path: Path) -> bytes:
-        """Return the bytes of a regular file that no other user can access; never block on open."""
+        """Return the bytes of a regular file that no other user can access; never block."""
         with open(path, "rb", opener=_open_plainly) as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
@@ -227,7 +227,6 @@ class SignedFiles(Generic[T]):
         return content
 
     def _write(self, draft: Path, content: bytes, *, sync: bool) -> None:
-        """Write `content` to a new file, with fsync if `sync`; raise OSError."""
         if len(content) > self._largest_bytes:
             raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(self._current))
         draft.unlink(missing_ok=True)  # Left by a killed process.
@@ -244,7 +243,6 @@ class SignedFiles(Generic[T]):
 
     @contextlib.contextmanager
     def _hold_lock(self) -> Iterator[None]:
-        """Hold the writers' lock; raise TimeoutError after `LOCK_SECONDS`."""
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         descriptor = os.open(self._lock, flags, 0o600)
         try:
@@ -265,7 +263,7 @@ class SignedFiles(Generic[T]):
 
 
 def _file_identity(path: Path) -> tuple[int, ...]:
-    """Return a value that changes with the file's content or mode."""
+    """Return a value that changes whenever the file's content or mode changes."""
     status = path.lstat()
     return status.st_dev, status.st_ino, status.st_size, status.st_ctime_ns
 

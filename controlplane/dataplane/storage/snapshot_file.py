@@ -35,8 +35,6 @@ def signing_key(secret_key: str) -> bytes:
 
 
 class PoliciesDisk(SignedFiles[SavedPolicies]):
-    """The saved policies in `folder`."""
-
     names = ("policies", "policies-previous", "policies-draft", "policies-lock")
     max_bytes = 256 * 1024 * 1024
     document = POLICIES

@@ -1,7 +1,7 @@
 """Follower of policies, overrides and degradation causes, on its own database connection.
 
-It is separate from the refresher, so that many or invalid policies neither delay switches and
-tokens nor make the database count as unreachable.
+The refresher follows switches and tokens separately, so that many or invalid policies can't delay
+them, and can't make the database count as unreachable.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ log = structlog.get_logger(__name__)
 
 
 class ConfigFollower:
-    """Background task that reads and installs policies and causes after they have changed."""
+    """Background task that reads and installs policies and causes whenever they have changed."""
 
     def __init__(self, config: Config, state: State) -> None:
         self.tried = asyncio.Event()
@@ -105,7 +105,7 @@ class ConfigFollower:
             connection.pgconn.finish()
 
     def _apply(self, changes: Changes, since: int, asked_at: float) -> None:
-        """Install `changes`, unless they are outdated or don't continue the loaded version."""
+        """Install `changes`; skip them if they are outdated or don't follow the loaded version."""
         state, head = self._state, changes.head
         if state.is_lagging(head):
             return

@@ -57,7 +57,10 @@ _CAUSES = {
 
 
 def find_disk_problem(folder: Path, save_errno: int | None) -> Cause | None:
-    """Return the problem of the disk of `folder`, if any; `save_errno` is the last save's error."""
+    """Return the problem of the disk of `folder`, if any.
+
+    `save_errno` is the `errno` of the last attempt to save, None if it succeeded.
+    """
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
     try:

@@ -1,7 +1,7 @@
 """Refresher of switches and tokens: polls one database row each second, and when woken.
 
-Everything else is read only when that row has changed, in one transaction. Every wait has a
-deadline, so a stopped or frozen database only makes the data older. Policies and degradation causes
+Other data is read only when that row has changed, in one transaction. Every wait has a deadline:
+while the database is stopped or frozen, the data merely gets older. Policies and degradation causes
 are followed separately, so that they can't delay a switch.
 """
 
@@ -173,7 +173,7 @@ class Refresher:
         self._rebuild_seconds = min(perf_counter() - began, MAX_IDLE_SECONDS)
 
     def _measure(self, copy: Copy) -> None:
-        """Observe the seconds from publication to service, except for the first snapshot."""
+        """Observe the seconds from a snapshot's publication until it is served; skip the first."""
         state, before = self._state, self._state.copy
         if before is None or before.is_kept or not state.heard_database:
             return
@@ -188,10 +188,10 @@ def make_subscriber(
     on_state: Callable[[bool], None] = lambda _reachable: None,
     pace: SubscriberTiming = SUBSCRIBER_PACE,
 ) -> RedisSubscriber:
-    """Return a Redis subscriber that calls `on_wake` per message, and once per connection.
+    """Return a Redis subscriber that calls `on_wake` for each message and each new connection.
 
-    The call per connection covers messages missed before it. `on_state` is called with True or
-    False whenever Redis may have become reachable or unreachable.
+    The call for a connection covers the messages missed before it. `on_state` is called with True
+    or False whenever Redis may have become reachable or unreachable.
     """
 
     def begin() -> None:

@@ -74,7 +74,7 @@ class SnapshotKeeper:
     async def save_before_serving(self, copy: Copy) -> None:
         """Save a snapshot before it is served, in case the process is killed soon after.
 
-        Errors are logged by :meth:`run`. Only one write runs at a time; after a slow write, the
+        The process serves it despite errors. Only one write runs at a time; after a slow write, the
         next one is not awaited.
         """
         before = self._state.copy

@@ -61,7 +61,7 @@ class DeliveryShape(serializers.Serializer[OutboxMessage]):
 
 
 class DeliveryList(serializers.ListSerializer[Any]):
-    """A page of messages; the names of all destinations are read at once."""
+    """Renders a page of messages; the names of all destinations are read by one call."""
 
     def to_representation(self, data: Any) -> list[dict[str, Any]]:
         rows = list(data)
@@ -177,7 +177,7 @@ class RetryAllView(ApiView):
 def delivery_resource(
     message: OutboxMessage, name: DestinationName, actor: Actor
 ) -> dict[str, Any]:
-    """Return a message for the API; for API tokens, without personal addresses."""
+    """Return a message for the API, with personal addresses for signed-in people only."""
 
     def redact(text: str) -> str:
         return destinations.redact_secrets(text if actor.is_person else name.for_programs(text))
@@ -212,7 +212,10 @@ def delivery_resource(
 
 
 def list_attempts(message: OutboxMessage) -> list[Attempt]:
-    """Return a message's attempts by number; `tries` should be prefetched."""
+    """Return a message's attempts by number.
+
+    The message should be fetched with `prefetch_related("tries")`.
+    """
     return sorted(message.tries.all(), key=lambda one: one.number)
 
 

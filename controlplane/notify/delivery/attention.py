@@ -47,7 +47,7 @@ def list_failed_messages(now: datetime) -> Sequence[AttentionItem]:
 
 @attention_source(62, only_if=lambda _: OutboxMessage.objects.filter(state="pending"))
 def list_delayed_messages(now: datetime) -> Sequence[AttentionItem]:
-    """Return an item per destination with a message pending for over 15 minutes."""
+    """Return an item per destination that has a message pending for over 15 minutes."""
     rows = list(
         OutboxMessage.objects.filter(state="pending")
         .values("destination")
@@ -80,7 +80,7 @@ def list_delayed_messages(now: datetime) -> Sequence[AttentionItem]:
 
 @attention_source(61, only_if=lambda _: backlog.open_alarms())
 def list_backlog_alarms(now: datetime) -> Sequence[AttentionItem]:
-    """Return the open backlog alarm: critical until acknowledged, then a warning."""
+    """Return an item for the open backlog alarm: critical, or a warning once acknowledged."""
     alarm = backlog.open_alarms().first()
     if alarm is None:
         return []

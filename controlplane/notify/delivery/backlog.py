@@ -18,7 +18,7 @@ MANY, FEW = 1000, 500
 
 @transaction.atomic
 def watch_backlog(now: datetime) -> int:
-    """Open or close the alarm; return the number of pending messages."""
+    """Open or close the alarm by the number of pending messages; return that number."""
     pending = waiting_count()
     if pending > MANY:
         _start_alarm(pending, now)

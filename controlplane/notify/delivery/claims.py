@@ -1,7 +1,7 @@
 """Claims of messages for an attempt, and the recording of outcomes, in short transactions.
 
 A claim locks the destination's `Pace` row, so that claims of one destination run one at a time.
-Rate limits, the order within a subject, and digests rely on this. Lock order: `Pace`, then
+Rate limits, the order within a subject, and digests rely on this. The `Pace` row is locked before
 messages.
 """
 
@@ -52,9 +52,9 @@ class ClaimedMessage:
 class AttemptOutcome:
     """The outcome of an attempt; `reason` is empty if the message was sent.
 
-    `pause_seconds` is the wait before a retry, None without a retry. For `keep_away_seconds` no
-    message may be sent to the destination. `in_doubt` means that the message may have been
-    delivered. `counts` is False if the attempt doesn't count toward `MAX_ATTEMPTS`. `note` is a
+    `pause_seconds` is the wait before a retry, or None if there is no retry. For
+    `keep_away_seconds` no message may be sent to the destination. `in_doubt` is True if the message
+    may have been delivered, and `counts` if the attempt counts toward `MAX_ATTEMPTS`. `note` is a
     remark on a sent message.
     """
 
@@ -83,8 +83,8 @@ class AttemptOutcome:
 def due_messages(now: datetime, destination: str | None = None) -> QuerySet[OutboxMessage]:
     """Return the messages that are due, of one destination if given.
 
-    A message waits for earlier pending messages about the same subject. After the clock was set
-    back, overlong leases count as expired, and messages from the future as due.
+    A message is not due while an earlier message about its subject is pending. After the clock was
+    set back, leases that end too late count as expired, and messages from the future as due.
     """
     free = Q(lease_until__isnull=True) | _is_lease_over(now)
     pending = OutboxMessage.objects.filter(state="pending")
@@ -108,7 +108,7 @@ def unsent_messages(now: datetime | Combinable) -> QuerySet[OutboxMessage]:
 
 
 def due_destinations(now: datetime) -> list[str]:
-    """Return the unpaused destinations with due messages, longest waiting first."""
+    """Return the destinations with due messages, longest waiting first, except paused ones."""
     alone = paused_destinations(now).values("destination")
     waiting = due_messages(now).exclude(destination__in=alone).values("destination")
     longest_first = waiting.annotate(since=Min("next_attempt_at")).order_by("since", "destination")
@@ -116,14 +116,17 @@ def due_destinations(now: datetime) -> list[str]:
 
 
 def paused_destinations(now: datetime) -> QuerySet[Pace]:
-    """Return the destinations to which nothing may be sent at `now` because of a `Retry-After`."""
+    """Return the destinations that asked by a `Retry-After` for no messages until after `now`."""
     latest = now + rate_limits.MAX_KEEP_AWAY
     return Pace.objects.filter(keep_away_until__gt=now, keep_away_until__lte=latest)
 
 
 @transaction.atomic
 def claim_exhausted(now: datetime) -> list[ClaimedMessage]:
-    """Claim the messages whose sender died in the last allowed attempt, and raise their fence."""
+    """Claim the messages whose sender died in the last allowed attempt.
+
+    Their fence is raised, so that the former sender can't record an outcome.
+    """
     dead = OutboxMessage.objects.filter(
         _is_lease_over(now), state="pending", attempts__gte=MAX_ATTEMPTS
     )
@@ -136,10 +139,10 @@ def claim_exhausted(now: datetime) -> list[ClaimedMessage]:
 
 @transaction.atomic
 def claim_message(destination: str) -> ClaimedMessage | float | None:
-    """Lease the most urgent, then longest waiting message of a destination for an attempt.
+    """Lease the next due message of a destination: the most urgent, then the longest waiting.
 
     Updates made obsolete by a later message are skipped. Return the seconds to wait if the rate
-    limit is reached, and None if nothing is due.
+    limit is reached, and None if no message is due.
     """
     pace = _lock_pace(destination)
     now = db_now()
@@ -194,7 +197,7 @@ def record_outcome(claimed: ClaimedMessage, outcome: AttemptOutcome) -> bool:
 
 
 def _is_lease_over(now: datetime | Combinable) -> Q:
-    """Return a filter for leases that expired, or were taken before the clock was set back."""
+    """Return a filter for leases that have expired, or were taken before the clock was set back."""
     longest = now + timedelta(seconds=LEASE_SECONDS)
     return Q(lease_until__lte=now) | Q(lease_until__gt=longest, attempts__gt=0)
 
@@ -231,9 +234,10 @@ def _pause_destination(destination: str, seconds: float) -> None:
 
 
 def _longest_waiting(destination: str, now: datetime) -> OutboxMessage | None:
-    """Return the next due message by urgency, then waiting time, locked.
+    """Lock and return the next due message, by urgency, then by waiting time.
 
-    A message is as urgent as later messages about its subject, which wait for it.
+    If a more urgent message about the same subject waits for it, a message is as urgent as that
+    one.
     """
     waiting = due_messages(now, destination).select_for_update(skip_locked=True)
     pending = OutboxMessage.objects.filter(destination=destination, state="pending")

@@ -1,7 +1,7 @@
 """Digests: many reminders for one destination, sent as one message.
 
 A digest is an ordinary message whose payload lists its members. The members are leased, so that
-they are not sent themselves, and get the digest's final state.
+they are not sent individually. When the digest is sent or fails, its members get the same state.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ IN_DIGEST = Q(state="pending", attempts=0, lease_until__isnull=False)
 
 
 def create_digest(destination: str, now: datetime) -> OutboxMessage | None:
-    """Return a new digest if more than `MAX_ALONE` unsent reminders wait, else None."""
+    """Create and return a digest if more than `MAX_ALONE` unsent reminders wait, else None."""
     if destinations.tracks_incidents(destination):
         return None
     waiting = _undelivered_reminders().filter(
@@ -65,7 +65,7 @@ def lock_failed_members(digest: OutboxMessage) -> list[int]:
 
 
 def list_digested(destination: str) -> set[int]:
-    """Lock the pending and failed digests of a destination; return their members' ids."""
+    """Lock the pending and failed digests of a destination; return the ids of their members."""
     digests = OutboxMessage.objects.filter(
         event=EVENT, destination=destination, state__in=["pending", "failed"]
     )
@@ -74,7 +74,7 @@ def list_digested(destination: str) -> set[int]:
 
 
 def end_members(digest: OutboxMessage, state: str, reason: str, now: datetime) -> None:
-    """Set the members to the digest's state, except members that were retried individually."""
+    """Set the digest's members to its final state, except those that were retried individually."""
     if digest.event != EVENT or state == OutboxMessage.State.PENDING:
         return
     held = Q(state="pending", lease_until__isnull=False) | Q(state="failed")
@@ -89,7 +89,7 @@ def end_members(digest: OutboxMessage, state: str, reason: str, now: datetime) -
 
 
 def _lock_ids(rows: QuerySet[OutboxMessage]) -> list[int]:
-    """Lock messages in id order, to avoid deadlocks; return their ids."""
+    """Lock messages in id order to avoid deadlocks; return their ids."""
     return list(rows.select_for_update().order_by("id").values_list("pk", flat=True))
 
 
@@ -100,7 +100,7 @@ def _undelivered_reminders() -> QuerySet[OutboxMessage]:
 
 
 def _list_unblocked(destination: str) -> list[int]:
-    """Return the first reminders that no earlier message about their subject blocks.
+    """Return the ids of the first reminders without an earlier pending message about their subject.
 
     This takes two queries, because comparing each message with all earlier ones is quadratic.
     """

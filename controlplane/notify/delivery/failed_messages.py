@@ -22,8 +22,8 @@ SCOPES = ("switches:write", "dlq:write")
 def retry_message(*, message_id: int, actor: Actor, now: datetime) -> OutboxMessage:
     """Send a FAILED message again, with the full number of attempts.
 
-    If it may have been delivered, it is looked up first. Raises :class:`NotFound`, and
-    :class:`Conflict` if it has not failed.
+    A message that may have been delivered is looked up first. Raises :class:`NotFound`, and
+    :class:`Conflict` if the message has not failed.
     """
     _require_scope(actor)
     message = _lock_failed(message_id)
@@ -52,8 +52,8 @@ def retry_message(*, message_id: int, actor: Actor, now: datetime) -> OutboxMess
 def retry_destination(*, destination: str, actor: Actor, now: datetime) -> tuple[int, int]:
     """Send the oldest FAILED messages of a destination again, at most `MAX_AT_ONCE`.
 
-    Return how many are sent again, and how many FAILED messages are left. Members of a digest are
-    sent with it. Raises :class:`Conflict` if no message has failed.
+    Return the number of messages that are sent again, and the number of FAILED messages left. A
+    digest is sent again in place of its members. Raises :class:`Conflict` if no message has failed.
     """
     _require_scope(actor)
     failed = OutboxMessage.objects.filter(

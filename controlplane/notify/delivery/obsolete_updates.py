@@ -1,7 +1,7 @@
 """Skips obsolete updates: of several delayed updates about a subject, only the newest is sent.
 
-Skipped messages get the state SUPERSEDED and the id of the message that replaces them, which states
-how many it replaces. Webhooks get every message, because programs may count them.
+A skipped message gets the state SUPERSEDED. The message that replaces it states the number of
+messages it replaces. Webhooks get every message, because programs may count them.
 """
 
 from collections import defaultdict
@@ -55,7 +55,7 @@ def find_obsolete(
     """Return the obsolete messages, by the message that replaces them.
 
     `waiting` holds the messages about one subject, oldest first. A message is replaced by the next
-    message that isn't obsolete itself and whose event supersedes it.
+    message whose event supersedes it and which isn't obsolete itself.
     """
     kept: list[OutboxMessage] = []
     found = defaultdict[OutboxMessage, list[OutboxMessage]](list)

@@ -1,7 +1,7 @@
 """Sender of outbox messages: one at a time per destination, destinations in parallel.
 
-A message is claimed in a short transaction, sent outside of it, and its outcome is recorded if its
-fence is unchanged. If the sender dies, the message is claimed again after the lease. A message that
+A message is claimed in a short transaction and sent outside of it. Its outcome is recorded if its
+fence is unchanged. If the sender dies, the message is claimed again after its lease. A message that
 may have been delivered is looked up before it is sent again.
 """
 
@@ -34,7 +34,7 @@ log = structlog.get_logger(__name__)
 
 
 def start_sending(now: datetime) -> int:
-    """Queue every destination with due messages that is not served yet; return how many."""
+    """Queue the destinations with due messages; return the number of newly queued ones."""
     died = "the sender died during the last attempt; it may have arrived"
     for claimed in claims.claim_exhausted(now):
         _record(claimed, AttemptOutcome(died, in_doubt=True))
@@ -57,7 +57,10 @@ def backoff_seconds(attempts: int, draw: float) -> float:
 
 
 def send_one(destination: str) -> float | None:
-    """Send one message; return the seconds until the next may be sent, None if none is due."""
+    """Send one message to a destination.
+
+    Return the seconds until the next message may be sent, None if no message is due.
+    """
     claimed = claims.claim_message(destination)
     if not isinstance(claimed, ClaimedMessage):
         return claimed
@@ -106,8 +109,8 @@ def _send(claimed: ClaimedMessage) -> AttemptOutcome:
 def _plan_retry(claimed: ClaimedMessage, failure: TransientFailure) -> AttemptOutcome:
     """Return the outcome of an attempt that failed temporarily.
 
-    A destination that refuses with `Retry-After` is busy, not broken. Until a message is `PATIENCE`
-    old, such attempts don't count toward the maximum.
+    An attempt refused with `Retry-After` counts toward the maximum only once the message is older
+    than `PATIENCE`: the destination is busy, not broken.
     """
     message, doubt = claimed.message, failure.in_doubt
     reason, asked = destinations.redact_secrets(failure.reason), failure.retry_after_seconds

@@ -1,4 +1,4 @@
-"""Thread pool that serves many destinations in the order they were queued.
+"""Thread pool that serves many destinations in the order in which they were queued.
 
 Destinations whose last call was slow get at most half of the threads, so that unresponsive servers
 can't occupy the pool. A thread holds a database connection only during queries.
@@ -40,7 +40,7 @@ class SenderPool:
         self._ending = threading.Event()
 
     def serve(self, destination: str) -> bool:
-        """Queue a destination; return False if it is queued or served already, or on shutdown."""
+        """Queue a destination; return False if it is already queued or served, or on shutdown."""
         with self._lock:
             known = destination in self._served or destination in self._waiting
             if known or self._ending.is_set():

@@ -26,7 +26,6 @@ log = structlog.get_logger(__name__)
 
 
 def start_listening() -> None:
-    """Start a daemon thread that follows the wake-up channel."""
     threading.Thread(target=_run, daemon=True, name="outbox-wakeups").start()
 
 

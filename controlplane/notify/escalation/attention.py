@@ -1,4 +1,4 @@
-"""Attention items for unacknowledged escalations without an attention source of their own."""
+"""Attention items for unacknowledged escalations that no other attention source lists."""
 
 from datetime import datetime
 

@@ -75,7 +75,7 @@ def notify_due(now: datetime) -> int:
 def _evaluate(
     escalation: Escalation, ladders: Mapping[str, Sequence[Rung]], now: datetime
 ) -> Notification | None:
-    """Return the notification that is due; if none is, save the time of the next check."""
+    """Return the notification that is due; without one, save the time of the next check."""
     ladder = ladders[escalation.severity]
     verdict = schedule.evaluate(escalation_status(escalation), schedule_steps(ladder), now)
     if verdict.kind is not None:
@@ -86,7 +86,7 @@ def _evaluate(
 
 
 def _list_early(ladders: Mapping[str, Sequence[Rung]], now: datetime) -> list[Notification]:
-    """Return repeats and reminders due soon, which are sent with those due now."""
+    """Return the repeats and reminders due soon, which are sent with those due now."""
     rows = Escalation.objects.select_for_update(skip_locked=True)
     soon = rows.filter(
         Q(acknowledged_at=None, next_at__lte=now + schedule.TAKEN_ALONG)
@@ -108,8 +108,8 @@ def _list_early(ladders: Mapping[str, Sequence[Rung]], now: datetime) -> list[No
 def _send_notifications(due: Sequence[Notification], now: datetime) -> None:
     """Send one message per escalation to each of its destinations.
 
-    A destination with more than `MAX_APART` messages gets a single list of the escalations, unless
-    it is an on-call service.
+    A destination with more than `MAX_APART` messages gets a single list of the escalations instead.
+    On-call services always get single messages.
     """
     by_destination: dict[str, list[Notification]] = defaultdict(list)
     for told in due:

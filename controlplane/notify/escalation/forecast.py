@@ -1,4 +1,4 @@
-"""Forecast of an escalation's next notification, by the rules of the tick."""
+"""Forecast of an escalation's next notification, by the rules of the escalation tick."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -20,7 +20,6 @@ MAX_LISTED_LENGTH = 50
 def step_facts(
     escalation: Escalation, verdict: ScheduleDecision, ladder: Sequence[Rung]
 ) -> dict[str, Any]:
-    """Return the facts of the message about the steps that `verdict` notifies."""
     acknowledged = None
     if escalation.acknowledged_at is not None:
         at = format_time(timestamp(escalation.acknowledged_at))
@@ -63,7 +62,7 @@ def list_facts(escalations: Sequence[Escalation]) -> dict[str, Any]:
 def add_recipients(
     escalation: Escalation, verdict: ScheduleDecision, ladder: Sequence[Rung], now: datetime
 ) -> dict[str, Any]:
-    """Return the escalation's facts with the recipients notified at `now`, if any, added."""
+    """Return the escalation's facts, with the recipients notified at `now`, if any, added."""
     who = [rung.name for index, rung in enumerate(ladder) if index in verdict.told]
     facts: dict[str, Any] = escalation.facts
     if not who:

@@ -64,7 +64,7 @@ class ScheduleDecision:
 def evaluate(
     status: EscalationStatus, steps: Sequence[ScheduledStep], now: datetime
 ) -> ScheduleDecision:
-    """Return the decision at `now`; steps missed during a delay are notified together."""
+    """Return the decision at `now`. Steps missed during an outage are notified together."""
     if (acknowledged_at := status.acknowledged_at) is not None:
         due_at = max(acknowledged_at, status.notified_at or acknowledged_at) + QUIET_PERIOD
         if due_at > now:
@@ -117,7 +117,7 @@ def repeat_now(
 
 
 def _count_due(opened_at: datetime, steps: Sequence[ScheduledStep], at: int, now: datetime) -> int:
-    """Return the index of the first step from `at` on that is not due.
+    """Return the index of the first step, from `at` on, that is not due.
 
     If a step reaches nobody, the next step that reaches somebody is due at once.
     """
@@ -134,7 +134,7 @@ def _count_due(opened_at: datetime, steps: Sequence[ScheduledStep], at: int, now
 def _list_reached(steps: Sequence[ScheduledStep], before: int) -> tuple[int, ...]:
     """Return the indexes of the steps before `before` that reach somebody.
 
-    If there are none, return the first of all steps that reaches somebody.
+    If none of them does, return the index of the first of all steps that reaches somebody.
     """
     so_far = tuple(index for index in range(before) if steps[index].reaches)
     if so_far:

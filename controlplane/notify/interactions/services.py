@@ -81,7 +81,7 @@ def _handle_press(
 
 
 def _run_action(carry_out: ButtonAction, pressed: ButtonPress, actor: Actor, now: datetime) -> str:
-    """Run the action and return its result as a sentence; roll back if it is refused."""
+    """Run the action and return its result as a sentence; undo its changes if it is refused."""
     try:
         with transaction.atomic():
             return carry_out(pressed.value, actor, now)
@@ -108,7 +108,7 @@ def _queue_reply(pressed: ButtonPress, digest: str, said: str, now: datetime) ->
 
 @contextmanager
 def limit_statements(ends: float) -> Iterator[None]:
-    """Limit the block's SQL statements to end by `ends`, in monotonic seconds.
+    """Limit the SQL statements in the block to end by `ends`, in monotonic seconds.
 
     Raises :class:`Unavailable`, or the database error of a canceled statement.
     """

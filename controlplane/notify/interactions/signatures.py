@@ -13,7 +13,10 @@ MAX_TIMESTAMP_LENGTH = 15
 
 
 def is_genuine(secret: str, timestamp: str, signature: str, body: bytes, now: float) -> bool:
-    """Return True if a non-empty `secret` signed the body within five minutes of `now` (Unix)."""
+    """Return True if the body was signed with `secret` within five minutes of `now` (Unix seconds).
+
+    Return False for an empty `secret`.
+    """
     plain = timestamp.isascii() and timestamp.isdigit() and len(timestamp) <= MAX_TIMESTAMP_LENGTH
     if not secret or not plain or abs(now - int(timestamp)) > WINDOW_SECONDS:
         return False

@@ -13,9 +13,9 @@ class Target(models.Model):
     """A recipient of notifications.
 
     A `person` is reached by Slack and e-mail. A `channel` has an `address`: the key of a transport,
-    and optionally a parameter (`slack:#ops`, `webhook`). An `on_call` target is the rotation's
-    member on duty. An `escalation` is a series of steps, named after its severity.
-    `transport_settings` are JSON, and secret.
+    and optionally a parameter (`slack:#ops`, `webhook`). An `on_call` target is a rotation, which
+    stands for its member on duty. An `escalation` is a series of steps, named after its severity.
+    `transport_settings` is JSON that may contain secrets.
     """
 
     class Kind(models.TextChoices):
@@ -63,7 +63,7 @@ class Target(models.Model):
 
     @property
     def signing_secret(self) -> str:
-        """The signing secret of a webhook; empty if there is none, or it can't be decrypted."""
+        """The signing secret of a webhook; empty if it is missing or can't be decrypted."""
         if not self.webhook_secret or self.webhook_secret.startswith(SECRET_PREFIX):
             return self.webhook_secret  # Stored in plain text by an earlier release.
         try:
@@ -93,7 +93,10 @@ class OnCallMember(models.Model):
 
 
 class EscalationStep(models.Model):
-    """The target to notify `after_minutes` after an escalation opened, if unacknowledged."""
+    """A step of an escalation: the target to notify if nobody has acknowledged in time.
+
+    `after_minutes` counts from the opening of the escalation.
+    """
 
     escalation = models.ForeignKey(Target, on_delete=models.CASCADE, related_name="steps")
     position = models.PositiveSmallIntegerField()

@@ -61,7 +61,7 @@ class TransportKey(serializers.ChoiceField):
 
 
 class TargetRows(serializers.ListSerializer[Any]):
-    """A page of targets with their reach, read with a fixed number of queries."""
+    """Renders a page of targets with their reach; the number of queries is fixed."""
 
     def to_representation(self, data: Any) -> list[dict[str, Any]]:
         addresses = actor_of(self.context["request"]).is_person
@@ -172,7 +172,10 @@ class TargetFilters(Filters):
 
 
 class TargetWriteView(ApiView):
-    """Base of write views, which runs slow checks, such as DNS, before the transaction."""
+    """Base of the views that write targets.
+
+    Runs slow checks, such as DNS, before the transaction.
+    """
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)

@@ -29,7 +29,7 @@ NO_ROUTE_RECIPIENTS = (
 def list_unreachable(now: datetime) -> list[AttentionItem]:
     """Return items for the steps and routes that reach nobody.
 
-    There is a single item if no step and no route reaches anybody.
+    If none of them reaches anybody, return a single item for all.
     """
     steps = reach.steps_of(SEVERITIES)
     routes = list(Route.objects.select_related("target__user").order_by("id"))

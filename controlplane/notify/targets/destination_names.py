@@ -44,7 +44,7 @@ class DestinationName:
 
     @property
     def label(self) -> str:
-        """The display name, without a personal address: `kim (e-mail)`, `Slack #ops`."""
+        """The display name, without a personal address, such as `kim (e-mail)` or `Slack #ops`."""
         if self.name and self.name.lower() == self.transport_label.lower():
             return self.name
         if self.name:
@@ -61,7 +61,7 @@ class DestinationName:
 
 
 def name_destinations(wanted: Iterable[str]) -> dict[str, DestinationName]:
-    """Return names by destination, with a fixed number of queries."""
+    """Return the names of destinations, by destination. The number of queries is fixed."""
     unique = list(dict.fromkeys(wanted))
     names = _find_names(unique)
     labels = destinations.describe_destinations(one.partition(":")[0] for one in unique)
@@ -107,7 +107,7 @@ def _find_names(destinations: list[str]) -> dict[str, str]:
 
 
 def _list_destinations(target: Target) -> list[str]:
-    """Return every destination that the target can have, at any time."""
+    """Return every destination that the target can have at any time."""
     own = destinations.transport_of(target)
     if own is not None and own.settings:
         return [f"{own.key}:{target.pk}"]

@@ -1,4 +1,4 @@
-"""Preloaded members of rotations and steps of escalations."""
+"""Resolution of targets to destinations, with members and steps read in advance."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +17,7 @@ MAX_DESTINATION_LENGTH = 120  # The length of the outbox's column.
 
 @dataclass(frozen=True)
 class Directory:
-    """Preloaded rotation members and escalation steps, in order, by target id."""
+    """The members of rotations and the steps of escalations, in order, by target id."""
 
     members: Mapping[int, Sequence[Target]]
     steps: Mapping[int, Sequence[EscalationStep]]
@@ -37,9 +37,9 @@ class Directory:
         return list(dict.fromkeys(found))
 
     def behind(self, target: Target, now: datetime) -> Target | None:
-        """Return the person or channel that a target resolves to at `now`; None without one.
+        """Return the person or channel that a target stands for at `now`; None without one.
 
-        A rotation resolves to its member on duty, an escalation to the target of its first step.
+        A rotation stands for its member on duty, an escalation for the target of its first step.
         """
         if target.kind == Target.Kind.ON_CALL:
             duty = self.on_duty(target, now)

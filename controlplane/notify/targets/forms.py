@@ -23,7 +23,7 @@ BLANK_ROWS = 2
 
 
 class TargetForm(ServiceForm):
-    """Base form, with the fields that all kinds of targets have."""
+    """Base form, with the fields that targets of all kinds have."""
 
     name = forms.CharField(max_length=80)
     description = forms.CharField(max_length=300, required=False)
@@ -53,7 +53,7 @@ class PersonTargetForm(TargetForm):
 
 
 class ChannelForm(TargetForm):
-    """An address, and the settings of all transports."""
+    """Form for a channel: its address, and the settings of all transports."""
 
     address = forms.CharField(max_length=200, required=False)
 
@@ -100,7 +100,7 @@ class ChannelForm(TargetForm):
 
 
 class OnCallForm(TargetForm):
-    """A rotation: its members in order, with blank rows for more members."""
+    """Form for a rotation: its members in order, with blank rows for more members."""
 
     rotation_days = forms.IntegerField(min_value=1, max_value=366, required=False)
     rotation_starts_at = forms.CharField(max_length=40, required=False)
@@ -244,6 +244,6 @@ def _set_choices(form: forms.Form, field: str, names: Iterable[str], blank: str)
 
 
 def _count_rows(form: forms.Form, prefix: str, present: int) -> int:
-    """Return the number of rows: present ones and blank ones, or as many as were posted."""
+    """Return the number of rows to show: the submitted ones, or present ones and blank ones."""
     sent = [name for name in form.data if name.startswith(f"{prefix}_")]
     return max(present + BLANK_ROWS, len(sent), 3)

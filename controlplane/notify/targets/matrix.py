@@ -36,7 +36,7 @@ class TargetRow:
 def page_context(now: datetime, *, page: str | None = None, routes: str | None = None) -> Any:
     """Return the context of the page's template.
 
-    The tables of targets and of routes show the pages with the numbers `page` and `routes`.
+    `page` and `routes` are the page numbers of the tables of targets and of routes.
     """
     targets = Target.objects.select_related("user").order_by("name")
     listed = Paginator(targets.exclude(**_severity_filter()), SHOWN).get_page(page)
@@ -93,7 +93,6 @@ def _target_rows(targets: Sequence[Target], known: Directory, now: datetime) -> 
 
 
 def _rotation_row(row: TargetRow, known: Directory, now: datetime) -> dict[str, Any]:
-    """Return a rotation with its members, its person on duty, and the next person."""
     names = [person.name for person in known.members.get(row.target.pk, ())]
     shown = {"row": row, "people": names}
     if (duty := known.on_duty(row.target, now)) is None:

@@ -13,7 +13,7 @@ MAX_DAYS = 366
 
 @dataclass(frozen=True)
 class DutyTurn:
-    """The index of the member on duty, from `since` until the hand-over at `until` (UTC)."""
+    """The turn of a rotation's member, given by index, from `since` until `until` (UTC)."""
 
     member: int
     since: datetime
@@ -23,9 +23,9 @@ class DutyTurn:
 def find_turn(
     members: int, rotation_days: int, starts_at: datetime, zone: tzinfo, now: datetime
 ) -> DutyTurn | None:
-    """Return the turn at `now` among `members` people; None for no members.
+    """Return the turn at `now` among `members` people; None if there are no members.
 
-    The first member's turn begins at `starts_at`, and includes any earlier time.
+    The first member's turn begins at `starts_at`, and is returned for earlier times too.
     """
     if members < 1:
         return None

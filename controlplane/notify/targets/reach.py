@@ -1,4 +1,4 @@
-"""Reach of targets: the person or channel of a target, and its configured destinations."""
+"""Reach of targets: the person or channel that a target stands for, and its destinations."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,10 @@ from .directory import Directory
 
 @dataclass(frozen=True)
 class Reach:
-    """The person or channel of a target, and its destinations; `why` explains if there are none."""
+    """The person or channel that a target stands for, and its configured destinations.
+
+    `why` is the reason if there are none.
+    """
 
     who: str
     to: tuple[str, ...]
@@ -37,7 +40,7 @@ class Rung:
 
     @property
     def name(self) -> str:
-        """The target with its person, such as `on-call (kim)`, or the target's name alone."""
+        """The name of the target, with its person if they differ: `on-call (kim)`."""
         name, who = self.step.target.name, self.reach.who
         return f"{name} ({who})" if who and who != name else name
 
@@ -47,7 +50,7 @@ def find_reach(target: Target, now: datetime) -> Reach:
 
 
 def reach_from(target: Target, known: Directory, now: datetime) -> Reach:
-    """Return the reach of a target at `now` by a directory, without a query."""
+    """Return the reach of a target at `now`, by a directory that was read before."""
     found = known.behind(target, now)
     if found is None:
         return Reach("", (), "nobody configured")
@@ -67,7 +70,7 @@ def is_configured(destination: str) -> bool:
 
 
 def read_ladders(severities: Sequence[str], now: datetime) -> dict[str, list[Rung]]:
-    """Return the steps of each severity's escalation in order, with their reach."""
+    """Return the steps of the escalation of each severity, in order, with their reach."""
     steps = steps_of(severities)
     return group_rungs(
         steps, severities, directory.read_directory(step.target for step in steps), now
@@ -83,7 +86,7 @@ def steps_of(severities: Sequence[str]) -> list[EscalationStep]:
 def group_rungs(
     steps: Iterable[EscalationStep], severities: Sequence[str], known: Directory, now: datetime
 ) -> dict[str, list[Rung]]:
-    """Return the steps by severity, with their reach by a directory, without a query."""
+    """Return the steps by severity, with their reach by a directory that was read before."""
     found: dict[str, list[Rung]] = defaultdict(list)
     for step in steps:
         found[step.escalation.name].append(Rung(step, reach_from(step.target, known, now)))

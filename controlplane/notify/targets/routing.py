@@ -24,7 +24,7 @@ _read: ContextVar[dict[tuple[str, str, str], list[str]] | None] = ContextVar("_r
 
 @contextmanager
 def cached_routing() -> Iterator[None]:
-    """Within the block, read the routes of each event, scope and severity only once."""
+    """Within the block, match the routes of each event, scope and severity only once."""
     before = _read.set({})
     try:
         yield
@@ -33,7 +33,7 @@ def cached_routing() -> Iterator[None]:
 
 
 def find_destinations(event: str, scope: str, severity: str, now: datetime) -> list[str]:
-    """Return the destinations of the routes that match an event, each once."""
+    """Return the destinations of the routes that match an event, without duplicates."""
     cache, key = _read.get(), (event, scope, severity)
     if cache is not None and key in cache:
         return list(cache[key])
@@ -52,9 +52,9 @@ def find_destinations(event: str, scope: str, severity: str, now: datetime) -> l
 
 
 def incident_followers(subjects: Collection[str]) -> dict[str, list[str]]:
-    """Return, by subject, the on-call services that were sent a message about it.
+    """Return, by subject, the on-call services that were sent a message about the subject.
 
-    They must be sent the end of the incident, even if no route leads to them any more.
+    They must be told the end of the incident, even if no route leads to them any more.
     """
     keys = [one.key for one in TRANSPORTS.values() if one.tracks_incidents]
     channels = Target.objects.filter(kind=Target.Kind.CHANNEL, address__in=keys)

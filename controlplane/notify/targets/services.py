@@ -34,7 +34,7 @@ SEALING_DELAY = timedelta(hours=1)
 
 @dataclass(frozen=True)
 class NewSecret:
-    """A secret generated for a channel, with its field name in the API; shown once."""
+    """A secret generated for a channel, with the name of its field in the API; shown once."""
 
     name: str
     text: str
@@ -150,10 +150,10 @@ def add_route(
     actor: Actor,
     now: datetime,
 ) -> Route:
-    """Route messages of an event (`switch.*`), scope and severity to a target.
+    """Route messages of an event, scope and severity to a target.
 
-    An empty scope or severity matches any. Raises :class:`InvalidInput`, and :class:`Conflict` if
-    the route exists.
+    `event` may be a pattern, such as `switch.*`; an empty scope or severity matches any. Raises
+    :class:`InvalidInput`, and :class:`Conflict` if the route exists.
     """
     _require_admin(actor)
     event = event.strip() or "*"
@@ -245,9 +245,10 @@ def _record_audit(action: str, target: Target, actor: Actor, now: datetime, **ch
 
 @transaction.atomic
 def seal_webhook_urls(now: datetime) -> int:
-    """Encrypt URLs that an earlier release or a backup stored in plain text; return their number.
+    """Encrypt the webhook URLs that are stored in plain text; return their number.
 
-    Does nothing in the first hour after the upgrade that introduced encryption.
+    An earlier release or a restored backup left them. Does nothing in the first hour after the
+    upgrade that introduced encryption.
     """
     migration = MigrationRecorder.Migration.objects.filter(app="core", name=SEALED_SINCE)
     if not migration.filter(applied__lte=now - SEALING_DELAY).exists():

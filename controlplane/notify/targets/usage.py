@@ -11,7 +11,7 @@ from controlplane.notify.models.targets import EscalationStep, OnCallMember, Rou
 
 
 def list_uses(targets: Sequence[Target]) -> dict[int, list[str]]:
-    """Return the uses of each target as texts, by its id, in three queries."""
+    """Return texts about the uses of each target, by target id, in three queries."""
     found: dict[int, dict[str, None]] = defaultdict(dict)  # Used as ordered sets.
     steps = EscalationStep.objects.filter(target__in=targets).select_related("escalation")
     for step in steps.order_by("after_minutes", "id"):
@@ -25,7 +25,7 @@ def list_uses(targets: Sequence[Target]) -> dict[int, list[str]]:
 
 
 def duties_of(user: User, most: int) -> Duties:
-    """Return the notifications that depend on a person, with at most `most` targets per kind."""
+    """Return the notifications that depend on a person, from at most `most` targets per kind."""
     named = list(Target.objects.filter(kind=Target.Kind.PERSON, user=user)[:most])
     uses = list_uses(named)
     # Targets with the person's address still notify them after the account is deactivated.

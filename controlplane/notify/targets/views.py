@@ -61,7 +61,7 @@ def new_target(request: PersonRequest, kind: str) -> HttpResponse:
 @signed_in
 @require_http_methods(["GET", "POST"])
 def change_target(request: PersonRequest, target_id: int) -> HttpResponse:
-    """Change a target; the kind can change too, except from or to an escalation."""
+    """Change a target. Its kind can change too, except from or to an escalation."""
     actor = actor_of(request)
     actor.require_power(Power.ADMINISTER)
     target = services.get_target(target_id)
@@ -168,7 +168,7 @@ def remove_route(request: PersonRequest, route_id: int) -> HttpResponse:
 def _show_saved(
     request: PersonRequest, target: Target, secret: NewSecret | None, message: str
 ) -> HttpResponse:
-    """Show a generated secret, in this response only; without a secret, redirect."""
+    """Show a generated secret, in this response only; redirect if there is none."""
     if secret is None:
         return respond_done(request, message, PAGE)
     return show(request, "core/targets_secret.html", {"target": target, "secret": secret})

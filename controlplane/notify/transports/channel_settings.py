@@ -55,7 +55,7 @@ class ChannelSettings:
         return channel is not None and self.is_complete(channel)
 
     def remember_secrets(self, *texts: str) -> None:
-        """Remember secrets in this process for redaction; skip texts of fewer than 8 characters."""
+        """Remember secrets for redaction in this process; skip texts of fewer than 8 characters."""
         self._seen_secrets.update(text for text in texts if len(text) >= 8)
 
     def seen_secrets(self) -> list[str]:
@@ -96,7 +96,7 @@ class ChannelSettings:
         }
 
     def write(self, target: Target, given: Mapping[str, Any]) -> str | None:
-        """Set the target's columns without saving; return a newly generated secret, if any."""
+        """Set the target's columns without saving; return the secret generated now, if any."""
         values = self._merged(given, target)
         if values != self.values(target):
             target.transport_settings = orjson.dumps(values).decode()

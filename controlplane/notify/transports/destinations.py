@@ -64,13 +64,13 @@ def redact_secrets(text: str) -> str:
 
 
 def takes_every_event(destination: str) -> bool:
-    """Return True if the destination gets updates made obsolete by a later message too."""
+    """Return True if the destination also gets updates that a later message made obsolete."""
     transport = transport_for(destination)
     return transport is not None and transport.takes_every_event
 
 
 def tracks_incidents(destination: str) -> bool:
-    """Return True if the destination is an on-call service, with an incident per subject."""
+    """Return True if the destination is an on-call service, which has an incident per subject."""
     transport = transport_for(destination)
     return transport is not None and transport.tracks_incidents
 

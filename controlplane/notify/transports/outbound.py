@@ -30,7 +30,7 @@ _tls_context = functools.cache(httpx.create_ssl_context)
 
 @dataclass(frozen=True)
 class ReceiverResponse:
-    """A response: status, beginning of the body, and `Retry-After` in seconds, if given."""
+    """A response: status, beginning of the body, and the seconds of `Retry-After`, if given."""
 
     status: int
     body: bytes
@@ -46,9 +46,9 @@ class ReceiverResponse:
         return self.status in {408, 425, 429} or self.status >= 500
 
     def check(self, sender: str, *, doubt_server_errors: bool = False) -> None:
-        """Raise a `DeliveryFailure` naming `sender` unless the status is 2xx.
+        """Raise a `DeliveryFailure` that names `sender` if the status is not 2xx.
 
-        With `doubt_server_errors`, a 5xx leaves the delivery in doubt.
+        With `doubt_server_errors`, the delivery is in doubt after a 5xx.
         """
         reason = f"HTTP {self.status} from {sender}"
         if self.is_transient:
@@ -72,8 +72,8 @@ def post(
     """POST `payload` as JSON, or unchanged if it is bytes; return the response.
 
     Redirects are not followed, because they would carry secrets elsewhere. Raises
-    :class:`TransientFailure` if there is no response; the delivery is in doubt if a connection was
-    established. The deadline of the whole call is shorter than a sender's lease.
+    :class:`TransientFailure` if there is no response; the delivery is then in doubt if a connection
+    was established. The call takes at most `WHOLE_SECONDS`, less than a sender's lease.
     """
     body = {"content": payload} if isinstance(payload, bytes) else {"json": payload}
     return _call(url, headers, body, transport, whole_seconds, MAX_ANSWER_BYTES)

@@ -29,9 +29,9 @@ def keep_away_until(until: datetime | None, now: datetime) -> datetime | None:
 
 
 def _seconds_ahead(limit: RateLimit, paced_until: datetime, now: datetime) -> float:
-    """Return how far `paced_until` is ahead; 0 if it is further ahead than a full burst.
+    """Return the seconds by which `paced_until` is ahead of `now`.
 
-    Such a time was stored before the clock was set back.
+    Return 0 if they exceed a full burst: such a time was stored before the clock was set back.
     """
     seconds = (paced_until - now).total_seconds()
     return seconds if seconds <= limit.burst / limit.per_second + ROUNDING_SECONDS else 0.0

@@ -1,8 +1,8 @@
 """SMTP client for one mail, with a deadline for the whole exchange.
 
-Unlike Django's backend and :meth:`smtplib.SMTP.sendmail`, it distinguishes a mail that was not
-accepted from a mail in doubt. A mail is in doubt if the connection broke after it was sent and
-before the server replied.
+Unlike Django's backend and :meth:`smtplib.SMTP.sendmail`, this client distinguishes a mail that was
+not accepted from a mail in doubt. A mail is in doubt if the connection broke after the mail was
+sent and before the server replied.
 """
 
 import contextlib

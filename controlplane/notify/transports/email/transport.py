@@ -63,7 +63,6 @@ def send(message: OutboxMessage) -> None:
 
 
 def make_mail(message: OutboxMessage, recipient: str) -> EmailMessage:
-    """Return the mail, as plain text and as simple HTML."""
     notice = renderer.render(message.event, late.load_facts(message))
     name, sender = parseaddr(settings.EMAIL.sender)
     host = _to_ascii(sender).rpartition("@")[2]

@@ -52,7 +52,6 @@ def send(message: OutboxMessage, *, transport: httpx.AsyncBaseTransport | None =
 
 
 def request_of(message: OutboxMessage) -> tuple[str, Mapping[str, Any]]:
-    """Return the path and the JSON body of the request for a message."""
     action = incident_action_of(message.event)
     alias = incidents.incident_key(message)
     rendered = renderer.render(message.event, message.payload)

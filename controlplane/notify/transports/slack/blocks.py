@@ -29,8 +29,8 @@ _CALL_EVERYBODY = re.compile(r"@(?=channel|here|everyone|group)", re.IGNORECASE)
 class Button:
     """A button: label, style (default, primary or danger), and confirmation question.
 
-    The button is shown only if the message has the fact `needs`. `does` is the name of its action,
-    by default the button's own name.
+    The button is shown only if the message has the fact `needs`. `does` is the name of the button's
+    action if it differs from the button's own name.
     """
 
     label: str

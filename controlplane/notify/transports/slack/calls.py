@@ -54,7 +54,6 @@ class SlackCalls:
             return check_response(response, must_say_ok=True, reading=True)
 
     def _prepare(self, method: str) -> tuple[str, dict[str, str], float]:
-        """Return a method's URL, the headers, and the seconds that are left."""
         left = self._ends - time.monotonic()
         if left < MIN_CALL_SECONDS:
             raise TransientFailure(f"no time was left for {method}")

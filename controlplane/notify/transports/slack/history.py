@@ -26,7 +26,7 @@ def find_message(message: OutboxMessage, since: datetime, calls: SlackCalls) -> 
     """Return True if the message is in its channel or thread; None if they can't be read.
 
     `since` is the time of the first attempt. If the message is found as the first of a thread, the
-    thread is stored. Raises :class:`TransientFailure` if Slack is unavailable.
+    thread is saved. Raises :class:`TransientFailure` if Slack is unavailable.
     """
     oldest = {"oldest": f"{(since - CLOCKS_DIFFER_BY).timestamp():.6f}"}
     thread = subjects.thread_of(message)
@@ -62,7 +62,7 @@ def _is_in_thread(
 
 
 class _TooLong(Exception):
-    """The history is longer than `MAX_PAGES` pages."""
+    """Raised if a history is longer than `MAX_PAGES` pages."""
 
 
 def _channel_to_read(destination: str, calls: SlackCalls) -> str:

@@ -27,7 +27,10 @@ _PEOPLE = ("U", "W", "D", "@")
 
 
 def reaches(destination: str) -> bool:
-    """Return True if a bot is configured, or if a webhook is and the destination is `slack`."""
+    """Return True if the destination can be sent to.
+
+    A webhook sends only to the destination `slack`; other destinations need a bot.
+    """
     return is_configured() if destination == KEY else bool(settings.SLACK.bot_token)
 
 
@@ -48,7 +51,7 @@ def send(message: OutboxMessage) -> None:
 
 
 def find_sent(message: OutboxMessage, since: datetime) -> bool | None:
-    """Return True if a message was posted since `since`; None if unknown."""
+    """Return True if the message was posted after `since`; None if that is unknown."""
     if not settings.SLACK.bot_token:
         return None
     return history.find_message(message, since, SlackCalls(LOOK_SECONDS))

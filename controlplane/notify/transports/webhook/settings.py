@@ -26,7 +26,7 @@ _HOST_LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
 
 
 def masked_url(url: str) -> str:
-    """Return a URL without its path, as in `https://hooks.example.org/…`, as that may be secret."""
+    """Return a URL without its path, which may be secret, as in `https://hooks.example.org/…`."""
     if not url:
         return ""
     try:
