@@ -131,7 +131,7 @@ class Ack(NamedTuple):
 async def write_presence(
     connection: Connection, presences: Sequence[Presence], acks: Sequence[Ack]
 ) -> None:
-    """Write presences and acknowledgements in one transaction; at most one presence per instance."""
+    """Write presences, at most one per instance, and acknowledgements in one transaction."""
     async with connection.transaction():
         if presences:
             await connection.execute(UPSERT_PRESENCE, (_to_json(presences),))
