@@ -16,6 +16,10 @@ from .ramps.timeline import RampSummary, summarize_live_ramps
 
 PAGE_SIZE = 50
 OVERDUE = "overdue"
+SEARCHED_FIELDS = (
+    *("id", "owner", "description"),
+    *("open_episode__reason", "open_episode__engaged_by_name"),
+)
 CONDITIONS = (SwitchState.ENGAGED, SwitchState.RAMPING, OVERDUE, SwitchState.RELEASED)
 
 
@@ -66,7 +70,16 @@ def find_rows(
     The global switch and overdue switches come first, then those that expire soonest.
     """
     start = (filters.page - 1) * PAGE_SIZE
-    found = list(_order_by_urgency(_filter_switches(filters))[start : start + PAGE_SIZE + 1])
+    urgency = Case(
+        When(scope=GLOBAL.name, open_episode__isnull=False, then=Value(0)),
+        When(open_episode__overdue_at__isnull=False, then=Value(1)),
+        When(open_episode__isnull=False, then=Value(2)),
+        default=Value(3),
+        output_field=IntegerField(),
+    )
+    soonest = F("open_episode__expires_at").asc(nulls_last=True)
+    switches = _filter_switches(filters).order_by(urgency, soonest, "id")
+    found = list(switches[start : start + PAGE_SIZE + 1])
     ramps = summarize_live_ramps([switch.pk for switch in found[:PAGE_SIZE] if switch.episode])
     rows = [board_row(switch, user, now, ramps.get(switch.pk)) for switch in found[:PAGE_SIZE]]
     return rows, len(found) > PAGE_SIZE
@@ -115,24 +128,6 @@ def _filter_switches(filters: SwitchboardFilters) -> QuerySet[Switch]:
     if filters.scope:
         switches = switches.filter(scope=filters.scope)
     if filters.q:
-        # Search all displayed fields.
-        switches = switches.filter(
-            Q(id__icontains=filters.q)
-            | Q(owner__icontains=filters.q)
-            | Q(description__icontains=filters.q)
-            | Q(open_episode__reason__icontains=filters.q)
-            | Q(open_episode__engaged_by_name__icontains=filters.q)
-        )
+        found = {f"{field}__icontains": filters.q for field in SEARCHED_FIELDS}
+        switches = switches.filter(Q(**found, _connector=Q.OR))
     return switches
-
-
-def _order_by_urgency(switches: QuerySet[Switch]) -> QuerySet[Switch]:
-    urgency = Case(
-        When(scope=GLOBAL.name, open_episode__isnull=False, then=Value(0)),
-        When(open_episode__overdue_at__isnull=False, then=Value(1)),
-        When(open_episode__isnull=False, then=Value(2)),
-        default=Value(3),
-        output_field=IntegerField(),
-    )
-    soonest = F("open_episode__expires_at").asc(nulls_last=True)
-    return switches.annotate(urgency=urgency).order_by("urgency", soonest, "id")

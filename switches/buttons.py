@@ -34,7 +34,9 @@ def acknowledge(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
     actor.require("switches:write")
     with transaction.atomic():
         switch, episode = _lock_episode_of(value)
-        if _is_known_already(episode, now):
+        known_at, overdue_at = episode.acknowledged_at, episode.overdue_at
+        is_known = known_at is not None and (overdue_at is None or known_at >= overdue_at)
+        if is_known and now - (known_at or now) <= buttons.JUST_NOW:
             return f"{episode.acknowledged_by} has just acknowledged {switch.pk}."
         services.acknowledge(scope=switch.scope, key=switch.key, actor=actor, now=now)
         return f"You acknowledged {switch.pk}: nobody else is told of it for 24 hours."
@@ -78,17 +80,10 @@ def abort_ramp(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
         return f"You aborted the ramp of {ramp.switch_id} at {at}: it is engaged, nothing flows."
 
 
-def _is_known_already(episode: Episode, now: datetime) -> bool:
-    known_at = episode.acknowledged_at
-    if known_at is None or now - known_at > buttons.JUST_NOW:
-        return False
-    return episode.overdue_at is None or known_at >= episode.overdue_at
-
-
 def _lock_episode_of(value: Mapping[str, Any]) -> tuple[Switch, Episode]:
-    """Lock and return the switch and its open episode if the message is about that episode.
+    """Lock and return the switch and its open episode.
 
-    Raise :class:`Conflict` that describes the present state otherwise.
+    Raise :class:`Conflict`, with the present state, if the message is about another episode.
     """
     publication.lock()
     scope, _, key = str(value.get("switch")).partition(":")
@@ -99,22 +94,17 @@ def _lock_episode_of(value: Mapping[str, Any]) -> tuple[Switch, Episode]:
     present = changes.lock_open_episode(switch)
     if present is not None and present.pk == episode_id:
         return switch, present
-    raise Conflict(f"{_describe_end(switch, episode_id)}{_describe_present(present)}")
-
-
-def _describe_end(switch: Switch, episode_id: int) -> str:
+    text = f"This message is not about {switch.pk} as it is now."
     past = Episode.objects.filter(pk=episode_id, switch=switch, ended_at__isnull=False).first()
-    if past is None or past.ended_at is None:
-        return f"This message is not about {switch.pk} as it is now."
-    return f"{switch.pk} was {past.ended_how} at {_format(past.ended_at)} by {past.ended_by}."
-
-
-def _describe_present(present: Episode | None) -> str:
+    if past is not None and past.ended_at is not None:
+        text = f"{switch.pk} was {past.ended_how} at {_format(past.ended_at)} by {past.ended_by}."
     if present is None:
-        return " There is nothing to do here any more."
+        raise Conflict(f"{text} There is nothing to do here any more.")
     who = label_of(present.engaged_by_type, present.engaged_by_name)
     since = _format(present.engaged_at)
-    return f" {who} has engaged it again since, at {since}: use the message about that."
+    raise Conflict(
+        f"{text} {who} has engaged it again since, at {since}: use the message about that."
+    )
 
 
 def _format(moment: datetime) -> str:

@@ -78,19 +78,22 @@ def list_likely_switches(now: datetime) -> Sequence[Suggestion]:
         .exclude(ended_how=Episode.End.UNDONE)
     )
     latest = stopped.values("switch_id").annotate(last=Max("engaged_at")).order_by("-last")
-    before = [one["switch_id"] for one in latest[: 3 * MAX_SHOWN]]
-    why = dict.fromkeys(_find_checked_switches(now), "checked now")
+    before = [row["switch_id"] for row in latest[: 3 * MAX_SHOWN]]
+    rates = {switch: sum(found) for switch, found in load_check_rates(now - RECENT, now).items()}
+    busiest = sorted(rates, key=lambda switch: (-rates[switch], switch))[:MAX_CHECKED]
+    why = dict.fromkeys(busiest, "checked now")
     for switch_id in before:
         why[switch_id] = (
             f"{why[switch_id]}, {STOPPED_BEFORE}" if switch_id in why else STOPPED_BEFORE
         )
     switches = Switch.objects.with_open_episode().in_bulk(list(why))
     suggestions = [
-        Suggestion(switches.get(one) or _build_unregistered(one), reason)
-        for one, reason in why.items()
-        if not one.startswith(f"{GLOBAL.name}:")
+        Suggestion(switches.get(pk) or Switch(id=pk, scope=scope, key=key), reason)
+        for pk, reason in why.items()
+        for scope, _, key in (pk.partition(":"),)
+        if scope != GLOBAL.name
     ]
-    return [one for one in suggestions if one.switch.episode is None][:MAX_SHOWN]
+    return [found for found in suggestions if found.switch.episode is None][:MAX_SHOWN]
 
 
 def prepare_reasons(switch_id: str, now: datetime) -> Sequence[str]:
@@ -111,10 +114,10 @@ def find_similar_keys(
 ) -> Sequence[SimilarKey] | None:
     """Return switches with the same key in other scopes, or None if this switch is in use.
 
-    A switch is in use if it was checked within the last hour. If others are in use, return those,
-    busiest first. Otherwise return the registered others, or an empty list if this switch is
-    registered; `known` states that it is. For `global:all`, return None if any switch is in use,
-    else an empty list.
+    A switch is in use if it was checked within the last hour. The others that are in use are
+    returned, busiest first; if none is, the registered others, but only if this switch is neither
+    registered nor `known`. For `global:all`, return None if any switch is in use, else an empty
+    list.
     """
     if switch_id == GLOBAL_ID:
         return None if list_callers(None, now, within=RECENT, most=1)[1] else []
@@ -124,26 +127,14 @@ def find_similar_keys(
     if switch_id in checks:
         return None
     if checks:
-        found = [_similar_key(one, rates_of) for one, rates_of in checks.items()]
-        return sorted(found, key=lambda one: -one.calls_per_second)
+        found = [_similar_key(pk, rates) for pk, rates in checks.items()]
+        return sorted(found, key=lambda other: -other.calls_per_second)
     if known:
         return []
     present = set(Switch.objects.filter(pk__in=ids).values_list("pk", flat=True))
-    return [] if switch_id in present else [_similar_key(one, []) for one in ids if one in present]
+    return [] if switch_id in present else [_similar_key(pk, []) for pk in ids if pk in present]
 
 
-def _find_checked_switches(now: datetime) -> Sequence[str]:
-    rates = load_check_rates(now - RECENT, now)
-    per_second = {switch_id: sum(found) for switch_id, found in rates.items()}
-    busiest = sorted(per_second, key=lambda one: (-per_second[one], one))
-    return busiest[:MAX_CHECKED]
-
-
-def _build_unregistered(switch_id: str) -> Switch:
+def _similar_key(switch_id: str, rates: Sequence[float]) -> SimilarKey:
     scope, _, key = switch_id.partition(":")
-    return Switch(id=switch_id, scope=scope, key=key)
-
-
-def _similar_key(switch_id: str, per_second: Sequence[float]) -> SimilarKey:
-    scope, _, key = switch_id.partition(":")
-    return SimilarKey(switch_id, scope, key, len(per_second), sum(per_second))
+    return SimilarKey(switch_id, scope, key, len(rates), sum(rates))

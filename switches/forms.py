@@ -70,7 +70,7 @@ class _GlassForm(ServiceForm):
 
 
 class EngageForm(_HowLongForm, _GlassForm):
-    """Scope, key, reason, duration and expiry policy of an engage."""
+    """Fields of an engage; the key may be a full id, such as `feature:nl2sql`."""
 
     renamed = {
         **_HowLongForm.renamed,
@@ -85,7 +85,14 @@ class EngageForm(_HowLongForm, _GlassForm):
     confirm = forms.CharField(max_length=200, required=False)
 
     def __init__(self, data: QueryDict | None = None, **more: Any) -> None:
-        super().__init__(data and _split_full_id(data), **more)
+        if data and (found := split_id(data.get("key", ""))):
+            # Split a full id; an old scope's default policy becomes the new scope's default.
+            has_default = data.get("on_expiry") == default_on_expiry(data.get("scope", ""))
+            data = data.copy()
+            data["scope"], data["key"] = found
+            if has_default:
+                data["on_expiry"] = default_on_expiry(found[0])
+        super().__init__(data, **more)
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean()
@@ -101,7 +108,6 @@ class EngageForm(_HowLongForm, _GlassForm):
     def service_arguments(self) -> dict[str, Any]:
         how_long = self.get_text("how_long") or DAY
         until = self.cleaned_data.get("expires_at")
-        is_chosen_time = how_long == AT
         policy = self.get_text("on_expiry")
         # The form always sends a policy. Omit the scope's default, so that a rule may replace it.
         is_default_policy = policy == default_on_expiry(self.get_text("scope"))
@@ -109,27 +115,11 @@ class EngageForm(_HowLongForm, _GlassForm):
             "scope": self.get_text("scope"),
             "key": self.get_text("key").strip(),
             "reason": self.get_text("reason"),
-            "expires_in": None if is_chosen_time and until else DAY if is_chosen_time else how_long,
-            "expires_at": timestamp(until) if is_chosen_time and until else None,
+            "expires_in": how_long if how_long != AT else None if until else DAY,
+            "expires_at": timestamp(until) if how_long == AT and until else None,
             "on_expiry": None if is_default_policy else policy or None,
             "break_glass": self.break_glass(),
         }
-
-
-def _split_full_id(data: QueryDict) -> QueryDict:
-    """Return the data; if its key is a full id, split the id into scope and key.
-
-    An expiry policy that is the old scope's default becomes the new scope's default.
-    """
-    found = split_id(data.get("key", ""))
-    if found is None:
-        return data
-    scope, key = found
-    result = data.copy()
-    if data.get("on_expiry") == default_on_expiry(data.get("scope", "")):
-        result["on_expiry"] = default_on_expiry(scope)
-    result["scope"], result["key"] = scope, key
-    return result
 
 
 class ExtendForm(_HowLongForm):

@@ -91,24 +91,21 @@ def find_switches(query: PaletteQuery) -> Sequence[PaletteEntry]:
     verb = VERBS.get(first.casefold(), "") if query.user.may_operate else ""
     text = rest.strip() if verb else query.text
     target = GLOBAL_ID if text.casefold() in EVERYTHING else text
-    entries = [*_find_exact(query, verb, target)]
-    for switch in _search_switches(text):
+    found = _search_switches(text)
+    entries: list[PaletteEntry] = []
+    if is_switch_id(target):
+        scope, _, key = target.partition(":")
+        registered = Switch.objects.with_open_episode().filter(pk=target).first()
+        switch = registered or Switch(id=target, scope=scope, key=key)
+        entries += _build_entries(query, verb, switch, target)
+    elif verb == ENGAGE and KEY.fullmatch(target) and not found:
+        entries += [_engage_entry(f"{scope.name}:{target}", 90.0) for scope in keyed_scopes()]
+    for switch in found:
         entries += _build_entries(query, verb, switch, text)
     unique: dict[tuple[str, str], PaletteEntry] = {}
     for entry in entries:
         unique.setdefault((entry.kind, entry.path), entry)
     return list(unique.values())[: 2 * MAX_ENTRIES]
-
-
-def _find_exact(query: PaletteQuery, verb: str, wanted: str) -> Sequence[PaletteEntry]:
-    if is_switch_id(wanted):
-        scope, _, key = wanted.partition(":")
-        registered = Switch.objects.with_open_episode().filter(pk=wanted).first()
-        switch = registered or Switch(id=wanted, scope=scope, key=key)
-        return _build_entries(query, verb, switch, wanted)
-    if verb == ENGAGE and KEY.fullmatch(wanted) and not _search_switches(wanted):
-        return [_engage_entry(f"{scope.name}:{wanted}", 90.0) for scope in keyed_scopes()]
-    return []
 
 
 def _search_switches(text: str) -> Sequence[Switch]:
@@ -118,20 +115,15 @@ def _search_switches(text: str) -> Sequence[Switch]:
     rows = Switch.objects.with_open_episode()
     for part in parts:
         rows = rows.filter(part)
-    return sorted(rows.order_by("id")[:50], key=lambda one: -_weigh_switch(one, text))[:MAX_ENTRIES]
+    found = sorted(rows.order_by("id")[:50], key=lambda switch: -_weigh_switch(switch, text))
+    return found[:MAX_ENTRIES]
 
 
 def _weigh_switch(switch: Switch, text: str) -> float:
     words = text.casefold().split()
     stopped = 15.0 if switch.episode else 0.0  # people mostly look for stopped switches
-    fits = max(
-        relevance.score_text(words, switch.pk, switch.description), _weigh_key(words, switch)
-    )
-    return fits + stopped
-
-
-def _weigh_key(words: Sequence[str], switch: Switch) -> float:
-    return relevance.score_text(words, switch.key, switch.description)
+    names = (switch.pk, switch.key)
+    return stopped + max(relevance.score_text(words, name, switch.description) for name in names)
 
 
 def _build_entries(
@@ -154,7 +146,9 @@ def _build_entries(
     if verb == ENGAGE and may_engage:
         return [_engage_entry(switch.pk, weight + 5), page]
     if verb in {"release", "extend"} and switch.episode:
-        return [_change_entry(verb, switch, weight + 5), page]
+        icon = "released" if verb == "release" else "extend"
+        path = reverse(verb, args=[switch.scope, switch.key])
+        return [_action_entry(f"{verb.capitalize()} {switch.pk}…", icon, path, weight + 5), page]
     if not verb and may_engage and weight >= VERBATIM:
         return [page, _engage_entry(switch.pk, weight - 1)]
     return [page]
@@ -163,16 +157,10 @@ def _build_entries(
 def _engage_entry(switch_id: str, weight: float) -> PaletteEntry:
     scope, _, key = switch_id.partition(":")
     path = f"{reverse('engage')}?{urlencode({'scope': scope, 'key': key})}"
-    title = f"Engage {switch_id}…"
-    return PaletteEntry(
-        ACTION, title, "engaged", path, "opens the form", in_dialog=True, weight=weight
-    )
+    return _action_entry(f"Engage {switch_id}…", "engaged", path, weight)
 
 
-def _change_entry(verb: str, switch: Switch, weight: float) -> PaletteEntry:
-    path = reverse(verb, args=[switch.scope, switch.key])
-    icon = "released" if verb == "release" else "extend"
-    title = f"{verb.capitalize()} {switch.pk}…"
+def _action_entry(title: str, icon: str, path: str, weight: float) -> PaletteEntry:
     return PaletteEntry(ACTION, title, icon, path, "opens the form", in_dialog=True, weight=weight)
 
 

@@ -37,10 +37,10 @@ class EpisodeEnd:
 
 
 def due_reminder(ending: EpisodeEnd, now: datetime) -> timedelta | None:
-    """Return the nearest reminder due and not yet sent: `DAY`, `HOUR` or None.
+    """Return the reminder that is due and not yet sent: `DAY`, `HOUR` or None.
 
-    A late tick sends only the nearer reminder, and none after the end. Re-confirmation has a
-    day reminder only.
+    If both are due, `HOUR` is returned; after the end, None. A permanent episode has no hour
+    reminder.
     """
     left = ending.ends_at - now
     if left <= timedelta():
@@ -55,7 +55,7 @@ def due_reminder(ending: EpisodeEnd, now: datetime) -> timedelta | None:
 def skipped_reminders(ends_at: datetime, now: datetime) -> dict[str, datetime | None]:
     """Return the reminder fields of an episode whose expiry is set at `now`.
 
-    A reminder counts as sent if the episode lasts no longer than its notice, a day or an hour.
+    A reminder whose notice, a day or an hour, is longer than the episode counts as sent.
     """
     lasts = ends_at - now
     return {
@@ -65,7 +65,7 @@ def skipped_reminders(ends_at: datetime, now: datetime) -> dict[str, datetime | 
 
 
 def time_left(ends_at: datetime, now: datetime) -> str:
-    minutes = max(timedelta(minutes=1), (ends_at - now) // MINUTE * MINUTE)
+    minutes = max(MINUTE, (ends_at - now) // MINUTE * MINUTE)
     return durations.format_readable(minutes)
 
 

@@ -22,8 +22,6 @@ from .scopes import GLOBAL_ID
 
 _IS_GLOBAL = Q(switch_id=GLOBAL_ID)
 _IS_BROKEN = Q(broke_glass__isnull=False)
-
-
 _DID = {"engage": "engaged", "extend": "extended", "release": "released"}
 
 
@@ -103,24 +101,35 @@ class StatusSummary:
 def read_summary(now: datetime, *, with_approvals: bool) -> StatusSummary:
     found = fetch_first(now, _aggregate_episodes, _aggregate_approvals, _aggregate_ramps)
     reviews = found["reviews"]
+    everything, failed_ramps = None, None
+    if found["since"] is not None:
+        everything = GlobalStop(
+            reason=found["reason"],
+            engaged_by_name=found["by"],
+            engaged_at=found["since"],
+            expires_at=found["until"],
+            allow_percent=found["percent"],
+            overdue=found["late"] is not None,
+        )
+    if found["failed"]:
+        failed_ramps = FailedRamps(
+            found["failed"], found["failed_ramp"], found["failed_switch"], found["failed_why"]
+        )
     return StatusSummary(
         now=now,
         engaged=found["engaged"],
         ramping=found["ramping"],
         overdue=found["overdue"],
-        everything=_get_global_stop(found),
+        everything=everything,
         broken=_get_broken_glass(found, reviews),
         approvals=found["approvals"] + reviews if with_approvals else 0,
         ramps=found["live"],
-        failed_ramps=_get_failed_ramps(found),
+        failed_ramps=failed_ramps,
     )
 
 
 def banner(request: HttpRequest) -> dict[str, object]:
-    """Return the template variable `standing`: a lazy :class:`StatusSummary`.
-
-    Its field `known` is False after a database error.
-    """
+    """Return the template variable `standing`, a :class:`StatusSummary` read at first use."""
     return {"standing": SimpleLazyObject(lambda: _read_status(request))}
 
 
@@ -183,14 +192,6 @@ def _aggregate_rows(rows: QuerySet[Any, Any], **figures: Aggregate) -> QuerySet[
     return found
 
 
-def _get_failed_ramps(ramps: dict[str, Any]) -> FailedRamps | None:
-    if not ramps["failed"]:
-        return None
-    return FailedRamps(
-        ramps["failed"], ramps["failed_ramp"], ramps["failed_switch"], ramps["failed_why"]
-    )
-
-
 def _get_broken_glass(row: dict[str, Any], reviews: int) -> BrokenGlass | None:
     broken = row["broken"]
     if not broken and not reviews:
@@ -207,17 +208,4 @@ def _get_broken_glass(row: dict[str, Any], reviews: int) -> BrokenGlass | None:
         reason=row["broken_reason"] or "",
         by=by,
         did=did,
-    )
-
-
-def _get_global_stop(row: dict[str, Any]) -> GlobalStop | None:
-    if row["since"] is None:
-        return None
-    return GlobalStop(
-        reason=row["reason"],
-        engaged_by_name=row["by"],
-        engaged_at=row["since"],
-        expires_at=row["until"],
-        allow_percent=row["percent"],
-        overdue=row["late"] is not None,
     )

@@ -31,19 +31,22 @@ def read_engaged(asked: MetricQuery, now: datetime) -> Iterator[MetricReading]:
     )
     for episode in rows.order_by("switch_id"):
         scope, _, key = episode.switch_id.partition(":")
+        state = "engaged"
+        if episode.state == SwitchState.RAMPING:
+            state = f"ramping, {episode.allow_percent:g} % flows"
         yield MetricReading(
             subject=episode.switch_id,
             value=1,
             beyond=asked.beyond(1),
             samples=1,
-            said=_describe(episode),
+            said=f"The switch {episode.switch_id} was engaged by {episode.engaged_by_name}",
             path=f"/switches/{scope}/{key}/",
             evidence={
-                "engaged_by": _engaged_by(episode),
+                "engaged_by": label_of(episode.engaged_by_type, episode.engaged_by_name),
                 "engaged_at": timestamp(episode.engaged_at),
                 "reason": episode.reason,
                 "allow_percent": float(episode.allow_percent),
-                "stands": _describe_state(episode),
+                "stands": state,
             },
             acknowledged_by=_get_responsible(episode, by_trip=episode.pk in tripped),
             thread=changes.episode_subject(episode),
@@ -61,20 +64,6 @@ def list_overdue(now: datetime) -> Collection[str]:
     return set(rows.values_list("switch_id", flat=True))
 
 
-def _describe(episode: Episode) -> str:
-    return f"The switch {episode.switch_id} was engaged by {episode.engaged_by_name}"
-
-
-def _describe_state(episode: Episode) -> str:
-    if episode.state == SwitchState.RAMPING:
-        return f"ramping, {episode.allow_percent:g} % flows"
-    return "engaged"
-
-
-def _engaged_by(episode: Episode) -> str:
-    return label_of(episode.engaged_by_type, episode.engaged_by_name)
-
-
 def _get_responsible(episode: Episode, *, by_trip: bool) -> str:
     """Return the person who engaged or acknowledged the switch, else an empty text.
 
@@ -82,7 +71,7 @@ def _get_responsible(episode: Episode, *, by_trip: bool) -> str:
     """
     is_shell = episode.engaged_by_type == "system" and episode.engaged_by_name.startswith(SHELL)
     if not by_trip and (is_shell or episode.engaged_by_type in KNOWING):
-        return _engaged_by(episode)
+        return label_of(episode.engaged_by_type, episode.engaged_by_name)
     return episode.acknowledged_by
 
 

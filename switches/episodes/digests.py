@@ -3,6 +3,7 @@
 A digest goes to all destinations of the messages it replaces.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from hashlib import sha256
@@ -28,11 +29,10 @@ Single = Callable[[Episode], tuple[str, str]]
 def notify_in_digest(
     event: str, due: Sequence[Episode], single: Single, now: datetime
 ) -> dict[int, str]:
-    """Announce the digest `event` if more than three due episodes are not yet in a digest.
+    """Announce the digest `event` if more than three due episodes are in no digest yet.
 
-    Return the event of the replaced single message for each due episode in this or a recent digest,
-    by episode id. Digests are written before the episodes are processed, so a worker's crash can't
-    lose them.
+    Return, by episode id, the event of the single message that this or a recent digest replaces.
+    Call before processing the episodes, so that a worker's crash can't lose the digest.
     """
     before = _recently_notified(event, now) if due else {}
     notified = {
@@ -52,19 +52,20 @@ def announce_digest(
     now: datetime,
     notices: Mapping[int, timedelta] = MappingProxyType({}),
 ) -> None:
-    """Announce one message about these episodes.
+    """Announce one message about these episodes, once for the same expiries and notices.
 
-    A second call with the same episodes, expiries and notices announces nothing. `notices` maps
-    episode ids to the notice of a reminder: a day or an hour before the end.
+    `notices` maps episode ids to the notice of a reminder: a day or an hour before the end.
     """
-    permanent = [episode for episode in due if episode.permanent]
-    expiring = [episode for episode in due if not episode.permanent]
-    become: dict[str, list[Episode]] = {}
-    for episode in expiring:
-        become.setdefault(_classify_end(episode, single), []).append(episode)
-    ends = [_end_key(episode) for episode in due]
+    groups: dict[str, list[Episode]] = defaultdict(list)
+    for episode in due:
+        groups["permanent" if episode.permanent else _classify_end(episode, single)].append(episode)
     keys = sorted((_end_key(episode), str(notices.get(episode.pk, ""))) for episode in due)
     singles = {(scope_of(episode), *single(episode)) for episode in due}
+    destinations = (
+        destination
+        for scope, single_event, severity in sorted(singles)
+        for destination in routing.find_destinations(single_event, scope, severity, now)
+    )
     outbox.announce(
         event=event,
         event_key=f"{event}:{sha256(repr(keys).encode()).hexdigest()[:40]}",
@@ -72,17 +73,16 @@ def announce_digest(
         facts={
             "count": len(due),
             "switches": [episode.switch_id for episode in due],
-            "ends": ends,
+            "ends": [_end_key(episode) for episode in due],
             "events": [single(episode)[0] for episode in due],
             **{
-                what: _format_names(become.get(what, []))
-                for what in ("held", "released", "ramping")
+                name: _format_names(groups[name])
+                for name in ("held", "released", "ramping", "permanent")
             },
-            "permanent": _format_names(permanent),
             "path": "/attention/",
         },
         now=now,
-        to=_route_digest(singles, now),
+        to=list(dict.fromkeys(destinations)),
     )
 
 
@@ -94,15 +94,6 @@ def thread_destinations(episode: Episode) -> list[str]:
     """Return the destinations that already have a message thread about the episode."""
     found = Thread.objects.filter(subject=f"episode:{episode.pk}")
     return list(found.values_list("destination", flat=True))
-
-
-def _route_digest(singles: set[tuple[str, str, str]], now: datetime) -> list[str]:
-    found = (
-        destination
-        for scope, event, severity in sorted(singles)
-        for destination in routing.find_destinations(event, scope, severity, now)
-    )
-    return list(dict.fromkeys(found))
 
 
 def _format_names(episodes: Sequence[Episode]) -> str | None:
@@ -119,10 +110,7 @@ def _end_key(episode: Episode) -> str:
 
 
 def _classify_end(episode: Episode, single: Single) -> str:
-    """Return the state after an episode's end: `held`, `released` or `ramping`.
-
-    A reminder's state follows from the expiry policy, that of other messages from their event.
-    """
+    """Return the episode's state after its expiry: `held`, `released` or `ramping`."""
     event = single(episode)[0]
     by_policy = {OnExpiry.RELEASE.value: "released", OnExpiry.RAMP.value: "ramping"}
     if event == EXPIRES_SOON:

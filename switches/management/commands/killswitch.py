@@ -11,7 +11,6 @@ from django.core.management.base import CommandError
 from django.db import transaction
 
 from controlplane.core.actors import label_of
-from controlplane.core.approvals.models import Approval
 from controlplane.core.clock import db_now
 from controlplane.core.errors import InvalidInput
 from controlplane.core.gates import kinds
@@ -19,7 +18,7 @@ from controlplane.core.jobs.models import JobStep
 from controlplane.core.shell import ShellCommand, shell_actor
 from switches import services, switch_list
 from switches.effect import SwitchEffect, measure_effect
-from switches.models import Episode, Ramp, Switch, SwitchState
+from switches.models import Ramp, Switch, SwitchState
 from switches.ramps import actions, descriptions, live_ramps
 from switches.rules import break_glass, guard
 from switches.rules.break_glass import SafetyRefused
@@ -54,13 +53,8 @@ class Command(ShellCommand):
             for scope in SCOPES.values():
                 option, dest = f"--{scope.name}", f"scope_{scope.name}"
                 if scope.stops_everything:
-                    which.add_argument(
-                        option,
-                        dest=dest,
-                        action="store_const",
-                        const=scope.only_key,
-                        help=GLOBAL_ID,
-                    )
+                    fixed: dict[str, Any] = {"action": "store_const", "const": scope.only_key}
+                    which.add_argument(option, dest=dest, help=GLOBAL_ID, **fixed)
                 else:
                     which.add_argument(option, dest=dest, metavar="KEY", help=scope.description)
             if name in {"engage", "release", "abort", "extend"}:
@@ -103,10 +97,7 @@ class Command(ShellCommand):
                 actor=shell_actor(),
                 now=db_now(),
             )
-        self.status(scope, key, options)
-        self.name_unknown_rules(options)
-        self.tell_of(done.review, options)
-        self.tell_of_the_rest(done, options)
+        self.report(done, scope, key, options)
 
     def release(self, scope: str, key: str, options: dict[str, Any]) -> None:
         """Release without an approval; a review is opened if an approval was required."""
@@ -120,13 +111,14 @@ class Command(ShellCommand):
                 actor=shell_actor(),
                 now=db_now(),
             )
-        self.status(scope, key, options)
-        self.name_unknown_rules(options)
-        self.tell_of(done.review, options)
+        self.report(done, scope, key, options)
         if done.ramp is not None and not options["json"]:
-            for told in _describe_steps(done.ramp):
-                self.line(f"  {told}")
-            self.line(f"  to stop it again: {_abort_command(scope, key)}")
+            for number, step in enumerate(done.ramp.plan, 1):
+                gates = "; ".join(map(kinds.describe_gate, step["gates"])) or "no gates"
+                share = descriptions.format_percent(step["percent"])
+                self.line(f"  step {number}: {share} for {step['dwell_seconds']} s, {gates}")
+            which = "--global" if scope == GLOBAL.name else f"--{scope} {shlex.quote(key)}"
+            self.line(f"  to stop it again: manage.py killswitch abort {which} --reason …")
 
     def abort(self, scope: str, key: str, options: dict[str, Any]) -> None:
         ramp = live_ramps.find_live_ramp(identify(scope, key))
@@ -134,20 +126,6 @@ class Command(ShellCommand):
             raise CommandError(f"{scope}:{key} has no ramp under way.")
         actions.abort(ramp_id=ramp.pk, reason=options["reason"], actor=shell_actor(), now=db_now())
         self.status(scope, key, options)
-
-    def name_unknown_rules(self, options: dict[str, Any]) -> None:
-        """Warn about unknown rules in --break-glass; a typo must not prevent an engage."""
-        known = {rule.name for rule in guard.list_rules()} | {break_glass.TWO_PERSON}
-        for name in options["break_glass"] or ():
-            if name not in known:
-                self.stderr.write(
-                    f"No safety rule is called {name!r}, so it overrode nothing. Check the name."
-                )
-
-    def tell_of(self, review: Approval | None, options: dict[str, Any]) -> None:
-        if review is not None and not options["json"]:
-            against = review.diff["rule"]
-            self.line(f"  against the rule {against}: review {review.pk} waits for a signature")
 
     def extend(self, scope: str, key: str, options: dict[str, Any]) -> None:
         with transaction.atomic():
@@ -159,13 +137,32 @@ class Command(ShellCommand):
                 actor=shell_actor(),
                 now=db_now(),
             )
-        self.status(scope, key, options)
-        self.tell_of_the_rest(done, options)
+        self.report(done, scope, key, options)
 
-    def tell_of_the_rest(self, done: services.Engagement, options: dict[str, Any]) -> None:
+    def report(
+        self,
+        done: services.Engagement | services.Release,
+        scope: str,
+        key: str,
+        options: dict[str, Any],
+    ) -> None:
+        """Print the switch, and what differs from the request.
+
+        A typo in --break-glass must not prevent an engage, so unknown rules are only warned about.
+        """
+        self.status(scope, key, options)
+        known = {rule.name for rule in guard.list_rules()} | {break_glass.TWO_PERSON}
+        for name in options.get("break_glass") or ():
+            if name not in known:
+                self.stderr.write(
+                    f"No safety rule is called {name!r}, so it overrode nothing. Check the name."
+                )
         if options["json"]:
             return
-        if done.notice:
+        if done.review is not None:
+            rule, review = done.review.diff["rule"], done.review.pk
+            self.line(f"  against the rule {rule}: review {review} waits for a signature")
+        if isinstance(done, services.Engagement) and done.notice:
             self.line(f"  {done.notice}")
         if done.approval is not None:
             self.line(f"  permanent waits for somebody to approve it: request {done.approval.pk}")
@@ -183,8 +180,8 @@ class Command(ShellCommand):
         if ramp is not None:
             self.line(f"  {_describe_ramp(ramp)}")
         if effect:
-            for told in _describe_effect(effect):
-                self.line(f"  {told}")
+            for line in _describe_effect(effect):
+                self.line(f"  {line}")
 
     def list(self, options: dict[str, Any]) -> None:
         scope, key = _get_switch_option(options, required=False)
@@ -273,35 +270,17 @@ def _describe_ramp(ramp: Ramp) -> str:
     return f"ramp {ramp.pk} {live_ramps.STATES[job.state]}, {at}{why}"
 
 
-def _describe_steps(ramp: Ramp) -> Iterator[str]:
-    for number, step in enumerate(ramp.plan, 1):
-        gates = "; ".join(map(kinds.describe_gate, step["gates"])) or "no gates"
-        share = descriptions.format_percent(step["percent"])
-        yield f"step {number}: {share} for {step['dwell_seconds']} s, {gates}"
-
-
-def _abort_command(scope: str, key: str) -> str:
-    which = "--global" if scope == GLOBAL.name else f"--{scope} {shlex.quote(key)}"
-    return f"manage.py killswitch abort {which} --reason …"
-
-
 def _describe_switch(switch: Switch) -> str:
     episode = switch.episode
     if episode is None:
         return f"{switch.pk}  {SwitchState.RELEASED.value}"
-    ends = (
-        f"until {episode.expires_at:%Y-%m-%d %H:%M} UTC, then {episode.on_expiry}"
-        if episode.expires_at
-        else f"permanent{_reconfirm_by(episode)}"
-    )
+    ends, due_at = "permanent", episode.reconfirm_due_at
+    if episode.expires_at:
+        ends = f"until {episode.expires_at:%Y-%m-%d %H:%M} UTC, then {episode.on_expiry}"
+    elif due_at:
+        ends = f"permanent, to be re-confirmed by {due_at:%Y-%m-%d %H:%M} UTC"
     late = "  OVERDUE" if episode.overdue else ""
-    share = (
-        f" {descriptions.format_percent(episode.allow_percent)}" if episode.allow_percent else ""
-    )
+    percent = episode.allow_percent
+    share = f" {descriptions.format_percent(percent)}" if percent else ""
     who = label_of(episode.engaged_by_type, episode.engaged_by_name)
     return f"{switch.pk}  {episode.state.value}{share}{late}  {ends}  by {who}: {episode.reason}"
-
-
-def _reconfirm_by(episode: Episode) -> str:
-    due_at = episode.reconfirm_due_at
-    return f", to be re-confirmed by {due_at:%Y-%m-%d %H:%M} UTC" if due_at else ""
