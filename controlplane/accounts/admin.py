@@ -7,7 +7,7 @@ from django import forms
 from django.contrib import admin, messages
 from django.contrib.auth.password_validation import validate_password
 from django.db.models import Model, QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
 from django.shortcuts import redirect
 
 from controlplane.accounts.authentication.views.sign_in import sign_out
@@ -22,17 +22,12 @@ from .people import services as people
 from .people.forms import remember_opened
 from .tokens import services as tokens
 
-
-def _sign_out(request: HttpRequest, extra_context: object = None) -> HttpResponse:
-    return sign_out(request)
-
-
-admin.site.logout = _sign_out  # type: ignore[method-assign, assignment]
+admin.site.logout = lambda request, extra_context=None: sign_out(request)  # type: ignore[method-assign, assignment]
 
 
 @admin.register(Token)
 class TokenAdmin(ReadOnly):
-    """Admin of tokens, which can be revoked but not created here."""
+    """Admin of tokens: they can be revoked, not created."""
 
     list_display = (
         "name", "prefix", "owner", "scopes", "created_at", "expires_at", "revoked_at",
@@ -84,7 +79,7 @@ class AccessAttemptAdmin(ReadOnly):
 
 
 class UserForm(forms.ModelForm):  # type: ignore[type-arg]
-    """Form of a person; the password can be set but is never shown."""
+    """Form of a person; it can set the password, but never shows it."""
 
     new_password = forms.CharField(
         required=False,
@@ -118,12 +113,12 @@ class UserForm(forms.ModelForm):  # type: ignore[type-arg]
             raise forms.ValidationError(error.errors["slack_user_id"]) from error
 
     def clean_new_password(self) -> str:
-        values: str = self.cleaned_data["new_password"]
-        if values:
-            validate_password(values, self.instance)
+        password: str = self.cleaned_data["new_password"]
+        if password:
+            validate_password(password, self.instance)
         elif self.instance._state.adding:
             raise forms.ValidationError("Give a first password.")
-        return values
+        return password
 
 
 @admin.register(User)
@@ -139,7 +134,7 @@ class UserAdmin(Table):
     actions = ("deactivate",)
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """Forbid deletion, because audit entries refer to the person; deactivate instead."""
+        """Return False: audit entries refer to the person, who can be deactivated instead."""
         return False
 
     def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> tuple[str, ...]:
@@ -164,8 +159,8 @@ class UserAdmin(Table):
             people.set_password(user=obj, password=password, actor=actor, now=now)
 
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-        """Show the error of a refused change on the form, such as the removal of the last admin."""
-        # Without it, another person at an open browser could create an admin or set a password.
+        """Show the form; if a change is refused, such as removing the last admin, show why."""
+        # Otherwise, another person at an open browser could create an admin or set a password.
         require_fresh(request, db_now())
         try:
             return super().changeform_view(request, *args, **kwargs)

@@ -23,32 +23,31 @@ ENGLISH_FILLERS = _words(
     early eight either elit else elsewhere enough eod est eta etc even evening event ever every
     everybody everyone everything everywhere except faq far fast faster few finally first five
     fixme foo for forever four friday from further fyi gave general generic get gets getting give
-    given gives giving gmt go goes going gone gonna got gotta gtg had haha half has hasnt have
-    havent having he hehe hello hence her here hereby heres hers hes hey hi hihi him his hmm hour
-    hours how however hr hrs huh hundred i idk if ill im imo in indeed inside instead into ipsum
-    is isnt it its itself ive jst just keep keeping keeps kept kind kinda kinds kk kkk kst last
-    lately later latest least lemme less let lets like likely little ll lol longer lorem lot lots
-    made mainly make makes making many may maybe me mean meanwhile meh midnight might million min
-    mine mins minute minutes moment moments monday month months more moreover morning most mostly
-    much must my myself na nada nah nan near nearly neither never new next nice night nil nine no
-    nobody none noon nope nor not nothing now nowhere np null nvm of off oh ok okay omg on once
-    one ones only onto oops or other others otherwise our ours out outside over own particular per
-    perhaps placeholder please plenty pls plz pm possibly pretty probably ps pst put puts putting
-    qaz qazwsx qazwsxedc quick quickly quite quux qux qwerty rather re read really reported
-    reporting request requested requesting right said sake same sample saturday say saying says
-    sec second secs see seeing seems seen seven several shall she shes should shouldnt simply
-    since sit six so some somebody somehow someone something sometime sometimes somewhat somewhere
-    soon sorry sort specific still string stuff such sunday super sure tba tbc tbd tbh tell
-    telling ten text than thank thanks that thatll thats the their theirs them themselves then
-    there therefore theres these they theyll theyre theyve thing things third this those though
-    thousand three through throughout thru thursday thus thx til till time timeframe times to
-    today todo together told tomorrow tonight too took toward towards tryna tuesday two ty u ugh
-    uh um undefined under unless unlike until untill up upon ur us utc various very via wanna want
-    wants was wasnt way we wednesday week weekend weekly weeks well went were werent weve what
-    whatever whats when whenever where wheres wherever whether which while who whoever whole whom
-    whos whose why will wip with within without wont would wouldnt wow write written wsx wtf xyz
-    ya yada yeah year years yep yes yesterday yet you youd youll your youre yours yourself youve
-    yup zero
+    given gives giving gmt goes going gone gonna got gotta gtg had haha half has hasnt have havent
+    having he hehe hello hence her here hereby heres hers hes hey hi hihi him his hmm hour hours
+    how however hr hrs huh hundred i idk if ill im imo in indeed inside instead into ipsum is isnt
+    it its itself ive jst just keep keeping keeps kept kind kinda kinds kk kkk kst last lately
+    later latest least lemme less let lets like likely little ll lol longer lorem lot lots made
+    mainly make makes making many may maybe me mean meanwhile meh midnight might million min mine
+    mins minute minutes moment moments monday month months more moreover morning most mostly much
+    must my myself na nada nah nan near nearly neither never next nice night nil nine no nobody
+    none noon nope nor not nothing now nowhere np null nvm of off oh ok okay omg on once one ones
+    only onto oops or other others otherwise our ours out outside over own particular per perhaps
+    placeholder please plenty pls plz pm possibly pretty probably ps pst put puts putting qaz
+    qazwsx qazwsxedc quite quux qux qwerty rather re read reported reporting request requested
+    requesting right said sake same sample saturday say saying says sec second secs see seeing
+    seems seen seven several shall she shes should shouldnt simply since sit six so some somebody
+    somehow someone something sometime sometimes somewhat somewhere soon sorry sort specific still
+    string stuff such sunday super sure tba tbc tbd tbh tell telling ten text than thank thanks
+    that thatll thats the their theirs them themselves then there therefore theres these they
+    theyll theyre theyve thing things third this those though thousand three through throughout
+    thru thursday thus thx til till time timeframe times to todo together told tomorrow tonight
+    too took toward towards tryna tuesday two ty u ugh uh um undefined under unless unlike until
+    untill up upon ur us utc various very via wanna want wants was wasnt way we wednesday week
+    weekend weekly weeks well went were werent weve what whatever whats when whenever where wheres
+    wherever whether which while who whoever whole whom whos whose why will wip with within
+    without wont would wouldnt wow write written wsx wtf xyz ya yada yeah year years yep yes
+    yesterday yet you youd youll your youre yours yourself youve yup zero
     """
 )
 
@@ -140,58 +139,55 @@ VAGUE_PHRASES = (
 # Whole words; an unknown word of one syllable (앱, 봇) counts as meaning like any other.
 KOREAN_FILLERS = _words(
     """
-    각 같이 걍 곧 그 그리고 급 꼭 끝 내 다음 당 더 되게 뒤 딱 때문에 또 또는 막 매 못 뭐 밑 바
-    바로 버튼 보고 분 빨 새 쓸 씀 아 아직 안 앞 약 약간 옆 예 온 왜 왜냐하면 위 응 이미 잘 저 제
-    조금 좀 참 채 척 첫 총 큰 타 팀 헉 헐 현 혹은 흠
+    각 같이 걍 곧 그 급 꼭 끝 내 다음 당 더 되게 뒤 딱 또 또는 매 못 뭐 밑 바 바로 버튼 보고 분
+    빨 새 쓸 씀 아직 안 앞 약 약간 옆 예 온 왜 위 응 이미 잘 저 제 조금 좀 참 채 척 첫 총 큰 타
+    팀 헉 헐 현 혹은 흠
     """
 )
 
 # Korean is agglutinative: a word is vague when it is a vague stem followed only by vague stems,
-# particles and endings ("문제발생으로", "정지합니다", "꺼뒀습니다").
+# particles and endings ("문제발생으로", "정지합니다", "꺼뒀습니다"). So neither list has words that
+# consist of other listed ones.
 KOREAN_STEMS = _words(
     """
-    가끔 가나다 가나다라 가나다라마바사 가동 가지 각자 각종 감사드 감사합 감지 갑자기 같네 같다
-    같습 같아 같은 같음 개발자 개발팀 개선 개월 개인 거기 걱정 검토 결정 결함 경고 경우 계속 계획
-    고장 공유 과장 관계 관련 관리 관리자 관찰 관하 관한 굉장 권고 귀찮 그거 그것 그게 그냥 그때
-    그래서 그러 그런 그리고 글로벌 금방 금요일 급하 급하니 급한 급함 급합 급해 급히 기능 기록 기분
-    기술적 기재 기타 긴급 까지 깨졌 꺼 꺼놓 껐 꼬여 꼬였 꼬임 끄 끄겠 끄고 끄기 끄는 끄라 끄려 끈
-    끌 끌게 끌께 끔 끕니 나고 나는 나서 나중 나타나 난리 내가 내려 내렸 내리 내릴 내림 내립 내부
-    내용 내일 너무 네네 넵넵 논의 놓겠 놓을게 놨습 누가 누구 누군 누르 누름 눌러 눌렀 느낌 다들
-    다른 다소 다시 담당 담당자 당분간 당장 대기 대비 대응 대표 대하 대한 대해 덕분 도와 도움 돌려
-    돌렸 돌리 동안 동일 동작 돼서 돼요 됐습 됐어 됐음 되고 되는 되는대로 되면 되서 되어 되었 된다
-    될때 됩니 두겠 둘게 둡니 뒀습 드려 드리 드릴 드림 드립 듯하 듯함 듯합 등등 디버그 디버깅 따라
-    따로 때까지 때문 또다시 똑바로 라마바사 리스크 마무리 막 막겠 막기 막는 막습 막아 막았 막으
-    막음 만약 만일 많아 많은 많이 말씀 말이나 말해 망가 망함 매우 먼저 멈추 멈출 멈춤 멈춥 멈춰
-    멈췄 메신저 몇몇 모니터링 모두 모든 모레 모르 모르겠 모를 모름 모릅 목요일 목적 몰라 몰랐 못하
-    못함 못해 무기한 무슨 무언가 무엇 문의 문제 물어 뭐가 뭐임 뭔가 뭔지 미리 미상 미안 미정 바람
-    바랍 반응 발견 발생 방금 방지 방침 버그 벌써 변경 별도 별로 보겠 보류 보안상 보자 보죠 복구
-    본인 볼게 봄니 봅니 봅시 봤습 봤어 부득이 부분 부장 부적절 부탁 분간 분석 불가피 불명 불안
-    불편 불확실 비밀 비상 비정상 비즈니스 비활성 비활성화 빨리 사건 사고 사용 사유 사장 사전 사정
-    사태 사항 살려 살리 삼아 상급 상급자 상기 상사 상세 상의 상태 상황 새로 새벽 생각 생겨 생겼
-    생기 생긴 생길 생김 서비스 선제 선조치 설명 세그먼트 세우 세워 세웠 셧다운 소식 수고 수동 수리
-    수상 수상한 수시 수요일 수정 스레드 스위치 스탑 스톱 슬랙 시간 시급 시도 시범 시스템 시연 시켜
-    시켰 시키 시킴 시험 신속 실수 실험 심각 심심 심하 심한 심함 심해 쓰라 쓰레드 아래 아래와 아무
-    아무거나 아무것 아무말 아무튼 아시는 아시다 아자차카타파하 아주 아침 안녕 안녕하 안댐 안돼
-    안되 안된 안됨 안됩 안전 안해 않고 않네 않는 않습 않아 않은 않음 알다시피 알려 알수 알아 암튼
-    얘기 어떤 어떤지 어떻게 어제 어쨌든 얼른 업데이트 업무 업무상 없고 없네 없는 없다 없습 없어
-    없을 없음 없이 에러 에휴 엔지니어 여기 여러 여러분 연락 연습 염려 예기 예방 예상 예요 예정
-    오늘 오동작 오류 오작동 오전 오프 오후 올려 올리 올림 올바 완료 왜냐 왠지 요구 요청 우려 우리
-    우선 운영 운영자 운영팀 원인 월요일 위급 위에 위와 위키 위하 위한 위해 위험 윗분 윗선 유지
-    유지보수 음음 응급 의심스러 의하 의한 의해 이거 이것 이것저것 이게 이따 이라 이런 이런저런
-    이며 이므로 이번 이상 이상하 이상해 이슈 이야기 이에 이에요 이용 이유 이하 이후 인하 인한 인해
-    일간 일단 일부 일시 일요일 일을 일이 임시 임원 입니 있고 있네 있는 있다 있던 있습 있어 있었
-    있으 있을 있음 자꾸 자동 자세 자정 자주 작동 작성 작업 작은 잘못 잠깐 잠시 잠잠 잠정 장난 장애
-    재개 재발 재시작 재점검 재확인 저거 저것 저기 저녁 저는 저런 저번 저희 적당 적으라 적절 전까지
-    전달 전부 전역 전체 점검 점심 정기 정도 정리 정말 정비 정상 정상화 정지 제가 제거 제대로 제발
-    조사 조속 조심 조짐 조치 종결 종료 종류 좋습 좋아 좋은 좋지 죄송 주간 주말 주세 주시 주십 주의
-    주일 줄게 중단 중대 중요 중이 중이라 중임 중입 중지 즉각 즉시 증상 지금 지난번 지라 지속 지시
-    지켜 진짜 진행 질문 징후 차단 차원 차후 착오 참고 참조 채널 처리 최소화 추가 추이 추후 출근
-    카톡 케케 켜 켜놓 켤 켬 켭 켰 크게 크크 큰일 킨 킬 킬게 킬스위치 터졌 터짐 테스트 테스팅
-    토요일 퇴근 티켓 팀원 팀장 파악 판단 평일 프로덕션 피해 필요 하겠 하고 하기 하는 하라 하려
-    하면 하셔 하시 하신 하실 하심 하여 하여튼 하였 하지 하지만 하하 한다 한번 한시 할게 할까 할께
-    할때 함니 합니 핫픽스 항상 해결 해당 해보 해봄 해봅 해서 해야 해요 해제 해주 했다 했습 했어
-    했음 향후 허락 헤헤 현상 현재 협의 호호 혹시 혹여 화요일 확산 확인 환경 활성 활성화 회사 회의
-    후보고 후후 훨씬 흠흠 히히 힘들
+    가끔 가나다 가동 가지 각자 각종 감사드 감사합 감지 갑자기 같네 같다 같습 같아 같은 같음 개발자
+    개발팀 개선 개월 개인 거기 걱정 검토 결정 결함 경고 경우 계속 계획 고장 공유 과장 관계 관련
+    관리 관찰 관하 관한 굉장 권고 귀찮 그거 그것 그게 그냥 그때 그래서 그러 그런 그리고 글로벌
+    금방 금요일 급하 급한 급함 급합 급해 급히 기능 기록 기분 기술적 기재 기타 긴급 까지 깨졌 꺼 껐
+    꼬여 꼬였 꼬임 끄 끈 끌 끔 끕니 나고 나는 나서 나중 나타나 난리 내가 내려 내렸 내리 내릴 내림
+    내립 내부 내용 내일 너무 네네 넵넵 논의 놓겠 놓을게 놨습 누가 누구 누군 누르 누름 눌러 눌렀
+    느낌 다들 다른 다소 다시 담당 당분간 당장 대기 대비 대응 대표 대하 대한 대해 덕분 도와 도움
+    돌려 돌렸 돌리 동안 동일 동작 돼서 돼요 됐습 됐어 됐음 되고 되는 되면 되서 되어 되었 된다 될때
+    됩니 두겠 둘게 둡니 뒀습 드려 드리 드릴 드림 드립 듯하 듯함 듯합 등등 디버그 디버깅 따라 따로
+    때까지 때문 또다시 똑바로 라마바사 리스크 마무리 막 막습 막으 만약 만일 많아 많은 많이 말씀
+    말이나 말해 망가 망함 매우 먼저 멈추 멈출 멈춤 멈춥 멈춰 멈췄 메신저 몇몇 모니터링 모두 모든
+    모레 모르 모를 모름 모릅 목요일 목적 몰라 몰랐 못하 못함 못해 무기한 무슨 무언가 무엇 문의
+    문제 물어 뭐가 뭐임 뭔가 뭔지 미리 미상 미안 미정 바람 바랍 반응 발견 발생 방금 방지 방침 벌써
+    변경 별도 별로 보겠 보류 보안상 보자 보죠 복구 본인 볼게 봄니 봅니 봅시 봤습 봤어 부득이 부분
+    부장 부적절 부탁 분간 분석 불가피 불명 불안 불편 불확실 비밀 비상 비정상 비즈니스 비활성 빨리
+    사용 사유 사장 사전 사정 사태 사항 살려 살리 삼아 상급 상기 상사 상세 상의 상태 상황 새로 새벽
+    생각 생겨 생겼 생기 생긴 생길 생김 서비스 선제 선조치 설명 세그먼트 세우 세워 세웠 셧다운 소식
+    수고 수동 수리 수상 수시 수요일 수정 스레드 스위치 스탑 스톱 슬랙 시간 시급 시도 시범 시스템
+    시연 시켜 시켰 시키 시킴 시험 신속 실수 실험 심각 심심 심하 심한 심함 심해 쓰라 쓰레드 아래
+    아무 아무튼 아시는 아시다 아자차카타파하 아주 아침 안녕 안댐 안돼 안되 안된 안됨 안됩 안전
+    안해 않고 않네 않는 않습 않아 않은 않음 알다시피 알려 알수 알아 암튼 얘기 어떤 어떻게 어제
+    어쨌든 얼른 업데이트 업무 없고 없네 없는 없다 없습 없어 없을 없음 없이 에러 에휴 엔지니어 여기
+    여러 여러분 연락 연습 염려 예기 예방 예상 예요 예정 오늘 오동작 오류 오작동 오전 오프 오후
+    올려 올리 올림 올바 완료 왜냐 왠지 요구 요청 우려 우리 우선 운영 운영팀 원인 월요일 위급 위에
+    위와 위키 위하 위한 위해 위험 윗분 윗선 유지 음음 응급 의심스러 의하 의한 의해 이거 이것 이게
+    이따 이라 이런 이며 이므로 이번 이상 이야기 이에 이용 이유 이하 이후 인하 인한 인해 일간 일단
+    일부 일시 일요일 일을 일이 임시 임원 입니 있고 있네 있는 있다 있던 있습 있어 있었 있으 있을
+    있음 자꾸 자동 자세 자정 자주 작동 작성 작은 잘못 잠깐 잠시 잠잠 잠정 장난 재개 재발 재시작
+    재점검 재확인 저거 저것 저기 저녁 저는 저런 저번 저희 적당 적으라 적절 전까지 전달 전부 전역
+    전체 점검 점심 정기 정도 정리 정말 정비 정상 정지 제가 제거 제대로 제발 조사 조속 조심 조짐
+    조치 종결 종료 종류 좋습 좋아 좋은 좋지 죄송 주간 주말 주세 주시 주십 주의 주일 줄게 중단 중대
+    중요 중이 중임 중입 중지 즉각 즉시 증상 지금 지난번 지라 지속 지시 지켜 진짜 진행 질문 징후
+    차단 차원 차후 착오 참고 참조 채널 처리 최소화 추가 추이 추후 출근 카톡 케케 켜 켤 켬 켭 켰
+    크게 크크 큰일 킨 킬 터졌 터짐 테스트 테스팅 토요일 퇴근 팀원 팀장 파악 판단 평일 프로덕션
+    피해 필요 하겠 하고 하기 하는 하라 하려 하면 하셔 하시 하신 하실 하심 하여 하여튼 하였 하지
+    하하 한다 한번 한시 할게 할까 할께 할때 함니 합니 핫픽스 항상 해결 해당 해보 해봄 해봅 해서
+    해야 해요 해제 해주 했다 했습 했어 했음 향후 허락 헤헤 현상 현재 협의 호호 혹시 혹여 화요일
+    확산 확인 환경 활성 회사 회의 후보고 후후 훨씬 흠흠 히히 힘들
     """
 )
 
@@ -201,26 +197,12 @@ KOREAN_COUNTERS = _words("초 분 시 시간 일 주 주일 달 개월 월 년 �
 # Particles, light verbs and endings, in any order after a stem.
 KOREAN_TAILS = _words(
     """
-    가 간 같 같습 같아 같아서 같은 같음 거 거나 거에요 거예요 건 건데 걸 겁니다 것 게 게요 겠 겠습
-    겠음 겸 겸사 고 과 군요 기 기로 기에 길 까 까요 까지 께 께요 나 나고 나는 나서 나요 난 남
-    납니다 났 났습 났음 냥 네 네요 놉 놓 놓겠 놓고 놓아 놓았 놓은 놓을 놓을게 놓음 놔 놨 는 는데
-    니 니까 니다 님 님께 님이 다 달라 달라고 당하 당한 당함 당해 당했 대로 던 던데 데 도 도록 동안
-    돼 돼서 돼요 됐 됐음 되 되고 되는 되도록 되며 되면 되서 되어 되었 되지 된 된다 될 됨 됨에 됩
-    됩니다 두 두겠 두었 둔 둘 둘게 둘게요 둠 둡 둡니다 둬 뒀 뒀습 드려 드렸 드리 드리겠 드릴
-    드릴게 드림 드립 드립니다 든 든지 들 듯 듯이 듯하 듯함 등 때 때문 때문에 라 라고 라는 라도
-    라서 랑 래 래서 래요 려 려고 려둡 려면 로 로서 로써 를 마 마다 마세요 만 만큼 말 며 면 면서 및
-    바람 바랍 바랍니다 밖에 받 받고 받습 받아 받았 받은 받음 번 보 보겠 보고 보는 보다 보려 보려고
-    본 볼 볼게 볼게요 봄 봅 봅니다 봐 봐서 봐야 봤 봤음 부탁 부탁드립니다 부터 뿐 상 상의 생 생겨
-    생겨서 생겼 생긴 생김 서 성 세요 수 습니다 시 시기 시길 시켜 시켰 시키 시킨 시킬 시킴 시킵
-    십시오 싶 싶습 싶어 싶어서 아 아놓 아도 아두 아둠 아둡 아뒀 아서 아야 아요 았 았음 야 야지 어
-    어놓 어도 어두 어둠 어둡 어뒀 어서 어야 어요 없 없는 없습 없어 없어서 없음 없이 었 었음 에
-    에게 에서 에요 여 여둠 여서 여요 였 예요 예정 와 요 용 용으로 워 워서 웠 으려 으려고 으로
-    으로서 으로써 으세요 은 은데 을 을게 을게요 을까 음 의 이 이고 이나 이다 이라 이라고 이라는
-    이라도 이라서 이랑 이며 이므로 이어서 이었 이에 이에요 이지만 인 일 임 입 입니다 있 있고 있는
-    있습 있어 있어서 있었 있을 있음 자 적 적으로 적인 전 전에 조차 죠 주 주고 주기 주세요 주시
-    주시기 주십 주십시오 줄 줌 중 중에 중인 줘 줘야 줘요 줬 지 지만 지시 째 쪽 차 처럼 측 편 필요
-    하 하게 하겠 하고 하기 하는 하던 하도록 하라 하라고 하려 하려고 하며 하면 하셔 하셨 하시 하여
-    하였 하자 하지 한 한다 한다고 한테 할 할게 할까 할께 함 함에 합 합니다 합시다 해 해도 해서
-    해야 해요 했 했다 했던 했어 했음 화 후 후에
+    가 간 같 거 건 걸 겁니다 것 게 겠 겠습 겸 겸사 고 과 군요 기 길 까 께 나 난 남 납니다 났 났습
+    냥 네 놉 놓 놔 놨 는 니 님 다 달라 당하 당한 당함 당해 당했 대로 던 데 도 도록 돼 됐 되 된 될
+    됨 됩 두 둔 둘 둠 둡 둬 뒀 드렸 든 들 듯 등 때 라 랑 래 려 로 로써 를 마 만 만큼 말 며 면 및
+    밖에 받 받습 번 보 본 볼 봄 봅 봐 봤 부터 뿐 상 생 서 성 세요 수 습니다 시 시킵 십시오 싶 싶습
+    아 았 야 어 없 었 에 여 였 와 요 용 워 웠 으려 으로 으로써 으세요 은 을 음 의 이 인 일 임 입
+    있 자 적 전 조차 죠 주 줄 줌 중 줘 줬 지 째 쪽 차 처럼 측 편 하 하셨 한 한테 할 함 합 해 했 화
+    후
     """
 )

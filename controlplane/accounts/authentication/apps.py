@@ -1,4 +1,4 @@
-"""App config of allauth's social accounts that loads no provider libraries at startup."""
+"""App config of allauth's social accounts, without its imports of provider libraries."""
 
 from allauth.socialaccount.apps import SocialAccountConfig
 

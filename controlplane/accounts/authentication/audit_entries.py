@@ -36,5 +36,5 @@ def describe_method(request: HttpRequest) -> str:
 
 
 def get_issuer_name() -> str:
-    """Return the name of this installation for authenticator apps."""
+    """Return the issuer name that authenticator apps show for this installation."""
     return f"Switchgear ({settings.ENVIRONMENT_NAME})"

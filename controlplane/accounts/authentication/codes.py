@@ -1,7 +1,7 @@
 """Verification of one-time codes: from an authenticator app, or recovery codes.
 
-Used codes and failed attempts are stored with the person's second factor, under its lock, so that a
-reused code is rejected without a cache.
+Used codes and failed attempts are stored in the rows of the person's second factors, which are
+locked meanwhile, so that no code works twice.
 """
 
 from datetime import datetime, timedelta
@@ -28,9 +28,9 @@ log = structlog.get_logger(__name__)
 
 @transaction.atomic
 def check_code(user: User, text: str, now: datetime) -> str:
-    """Return the type of a valid code (`totp`, `recovery_codes`); empty if it is invalid.
+    """Return the type of a valid code, `totp` or `recovery_codes`, or "" for an invalid code.
 
-    Raises :class:`TooManyRequests` after too many invalid codes of the person, from any address.
+    Raises :class:`TooManyRequests` if the person recently entered too many invalid codes.
     """
     rows = {
         row.type: row
@@ -53,12 +53,12 @@ def check_code(user: User, text: str, now: datetime) -> str:
 @transaction.atomic
 def reset_failures(user: User) -> int:
     """Reset a person's count of failed codes to 0, and return the previous count."""
-    forgotten = 0
+    failures = 0
     for row in Authenticator.objects.select_for_update().filter(user=user).order_by("pk"):
         if wrong := row.data.pop("wrong", []):
             row.save(update_fields=["data"])
-            forgotten += len(wrong)
-    return forgotten
+            failures += len(wrong)
+    return failures
 
 
 def matches_secret(secret: str, text: str, now: datetime) -> bool:

@@ -25,19 +25,11 @@ SET_UP_FIRST = "Set up a second factor first, at /preferences/security/: your ro
 
 
 @dataclass(frozen=True)
-class Passkey:
-    id: int
-    name: str
-    created_at: datetime
-    last_used_at: datetime | None
-
-
-@dataclass(frozen=True)
 class Factors:
     """A person's second factors; `codes_left` is None without recovery codes."""
 
     totp_since: datetime | None
-    passkeys: tuple[Passkey, ...]
+    passkeys: tuple[Authenticator, ...]
     codes_left: int | None
 
     @property
@@ -51,11 +43,7 @@ def get_factors(user: User) -> Factors:
     codes = next((row for row in rows if row.type == Type.RECOVERY_CODES), None)
     return Factors(
         totp_since=totp.created_at if totp else None,
-        passkeys=tuple(
-            Passkey(row.pk, row.data["name"], row.created_at, row.last_used_at)
-            for row in rows
-            if row.type == Type.WEBAUTHN
-        ),
+        passkeys=tuple(row for row in rows if row.type == Type.WEBAUTHN),
         # Counting from the mask needs no decryption key.
         codes_left=10 - int(codes.data.get("used_mask", 0)).bit_count() if codes else None,
     )
@@ -101,16 +89,16 @@ def add_passkey(
 
 @transaction.atomic
 def remove_factor(*, user: User, factor_id: int | None, actor: Actor, now: datetime) -> None:
-    """Remove a passkey by its id, or the authenticator app (None).
+    """Remove the passkey with the id `factor_id`, or if it is None the authenticator app.
 
-    Removing the last second factor also deletes the recovery codes. Raises :class:`NotFound`, and
-    :class:`Conflict` if the role requires a second factor and this is the last one.
+    Removing the last second factor also deletes the recovery codes. Raises :class:`NotFound` if
+    there is no such factor, and :class:`Conflict` if it is the last one and the role requires one.
     """
     _lock_user(user)
     rows = Authenticator.objects.filter(user=user)
-    kind = Type.TOTP if factor_id is None else Type.WEBAUTHN
-    chosen = rows.filter(type=kind) if factor_id is None else rows.filter(type=kind, pk=factor_id)
-    row = chosen.first()
+    is_app = factor_id is None
+    chosen = {"type": Type.TOTP} if is_app else {"type": Type.WEBAUTHN, "pk": factor_id}
+    row = rows.filter(**chosen).first()
     if row is None:
         raise NotFound("There is no such second factor.")
     others = rows.filter(type__in=SECOND_FACTOR_TYPES).exclude(pk=row.pk).exists()
@@ -119,9 +107,7 @@ def remove_factor(*, user: User, factor_id: int | None, actor: Actor, now: datet
     row.delete()
     if not others:
         rows.delete()
-    audit_entries.record_event(
-        "factor.removed", user=user, actor=actor, now=now, type=str(kind.value)
-    )
+    audit_entries.record_event("factor.removed", user=user, actor=actor, now=now, type=row.type)
 
 
 @transaction.atomic
@@ -139,10 +125,7 @@ def remove_all(*, user: User, actor: Actor, now: datetime) -> None:
 
 @transaction.atomic
 def replace_codes(*, user: User, actor: Actor, now: datetime) -> list[str]:
-    """Replace the recovery codes; the earlier ones become invalid.
-
-    Raises :class:`Conflict` if the person has no second factor.
-    """
+    """Replace the recovery codes; raise :class:`Conflict` if the person has no second factor."""
     _lock_user(user)
     if not has_factor(user):
         raise Conflict("Recovery codes stand in for a second factor; add one first.")

@@ -20,12 +20,9 @@ def build_provider_id(issuer: str) -> str:
 
 
 def build_uid(subject: str) -> str:
-    digest = hashlib.sha256(subject.encode("utf-8", "surrogatepass")).hexdigest()
-    return (
-        subject
-        if len(subject) <= MAX_SUBJECT_LENGTH and subject.isprintable()
-        else f"sha256:{digest}"
-    )
+    if len(subject) <= MAX_SUBJECT_LENGTH and subject.isprintable():
+        return subject
+    return f"sha256:{hashlib.sha256(subject.encode('utf-8', 'surrogatepass')).hexdigest()}"
 
 
 def find_owner(issuer: str, subject: str) -> User | None:
@@ -43,9 +40,8 @@ def link_user(user: User, issuer: str, subject: str) -> None:
 
 
 def is_linked(user: User) -> bool:
-    issuer = settings.OIDC.issuer
-    if not issuer:
-        return False
-    return bool(
-        SocialAccount.objects.filter(user=user, provider=build_provider_id(issuer)).exists()
+    """Return True if the user has an identity at the configured provider."""
+    linked = SocialAccount.objects.filter(
+        user=user, provider=build_provider_id(settings.OIDC.issuer)
     )
+    return bool(settings.OIDC.issuer) and linked.exists()

@@ -1,7 +1,7 @@
-"""Middleware that requires people to set up the second factor that their role requires."""
+"""Middleware that keeps people without a required second factor out of the console."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
@@ -25,12 +25,14 @@ class SecondFactorMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        if not settings.ENTRY.second_factor_roles or request.path.startswith(OPEN):
-            return self.get_response(request)
-        if settings.SESSION_COOKIE_NAME not in request.COOKIES:
-            return self.get_response(request)
-        user: Any = request.user
-        if not isinstance(user, User) or not factors.is_required(user) or factors.has_factor(user):
+        if (
+            not settings.ENTRY.second_factor_roles
+            or request.path.startswith(OPEN)
+            or settings.SESSION_COOKIE_NAME not in request.COOKIES
+            or not isinstance(user := cast(Any, request.user), User)
+            or not factors.is_required(user)
+            or factors.has_factor(user)
+        ):
             return self.get_response(request)
         if is_api(request):
             return pages.render_error(request, Forbidden(factors.SET_UP_FIRST))

@@ -1,7 +1,4 @@
-"""WebAuthn registration and authentication.
-
-A challenge is stored in the session and can be answered once.
-"""
+"""WebAuthn registration and authentication; a challenge in the session can be answered once."""
 
 import json
 from typing import Any
@@ -10,7 +7,6 @@ from allauth.mfa.models import Authenticator
 from allauth.mfa.webauthn.internal import auth
 from django.core.exceptions import ValidationError
 from fido2.utils import websafe_encode
-from fido2.webauthn import RegistrationResponse
 
 from controlplane.accounts.models.people import User
 from controlplane.core.errors import InvalidInput
@@ -24,10 +20,7 @@ def build_registration_options(user: User) -> str:
 
 
 def verify_registration(text: str) -> dict[str, Any]:
-    """Verify a registration response and return the credential to store.
-
-    Raises :class:`InvalidInput`.
-    """
+    """Return the credential to store of a registration response; raise :class:`InvalidInput`."""
     answer = _parse_response(text)
     try:
         read = auth.parse_registration_response(answer)
@@ -36,7 +29,18 @@ def verify_registration(text: str) -> dict[str, Any]:
         raise InvalidInput({"credential": [REFUSED]}) from error
     if not data.is_user_verified():
         raise InvalidInput({"credential": ["The passkey has to ask who you are: PIN or touch."]})
-    return _build_stored_credential(read)
+    name = websafe_encode(read.raw_id)
+    # Without unneeded fields that the browser sent.
+    return {
+        "id": name,
+        "rawId": name,
+        "type": "public-key",
+        "clientExtensionResults": {},
+        "response": {
+            "clientDataJSON": websafe_encode(read.response.client_data),
+            "attestationObject": websafe_encode(read.response.attestation_object),
+        },
+    }
 
 
 def build_challenge(user: User | None) -> str:
@@ -45,9 +49,9 @@ def build_challenge(user: User | None) -> str:
 
 
 def verify_authentication(text: str, user: User | None) -> Authenticator:
-    """Verify an authentication response and return its passkey.
+    """Return the passkey of a valid authentication response; raise :class:`InvalidInput`.
 
-    If `user` is given, the passkey must be theirs. Raises :class:`InvalidInput`.
+    If `user` is given, the passkey must be theirs.
     """
     answer = _parse_response(text)
     try:
@@ -63,21 +67,6 @@ def verify_authentication(text: str, user: User | None) -> Authenticator:
         raise InvalidInput({"credential": [REFUSED]}) from error
     finally:
         auth.clear_state()  # A challenge is used once, even if the response was wrong.
-
-
-def _build_stored_credential(read: RegistrationResponse) -> dict[str, Any]:
-    """Return the credential to store, without unneeded fields that the browser sent."""
-    name = websafe_encode(read.raw_id)
-    return {
-        "id": name,
-        "rawId": name,
-        "type": "public-key",
-        "clientExtensionResults": {},
-        "response": {
-            "clientDataJSON": websafe_encode(read.response.client_data),
-            "attestationObject": websafe_encode(read.response.attestation_object),
-        },
-    }
 
 
 def _dump_options(options: dict[str, Any]) -> str:

@@ -33,7 +33,11 @@ NEEDED = ["exp", "iat", "iss", "aud", "sub"]
 
 @dataclass(frozen=True)
 class Identity:
-    """A person's verified claims; `groups` holds the names of their groups at the provider."""
+    """The verified claims of a person at the provider.
+
+    `groups` are the names of their groups, and `auth_time` is when they authenticated, in seconds
+    since 1970.
+    """
 
     issuer: str
     subject: str
@@ -69,7 +73,7 @@ def build_provider(request: HttpRequest) -> OidcProvider:
 
 
 class ProviderAdapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]
-    """Client of the provider; only :meth:`verify_identity` returns verified data."""
+    """A client of the provider; only :meth:`verify_identity` returns verified data."""
 
     def __init__(self, request: HttpRequest) -> None:
         super().__init__(request, links.build_provider_id(settings.OIDC.issuer))
@@ -85,8 +89,8 @@ class ProviderAdapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]
     @property
     def openid_config(self) -> dict[str, Any]:
         config: Any = super().openid_config
-        if not isinstance(config, dict) or any(
-            not isinstance(config.get(name), str) for name in ENDPOINTS
+        if not isinstance(config, dict) or not all(
+            isinstance(config.get(name), str) for name in ENDPOINTS
         ):
             raise OAuth2Error("the provider's description of itself is incomplete")
         if str(config.get("issuer", "")).rstrip("/") != settings.OIDC.issuer:
@@ -94,10 +98,7 @@ class ProviderAdapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]
         return config
 
     def verify_identity(self, answer: dict[str, Any], nonce: str) -> Identity:
-        """Return the verified identity of a token response.
-
-        Raises OAuth2Error if the response is not trustworthy.
-        """
+        """Return the identity of a token response; raise OAuth2Error if it can't be verified."""
         claims = self._claims(answer.get("id_token"), nonce)
         more = claims
         if self.openid_config.get("userinfo_endpoint"):
@@ -132,7 +133,7 @@ class ProviderAdapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]
         return claims
 
     def _key_of(self, token: str) -> Any:
-        """Return the provider's key that signed a token; `kid` is optional with a single key."""
+        """Return the provider's key with the token's `kid`, or its only key."""
         header = jwt.get_unverified_header(token)
         with get_adapter(self.request).get_requests_session() as session:
             answer = session.get(self.openid_config["jwks_uri"])
@@ -165,7 +166,7 @@ def _build_identity(claims: dict[str, Any], more: dict[str, Any]) -> Identity:
 
 
 def _clean_claim(claims: dict[str, Any], name: str) -> str:
-    """Return a text claim without characters that PostgreSQL can't store."""
+    """Return a text claim, without characters that PostgreSQL can't store; "" if missing."""
     value = claims.get(name)
     if not isinstance(value, str):
         return ""

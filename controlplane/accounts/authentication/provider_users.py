@@ -22,24 +22,20 @@ from . import audit_entries, links
 from .provider import Identity
 
 ACTOR = system_actor("single-sign-on")
-STRENGTH = list(Role)
-"""Roles, weakest first."""
-
 log = structlog.get_logger(__name__)
 
 
 def role_of(groups: frozenset[str]) -> Role | None:
     """Return the strongest role of these groups; None if no group has a role."""
     given = [Role(role) for group, role in settings.OIDC.roles if group in groups]
-    return max(given, key=STRENGTH.index) if given else None
+    return max(given, key=list(Role).index, default=None)
 
 
 @transaction.atomic
 def find_or_create_user(identity: Identity, now: datetime) -> User:
-    """Return the user of an identity, with the role of the identity's groups.
+    """Return the user of an identity, after setting the role that follows from its groups.
 
-    Raises :class:`Forbidden` if no group has a role, the user is deactivated, or several users
-    match.
+    Raises :class:`Forbidden` if no group has a role, or if the user is deactivated or ambiguous.
     """
     role = role_of(identity.groups)
     if role is None:
@@ -69,11 +65,11 @@ def _find_by_email(identity: Identity, now: datetime) -> User | None:
     """
     if not (identity.email and identity.email_verified):
         return None
-    found = [
-        user
-        for user in User.objects.filter(email__iexact=identity.email)
-        if _is_same_address(user.email, identity.email)
-    ][:2]
+    # The database also equates `ı` with `i` and `ſ` with `s`, which are different mailboxes. So
+    # bytes are compared: their `lower()` only changes ASCII letters.
+    address = identity.email.encode().lower()
+    users = User.objects.filter(email__iexact=identity.email)
+    found = [user for user in users if user.email.encode().lower() == address]
     if not found:
         return None
     if len(found) > 1:
@@ -86,14 +82,6 @@ def _find_by_email(identity: Identity, now: datetime) -> User | None:
         f"The account {found[0].username} belongs to somebody else of {settings.OIDC.name}; an "
         "admin has to mend that."
     )
-
-
-def _is_same_address(ours: str, theirs: str) -> bool:
-    """Return True if two addresses differ at most in the case of ASCII letters.
-
-    The database also equates `ı` with `i` and `ſ` with `s`, which are different mailboxes.
-    """
-    return ours.encode().lower() == theirs.encode().lower()
 
 
 def _create_user(identity: Identity, role: Role, now: datetime) -> User:
@@ -126,7 +114,7 @@ def _link_user(user: User, identity: Identity, now: datetime) -> User:
 
 
 def _find_free_name(identity: Identity) -> str:
-    """Return an unused user name for a new account."""
+    """Return an unused user name like the identity's, with a number appended if necessary."""
     wanted = identity.username or identity.email.partition("@")[0]
     # Normalize first, because it may add characters that names can't have.
     name = re.sub(r"[^\w.@+-]", "", User.normalize_username(wanted))[:140] or "person"

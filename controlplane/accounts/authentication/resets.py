@@ -29,19 +29,15 @@ AT_MOST_EVERY = 300  # Seconds between two mails to one person.
 MAX_ADDRESSEES = 5
 
 
-class _Tokens(PasswordResetTokenGenerator):
-    key_salt = "controlplane.core.entry.resets"  # Signed into links that are in mails.
-
-
-tokens = _Tokens()
+tokens = PasswordResetTokenGenerator()
+tokens.key_salt = "controlplane.core.entry.resets"  # Signed into links that are in mails.
 
 
 def issue_link(user: User, actor: Actor, now: datetime) -> str:
-    """Return a password reset link of `user` for an admin; it is shown once and never stored.
+    """Return a password reset link for `user`, to be shown once to the admin `actor`.
 
-    The link is absolute if `PUBLIC_URL` is set, else a path. It also becomes invalid if the person
-    signs in or changes their password or e-mail address. The caller must check that the actor is an
-    admin. Raises :class:`Conflict` for a deactivated person.
+    The link is absolute if `PUBLIC_URL` is set, else a path. The caller must check that the actor
+    is an admin. Raises :class:`Conflict` for a deactivated person.
     """
     if not user.is_active:
         raise Conflict(f"{user.username} is deactivated; activate them first.")
@@ -90,10 +86,9 @@ def _add_link(facts: Mapping[str, Any]) -> Mapping[str, Any]:
 
 @transaction.atomic
 def complete_reset(*, user: User, token: str, password: str, actor: Actor, now: datetime) -> None:
-    """Set the password by a reset link and end all sessions.
+    """Set the password by a reset link, which works once, and end all sessions.
 
-    The link works once, even with concurrent requests. Raises :class:`Conflict` if it was used or
-    has expired.
+    Raises :class:`Conflict` if the link was used or has expired.
     """
     locked = User.objects.select_for_update(no_key=True).get(pk=user.pk)
     if not (locked.is_active and tokens.check_token(locked, token)):

@@ -19,11 +19,10 @@ from controlplane.core.http.requests import client_ip, request_id_of
 
 
 class TokenAuthentication(BaseAuthentication):
-    """Authenticates by the token in `Authorization: Bearer sg_…` or `X-API-Key`.
+    """Authentication by the token in `Authorization: Bearer sg_…` or `X-API-Key`.
 
-    An invalid token never falls back to a session. Another scheme in `Authorization`, such as a
-    proxy's own, is ignored. Reads use the token table in memory if the process has one; writes
-    query the database.
+    A request with an invalid token fails, even with a valid session. Reads use the token table in
+    memory if the process has one; writes query the database.
     """
 
     def authenticate(self, request: Request) -> tuple[User, KnownToken] | None:
@@ -47,26 +46,19 @@ class TokenAuthentication(BaseAuthentication):
             ip=client_ip(request._request),
         )
         remember_actor(request._request, actor)
-        if owner is None:
-            owner = SimpleLazyObject(partial(User.objects.get, pk=token.owner_id))
-        return owner, token
+        return owner or SimpleLazyObject(partial(User.objects.get, pk=token.owner_id)), token
 
     def authenticate_header(self, request: Request) -> str:
         return 'Bearer realm="switchgear"'
 
 
 class PersonAuthentication(BaseAuthentication):
-    """Authenticates by the browser's session; writes also need the CSRF token."""
+    """Authentication by the browser's session; writes also need the CSRF token."""
 
     def authenticate(self, request: Request) -> tuple[User, None] | None:
         user = request._request.user
         if not user.is_authenticated:
             return None
-        self._check_csrf(request)
-        actor_of(request)
-        return user, None
-
-    def _check_csrf(self, request: Request) -> None:
         check = CSRFCheck(_no_response)
         check.process_request(request._request)
         refusal = check.process_view(request._request, _no_response, (), {})
@@ -74,6 +66,8 @@ class PersonAuthentication(BaseAuthentication):
             raise Forbidden(
                 f"{refusal} A signed-in browser sends the cookie csrftoken back as X-CSRFToken."
             )
+        actor_of(request)
+        return user, None
 
 
 def _no_response(_request: Any, *_args: Any) -> Any:

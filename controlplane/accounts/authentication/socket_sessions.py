@@ -20,10 +20,10 @@ from controlplane.core.roles import SCOPES_OF, Role
 from . import factors
 
 _VALID_SESSIONS = """
-    SELECT asked.key, s.session_data, u.password, u.role
-    FROM unnest(%s::text[], %s::bigint[]) AS asked (key, user_id)
-    JOIN core_browsersession s ON s.session_key = asked.key AND s.expire_date > clock_timestamp()
-    JOIN core_user u ON u.id = asked.user_id AND u.is_active
+    SELECT given.key, s.session_data, u.password, u.role
+    FROM unnest(%s::text[], %s::bigint[]) AS given (key, user_id)
+    JOIN core_browsersession s ON s.session_key = given.key AND s.expire_date > clock_timestamp()
+    JOIN core_user u ON u.id = given.user_id AND u.is_active
 """
 
 
@@ -35,7 +35,9 @@ def find_session(key: str) -> Subscriber:
     """
     row = BrowserSession.objects.open(db_now()).filter(pk=session_digest(key)).first()
     content = SessionStore().decode(row.session_data) if row else {}
-    user = _find_user(content.get(SESSION_KEY))
+    user_id = str(content.get(SESSION_KEY))
+    users = User.objects.filter(pk=user_id, is_active=True)
+    user = users.first() if user_id.isdigit() else None
     if row is None or user is None or not is_of(content, user.pk, user.password):
         raise Unauthenticated("Sign in first: this session has ended.")
     if factors.is_required(user) and not factors.has_factor(user):
@@ -51,21 +53,20 @@ def find_ended_sessions(sessions: Collection[Session]) -> set[Session]:
     A session has ended if it was signed out or expired, or if the person was deactivated or has
     another password or role.
     """
-    unique = list(set(sessions))
+    unique = set(sessions)
     if not unique:
-        return set()
+        return unique
+    keys, user_ids = zip(*((session.key, session.user_id) for session in unique), strict=True)
     with connection.cursor() as cursor:
-        cursor.execute(
-            _VALID_SESSIONS, [[one.key for one in unique], [one.user_id for one in unique]]
-        )
+        cursor.execute(_VALID_SESSIONS, [list(keys), list(user_ids)])
         rows = {row[0]: row[1:] for row in cursor.fetchall()}
-    return {one for one in unique if not _is_valid(one, rows.get(one.key))}
+    return {session for session in unique if not _is_valid(session, rows.get(session.key))}
 
 
 def is_of(content: Mapping[str, Any], user_id: int, password: str) -> bool:
-    """Return True if a session belongs to this user and began with their current password.
+    """Return True if a decoded session belongs to this user and began with their password.
 
-    `content` is the decoded session, and `password` the hash of the current password.
+    `password` is the hash of the current password.
     """
     user = User(pk=user_id, password=password)
     known = [user.get_session_auth_hash(), *user.get_session_auth_fallback_hash()]
@@ -86,9 +87,3 @@ def _is_valid(session: Session, row: tuple[str, str, str] | None) -> bool:
     if (data, password) == (session.data, session.password):
         return True
     return is_of(SessionStore().decode(data), session.user_id, password)
-
-
-def _find_user(value: Any) -> User | None:
-    if not str(value).isdigit():
-        return None
-    return User.objects.filter(pk=int(value), is_active=True).first()

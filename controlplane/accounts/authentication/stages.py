@@ -15,21 +15,19 @@ KNOWN = "known"
 
 
 class SecondFactorStage(LoginStage):  # type: ignore[misc]
-    """Sign-in stage for a code or passkey; skipped after a sign-in by passkey."""
+    """The sign-in stage for a code or passkey; skipped after a sign-in by passkey."""
 
     key = SECOND_FACTOR
     urlname = "second_factor"
 
     def is_open(self) -> bool:
-        """Return True if the person may continue with the second factor.
-
-        Return False if, since the first stage, the person was deactivated or their password
-        changed.
-        """
+        """Return False if the person was deactivated or changed their password since stage one."""
         user: Any = self.login.user
-        if user is None or not user.is_active:
-            return False
-        return constant_time_compare(self.state.get(KNOWN, ""), user.get_session_auth_hash())
+        return (
+            user is not None
+            and user.is_active
+            and constant_time_compare(self.state.get(KNOWN, ""), user.get_session_auth_hash())
+        )
 
     def handle(self) -> tuple[HttpResponse | None, bool]:
         user: Any = self.login.user

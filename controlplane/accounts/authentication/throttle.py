@@ -1,7 +1,4 @@
-"""Rate limits of sign-in attempts, by user name and address, and by address alone.
-
-They work without Redis, so that guessing stays slow while Redis is down.
-"""
+"""Rate limits of sign-in attempts, by user name and address, and by address; without Redis."""
 
 import math
 import random
@@ -45,11 +42,10 @@ _lock = threading.Lock()
 
 @contextmanager
 def limit_hashing() -> Iterator[None]:
-    """Limit the password comparisons that run or wait in this process.
+    """Limit the password comparisons of this process, each of which takes 0.3 s of CPU.
 
-    Each takes a third of a second of CPU. Enter this context before the first query, so that a
-    waiting request holds no connection. Raises :class:`TooManyRequests` if too many requests wait,
-    or a request waits too long.
+    Enter this context before the first query, so that a waiting request holds no connection. Raises
+    :class:`TooManyRequests` if too many requests wait, or this request waits too long.
     """
     if not _hashing.acquire(blocking=False):
         _wait_for_hashing()
@@ -72,10 +68,10 @@ def _wait_for_hashing() -> None:
 
 
 def count_attempt(request: HttpRequest, username: str = "") -> None:
-    """Count a sign-in attempt of the client's address, in this process.
+    """Count a sign-in attempt of the client's address; raise :class:`TooManyRequests` if limited.
 
-    Raises :class:`TooManyRequests` above the limit, unless `username` has a session from the same
-    address, so that a flood of attempts from an office doesn't lock out its people.
+    The limit doesn't apply to people with a session from this address, so that a flood of attempts
+    from an office doesn't lock them out.
     """
     ip, now = client_ip(request), time.monotonic()
     with _lock:
@@ -91,8 +87,7 @@ def count_attempt(request: HttpRequest, username: str = "") -> None:
 def begin_anonymous_session(request: HttpRequest, now: datetime) -> None:
     """Begin an anonymous session, which holds the sign-in challenge.
 
-    If the address has `MAX_ANONYMOUS` such sessions, the oldest are deleted, so that others at the
-    address can't block sign-ins.
+    If the address has `MAX_ANONYMOUS` such sessions, the oldest are deleted.
     """
     if request.session.session_key is not None:
         return
@@ -123,9 +118,8 @@ def reset_failures(request: HttpRequest, username: str) -> None:
 def get_confirmation_name(user: User) -> str:
     """Return the name under which a person's failed confirmations are counted.
 
-    It differs from the user name, so that failed sign-ins by a stranger at the same address don't
-    block a signed-in person's confirmations. It begins with a space, which forms strip, so nobody
-    can type it.
+    It differs from the user name, so that a stranger's failed sign-ins can't block confirmations.
+    It begins with a space, so nobody can sign in with it.
     """
     return f" {user.username}"
 
@@ -137,11 +131,8 @@ def locked_out(
 ) -> HttpResponse:
     """Return the lockout response of django-axes, with the time at which the lockout ends."""
     name = (credentials or {}).get("username") or read_username(request)
-    last = (
-        AccessAttempt.objects.filter(username=name, ip_address=client_ip(request))
-        .order_by("-attempt_time")
-        .first()
-    )
+    attempts = AccessAttempt.objects.filter(username=name, ip_address=client_ip(request))
+    last = attempts.order_by("-attempt_time").first()
     now = timezone.now()
     cool_off: timedelta = get_cool_off(request) or timedelta(minutes=15)
     until = (last.attempt_time if last else now) + cool_off
