@@ -22,7 +22,7 @@ from .people import services as people
 from .people.forms import remember_opened
 from .tokens import services as tokens
 
-admin.site.logout = lambda request, extra_context=None: sign_out(request)  # type: ignore[method-assign, assignment]
+admin.site.logout = lambda request, extra_context=None: sign_out(request)  # type: ignore[method-assign, assignment, return-value]
 
 
 @admin.register(Token)

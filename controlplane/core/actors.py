@@ -9,7 +9,7 @@ from .roles import POWERS_OF, Power, Role
 
 ActorType = Literal["user", "token", "system", "slack"]
 SHELL = "shell:"
-"""Prefix in the names of people at the server's shell; their actor type is `system`."""
+"""Prefix of the names of `system` actors for people at the server's shell."""
 
 
 def label_of(type: str, name: str) -> str:
@@ -18,7 +18,7 @@ def label_of(type: str, name: str) -> str:
 
 
 class Person(Protocol):
-    """Read-only interface of a signed-in user; the model is `controlplane.accounts.models.User`."""
+    """The interface of `controlplane.accounts.models.User`, which core can't import."""
 
     @property
     def pk(self) -> int: ...
@@ -42,9 +42,9 @@ class Person(Protocol):
 class Actor:
     """The author of a change: a person, an API token or the system, with permissions and origin.
 
-    `user_id` is the responsible person: the user, or the owner of a token, or None for the system.
-    `services` limits a token to reporting for these services; empty means any service. `session`
-    identifies the browser session, empty if there is none.
+    `user_id` is the person, or the owner of a token, or None for the system. A token may report for
+    `services` only, or for any service if that is empty. `session` is the id of the browser
+    session, or "".
     """
 
     type: ActorType
@@ -64,7 +64,7 @@ class Actor:
 
     @property
     def identity(self) -> str:
-        """Unique key of the actor; two actors can have the same name, but not the same key."""
+        """The unique key of the actor; names of actors are not unique."""
         if self.token_id is not None:
             return f"token:{self.token_id}"
         return f"{self.type}:{self.user_id or self.name}"
@@ -83,16 +83,15 @@ class Actor:
         """Raise :class:`Forbidden` unless this actor has the scope."""
         if self.may(scope):
             return
+        detail = f"This needs the scope {scope}."
         if self.is_person:
-            raise Forbidden(
-                f"Your role, {self.role}, may not do this; an operator may.", scope=scope
-            )
-        raise Forbidden(f"This needs the scope {scope}.", scope=scope)
+            detail = f"Your role, {self.role}, may not do this; an operator may."
+        raise Forbidden(detail, scope=scope)
 
     def require_service(self, service: str, subject: str = "") -> None:
         """Raise :class:`Forbidden` if this is a token limited to other services.
 
-        The message names `subject`, the thing that was reported on; by default the service.
+        The message names `subject`, such as an instance, or if that is empty the service.
         """
         if self.services and service not in self.services:
             subject, known = subject or service, ", ".join(sorted(self.services))
@@ -102,15 +101,10 @@ class Actor:
         """Raise :class:`Forbidden` unless this is a person whose role has the power."""
         if self.has(power):
             return
+        detail = f"This needs a signed-in person who may {power.value}; tokens never may."
         if self.is_person:
-            raise Forbidden(
-                f"This takes somebody who may {power.value}; your role, {self.role}, may not.",
-                power=power.value,
-            )
-        raise Forbidden(
-            f"This needs a signed-in person who may {power.value}; tokens never may.",
-            power=power.value,
-        )
+            detail = f"This takes somebody who may {power.value}; your role, {self.role}, may not."
+        raise Forbidden(detail, power=power.value)
 
 
 def system_actor(name: str) -> Actor:

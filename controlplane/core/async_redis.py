@@ -1,7 +1,7 @@
 """Redis clients for asyncio.
 
-Importing `redis.asyncio` takes as long as the rest of a data plane's start. A thread imports it
-when the first client is made, while the event loop already serves requests.
+Importing `redis.asyncio` takes as long as the rest of a data plane's start, so a thread imports it
+with the first client, while the event loop already serves requests.
 """
 
 import asyncio

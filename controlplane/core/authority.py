@@ -1,7 +1,6 @@
-"""Interface to the accounts app, for the current permissions of people and tokens.
+"""Current permissions of people and tokens, from an implementation that accounts registers.
 
-`controlplane.accounts` registers its implementation at startup. If none is registered, every write
-fails.
+Without a registered implementation, every write fails.
 """
 
 from collections.abc import Iterable, Mapping
@@ -26,9 +25,8 @@ register = _port.register
 def require_still(actors: Iterable[Actor]) -> None:
     """Raise :class:`Forbidden` unless each actor still has the permissions they authenticated with.
 
-    Call while holding the audit chain's lock. Revoking a role, account, session or token writes an
-    audit row too, so a revocation commits either before this check or after the caller's
-    transaction.
+    Call while holding the audit chain's lock. A revocation takes the same lock, so it commits
+    either before this check or after the caller's transaction.
     """
     _port.get().require_still(actors)
 

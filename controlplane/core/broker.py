@@ -1,7 +1,6 @@
 """Reachability of Redis, and the lengths of its Celery queues."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 
 import redis
 from django.conf import settings
@@ -18,7 +17,7 @@ KEY_PREFIX = "switchgear:"
 
 def ping() -> None:
     """Raise `RedisError` if Redis does not answer in time."""
-    with _client() as client:
+    with _make_client() as client:
         client.ping()
 
 
@@ -31,23 +30,18 @@ def queue_lengths() -> Mapping[str, int]:
     return _queue_lengths.result()
 
 
-@contextmanager
-def _client() -> Iterator[redis.Redis]:
-    client = redis.Redis.from_url(
+def _make_client() -> redis.Redis:
+    return redis.Redis.from_url(
         settings.REDIS_URL,
         socket_timeout=SECONDS,
         socket_connect_timeout=SECONDS,
         retry=Retry(NoBackoff(), 0),
     )
-    try:
-        yield client
-    finally:
-        client.close()
 
 
 def _read_queue_lengths() -> dict[str, int]:
     names = queue_names()
-    with _client() as client, client.pipeline(transaction=False) as pipeline:
+    with _make_client() as client, client.pipeline(transaction=False) as pipeline:
         for name in names:
             pipeline.llen(f"{KEY_PREFIX}{name}")
         return dict(zip(names, pipeline.execute(), strict=True))

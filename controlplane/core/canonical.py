@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 MAX_EVIDENCE_BYTES = 32 * 1024
-"""Maximum canonical size of the evidence attached to a change."""
+"""Maximum size, as canonical JSON, of the evidence attached to a change."""
 TOO_MUCH_EVIDENCE = f"At most {MAX_EVIDENCE_BYTES // 1024} KiB; link to the rest."
 
 

@@ -1,7 +1,4 @@
-"""Helpers for views that make a change by a form, as a page or in a dialog.
-
-A refused change shows the form again with the submitted values.
-"""
+"""Helpers for views that make a change by a form, as a page or in a dialog."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -21,7 +18,7 @@ CarryOut = Callable[[Actor, datetime], str]
 
 
 class ServiceForm(forms.Form):
-    """A form whose data a service validates, too."""
+    """A form that also shows the errors of the service that makes the change."""
 
     renamed: Mapping[str, str] = {}  # Field names of the service → of the form.
 
@@ -46,10 +43,10 @@ def attempt_change(
     act: Callable[[], HttpResponse],
     refused: Callable[[DomainError], HttpResponse],
 ) -> HttpResponse | None:
-    """Return the response of `act`, or of `refused` if the change is refused.
+    """Return the response of `act`; None if the form has errors and must be shown again.
 
-    A change is refused by Conflict, NotFound or Unavailable. Returns None if the form has errors
-    and must be shown again. Field errors raised by `act` are added to the form.
+    InvalidInput raised by `act` is added to the form. Conflict, NotFound and Unavailable are passed
+    to `refused`, whose response is returned.
     """
     if not form.is_valid():
         return None
@@ -75,16 +72,12 @@ def handle_change(
 ) -> HttpResponse:
     """Call `carry_out` for a valid form and redirect to `back`; otherwise show the form.
 
-    The template gets the form, `now` and the result of `context(now)`. Raises :class:`Forbidden`
-    without the scope.
+    The template gets the form, `now` and the result of `context(now)`. Raises :class:`Forbidden` if
+    the person lacks the scope.
     """
     actor = actor_of(request)
     actor.require(scope)
     now = db_now()
-    answer = attempt_change(
-        form, lambda: respond_done(request, carry_out(actor, now), back), refused
-    )
-    if answer is not None:
-        return answer
-    template_context = {**context(now), "form": form, "now": now}
-    return show(request, template, template_context, status=422 if form.is_bound else 200)
+    done = attempt_change(form, lambda: respond_done(request, carry_out(actor, now), back), refused)
+    shown = {**context(now), "form": form, "now": now}
+    return done or show(request, template, shown, status=422 if form.is_bound else 200)

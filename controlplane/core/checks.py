@@ -44,7 +44,7 @@ def check_retention_periods(**_: Any) -> list[CheckMessage]:
 
 @register(deploy=True)
 def check_migration_safety(**_: Any) -> list[CheckMessage]:
-    """Report migrations that break the previous release, which still runs in a rolling upgrade."""
+    """Report migrations that would break the previous release during a rolling upgrade."""
     growing = {*ruled_models(), "core.AuditEntry"}
     problems = migration_safety.find_problems(manifest.product_version(), growing)
     return [Error(problem, id="core.E002") for problem in problems]

@@ -13,17 +13,12 @@ def db_now() -> datetime:
     """Return the database server's current time, aware, UTC, with microseconds."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT clock_timestamp()")
-        (now,) = cursor.fetchone()
-    moment: datetime = now
-    return moment
+        now: datetime = cursor.fetchone()[0]
+    return now
 
 
 def load_time_zone(name: str) -> ZoneInfo:
-    """Return the named time zone, or UTC if this server doesn't have it.
-
-    Releases of the time zone database add and remove names. A removed name must not break a page or
-    an on-call rotation.
-    """
+    """Return the named time zone, or UTC if an update of this server has removed the name."""
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):

@@ -20,9 +20,9 @@ MOMENT: Any = Value(_PLACEHOLDER, output_field=DateTimeField())
 
 
 def fetch_rows(build: Callable[[], Rows]) -> list[tuple[Any, ...]]:
-    """Return the rows of the `values_list()` queryset that `build` returns, unconverted by Django.
+    """Return the rows of the `values_list()` queryset of `build`, which is called once per process.
 
-    `build` is called once per process.
+    Django doesn't convert the values.
     """
     with connection.cursor() as cursor:
         cursor.execute(*_compile(build))
@@ -30,11 +30,10 @@ def fetch_rows(build: Callable[[], Rows]) -> list[tuple[Any, ...]]:
 
 
 def fetch_first(now: datetime, *builds: Callable[[Any], Rows]) -> dict[str, Any]:
-    """Return the first rows of several querysets as one dict of column names to values.
+    """Return the first rows of several querysets, in one statement, as one dict by column name.
 
-    The values of a queryset without rows are None. One statement reads all rows. Each of `builds`
-    returns a queryset; it is called once per process, with :data:`MOMENT`, which each execution
-    replaces by `now`.
+    The values of a queryset without rows are None. Each of `builds` is called once per process, and
+    makes its queryset from :data:`MOMENT`, which each execution replaces by `now`.
     """
     compiled = [compile_at(build) for build in builds]
     joins = " ".join(

@@ -10,10 +10,9 @@ GZIP_WINDOW = 31  # zlib's largest window, with gzip's header and checksum aroun
 
 @lru_cache(maxsize=256)
 def accepts_gzip(accept_encoding: bytes) -> bool:
-    """Return True if an `Accept-Encoding` header prefers gzip to an unencoded body.
+    """Return True if an `Accept-Encoding` header allows gzip and doesn't prefer `identity`.
 
-    Codings with `q=0` are refused, and `*` covers all unnamed codings. `identity` is preferred only
-    if the header gives it a higher weight than gzip. A malformed weight counts as 0.
+    `*` stands for all unnamed codings. A malformed weight counts as 0, which forbids the coding.
     """
     weights: dict[bytes, float] = {}
     for element in accept_encoding.lower().split(b","):

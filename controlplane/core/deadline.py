@@ -1,7 +1,7 @@
-"""Deadline for the writes of a request that may already have been answered with a timeout.
+"""Deadline of a request's writes, checked before each commit.
 
-A request that times out leaves its thread running, for example waiting for a frozen database. Each
-write therefore checks the deadline last, before its commit.
+A request that was answered with a timeout leaves its thread running, for example waiting for a
+frozen database. The deadline stops that thread from committing a change later.
 """
 
 import time

@@ -12,8 +12,8 @@ NORMAL, DEGRADED, CRITICAL, EMERGENCY = range(4)
 class Cause:
     """A failing component, with the functions that fail and those that still work.
 
-    `what` identifies the component (`postgresql`, `core->oracle`), `text` is a sentence about it,
-    and `since` is in RFC 3339, empty if unknown.
+    `what` identifies the component (`postgresql`, `core->oracle`), `text` is a sentence about the
+    failure, and `since` is its begin in RFC 3339, or "" if unknown.
     """
 
     level: int
@@ -57,7 +57,7 @@ REDIS = Cause(
 
 
 def to_json(causes: Sequence[Cause]) -> list[dict[str, Any]]:
-    return [{**asdict(one), "fails": [*one.fails], "works": [*one.works]} for one in causes]
+    return [{**asdict(it), "fails": [*it.fails], "works": [*it.works]} for it in causes]
 
 
 def assess(
@@ -72,21 +72,24 @@ def assess(
         causes.append(POSTGRESQL)
     if not redis_reachable:
         causes.append(REDIS)
-    causes.sort(key=lambda one: (-one.level, one.what))
-    return max((one.level for one in causes), default=NORMAL), causes
+    causes.sort(key=lambda cause: (-cause.level, cause.what))
+    return causes[0].level if causes else NORMAL, causes
 
 
 def build_document(
     database_reachable: bool, redis_reachable: bool, known: Sequence[Cause] = ()
 ) -> dict[str, Any]:
-    """Return the API's degradation document: `causes` are sentences, `effects` the full causes."""
+    """Return the API's degradation document.
+
+    `causes` are the causes' sentences, and `effects` their other fields, in the same order.
+    """
     level, causes = assess(database_reachable, redis_reachable, known)
     return {
         "level": level,
         "name": NAMES[level],
-        "causes": [one.text for one in causes],
+        "causes": [cause.text for cause in causes],
         "effects": [
-            {name: value for name, value in one.items() if name != "text"}
-            for one in to_json(causes)
+            {name: value for name, value in cause.items() if name != "text"}
+            for cause in to_json(causes)
         ],
     }

@@ -1,4 +1,4 @@
-"""Dry runs: a change is made and rolled back, so that its exact result is known."""
+"""Dry runs: a change is made to learn its exact result, then rolled back."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ from django.db import transaction
 
 @contextmanager
 def discard_writes() -> Iterator[None]:
-    """Roll back all writes of this context at its end, so that none of its commit hooks runs."""
+    """Roll back all writes of this context at its end, without running commit hooks."""
     with transaction.atomic():
         yield
         transaction.set_rollback(True)

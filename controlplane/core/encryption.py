@@ -5,7 +5,7 @@ Texts encrypted with a replaced key stay readable while the key is in `SECRET_KE
 
 import base64
 from functools import lru_cache
-from typing import Any, Self
+from typing import Any
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from django.conf import settings
@@ -21,18 +21,6 @@ TRANSPORT_SETTINGS = "transports' settings"
 SEALED_PREFIX = "gAAAAA"
 """Prefix of all encrypted texts: Fernet's version and a timestamp before the year 4000."""
 
-__all__ = [
-    "SEALED_PREFIX",
-    "SECOND_FACTORS",
-    "TRANSPORT_SETTINGS",
-    "WEBHOOKS",
-    "WEBHOOK_URLS",
-    "InvalidToken",
-    "SealedField",
-    "decrypt",
-    "encrypt",
-]
-
 
 def encrypt(text: str, purpose: str) -> str:
     return _load_keys(purpose).encrypt(text.encode()).decode()
@@ -44,18 +32,12 @@ def decrypt(text: str, purpose: str) -> str:
 
 
 class UnreadableSecret(str):
-    """An empty string in place of a secret that none of the known keys can decrypt.
+    """An empty string in place of a secret that no known key decrypts.
 
     Saving it leaves the encrypted text in the database unchanged.
     """
 
     stored: str
-
-    @classmethod
-    def from_stored(cls, text: str) -> Self:
-        secret = cls()
-        secret.stored = text
-        return secret
 
 
 class SealedField(models.CharField):  # type: ignore[type-arg]
@@ -83,7 +65,9 @@ class SealedField(models.CharField):  # type: ignore[type-arg]
         try:
             return decrypt(value, self._purpose)
         except InvalidToken:
-            return UnreadableSecret.from_stored(value)
+            secret = UnreadableSecret()
+            secret.stored = value
+            return secret
 
     def get_db_prep_save(self, value: Any, connection: Any) -> Any:
         if isinstance(value, UnreadableSecret):
@@ -99,9 +83,5 @@ def _load_keys(purpose: str) -> MultiFernet:
 
 @lru_cache(maxsize=16)
 def _derive_keys(purpose: str, secrets: tuple[str | bytes, ...]) -> MultiFernet:
-    return MultiFernet([_derive_key(secret, purpose) for secret in secrets])
-
-
-def _derive_key(secret: str | bytes, purpose: str) -> Fernet:
-    derived = salted_hmac(SALT, purpose, secret=secret, algorithm="sha256")
-    return Fernet(base64.urlsafe_b64encode(derived.digest()))
+    derived = [salted_hmac(SALT, purpose, secret=it, algorithm="sha256") for it in secrets]
+    return MultiFernet([Fernet(base64.urlsafe_b64encode(key.digest())) for key in derived])

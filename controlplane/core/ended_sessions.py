@@ -1,5 +1,6 @@
-"""Database sessions terminated by PostgreSQL, and the retry of their transactions."""
+"""Errors of database sessions that were terminated, and the retry of their transactions."""
 
+import contextlib
 import functools
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
@@ -22,19 +23,16 @@ class SessionEnded(OperationalError):
 def retry_if_ended(change: Callable[P, T]) -> Callable[P, T]:
     """Decorate a change to run once more if its session is terminated before the commit.
 
-    `change` must be one transaction without further transactions in its commit hooks: otherwise a
-    committed change could be made twice. A process that stalls for half a second may lose its
-    session to :mod:`controlplane.core.lock_holders`. A call inside
-    another transaction is not retried.
+    :mod:`controlplane.core.lock_holders` may terminate the session of a process that stalls for
+    half a second. `change` must be one transaction without further transactions in its commit
+    hooks, or a committed change could be made twice. A call inside a transaction is not retried.
     """
 
     @functools.wraps(change)
     def run(*args: P.args, **kwargs: P.kwargs) -> T:
-        if connection.in_atomic_block:
-            return change(*args, **kwargs)
-        try:
-            return change(*args, **kwargs)
-        except SessionEnded:
-            return change(*args, **kwargs)
+        if not connection.in_atomic_block:
+            with contextlib.suppress(SessionEnded):
+                return change(*args, **kwargs)
+        return change(*args, **kwargs)
 
     return run

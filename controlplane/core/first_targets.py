@@ -1,7 +1,6 @@
 """Initial notification targets: an escalation matrix without assigned people.
 
-Unassigned targets appear on the page *Needs attention*. A migration creates these rows,
-and tests create them again after they empty the tables.
+A migration creates these rows. The page *Needs attention* lists targets without people.
 """
 
 from datetime import datetime

@@ -10,6 +10,7 @@ import structlog
 from allauth.mfa.models import Authenticator
 from allauth.mfa.recovery_codes.internal.auth import RecoveryCodes
 from allauth.mfa.totp.internal.auth import format_hotp_value, hotp_value
+from cryptography.fernet import InvalidToken
 from django.db import transaction
 from django.utils.crypto import constant_time_compare
 
@@ -74,7 +75,7 @@ def _check_code(rows: dict[str, Authenticator], code: str, now: datetime) -> str
         if codes and RecoveryCodes(codes).validate_code(code):
             codes.record_usage()
             return str(Type.RECOVERY_CODES.value)
-    except encryption.InvalidToken:
+    except InvalidToken:
         log.error("factor.unreadable", user=rows[next(iter(rows))].user_id)
     return ""
 

@@ -46,7 +46,8 @@ class TokenAuthentication(BaseAuthentication):
             ip=client_ip(request._request),
         )
         remember_actor(request._request, actor)
-        return owner or SimpleLazyObject(partial(User.objects.get, pk=token.owner_id)), token
+        owner = owner or SimpleLazyObject(partial(User.objects.get, pk=token.owner_id))
+        return owner, token
 
     def authenticate_header(self, request: Request) -> str:
         return 'Bearer realm="switchgear"'

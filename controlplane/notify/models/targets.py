@@ -1,5 +1,6 @@
 """Targets of notifications, and routes to them."""
 
+from cryptography.fernet import InvalidToken
 from django.db import models
 from django.db.models import Q
 
@@ -68,7 +69,7 @@ class Target(models.Model):
             return self.webhook_secret  # Stored in plain text by an earlier release.
         try:
             return encryption.decrypt(self.webhook_secret, encryption.WEBHOOKS)
-        except encryption.InvalidToken:
+        except InvalidToken:
             return ""
 
     def sign_with(self, secret: str) -> None:
