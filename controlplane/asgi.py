@@ -58,7 +58,7 @@ def _check_token(token: str, scope: str) -> None:
     _state.used_tokens.add(credential.token_id)
 
 
-metrics.set_token_check(_check_token)
+metrics.token_check = _check_token
 
 
 @cache

@@ -1,9 +1,10 @@
 """Health reports for the probes of orchestrators and load balancers.
 
-Every call to PostgreSQL or Redis has a timeout, so that a report takes at most 2 seconds.
+Calls to PostgreSQL and Redis have timeouts, so that a report takes at most 2 seconds.
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -19,7 +20,7 @@ from .degradation_levels import READ_ONLY_SQL, Cause
 
 DATABASE_SECONDS = 1.5
 RESTORE_MARK = "core_restoring"
-"""Table that exists while a backup is being restored, and holds the backup's SHA-256."""
+"""Table that holds the SHA-256 of a backup while it is being restored."""
 HEALTHY, UNHEALTHY, UNKNOWN = "healthy", "unhealthy", "unknown"
 READ_ONLY = "read_only"
 PROCESSES = ("worker", "beat", "watchdog")
@@ -29,7 +30,11 @@ log = structlog.get_logger(__name__)
 
 
 class SnapshotStatus(Protocol):
-    """State of this process's data plane; version and age are None before a snapshot is loaded."""
+    """State of this process's data plane.
+
+    `version` and `age_seconds` of the snapshot are None before it is loaded. `disk` is a problem
+    with the disk, or None.
+    """
 
     @property
     def version(self) -> int | None: ...
@@ -94,7 +99,11 @@ def report_readiness() -> Report:
     checks["disk"] = HEALTHY
     if data_plane is not None and data_plane.disk is not None:
         checks |= {"disk": UNHEALTHY, "disk_trouble": data_plane.disk.text}
-    return _judge_readiness(checks)
+    if checks["database"] == UNHEALTHY:
+        log.warning("probe_readiness_failed", checks=checks)
+        return Report(503, {"status": "not_ready", "checks": checks})
+    healthy = all(checks[name] == HEALTHY for name in ("database", "redis", "disk", *PROCESSES))
+    return Report(200, {"status": "ready" if healthy else "degraded", "checks": checks})
 
 
 def report_worker_readiness(*, needs_redis: bool) -> Report:
@@ -109,19 +118,17 @@ def report_worker_readiness(*, needs_redis: bool) -> Report:
 
 
 def database_answers() -> bool:
-    try:
+    with suppress(TimeoutError, DatabaseError, InterfaceError):
         _database.result()
-    except (TimeoutError, DatabaseError, InterfaceError):
-        return False
-    return True
+        return True
+    return False
 
 
 def redis_answers() -> bool:
-    try:
+    with suppress(TimeoutError, redis.RedisError):
         _redis.result()
-    except (TimeoutError, redis.RedisError):
-        return False
-    return True
+        return True
+    return False
 
 
 def report_startup() -> Report:
@@ -131,9 +138,9 @@ def report_startup() -> Report:
     if data_plane is not None:
         loaded = "missing" if data_plane.version is None else "loaded"
     checks = {"migrations": "applied" if _is_migrated() else "pending", "snapshot": loaded}
-    has_started = checks["migrations"] == "applied" and checks["snapshot"] != "missing"
-    status = "started" if has_started else "starting"
-    return Report(200 if has_started else 503, {"status": status, "checks": checks})
+    if "pending" in checks.values() or "missing" in checks.values():
+        return Report(503, {"status": "starting", "checks": checks})
+    return Report(200, {"status": "started", "checks": checks})
 
 
 def report_liveness() -> Report:
@@ -148,14 +155,6 @@ def report_data_plane_readiness() -> Report:
         log.warning("probe_readiness_failed", checks={"snapshot": "missing"})
         return Report(503, {"status": "not_ready"})
     return Report(200, {"status": "ready"})
-
-
-def _judge_readiness(checks: Mapping[str, Any]) -> Report:
-    if checks["database"] == UNHEALTHY:
-        log.warning("probe_readiness_failed", checks=dict(checks))
-        return Report(503, {"status": "not_ready", "checks": checks})
-    healthy = all(checks[name] == HEALTHY for name in ("database", "redis", "disk", *PROCESSES))
-    return Report(200, {"status": "ready" if healthy else "degraded", "checks": checks})
 
 
 def _query_database() -> tuple[dict[str, float], bool]:
@@ -173,10 +172,8 @@ def _is_migrated() -> bool:
     """
     global _migrated
     if not _migrated:
-        try:
+        with suppress(TimeoutError, DatabaseError, InterfaceError):
             _migrated = _pending_migrations.result()
-        except (TimeoutError, DatabaseError, InterfaceError):
-            return False
     return _migrated
 
 

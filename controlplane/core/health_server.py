@@ -1,7 +1,4 @@
-"""HTTP server for the probes and metrics of the worker, beat and watchdog processes.
-
-It listens on an internal port of its own.
-"""
+"""HTTP server for the probes and metrics of worker, beat and watchdog, on an internal port."""
 
 import json
 import sys
@@ -23,7 +20,7 @@ log = structlog.get_logger(__name__)
 
 
 def serve_probes(port: int, *, loop: Loop, crew: Crew | None = None, needs_redis: bool) -> None:
-    """Serve probes on `port` in background threads; 0 disables them.
+    """Serve probes on `port` in background threads, unless it is 0.
 
     Exits the process with status 2 if the port can't be opened.
     """

@@ -8,6 +8,7 @@ from django.db import DatabaseError, InterfaceError, connection
 
 from controlplane.core import threads
 from controlplane.core.clock import db_now
+from controlplane.core.liveness import Loop
 from controlplane.core.process_models import Heartbeat
 
 EVERY_SECONDS = 2.0
@@ -27,10 +28,9 @@ def record_heartbeat(name: str) -> None:
 
 
 def load_ages() -> dict[str, float]:
-    """Return the age in seconds of each process's last heartbeat, by name.
+    """Return the seconds since each process's last heartbeat, by name.
 
-    A heartbeat in the future was written before the clock was set back. Its age is the absolute
-    difference from the current time.
+    After the clock was set back, a heartbeat may be in the future; its age is positive, too.
     """
     rows = list(Heartbeat.objects.all())
     now = db_now()
@@ -38,18 +38,13 @@ def load_ages() -> dict[str, float]:
 
 
 # The loop must report its progress: a thread alone would only prove that the process exists.
-class Pulse:
-    """Thread that writes a process's heartbeat as long as its main loop makes progress."""
+class Pulse(Loop):
+    """A main loop, with a thread that writes the process's heartbeat while the loop iterates."""
 
-    def __init__(self, name: str, *, loop_may_rest_seconds: float = 4.0) -> None:
+    def __init__(self, name: str, *, may_rest_seconds: float = 4.0) -> None:
+        super().__init__(may_rest_seconds=may_rest_seconds)
         self._name = name
-        self._rest = loop_may_rest_seconds
-        self._turned_at = time.monotonic()
         self._thread: threading.Thread | None = None
-
-    def record_turn(self) -> None:
-        """Record an iteration of the main loop."""
-        self._turned_at = time.monotonic()
 
     def start(self) -> None:
         """Start the thread, unless it runs."""
@@ -61,10 +56,10 @@ class Pulse:
     def _run(self) -> None:
         reachable = True
         while True:
-            if time.monotonic() - self._turned_at < self._rest:
-                reachable = self._try(reachable)
-            else:
+            if self.hangs():
                 threads.close_connection()
+            else:
+                reachable = self._try(reachable)
             time.sleep(EVERY_SECONDS if reachable else EVERY_SECONDS / 4)
 
     def _try(self, was_reachable: bool) -> bool:

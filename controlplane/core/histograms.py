@@ -1,4 +1,4 @@
-"""Latency histograms in plain lists, formatted only at a scrape."""
+"""Latency histograms that are cheap to update; a scrape converts them to metrics."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 class Histogram:
     """Counts of durations by bucket; `bounds` are inclusive upper bounds in seconds, ascending.
 
-    Observing takes well under a microsecond. Not locked: a thread switch may lose a count.
+    There is no lock, so a count may be lost if several threads observe durations.
     """
 
     __slots__ = ("_bounds", "_counts", "_sum_seconds")
@@ -27,11 +27,11 @@ class Histogram:
         self._counts[bisect_left(self._bounds, seconds)] += 1
         self._sum_seconds += seconds
 
-    def add_to(self, build_family: "HistogramMetricFamily", labels: Sequence[str]) -> None:
-        """Add this histogram to the metric family `build_family`, as a series with these labels."""
+    def add_to(self, family: "HistogramMetricFamily", labels: Sequence[str]) -> None:
+        """Add this histogram to a metric family, as a series with these labels."""
         bounds = (*map(str, map(float, self._bounds)), "+Inf")
         totals = accumulate(list(self._counts))
-        build_family.add_metric(labels, list(zip(bounds, totals, strict=True)), self._sum_seconds)
+        family.add_metric(labels, list(zip(bounds, totals, strict=True)), self._sum_seconds)
 
 
 def build_family(

@@ -1,7 +1,7 @@
 """Strict readers of JSON values: 5 is a number, "5" and true are not.
 
-Each reader adds problems to `errors`, under the value's path, and continues, so that one pass
-reports all of them.
+A reader adds an invalid value's problem to `errors`, under the value's path, and returns a default,
+so that one pass reports all problems.
 """
 
 import math
@@ -19,9 +19,9 @@ MAX_WORD_LENGTH = 120
 MAX_UNKNOWN = 20
 WEB_SCHEMES = frozenset({"http", "https"})
 _MISLEADING = frozenset("\u202a\u202b\u202c\u2066\u2067\u2068\u2069\u200b\u2060\ufeff")
-"""Directional and zero-width characters, which make a query display differently than stored.
+"""Directional and zero-width characters, except the joiners that scripts and emoji need.
 
-Joiners are not listed, because scripts and emoji need them. Reasons may contain all of them.
+They make a query display differently than stored. Reasons may contain them.
 """
 
 
@@ -30,18 +30,18 @@ def add_error(errors: Errors, path: str, problem: str) -> None:
 
 
 def require_readable(**texts: str) -> None:
-    """Raise :class:`InvalidInput`, by field, for texts that display differently than stored.
+    """Raise :class:`InvalidInput` for texts, by field, that display differently than stored.
 
     Use it for comments, names and similar texts in the audit trail and in messages. Empty texts are
     accepted.
     """
-    problem = {
-        field: reasons.find_text_problems(read_text, called=field.replace("_", " "), advice="")
-        for field, read_text in texts.items()
-        if read_text.strip()
+    problems = {
+        field: reasons.find_text_problems(text, called=field.replace("_", " "), advice="")
+        for field, text in texts.items()
+        if text.strip()
     }
-    if wrong := {field: problems for field, problems in problem.items() if problems}:
-        raise InvalidInput(wrong)
+    if any(problems.values()):
+        raise InvalidInput({field: found for field, found in problems.items() if found})
 
 
 def escape_surrogates(text: str) -> str:
@@ -104,7 +104,7 @@ def read_text(path: str, value: Any, longest: int, errors: Errors) -> str:
         return ""
     if len(value) > longest:
         add_error(errors, path, f"At most {longest} characters.")
-    elif forbidden := sorted({f"U+{ord(one):04X}" for one in value if _is_forbidden(one)}):
+    elif forbidden := sorted({f"U+{ord(it):04X}" for it in value if _is_forbidden(it)}):
         add_error(errors, path, f"Leave out control characters ({', '.join(forbidden[:5])}).")
     return value.strip()
 

@@ -5,7 +5,7 @@ import time
 
 
 class Loop:
-    """Progress of a main loop, which counts as hanging `may_rest_seconds` after an iteration."""
+    """A main loop that hangs if its last iteration is more than `may_rest_seconds` ago."""
 
     def __init__(self, *, may_rest_seconds: float) -> None:
         self._may_rest = may_rest_seconds
@@ -24,10 +24,9 @@ class Loop:
 
 
 class Crew:
-    """The worker threads of a loop.
+    """The worker threads of a process.
 
-    The crew counts as hanging while every thread exceeds the time allowed for one task, even if the
-    main loop still iterates.
+    The crew hangs while every thread works longer on a task than `task_may_take_seconds`.
     """
 
     def __init__(self, size: int, *, task_may_take_seconds: float) -> None:

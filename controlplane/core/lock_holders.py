@@ -10,7 +10,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -31,7 +31,7 @@ from .metrics import DATABASE_METRICS
 from .threads import OWNER_NAME, own_connection, unpooled_connection
 
 PATIENCE_SECONDS = 0.4
-"""Duration after which a statement may be waiting for a frozen session."""
+"""Duration of a statement after which it may be waiting for a frozen session."""
 MAX_IDLE_SECONDS = 0.5
 """Longest idle time of a transaction that blocks others, before its session is terminated."""
 MAX_ACTIVE_SECONDS = 0.4
@@ -67,10 +67,10 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class Blocker:
-    """A session that others wait for and that waits for no lock itself.
+    """A session that others wait for, while it waits for no lock itself.
 
-    `awaits_client` is True while the server waits for the client process. `seconds` is the time
-    since `state_change`. The other fields are columns of `pg_stat_activity`.
+    The fields are columns of `pg_stat_activity`, and two more: `awaits_client` is True while the
+    server waits for the client process, and `seconds` is the time since `state_change`.
     """
 
     pid: int
@@ -83,10 +83,7 @@ class Blocker:
 
 
 class StatementWatch:
-    """Times statements, and terminates blockers while a statement is late.
-
-    Its thread sleeps while no statement runs.
-    """
+    """Measures statements, and lets a thread terminate blockers while a statement is late."""
 
     def __init__(self) -> None:
         self._running: dict[int, float] = {}
@@ -101,9 +98,9 @@ class StatementWatch:
     def time_statement(
         self, execute: Callable[..., Any], sql: Any, params: Any, many: bool, context: Any
     ) -> Any:
-        """Time one statement, as a Django execute wrapper.
+        """Execute and time a statement; raise :class:`SessionEnded` if its session is terminated.
 
-        Raises :class:`SessionEnded` if the session is terminated.
+        This is an execute wrapper for Django.
         """
         if not context["connection"].in_atomic_block:
             return execute(sql, params, many, context)
@@ -147,7 +144,7 @@ class StatementWatch:
             raw = self._connect()
             with raw.cursor(row_factory=class_row(Blocker)) as cursor:
                 blockers = cursor.execute(_BLOCKERS, [f"{OWNER_NAME}%"]).fetchall()
-            ended = [one for one in self._select_stalled(blockers) if _terminate(raw, one)]
+            ended = [it for it in self._select_stalled(blockers) if _terminate(raw, it)]
         except psycopg.Error as error:
             self._disconnect()
             if not self._is_blind:  # Warn once per outage.
@@ -155,28 +152,28 @@ class StatementWatch:
             self._is_blind = True
             return
         self._is_blind = False
-        for one in ended:
-            log.warning(ENDED, **_log_fields(one))
+        for blocker in ended:
+            log.warning(ENDED, **_log_fields(blocker))
         if ended:
             threading.Thread(target=_record, args=(ended,), name=RECORDER).start()
 
     def _select_stalled(self, blockers: Sequence[Blocker]) -> Iterator[Blocker]:
         """Yield blockers whose client is silent, and those whose statement runs too long.
 
-        The run time counts from the first search that found the statement blocking others: before,
-        it may have waited for a lock itself.
+        The run time of a statement counts from the first search that found it blocking others,
+        because it may have waited for a lock before.
         """
         now, previous = time.monotonic(), self._active_since
         self._active_since = {}
-        for one in blockers:
-            if one.awaits_client:
-                if one.seconds > MAX_IDLE_SECONDS:
-                    yield one
+        for blocker in blockers:
+            if blocker.awaits_client:
+                if blocker.seconds > MAX_IDLE_SECONDS:
+                    yield blocker
                 continue
-            key = (one.pid, one.state_change)
+            key = (blocker.pid, blocker.state_change)
             self._active_since[key] = previous.get(key, now)
             if now - self._active_since[key] > MAX_ACTIVE_SECONDS:
-                yield one
+                yield blocker
 
     def _connect(self) -> psycopg.Connection[Any]:
         if self._raw is None:
@@ -197,15 +194,16 @@ class StatementWatch:
         self._thread = self._raw = None
 
 
-def _terminate(raw: psycopg.Connection[Any], one: Blocker) -> bool:
-    """Terminate the session unless its state changed since the query; return True if terminated."""
-    found = raw.execute(_END, [one.pid, one.backend_start, one.state_change]).fetchone()
-    return found is not None and bool(found[0])
+def _terminate(raw: psycopg.Connection[Any], blocker: Blocker) -> bool:
+    """Terminate a session unless its state has changed; return True if it was terminated."""
+    values = [blocker.pid, blocker.backend_start, blocker.state_change]
+    row = raw.execute(_END, values).fetchone()
+    return row is not None and bool(row[0])
 
 
-def _log_fields(one: Blocker) -> dict[str, Any]:
-    fields = asdict(one)
-    return {name: fields[name] for name in ("pid", "application_name", "state", "seconds")}
+def _log_fields(blocker: Blocker) -> dict[str, Any]:
+    names = ("pid", "application_name", "state", "seconds")
+    return {name: getattr(blocker, name) for name in names}
 
 
 def _record(ended: Sequence[Blocker]) -> None:
@@ -219,12 +217,12 @@ def _record(ended: Sequence[Blocker]) -> None:
                     {
                         "actor": system_actor("database"),
                         "action": ENDED,
-                        "target": f"session:{one.pid}",
+                        "target": f"session:{blocker.pid}",
                         "reason": reason,
-                        "after": {**_log_fields(one), "seconds": round(one.seconds, 3)},
+                        "after": {**_log_fields(blocker), "seconds": round(blocker.seconds, 3)},
                         "now": now,
                     }
-                    for one in ended
+                    for blocker in ended
                 ]
             )
     except Error as error:

@@ -21,10 +21,10 @@ IncidentAction = Literal["trigger", "acknowledge", "resolve"]
 
 @dataclass(frozen=True)
 class MessageTemplate:
-    """The text of an event's message, and its handling among other messages.
+    """The text of an event's message, and how the message is delivered.
 
     `title` contains `{fact}` placeholders. `buttons` are actions for signed-in people, or a
-    function that returns them, for transports with buttons.
+    function of the facts that returns them; not all transports show them.
     """
 
     event: str
@@ -34,22 +34,19 @@ class MessageTemplate:
     severity: str = "info"
     buttons: tuple[str, ...] | Callable[[Facts], tuple[str, ...]] = ()
     superseded_by: frozenset[str] = frozenset()
-    """Later events about the same subject that make an undelivered message obsolete.
-
-    Empty for the first and the last event of a subject, and for requests.
-    """
+    """Later events about the same subject that make the message obsolete if it is undelivered."""
     changes_state: bool = True
-    """False if the event leaves the state as the subject's last message shows it."""
+    """True if the event changes the state that the subject's last message shows."""
     is_broadcast: bool = False
-    """Also show the message in the channel, not only in its subject's thread."""
+    """True to show the message in the channel, too, not only in its subject's thread."""
     starts_thread: bool = False
-    """The message usually starts a thread, so that the channel shows it without a broadcast."""
+    """True if the message usually starts a thread, so that the channel shows it anyway."""
     is_digestible: bool = False
-    """Combine the message with others when too many wait for one destination."""
+    """True to combine the message with others if too many wait for one destination."""
     is_urgent: bool = False
-    """Send the message before others, because it calls people."""
+    """True to send the message before others, because it calls people."""
     is_ephemeral: bool = False
-    """Discard the message silently once it is late."""
+    """True to discard the message silently once it is late."""
     incident_action: IncidentAction = "trigger"
     """Effect on the subject's incident at an on-call service."""
 

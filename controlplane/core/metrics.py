@@ -8,6 +8,7 @@ import functools
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from datetime import datetime
 
 import redis
@@ -28,35 +29,20 @@ from .liveness import Loop
 DATABASE_SECONDS = 2.0
 
 DatabaseReader = Callable[[datetime], Iterable[Metric]]
-"""Function that yields metric families read from the database at a time."""
+"""Function of the current time that yields metric families read from the database."""
 ProcessReader = Callable[[], Iterable[Metric]]
 """Function that yields metric families of this process."""
-TokenCheck = Callable[[str, str], None]
 
 log = structlog.get_logger(__name__)
 DATABASE_METRICS = FunctionRegistry[DatabaseReader]("metrics")
 PROCESS_METRICS = FunctionRegistry[ProcessReader]("metrics")
-_token_check: TokenCheck | None = None
-
-
-def set_token_check(check: TokenCheck) -> None:
-    """Set the check of a token and a scope, which raises on failure and uses no database."""
-    global _token_check
-    _token_check = check
-
-
-def get_token_check() -> TokenCheck | None:
-    return _token_check
+token_check: Callable[[str, str], None] | None = None
+"""Function of a token and a scope that raises if the token lacks it; uses no database."""
 
 
 def exposition(accept: str) -> tuple[bytes, str]:
     """Return all metrics in the best format the scraper accepts, and its content type."""
     return metrics_text.encode_metrics(_registry(), accept)
-
-
-def scrape(accept: str) -> metrics_text.Exposition:
-    """Return :func:`exposition`, cached for a few seconds or until the served snapshot changes."""
-    return scrapes.get(accept)
 
 
 def process_exposition(accept: str, loop: Loop) -> tuple[bytes, str]:
@@ -69,17 +55,14 @@ class _ConsoleCollector:
         yield metrics_text.build_info()
         yield from _collect_process()
         yield from _collect_broker()
+        is_up, families = 1, list[Metric]()
         try:
             families = _database.result()
         except (TimeoutError, DatabaseError, InterfaceError) as error:
             log.warning("metrics.without_database", error=str(error).strip())
-            yield make_gauge(*_DATABASE_UP, 0)
-            return
-        yield make_gauge(*_DATABASE_UP, 1)
+            is_up = 0
+        yield make_gauge("switchgear_database_up", "1 if PostgreSQL answered this scrape.", is_up)
         yield from families
-
-
-_DATABASE_UP = ("switchgear_database_up", "1 if PostgreSQL answered this scrape.")
 
 
 class _ProcessCollector:
@@ -115,13 +98,13 @@ def _collect_process() -> Iterator[Metric]:
 
 
 def _collect_broker() -> Iterator[Metric]:
-    help_text = "1 if Redis answered this scrape."
-    try:
+    depths = None
+    with suppress(TimeoutError, redis.RedisError):
         depths = broker.queue_lengths()
-    except (TimeoutError, redis.RedisError):
-        yield make_gauge("switchgear_redis_up", help_text, 0)
+    is_up = int(depths is not None)
+    yield make_gauge("switchgear_redis_up", "1 if Redis answered this scrape.", is_up)
+    if depths is None:
         return
-    yield make_gauge("switchgear_redis_up", help_text, 1)
     family = GaugeMetricFamily(
         "switchgear_worker_queue_depth", "Messages that wait for a worker.", labels=["queue"]
     )
@@ -136,6 +119,7 @@ def _served_version() -> int | None:
 
 
 scrapes = metrics_text.ExpositionCache(exposition, _served_version, time.monotonic)
+"""Cache of :func:`exposition`, for a few seconds or until the served snapshot changes."""
 
 
 def _collect_database() -> list[Metric]:
@@ -154,18 +138,16 @@ def _collect_ticks_and_heartbeats(now: datetime) -> Iterator[Metric]:
         "How overdue each periodic function is; +Inf if it never ran.",
         labels=["tick"],
     )
-    for turn in ticks.list_statuses():
-        late.add_metric([turn.tick.name], turn.late_seconds)
+    for status in ticks.list_statuses():
+        late.add_metric([status.tick.name], status.late_seconds)
     yield late
     heartbeat_ages = GaugeMetricFamily(
         "switchgear_heartbeat_age_seconds",
         "Seconds since each supervised process was last known to be alive; +Inf if it never was.",
         labels=["process"],
     )
-    for name, age in {
-        **dict.fromkeys(health.PROCESSES, math.inf),
-        **heartbeats.load_ages(),
-    }.items():
+    ages = dict.fromkeys(health.PROCESSES, math.inf) | heartbeats.load_ages()
+    for name, age in ages.items():
         heartbeat_ages.add_metric([name], age)
     yield heartbeat_ages
 

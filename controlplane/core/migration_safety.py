@@ -1,9 +1,9 @@
 """Checks that migrations only expand the schema, for upgrades without downtime.
 
 During a rolling upgrade the old release runs on the new schema, so a migration may only add what
-the old release can ignore. A migration that removes something must come at least one release after
-the last release that uses it, and names that release as `last_used_in = "0.2"`. A migration that
-can't be analyzed (`RunPython`, `RunSQL`) explains in `expands = "…"` why it is safe.
+the old release can ignore. A migration may remove something in a later release than the last one
+that uses it, which it names in `last_used_in = "0.2"`. A migration that can't be analyzed
+(`RunPython`, `RunSQL`) explains in `expands = "…"` why it is safe.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,7 +14,7 @@ from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.migration import Migration
 from django.db.migrations.operations.base import Operation
 from django.db.migrations.state import ProjectState
-from django.db.models import Field, Model
+from django.db.models import Model
 
 BASELINE = {
     "core": "0012_holds",
@@ -22,7 +22,7 @@ BASELINE = {
     "breakers": "0005_alarms_of_outages",
     "slo": "0002_builtin_rules",
 }
-"""The last unchecked migration of each app: there was no release before that it could break."""
+"""The last unchecked migration of each app; earlier releases never ran in production."""
 
 HARMLESS = (
     ops.CreateModel,
@@ -55,7 +55,7 @@ def find_problems(release: str, growing: set[str]) -> list[str]:
 def check_migration(
     migration: Migration, before: ProjectState, *, release: str, growing: set[str]
 ) -> list[str]:
-    """Return the problems of one migration, applied to the state `before` it."""
+    """Return the problems of one migration; `before` is the state that it is applied to."""
     last_used_in = getattr(migration, "last_used_in", None)
     if last_used_in is not None and _version_tuple(last_used_in) < _version_tuple(release):
         return []
@@ -87,19 +87,19 @@ def _find_conflict(
     if isinstance(operation, OPAQUE):
         return "" if getattr(migration, "expands", "") else "say in `expands` why it does no harm."
     if isinstance(operation, ops.AddField):
-        return _check_added_field(operation.field)
+        field = operation.field
+        if field.null or field.has_db_default() or field.many_to_many:
+            return ""
+        return "the release before adds rows without it. Give it a db_default, or let it be null."
     if isinstance(operation, ops.AlterField):
         model = state.apps.get_model(migration.app_label, operation.model_name)
         return _check_altered_field(model, operation)
     if isinstance(operation, ops.AddIndex):
-        return _check_index(operation, migration.app_label, growing)
+        table = f"{migration.app_label}.{operation.model_name_lower}"
+        if table not in {label.lower() for label in growing}:
+            return ""
+        return "this table may be large: AddIndexConcurrently, in a migration that is not atomic."
     return "it takes away, renames or forbids what the release before uses. Do it a release later."
-
-
-def _check_added_field(field: "Field[object, object]") -> str:
-    if field.null or field.has_db_default() or field.many_to_many:
-        return ""
-    return "the release before adds rows without it. Give it a db_default, or let it be null."
 
 
 def _check_altered_field(model: type[Model], operation: ops.AlterField) -> str:
@@ -118,13 +118,6 @@ def _check_altered_field(model: type[Model], operation: ops.AlterField) -> str:
     if path == new_path and not changed:
         return ""
     return "the release before writes what the new column may not take. Add another column."
-
-
-def _check_index(operation: ops.AddIndex, app: str, growing: set[str]) -> str:
-    names = {label.lower() for label in growing}
-    if f"{app}.{operation.model_name_lower}" not in names:
-        return ""
-    return "this table may be large: AddIndexConcurrently, in a migration that is not atomic."
 
 
 def _flatten(operations: Sequence[Operation]) -> Iterator[Operation]:

@@ -1,4 +1,4 @@
-"""API of the installation's degradation; the data plane serves the same document to programs."""
+"""API of the installation's degradation; the data plane serves the same document, too."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ class DegradationShape(serializers.Serializer[Any]):
 
 
 class HasReadScope(BasePermission):
-    """Allow actors with a read scope for switches or breakers, like the data plane does."""
+    """Permission for actors with the scope `switches:read` or `breakers:read`."""
 
     def has_permission(self, request: Request, view: APIView) -> bool:
         actor = getattr(request, "actor", None)

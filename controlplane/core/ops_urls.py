@@ -1,7 +1,6 @@
 """URL paths of probes and metrics.
 
-Where the data plane runs in the same process, it answers `/health/live` and `/health/ready/data`
-itself; these views serve other processes.
+A data plane in the same process answers `/health/live` and `/health/ready/data` before Django.
 """
 
 from django.urls import URLPattern

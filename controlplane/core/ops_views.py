@@ -37,7 +37,7 @@ class MetricsView(ApiView):
     schema = None
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        check, token = metrics.get_token_check(), read_token(request)
+        check, token = metrics.token_check, read_token(request)
         if check is not None and token is not None:
             check(token, self.read_scope)
             return
@@ -46,6 +46,6 @@ class MetricsView(ApiView):
         super().initial(request, *args, **kwargs)
 
     def get(self, request: Request) -> HttpResponse:
-        exposition = metrics.scrape(request.headers.get("Accept", ""))
+        exposition = metrics.scrapes.get(request.headers.get("Accept", ""))
         content, headers = exposition.headers(request.headers.get("Accept-Encoding", ""))
         return HttpResponse(content, headers=headers)

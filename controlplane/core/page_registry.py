@@ -44,7 +44,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class ReportRow:
-    """A row of a report section: JSON values by column name, and the path of the page about it."""
+    """A row of a report section: JSON values by column name, and the path of the row's page."""
 
     cells: Mapping[str, Any]
     path: str
@@ -68,17 +68,17 @@ class ReportSection:
 
 
 AttentionReader = Callable[[datetime], Sequence[AttentionItem]]
-"""Function that returns all items of one kind, most severe first, a few hundred at most."""
+"""Function of the time that returns all items of one kind, most severe first."""
 ReportBuilder = Callable[[datetime, datetime, datetime], ReportSection]
-"""Function of `start`, `end` and `now` that returns the section for that week."""
+"""Function of a week's `start` and `end`, and of `now`, that returns the section."""
 PreviewReader = Callable[[str, datetime], Mapping[str, Any]]
-"""Function of a switch id that returns fields for the preview before it is engaged."""
+"""Function of a switch id and the time that returns fields of the engage preview."""
 
 Rows = Callable[[Any], QuerySet[Any] | Sequence[QuerySet[Any]]]
-"""Function that returns querysets; a source has items only if one of them has rows.
+"""Function of the time that returns querysets, of which one has rows if a source has items.
 
-It is called once per process, with an expression for the current time (`compiled_query.MOMENT`). It
-may return too many rows, never too few.
+It is called once per process, with `compiled_query.MOMENT` for the current time. There may be rows
+without items, but no items without rows.
 """
 
 

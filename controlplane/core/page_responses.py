@@ -1,7 +1,6 @@
-"""Helpers of page views: authentication, and responses as a whole page or inside the dialog.
+"""Helpers of page views: authentication, and responses as a page or inside the dialog.
 
-Templates extend `layout`, which is the whole page for a plain request and the inside of the dialog
-for an htmx request.
+Templates extend `layout`: the page, or for an htmx request the inside of the dialog.
 """
 
 from collections.abc import Callable
@@ -37,10 +36,10 @@ Guarded = Callable[Concatenate[HttpRequest, P], HttpResponse]
 
 
 def signed_in(view: View[R, P]) -> Guarded[P]:
-    """Decorate a page view: redirect anonymous visitors to the sign-in and forbid caching.
+    """Decorate a page view to require a signed-in user, and to forbid caching.
 
-    Anonymous htmx requests get a bare 401, because htmx would put the sign-in form into a part of
-    the page; the page's script then navigates to the sign-in.
+    Anonymous visitors are redirected to the sign-in. Anonymous htmx requests get a 401 instead, and
+    the page's script then navigates to the sign-in.
     """
 
     @wraps(view)

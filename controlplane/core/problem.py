@@ -1,7 +1,4 @@
-"""RFC 9457 problem documents and headers of errors, for Django and the data plane.
-
-`type` is `urn:switchgear:problem:<slug>`, a name to compare, not a URL to fetch.
-"""
+"""RFC 9457 problem documents and headers of errors, for Django and the data plane."""
 
 from typing import Any
 

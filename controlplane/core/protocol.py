@@ -12,9 +12,11 @@ MAX_OPENSLO_BODY_BYTES = 1024 * 1024  # a file of all objectives
 MAX_SLI_BODY_BYTES = 4 * 1024 * 1024  # ten thousand points
 HOOKS = "/api/v1/hooks/"
 LETTERS = "/api/v1/dlq/"
-OPENSLO = "/api/v1/openslo"
-REPORT = "/api/v1/report"
-SLI = "/api/v1/sli"
+_MAX_BYTES_BY_PATH = {
+    "/api/v1/openslo": MAX_OPENSLO_BODY_BYTES,
+    "/api/v1/report": MAX_REPORT_BODY_BYTES,
+    "/api/v1/sli": MAX_SLI_BODY_BYTES,
+}
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 WAKE_CHANNEL = "switchgear:wake"
 LIVE_CHANNEL = "switchgear:live"
@@ -23,15 +25,12 @@ _ENTITY_TAG = re.compile(r'(?:W/)?("[^"]*")')
 
 
 def max_body_bytes(path: str) -> int:
+    """Return the maximum size of a request body, by the URL's path."""
     if path.startswith(HOOKS):
         return MAX_HOOK_BODY_BYTES
     if path.startswith(LETTERS):
         return MAX_LETTER_BODY_BYTES
-    if path.removesuffix("/") == OPENSLO:
-        return MAX_OPENSLO_BODY_BYTES
-    if path.removesuffix("/") == SLI:
-        return MAX_SLI_BODY_BYTES
-    return MAX_REPORT_BODY_BYTES if path.removesuffix("/") == REPORT else MAX_BODY_BYTES
+    return _MAX_BYTES_BY_PATH.get(path.removesuffix("/"), MAX_BODY_BYTES)
 
 
 def too_large(limit: int = MAX_BODY_BYTES) -> TooLarge:
@@ -39,9 +38,9 @@ def too_large(limit: int = MAX_BODY_BYTES) -> TooLarge:
 
 
 def matches_etag(if_none_match: str, etag: str) -> bool:
-    """Return True if `If-None-Match` contains `etag`, in either encoding, or is `*`.
+    """Return True if `If-None-Match` contains `etag` or the gzip variant, or is `*`.
 
-    By the weak comparison of RFC 9110, section 13.1.2.
+    The comparison is the weak one of RFC 9110, section 8.8.3.2.
     """
     if if_none_match.strip() == "*":
         return True

@@ -1,6 +1,6 @@
 """Provisioning of an installation after migrations: database rights and initial data.
 
-Runs as the owner of the tables at every start; a repeated run changes nothing.
+It runs at every start, as the owner of the tables. A repeated run changes nothing.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,6 @@ RESTRICTED = {
     "django_migrations": "SELECT",
 }
 """Rights of the application on the tables where it doesn't have all rights."""
-
 
 FirstStep = Callable[[datetime], None]
 _first_steps: list[FirstStep] = []
@@ -69,9 +68,9 @@ def make_role(role: str) -> None:
 
 
 def first_step(step: FirstStep) -> FirstStep:
-    """Register a function of an app's module `provision` to run at every start.
+    """Register a function that adds initial data; it must do nothing if the data exists.
 
-    The function must only have an effect on a new installation.
+    Apps register their functions in modules named `provision`.
     """
     _first_steps.append(step)
     return step

@@ -1,8 +1,8 @@
 """Validation of reasons: a reason must tell the next person what is wrong, where or why.
 
-A reason is good if something remains after removing filler and words that fit every incident
-("issue", "stop", "긴급"): a symptom, a component, a cause or an incident number. Keyboard mash,
-repetition, bare numbers and punctuation don't count.
+A reason is good if a symptom, a component, a cause or an incident number remains after removing
+filler and words that fit every incident ("issue", "stop", "긴급"). Keyboard mash, repetition, bare
+numbers and punctuation don't count.
 
 Rejecting a good reason at 3 a.m. costs more than accepting a mediocre one. So one unknown word is
 enough, and a reason in a language without a word list is never vague.
@@ -78,10 +78,9 @@ def find_text_problems(
 
 
 def count_columns(text: str) -> int:
-    """Return the screen columns of a text.
+    """Return the width of a text in screen columns.
 
-    Wide characters take two columns, marks and control characters none, and a run of inner white
-    space one.
+    Wide characters have two columns, marks and control characters none, a run of spaces has one.
     """
     return sum(_column_width(character) for character in _strip_invisible(text))
 
@@ -185,9 +184,9 @@ _STRETCHED = re.compile(r"([a-z])\1{2,}")
 
 
 def _tokenize(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield runs of Hangul or other letters, and True if attached to the previous run.
+    """Yield runs of Hangul or of other letters, each with True if it continues a word.
 
-    The particle in `API가` is such an attached run.
+    In `API가` the second run, a particle, continues the word.
     """
     for word in _WORD.findall(text):
         for run in _RUN.finditer(word):
@@ -208,7 +207,7 @@ def _is_meaningful(token: str, is_attached: bool) -> bool:
 
 
 def _repeated_unit(token: str) -> tuple[str, int]:
-    """Return the shortest string whose repetition spells `token`, and its full repetitions.
+    """Return the shortest string that `token` repeats, and the number of full repetitions.
 
     The last repetition may be incomplete.
     """

@@ -24,8 +24,8 @@ log = structlog.get_logger(__name__)
 class SubscriberTiming:
     """Timing of a subscriber, in seconds.
 
-    `connect_seconds` is the connect timeout, `silence_seconds` the idle time before a PING, and
-    `longest_pause_seconds` the longest pause between connection attempts.
+    `connect_seconds` is the connect timeout, `silence_seconds` the time without messages before a
+    PING and before its timeout, and `longest_pause_seconds` the longest pause between attempts.
     """
 
     connect_seconds: float
@@ -41,9 +41,8 @@ class SubscriberTiming:
 class RedisSubscriber:
     """A subscriber to a Redis channel that reconnects by itself.
 
-    It calls `on_message` for each message, `on_begin` after each (re)subscription and `on_lost`
-    after each failed attempt. A connection is closed if it stays silent for `silence_seconds` after
-    a PING.
+    It calls `on_message` for each message, `on_begin` after each subscription, and `on_lost` after
+    each failure. A connection that doesn't answer a PING is closed.
     """
 
     def __init__(
@@ -81,12 +80,14 @@ class RedisSubscriber:
     async def _subscribe(self) -> None:
         seconds = self._timing.connect_seconds
         client = await make_client(self._redis_url, seconds)
+        from redis.exceptions import RedisError  # Slow, and imported by the line above.
+
         pubsub = client.pubsub()
         try:
             await wait_at_most(seconds, pubsub.subscribe(self._channel))
             await self._listen(pubsub)
         finally:
-            with contextlib.suppress(_redis_error(), OSError):
+            with contextlib.suppress(RedisError, OSError):
                 await wait_at_most(seconds, pubsub.aclose())  # type: ignore[no-untyped-call]
                 await wait_at_most(seconds, client.aclose())
 
@@ -113,9 +114,3 @@ class RedisSubscriber:
             self._on_begin()
         elif message["type"] == "message" and isinstance(data, bytes):
             self._on_message(data)
-
-
-def _redis_error() -> type[Exception]:
-    from redis.exceptions import RedisError
-
-    return RedisError

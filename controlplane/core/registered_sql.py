@@ -1,9 +1,9 @@
-"""SQL on tables of other apps, which their owners register at startup for core's own queries."""
+"""SQL on tables of other apps, registered by these apps at startup for core's use."""
 
 from controlplane.core.registry import Port
 
 USE_QUERIES: dict[str, str] = {}
-"""Queries by the table they read, which return True if the installation has been used."""
+"""Queries by table name; each returns True if its table shows that the installation was used."""
 TABLES_WITHOUT_ROWS: set[str] = set()
 """Tables whose rows are left out of backups."""
 PUBLISHED_HEAD = Port[str]("No published head is registered; install switches.")

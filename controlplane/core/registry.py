@@ -20,9 +20,9 @@ _SKIPPED_FOLDERS = {"__pycache__", "management", "migrations", "templatetags", "
 class KindRegistry(Mapping[str, T], Generic[T]):
     """A mapping of names to registered objects, sorted by `order`.
 
-    On first use it imports every module or package named `module` (such as `retention_rules`) in
-    the folders of this project's apps; each of them calls :meth:`register`. Without `module`, the
-    owner registers its objects when it is imported.
+    With `module`, its first use imports all modules of this name (such as `retention_rules`) in
+    this project's apps; they call :meth:`register`. Without `module`, the objects are registered
+    when their owner is imported.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class KindRegistry(Mapping[str, T], Generic[T]):
 
     @property
     def names(self) -> "RegisteredNames":
-        """Live view of the names, which also shows names that are registered later."""
+        """A live view of the names, which includes names that are registered later."""
         return RegisteredNames(self)
 
     def choices(self) -> list[tuple[str, str]]:

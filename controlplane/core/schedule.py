@@ -2,6 +2,7 @@
 
 import queue
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from controlplane.core.ticks import RegisteredTick
 
 SENT_BY = "beat"
 SENT_ANYWAY_SECONDS = 60
-"""Interval at which idle ticks are sent too, in case their `pending` misses work."""
+"""Interval in which idle ticks are sent, too, in case their `pending` misses work."""
 MAX_WAIT_SECONDS = 0.5
 
 FindIdle = Callable[[Collection[str]], set[str]]
@@ -33,9 +34,9 @@ class Batch:
 
 
 class Schedule:
-    """Schedules each tick at multiples of its interval, so that ticks of one interval are batched.
+    """A schedule of ticks at multiples of their intervals, so that ticks are sent in batches.
 
-    `find_idle` returns those of the given ticks that have no work.
+    `find_idle` returns the names of the given ticks that have no work.
     """
 
     def __init__(self, ticks_by_name: Mapping[str, RegisteredTick], find_idle: FindIdle) -> None:
@@ -58,27 +59,24 @@ class Schedule:
         ]
         idle = self._find_idle(skippable) if skippable else set()
         self._sent_at.update(dict.fromkeys(due, passed_seconds))
-        return _make_batches([self._ticks[name] for name in due if name not in idle])
+        groups = defaultdict[tuple[int, str], list[str]](list)
+        for name in due:
+            if name not in idle:
+                groups[self._ticks[name].seconds, self._ticks[name].queue].append(name)
+        return [
+            Batch(queue, seconds, tuple(names))
+            for (seconds, queue), names in sorted(groups.items())
+        ]
 
     def _is_over(self, name: str, seconds: int, passed_seconds: int) -> bool:
         """Return True if a multiple of `seconds` has passed since the tick was last sent."""
         return passed_seconds // seconds > self._sent_at[name] // seconds
 
 
-def _make_batches(due: Collection[RegisteredTick]) -> list[Batch]:
-    groups: dict[tuple[int, str], list[str]] = {}
-    for tick in due:
-        groups.setdefault((tick.seconds, tick.queue), []).append(tick.name)
-    return [
-        Batch(queue, seconds, tuple(names)) for (seconds, queue), names in sorted(groups.items())
-    ]
-
-
 class IdleTicks:
-    """Finds ticks without pending work and records them as done.
+    """A finder of ticks without pending work, which it records as done.
 
-    The query runs in a thread of its own with a short timeout; without a result, all ticks count as
-    having work.
+    The query runs in a thread of its own. If it takes too long, all ticks count as having work.
     """
 
     def __init__(self, max_wait_seconds: float = MAX_WAIT_SECONDS) -> None:

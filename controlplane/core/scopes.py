@@ -16,8 +16,8 @@ _NAME = re.compile(r"[a-z]{1,10}")
 class Scope:
     """A prefix of switch ids: `segment` in `segment:finance`.
 
-    `position` is its place in the order of decisions. A scope with `only_key` allows no other key
-    and stops everything.
+    Decisions consider scopes in order of `position`. The switch of a scope with `only_key` stops
+    everything; such a scope allows no other key.
     """
 
     name: str
@@ -48,7 +48,7 @@ def is_switch_id(text: str) -> bool:
 
 
 def is_trippable(text: str) -> bool:
-    """Return True for the id of a switch that a machine may stop: any except the global switch."""
+    """Return True for the id of a switch that automations may trip: any but the global switch."""
     return is_switch_id(text) and not SCOPES[text.partition(":")[0]].stops_everything
 
 

@@ -3,7 +3,7 @@
 import getpass
 import os
 import sys
-from contextlib import nullcontext
+from contextlib import ExitStack
 from typing import Any, Literal, NoReturn
 from unicodedata import category
 
@@ -18,11 +18,11 @@ from controlplane.core.errors import DomainError
 from . import wakeups
 
 ESCAPED = frozenset({"Cc", "Cf", "Zl", "Zp"})
-"""Unicode categories of characters that move the cursor, break a line or change direction."""
+"""Unicode categories of characters that could control the terminal."""
 
 
 def shell_actor() -> Actor:
-    """Return the actor for the server's shell, named after the operating system's user."""
+    """Return the actor for a command at the server's shell, named after the system's user."""
     try:
         name = getpass.getuser()
     except (KeyError, OSError):  # A container may run as a user without a passwd entry.
@@ -31,7 +31,7 @@ def shell_actor() -> Actor:
 
 
 class ShellCommand(BaseCommand):
-    """A command that reports domain errors in one line on stderr, with exit status 1."""
+    """A management command that reports errors in one line on stderr, with exit status 1."""
 
     requires_system_checks: list[str] | tuple[str, ...] | Literal["__all__"] = []
     is_for_people = True
@@ -42,8 +42,9 @@ class ShellCommand(BaseCommand):
         super().__init__(*args, **{**options, "no_color": True})
 
     def run_from_argv(self, argv: list[str]) -> None:
-        report = wakeups.report_failures_to
-        with report(self.stderr.write) if self.is_for_people else nullcontext():
+        with ExitStack() as stack:
+            if self.is_for_people:
+                stack.enter_context(wakeups.report_failures_to(self.stderr.write))
             super().run_from_argv(argv)
 
     def execute(self, *args: Any, **options: Any) -> str | None:
@@ -78,7 +79,7 @@ def _escape(text: str) -> str:
 
 
 class ReplacedCommand(BaseCommand):
-    """Replacement of a Django command that would bypass the audit trail; prints the alternative."""
+    """A replacement of a Django command that bypasses the audit trail; prints `help`."""
 
     def run_from_argv(self, argv: list[str]) -> NoReturn:
         self.stderr.write(self.help)

@@ -36,20 +36,11 @@ def run_tick(name: str) -> None:
     ticks.run(name, RAN_BY)
 
 
-@ticks.tick("approvals.expire", seconds=60, queue="switches")
-def expire_approvals(now: datetime) -> int:
-    return approvals.expire_due_requests(now)
-
-
-@ticks.tick("reviews.reopen", seconds=300, queue="switches")
-def reopen_reviews(now: datetime) -> int:
-    return reviews.reopen_due_reviews(now)
-
-
-@ticks.tick(verification.TICK, seconds=60, queue="housekeeping")
-def verify_audit(now: datetime) -> int:
-    """Verify the next part of the audit trail, starting over after its end."""
-    return verification.verify_next_rows(now)
+ticks.tick("approvals.expire", seconds=60, queue="switches")(approvals.expire_due_requests)
+ticks.tick("reviews.reopen", seconds=300, queue="switches")(reviews.reopen_due_reviews)
+ticks.tick(verification.TICK, seconds=60, queue="housekeeping")(verification.verify_next_rows)
+ticks.tick(stuck_jobs.TICK, seconds=15, queue="housekeeping")(stuck_jobs.check_stuck_jobs)
+ticks.tick("jobs.alarms", seconds=60, queue="housekeeping")(job_alarms.update_alarms)
 
 
 @ticks.tick("idempotency.purge", seconds=600, queue="housekeeping")
@@ -69,23 +60,6 @@ def purge_instances(now: datetime) -> int:
     return retention.purge([INSTANCES, ACKNOWLEDGEMENTS], now, most=MAX_AT_ONCE)
 
 
-@ticks.tick(
-    "jobs.turn", seconds=1, queue="jobs", pending=lambda now: [jobs.find_due_jobs("jobs.turn", now)]
-)
-def run_jobs(now: datetime) -> int:
-    return jobs.run_tick("jobs.turn", now)
-
-
-@ticks.tick(stuck_jobs.TICK, seconds=15, queue="housekeeping")
-def watch_jobs(now: datetime) -> int:
-    return stuck_jobs.check_stuck_jobs(now)
-
-
-@ticks.tick("jobs.alarms", seconds=60, queue="housekeeping")
-def update_job_alarms(now: datetime) -> int:
-    return job_alarms.update_alarms(now)
-
-
 @ticks.tick("jobs.purge", seconds=3600, queue="housekeeping")
 def purge_jobs(now: datetime) -> int:
     return retention.purge(build_rules(), now, most=MAX_AT_ONCE)
@@ -94,3 +68,10 @@ def purge_jobs(now: datetime) -> int:
 @ticks.tick("trip_requests.purge", seconds=3600, queue="housekeeping")
 def purge_trip_requests(now: datetime) -> int:
     return retention.purge([TRIP_REQUESTS], now, most=MAX_AT_ONCE)
+
+
+@ticks.tick(
+    "jobs.turn", seconds=1, queue="jobs", pending=lambda now: [jobs.find_due_jobs("jobs.turn", now)]
+)
+def run_jobs(now: datetime) -> int:
+    return jobs.run_tick("jobs.turn", now)

@@ -1,36 +1,38 @@
 """Registry of threshold metrics: figures that threshold rules compare with a limit.
 
-Apps register their metrics in modules named `threshold_metrics`. A metric reads all its subjects at
-once and compares each figure with the limit exactly. It may leave out subjects well within the
-limit.
+Apps register their metrics in modules named `threshold_metrics`. A metric reads the figures of all
+its subjects at once; it may leave out subjects well within the limit.
 """
 
+import operator
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
+from operator import attrgetter
 from typing import Any
 
 from controlplane.core.registry import KindRegistry
 
 ABOVE, AT_LEAST, BELOW, AT_MOST = ">", ">=", "<", "<="
-COMPARISONS = (ABOVE, AT_LEAST, BELOW, AT_MOST)
 RATIO, COUNT, MILLISECONDS = "ratio", "count", "ms"
 
-_ALLOWED = {
-    ABOVE: "{} at most",
-    AT_LEAST: "less than {}",
-    BELOW: "{} at least",
-    AT_MOST: "more than {}",
+# By comparison: its operator, and the allowed range in words.
+_COMPARISONS: dict[str, tuple[Callable[[Decimal, Decimal], bool], str]] = {
+    ABOVE: (operator.gt, "{} at most"),
+    AT_LEAST: (operator.ge, "less than {}"),
+    BELOW: (operator.lt, "{} at least"),
+    AT_MOST: (operator.le, "more than {}"),
 }
+COMPARISONS = tuple(_COMPARISONS)
 
 
 @dataclass(frozen=True)
 class MetricQuery:
     """A query for the subjects whose `statistic` is beyond `limit`, according to `comparison`.
 
-    `window` is zero for a metric without windows; `part` restricts the query to one part. `since`
-    is the time of the last query: a figure that exceeded the limit at any time since then counts.
+    `window` is zero for a metric without windows, and `part` is "" for all parts. `since` is the
+    time of the last query: a figure that was beyond the limit at any time since then counts.
     Subjects in `standing`, which have an open alert, are always returned if there is data on them.
     """
 
@@ -49,22 +51,23 @@ class MetricQuery:
 
     def beyond(self, some: float, whole: float = 1) -> bool:
         """Return True if `some / whole`, computed exactly, is beyond the limit."""
-        return is_beyond(Decimal(some), self.comparison, self.exact_limit * Decimal(whole))
+        is_beyond, _ = _COMPARISONS[self.comparison]
+        return is_beyond(Decimal(some), self.exact_limit * Decimal(whole))
 
     def allowed(self, show: Callable[[float], str]) -> str:
         """Return the allowed range in words, `1 % at most`; `show` formats the limit."""
-        return _ALLOWED[self.comparison].format(show(self.limit))
+        return _COMPARISONS[self.comparison][1].format(show(self.limit))
 
 
 @dataclass(frozen=True)
 class MetricReading:
     """The figure of one subject, computed from `samples` samples.
 
-    `beyond` is True if `value` is beyond the limit and None if unknown. `value` is None without
-    data. `said` describes the value in a sentence without a full stop, `path` is the page of the
-    subject, and `evidence` has the underlying counts (JSON). `acknowledged_by` is a person who
-    caused the value or is aware of it. Messages get the additional `facts` and go to the message
-    thread `thread`. A reading with `is_fresh` False repeats the previous one.
+    `value` is None without data. `beyond` is True if it is beyond the limit, None if unknown.
+    `said` describes the value in a sentence without a full stop, `path` is the page of the subject,
+    and `evidence` has the underlying counts (JSON). `acknowledged_by` is a person who caused the
+    value or is aware of it. Messages get the additional `facts` and go to the message thread
+    `thread`. A reading with `is_fresh` False repeats the previous one.
     """
 
     subject: str
@@ -83,9 +86,9 @@ class MetricReading:
 
 MetricReader = Callable[[MetricQuery, datetime], Iterable[MetricReading]]
 SubjectReader = Callable[[datetime], Collection[str]]
-"""Function that returns the subjects with an item of their own on *Needs attention*.
+"""Function of the time that returns the subjects whose alerts *Needs attention* leaves out.
 
-That page doesn't list alerts on these subjects.
+The page has other items about these subjects.
 """
 
 
@@ -116,26 +119,16 @@ class ThresholdMetric:
         return f"{value:,g} ms" if self.unit == MILLISECONDS else format_count(value)
 
 
-THRESHOLD_METRICS = KindRegistry[ThresholdMetric](
-    "threshold_metrics", order=lambda metric: metric.name
-)
+THRESHOLD_METRICS = KindRegistry[ThresholdMetric]("threshold_metrics", order=attrgetter("name"))
 
 
 def find_metric(metric: str) -> tuple[ThresholdMetric, str] | None:
     """Return the metric of a rule, and the selected part (`latency_ms:e2e`) or ""."""
     name, divided, part = metric.partition(":")
-    registered_metric = THRESHOLD_METRICS.get(name)
-    if registered_metric is None or (divided and not (registered_metric.parts and part)):
+    found = THRESHOLD_METRICS.get(name)
+    if found is None or (divided and not (found.parts and part)):
         return None
-    return registered_metric, part
-
-
-def is_beyond(value: Decimal, comparison: str, limit: Decimal) -> bool:
-    if comparison == ABOVE:
-        return value > limit
-    if comparison == AT_LEAST:
-        return value >= limit
-    return value < limit if comparison == BELOW else value <= limit
+    return found, part
 
 
 def format_percent(share: float) -> str:

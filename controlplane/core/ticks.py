@@ -1,7 +1,7 @@
 """Ticks: periodic functions that claim their work in PostgreSQL.
 
-Celery's beat and workers run them; the watchdog runs late ones. A tick may run twice at once, in
-any processes. The table `core_tick` has the last run of each tick.
+Celery's beat and workers run them; the watchdog runs late ones. A tick may run in two processes at
+once. The table `core_tick` has the last run of each tick.
 """
 
 import functools
@@ -31,7 +31,7 @@ Pending = Callable[[Any], Iterable[QuerySet[Any]]]
 class RegisteredTick:
     """A function called every `seconds` with the database's time; it returns a count of its work.
 
-    `queue` names the queue of the workers that run it. `pending` takes the current time as a query
+    Workers of the Celery queue `queue` run it. `pending` takes the current time as a query
     expression and returns querysets: while all of them are empty, the tick has no work.
     """
 
@@ -75,7 +75,8 @@ def list_ticks() -> Mapping[str, RegisteredTick]:
 def run(name: str, ran_by: str) -> int:
     """Run one tick now, record the run, and return the count of its work.
 
-    Errors are logged and suppressed: the run counts as done, and the next run tries again.
+    An error of the tick is logged, and the run counts as done. If the database is unreachable, the
+    run isn't recorded.
     """
     tick = list_ticks()[name]
     try:

@@ -1,5 +1,6 @@
-"""Wake-up messages through Redis; a lost one only delays its subscribers until their next poll."""
+"""Wake-up messages through Redis; after a lost message, subscribers act at their next poll."""
 
+import functools
 import os
 import threading
 import time
@@ -24,10 +25,10 @@ log = structlog.get_logger(__name__)
 
 
 class _Waker:
-    """Publisher with short timeouts that pauses after a failure.
+    """A publisher with short timeouts that pauses after a failure.
 
-    Subscribers can't notice lost notifications. After a loss, a thread reports it on the live
-    channel as soon as Redis is reachable.
+    After a message on the live channel was lost, a thread reports the loss there as soon as Redis
+    is reachable, because subscribers can't notice it.
     """
 
     def __init__(self, pause_seconds: float = PAUSE_SECONDS) -> None:
@@ -80,7 +81,13 @@ class _Waker:
             return self._has_loss
 
 
-_waker: _Waker | None = None
+@functools.cache
+def _get_waker() -> _Waker:
+    return _Waker()
+
+
+# A fork copies no threads and must not resend.
+os.register_at_fork(after_in_child=_get_waker.cache_clear)
 _report: Callable[[str], object] | None = None
 _has_reported = False
 
@@ -92,12 +99,12 @@ def wake(topic: str) -> None:
 
 def publish_on_commit(channel: str, text: str | bytes) -> None:
     """Publish on a Redis channel after the current transaction commits; the message may be lost."""
-    transaction.on_commit(lambda: _publish(channel, text), robust=True)
+    transaction.on_commit(lambda: _get_waker().publish(channel, text), robust=True)
 
 
 @contextmanager
 def report_failures_to(report: Callable[[str], object]) -> Iterator[None]:
-    """Within the block, pass a sentence on the first failure to `report` and log no failures."""
+    """Pass a sentence about the first failure in this context to `report`, and log no failures."""
     global _report, _has_reported
     _report, _has_reported = report, False
     try:
@@ -113,18 +120,3 @@ def _handle_failure(channel: str, error: redis.RedisError) -> None:
     elif not _has_reported:
         _has_reported = True
         _report(FAILURE_NOTICE)
-
-
-def _reset_after_fork() -> None:
-    global _waker  # A fork copies no threads and must not resend.
-    _waker = None
-
-
-os.register_at_fork(after_in_child=_reset_after_fork)
-
-
-def _publish(channel: str, text: str | bytes) -> None:
-    global _waker
-    if _waker is None:
-        _waker = _Waker()
-    _waker.publish(channel, text)

@@ -20,11 +20,10 @@ log = structlog.get_logger(__name__)
 
 
 class Watchdog:
-    """Checks every tick each second and runs late ticks, each in its own thread.
+    """A loop that checks all ticks each second and runs late ones, each in its own thread.
 
-    A tick last run by the watchdog is late as soon as it is due: it keeps its normal interval until
-    a worker runs it again. A tick that never ran, as in a new installation, runs once without a
-    warning; after that a worker is expected to run it.
+    A tick is late after `PATIENCE_SECONDS`, or if the watchdog ran it last, as soon as it is due. A
+    tick that never ran, as in a new installation, runs once without a warning.
     """
 
     def __init__(self, stop: threading.Event, settle_seconds: float = PATIENCE_SECONDS) -> None:
@@ -46,7 +45,7 @@ class Watchdog:
                 if time.monotonic() < settled_at:
                     heartbeats.record_heartbeat(NAME)
                 else:
-                    self.look()
+                    self.check_ticks()
                 self._reachable = True
             except (DatabaseError, InterfaceError) as error:
                 if self._reachable:
@@ -58,23 +57,23 @@ class Watchdog:
                 threads.close_connection()
             self._stop.wait(INTERVAL_SECONDS)
 
-    def look(self) -> None:
+    def check_ticks(self) -> None:
         """Record a heartbeat and start a thread for each late tick that isn't running."""
         heartbeats.record_heartbeat(NAME)
         taken_over, handed_back = [], []
         # Copied before reading the rows, which may not include a run that ends in between.
         with self._lock:
             running = set(self._running)
-        for turn in ticks.list_statuses():
-            name = turn.tick.name
+        for status in ticks.list_statuses():
+            name = status.tick.name
             if name in running:
                 continue
-            if math.isinf(turn.late_seconds):
+            if math.isinf(status.late_seconds):
                 self._start_tick(name)
                 self._first_runs.add(name)
                 continue
-            is_own = turn.ran_by == NAME and name not in self._first_runs
-            if turn.late_seconds > (0 if is_own else PATIENCE_SECONDS):
+            is_own = status.ran_by == NAME and name not in self._first_runs
+            if status.late_seconds > (0 if is_own else PATIENCE_SECONDS):
                 self._first_runs.discard(name)
                 self._start_tick(name)
                 if name not in self._taken_over:

@@ -23,7 +23,7 @@ from controlplane.core.errors import (
     Unauthenticated,
     Unavailable,
 )
-from controlplane.core.hosts import AllowedHosts
+from controlplane.core.hosts import require_allowed_host
 from controlplane.core.live import stream
 from controlplane.core.live.hub import Hub
 from controlplane.core.live.sockets import Socket
@@ -123,7 +123,7 @@ class LiveConsumer(AsyncConsumer):  # type: ignore[misc]
         headers = headers_of(self.scope)
         if carries_token(headers):
             return self._hub.process.authenticate_token(headers)
-        AllowedHosts(settings.ALLOWED_HOSTS).require(headers)
+        require_allowed_host(headers)
         key = session_key_of(headers, settings.SESSION_COOKIE_NAME)
         if key is None:
             raise Unauthenticated("Sign in first, or send `Authorization: Bearer sg_…`.")

@@ -33,7 +33,7 @@ def test_a_process_never_heard_of_has_no_age():
 
 
 def test_the_pulse_goes_on_while_the_loop_turns_and_stops_with_it(quick):
-    pulse = heartbeats.Pulse("test-loop", loop_may_rest_seconds=0.3)
+    pulse = heartbeats.Pulse("test-loop", may_rest_seconds=0.3)
 
     pulse.start()
 

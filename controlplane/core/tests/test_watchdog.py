@@ -61,7 +61,7 @@ def test_a_tick_five_seconds_late_is_run_and_one_in_time_is_not(probes, watchdog
     ran("one", 15.5)
     ran("two", 14.0)
 
-    watchdog.look()
+    watchdog.check_ticks()
 
     wait_until(lambda: Tick.objects.get(name="one").ran_by == "watchdog")
     assert (probes["one"].calls, probes["two"].calls) == (1, 0)
@@ -73,41 +73,41 @@ def test_a_tick_that_is_still_running_is_not_started_again(probes, watchdog):
     ran("two", 60)
 
     for _ in range(3):
-        watchdog.look()
+        watchdog.check_ticks()
     wait_until(lambda: probes["one"].calls and probes["two"].calls)
     probes["one"].may_end.set()
     wait_until(lambda: Tick.objects.get(name="one").ran_by == "watchdog")
 
     assert probes["one"].calls == 1
     ran("one", 60)
-    wait_until(lambda: watchdog.look() or probes["one"].calls == 2)
+    wait_until(lambda: watchdog.check_ticks() or probes["one"].calls == 2)
 
 
 def test_what_it_took_over_keeps_its_pace_until_a_worker_is_back(probes, watchdog):
     ran("one", 10.5, by="watchdog")
     ran("two", 10.5, by="worker")
 
-    watchdog.look()
+    watchdog.check_ticks()
 
     wait_until(lambda: probes["one"].calls == 1)
     assert probes["two"].calls == 0
 
 
 def test_ticks_that_never_ran_are_run_once_without_a_warning(probes, watchdog, caplog):
-    watchdog.look()
+    watchdog.check_ticks()
     wait_until(lambda: Tick.objects.filter(ran_by="watchdog").count() == 2)
-    watchdog.look()
+    watchdog.check_ticks()
 
     assert (probes["one"].calls, probes["two"].calls) == (1, 1)
     assert "took_over" not in caplog.text
 
 
 def test_a_tick_no_worker_runs_after_its_first_run_is_taken_over(probes, watchdog, caplog):
-    watchdog.look()
+    watchdog.check_ticks()
     wait_until(lambda: Tick.objects.filter(ran_by="watchdog").count() == 2)
     ran("one", 15.5, by="watchdog")
 
-    watchdog.look()
+    watchdog.check_ticks()
 
     wait_until(lambda: probes["one"].calls == 2)
     assert probes["two"].calls == 1
@@ -115,7 +115,7 @@ def test_a_tick_no_worker_runs_after_its_first_run_is_taken_over(probes, watchdo
 
 
 def test_it_gives_a_sign_of_life(probes, watchdog):
-    watchdog.look()
+    watchdog.check_ticks()
 
     assert 0 <= heartbeats.load_ages()["watchdog"] < 1
 

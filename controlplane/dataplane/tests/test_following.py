@@ -172,7 +172,7 @@ def test_unchanged_version_is_rendered_once(following: Following) -> None:
     served = following.state.copy
 
     for _ in range(20):
-        wakeups._publish(WAKE_CHANNEL, "snapshot")
+        wakeups._get_waker().publish(WAKE_CHANNEL, "snapshot")
         time.sleep(0.02)
     make_token()
     wait_until(lambda: get_tokens(following) == {b"reader0001"}, 3)
