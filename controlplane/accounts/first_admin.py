@@ -18,7 +18,7 @@ ADMIN = "admin"
 
 @dataclass(frozen=True)
 class Admin:
-    """The first admin account. `password` is None unless this run generated it."""
+    """The first admin account; `password` is None if this run did not generate one."""
 
     user: str
     password: str | None
@@ -27,11 +27,11 @@ class Admin:
 
 @transaction.atomic
 def ensure_admin(chosen_password: str, now: datetime) -> Admin:
-    """Ensure that an admin can sign in: the user `admin`, unless other admins exist.
+    """Create the user `admin`, or set their password, unless another admin exists.
 
     Until that user has signed in, each run without a chosen password generates a new one, because
     the output of an earlier run may be lost. A password that was changed in the console or the
-    shell is kept, so that `SWITCHGEAR_ADMIN_PASSWORD` doesn't restore an old one.
+    shell is kept.
     """
     take_lock()
     admin = User.objects.filter(username=ADMIN).first()

@@ -1,5 +1,45 @@
-from controlplane.accounts.authentication import urls as authentication
-from controlplane.accounts.pages import urls as pages
-from controlplane.accounts.tokens import urls as tokens
+"""URL paths of the accounts' pages."""
 
-urlpatterns = [*authentication.urlpatterns, *pages.urlpatterns, *tokens.urlpatterns]
+from django.urls import path
+
+from .authentication.views import confirm, password_reset, security, sign_in, single_sign_on
+from .pages import people, preferences, sessions
+from .tokens import views as tokens
+
+urlpatterns = [
+    path("sign-in/", sign_in.SignIn.as_view(), name="login"),
+    path("sign-in/second/", sign_in.second_factor, name="second_factor"),
+    path("sign-in/passkey/", sign_in.sign_in_by_passkey, name="sign_in_by_passkey"),
+    path("sign-in/again/", sign_in.cancel_sign_in, name="sign_in_again"),
+    path("sign-in/provider/", single_sign_on.redirect_to_provider, name="sign_in_provider"),
+    path("sign-in/provider/callback/", single_sign_on.handle_callback, name="provider_callback"),
+    path("sign-in/forgotten/", password_reset.request_link, name="password_forgotten"),
+    path(
+        "sign-in/reset/<str:uid>/<str:token>/", password_reset.reset_password, name="password_reset"
+    ),
+    path("sign-out/", sign_in.sign_out, name="logout"),
+    path("confirm/", confirm.confirm, name="confirm"),
+    path("confirm/provider/", single_sign_on.redirect_to_confirm, name="confirm_by_provider"),
+    path("preferences/security/", security.security_page, name="security_page"),
+    path("preferences/security/app/", security.add_app, name="security_app"),
+    path("preferences/security/passkey/", security.add_passkey, name="security_passkey"),
+    path("preferences/security/remove/", security.remove, name="security_remove"),
+    path("preferences/security/codes/", security.new_codes, name="security_codes"),
+    path("preferences/", preferences.preferences_page, name="preferences"),
+    path("preferences/sessions/", sessions.sessions_page, name="sessions_page"),
+    path("preferences/sessions/end/", sessions.end_session, name="session_end"),
+    path("theme/", preferences.set_theme, name="theme"),
+    path("people/", people.people_page, name="people_page"),
+    path("people/new/", people.create_person, name="person_new"),
+    path("people/<int:user_id>/", people.person_page, name="person_page"),
+    path("people/<int:user_id>/change/", people.change_person, name="person_change"),
+    path("people/<int:user_id>/deactivate/", people.deactivate_person, name="person_deactivate"),
+    path("people/<int:user_id>/activate/", people.activate_person, name="person_activate"),
+    path("people/<int:user_id>/sessions/", people.end_sessions, name="person_sessions"),
+    path("people/<int:user_id>/factors/", people.reset_factors, name="person_factors"),
+    path("people/<int:user_id>/link/", people.reset_link, name="person_link"),
+    path("tokens/", tokens.tokens_page, name="tokens_page"),
+    path("tokens/new/", tokens.create_token, name="token_new"),
+    path("tokens/<int:token_id>/revoke/", tokens.revoke_token, name="token_revoke"),
+    path("tokens/<int:token_id>/hand-over/", tokens.hand_over_token, name="token_hand_over"),
+]

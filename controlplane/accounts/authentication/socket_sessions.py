@@ -36,8 +36,8 @@ def find_session(key: str) -> Subscriber:
     row = BrowserSession.objects.open(db_now()).filter(pk=session_digest(key)).first()
     content = SessionStore().decode(row.session_data) if row else {}
     user_id = str(content.get(SESSION_KEY))
-    users = User.objects.filter(pk=user_id, is_active=True)
-    user = users.first() if user_id.isdigit() else None
+    users = User.objects.filter(pk=user_id if user_id.isdigit() else 0, is_active=True)
+    user = users.first()
     if row is None or user is None or not is_of(content, user.pk, user.password):
         raise Unauthenticated("Sign in first: this session has ended.")
     if factors.is_required(user) and not factors.has_factor(user):

@@ -16,7 +16,7 @@ from controlplane.core.roles import POWERS_OF, SCOPES_OF, Power, Role
 
 
 def known_time_zone(name: str) -> None:
-    """Raise ValidationError if the time zone database does not have this name."""
+    """Raise ValidationError unless the time zone database has this name."""
     if name not in available_timezones():
         raise ValidationError(f"No time zone is named {name}.")
 
@@ -106,14 +106,7 @@ class User(AbstractBaseUser):
         )
 
     # Django's admin site reads these; only admins enter it.
-
-    @property
-    def is_staff(self) -> bool:
-        return self.is_admin
-
-    @property
-    def is_superuser(self) -> bool:
-        return self.is_admin
+    is_staff = is_superuser = is_admin
 
     def has_perm(self, perm: str, obj: object = None) -> bool:
         return self.is_admin
@@ -132,7 +125,7 @@ class BrowserSessionQuerySet(models.QuerySet["BrowserSession"]):
 
 
 class BrowserSession(AbstractBaseSession):
-    """A browser session, signed in or still in the process of signing in.
+    """A browser session, signed in or still signing in.
 
     `session_key` is the SHA-256, in hex, of the key in the cookie, so a copy of the table gives no
     access. `expire_date` is when the session ends without further activity.

@@ -21,7 +21,7 @@ class TokenQuerySet(models.QuerySet["Token"]):
 class Token(models.Model):
     """An API token; `digest` is the SHA-256, in hex, of its secret part.
 
-    `services` are the services that it may report and poll as; an empty list allows any.
+    The token may report and poll as one of `services`, or as any service if that is empty.
     """
 
     name = models.CharField(max_length=120)
@@ -47,8 +47,8 @@ class Token(models.Model):
 class Credentials(models.Model):
     """The revision of all tokens and accounts, in a single row.
 
-    Database triggers increment `revision` with each change that affects access. Processes
-    that cache tokens in memory compare their revision with it every second.
+    Database triggers increment `revision` with each change that affects access. Processes with
+    tokens in memory read it every second, and load the tokens again if it has changed.
     """
 
     id = models.SmallIntegerField(primary_key=True, default=1)

@@ -3,6 +3,8 @@
 import secrets
 from collections.abc import Mapping
 from datetime import datetime
+from functools import reduce
+from operator import or_
 from typing import Any
 
 from allauth.mfa.models import Authenticator
@@ -20,11 +22,9 @@ from controlplane.accounts.models.people import User
 from controlplane.accounts.models.tokens import Token
 from controlplane.accounts.people import deactivation, services, sessions
 from controlplane.accounts.people.forms import ABOUT_ROLES, LeavingForm, NewPersonForm, PersonForm
-from controlplane.accounts.requests import UserRequest
-from controlplane.core.actors import Actor
+from controlplane.accounts.requests import UserRequest, require_admin
 from controlplane.core.clock import db_now
-from controlplane.core.errors import Conflict, DomainError, InvalidInput, NotFound
-from controlplane.core.http.confirmation import require_fresh
+from controlplane.core.errors import Conflict, DomainError, InvalidInput
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.page_responses import redirect_done, show, signed_in
 from controlplane.core.roles import Power, Role
@@ -48,7 +48,7 @@ def people_page(request: UserRequest) -> HttpResponse:
 @require_GET
 def person_page(request: UserRequest, user_id: int) -> HttpResponse:
     actor_of(request).require_power(Power.ADMINISTER)
-    person, now = _get_person(user_id), db_now()
+    person, now = services.get_user(user_id), db_now()
     rows, total = session_pages.list_rows(person, request, now)
     tokens = Token.objects.usable(now).filter(owner=person)
     context = {
@@ -69,8 +69,8 @@ def person_page(request: UserRequest, user_id: int) -> HttpResponse:
 @sensitive_variables("password")
 @require_http_methods(["GET", "POST"])
 def create_person(request: UserRequest) -> HttpResponse:
-    """GET shows the form, POST creates a person and shows their first password once."""
-    actor, now = _require_admin(request)
+    """Show the form (GET), or create a person and show their first password once (POST)."""
+    actor, now = require_admin(request)
     start = {"time_zone": request.user.time_zone, "role": "viewer"}
     form = NewPersonForm(request.POST if request.method == "POST" else None, initial=start)
     if form.is_valid():
@@ -89,8 +89,8 @@ def create_person(request: UserRequest) -> HttpResponse:
 @signed_in
 @require_http_methods(["GET", "POST"])
 def change_person(request: UserRequest, user_id: int) -> HttpResponse:
-    actor, now = _require_admin(request)
-    person = _get_person(user_id)
+    actor, now = require_admin(request)
+    person = services.get_user(user_id)
     start = {name: getattr(person, name) for name in PersonForm.base_fields}
     form = PersonForm(request.POST if request.method == "POST" else None, initial=start)
     if form.is_valid():
@@ -102,16 +102,16 @@ def change_person(request: UserRequest, user_id: int) -> HttpResponse:
         except Conflict as conflict:
             form.add_service_errors({"role": [conflict.detail]})
         else:
-            return redirect_done(request, f"{person.username} is changed.", _build_url(person))
+            return redirect_done(request, f"{person.username} is changed.", _build_url(person.pk))
     return _show_form(request, form, person)
 
 
 @signed_in
 @require_http_methods(["GET", "POST"])
 def deactivate_person(request: UserRequest, user_id: int) -> HttpResponse:
-    """GET shows the consequences of a deactivation, POST deactivates the person."""
-    actor, now = _require_admin(request)
-    person = _get_person(user_id)
+    """Show the consequences of a deactivation (GET), or deactivate the person (POST)."""
+    actor, now = require_admin(request)
+    person = services.get_user(user_id)
     heirs = deactivation.find_heirs(person)
     form = LeavingForm(heirs, request.POST if request.method == "POST" else None)
     if form.is_valid():
@@ -120,7 +120,7 @@ def deactivate_person(request: UserRequest, user_id: int) -> HttpResponse:
             deactivation.deactivate_user(user=person, heir=heir, actor=actor, now=now)
         except (Conflict, InvalidInput) as error:
             return _show_refusal(request, "Not deactivated", error)
-        return redirect_done(request, f"{person.username} is deactivated.", _build_url(person))
+        return redirect_done(request, f"{person.username} is deactivated.", _build_url(person.pk))
     context = {
         "person": person,
         "now": now,
@@ -134,72 +134,58 @@ def deactivate_person(request: UserRequest, user_id: int) -> HttpResponse:
 @signed_in
 @require_POST
 def activate_person(request: UserRequest, user_id: int) -> HttpResponse:
-    actor, now = _require_admin(request, user_id)
-    person = services.change_user(user=_get_person(user_id), actor=actor, now=now, is_active=True)
-    return redirect_done(request, f"{person.username} may sign in again.", _build_url(person))
+    actor, now = require_admin(request, next_url=_build_url(user_id))
+    person = services.change_user(
+        user=services.get_user(user_id), actor=actor, now=now, is_active=True
+    )
+    return redirect_done(request, f"{person.username} may sign in again.", _build_url(person.pk))
 
 
 @signed_in
 @require_POST
 def end_sessions(request: UserRequest, user_id: int) -> HttpResponse:
-    actor, now = _require_admin(request, user_id)
-    person = _get_person(user_id)
+    actor, now = require_admin(request, next_url=_build_url(user_id))
+    person = services.get_user(user_id)
     which = request.POST.get("session", "").replace("\x00", "")
     if which:
         sessions.end_session(user=person, session_id=which, actor=actor, now=now)
     else:
         sessions.end_all(user=person, actor=actor, now=now)
-    said = "The session has" if which else f"All sessions of {person.username} have"
-    return redirect_done(request, f"{said} ended; pages close within seconds.", _build_url(person))
+    ended = "The session has" if which else f"All sessions of {person.username} have"
+    return redirect_done(
+        request, f"{ended} ended; pages close within seconds.", _build_url(user_id)
+    )
 
 
 @signed_in
 @require_http_methods(["GET", "POST"])
 def reset_factors(request: UserRequest, user_id: int) -> HttpResponse:
-    """Remove the second factors of a person who lost them, and end all their sessions."""
-    actor, now = _require_admin(request)
-    person = _get_person(user_id)
+    """Ask (GET), or remove a person's second factors and end all their sessions (POST)."""
+    actor, now = require_admin(request)
+    person = services.get_user(user_id)
     if request.method == "GET":
         context = {"person": person, "required": factors.is_required(person)}
         return show(request, "core/person_factors.html", context)
     factors.remove_all(user=person, actor=actor, now=now)
-    return redirect_done(
-        request, f"{person.username} has no second factor now.", _build_url(person)
-    )
+    message = f"{person.username} has no second factor now."
+    return redirect_done(request, message, _build_url(user_id))
 
 
 @signed_in
 @require_POST
 def reset_link(request: UserRequest, user_id: int) -> HttpResponse:
-    actor, now = _require_admin(request, user_id)
-    person = _get_person(user_id)
+    actor, now = require_admin(request, next_url=_build_url(user_id))
+    person = services.get_user(user_id)
     try:
         link = resets.issue_link(person, actor, now)
     except Conflict as conflict:
         return _show_refusal(request, "No link", conflict)
-    return _show_secret(
-        request, person, f"A link for {person.username}", request.build_absolute_uri(link)
-    )
+    url = request.build_absolute_uri(link)
+    return _show_secret(request, person, f"A link for {person.username}", url)
 
 
-def _require_admin(request: UserRequest, user_id: int | None = None) -> tuple[Actor, datetime]:
-    """Return the actor and time; require an admin and a recent confirmation of identity."""
-    actor, now = actor_of(request), db_now()
-    actor.require_power(Power.ADMINISTER)
-    back = "" if user_id is None else reverse("person_page", args=[user_id])
-    require_fresh(request, now, next_url=back)
-    return actor, now
-
-
-def _get_person(user_id: int) -> User:
-    person = User.objects.filter(pk=user_id).first()
-    if person is None:
-        raise NotFound(f"There is no person {user_id}.")
-    return person
-
-
-def _build_url(person: User) -> str:
-    return reverse("person_page", args=[person.pk])
+def _build_url(user_id: int) -> str:
+    return reverse("person_page", args=[user_id])
 
 
 def _show_form(request: UserRequest, form: PersonForm, person: User | None) -> HttpResponse:
@@ -218,8 +204,8 @@ def _get_errors(error: InvalidInput | ValidationError) -> dict[str, list[str]]:
 
 def _show_refusal(request: UserRequest, heading: str, error: DomainError) -> HttpResponse:
     errors = getattr(error, "errors", {})
-    said = " ".join(text for texts in errors.values() for text in texts) or error.detail
-    context = {"heading": heading, "detail": said, "back": "people_page"}
+    detail = " ".join(text for texts in errors.values() for text in texts) or error.detail
+    context = {"heading": heading, "detail": detail, "back": "people_page"}
     return show(request, "core/notice.html", context, status=error.status)
 
 
@@ -232,24 +218,17 @@ def _search_people(query: Mapping[str, str], now: datetime) -> dict[str, Any]:
     if role in list(Role):
         people = people.filter(role=role)
     if search:
-        people = _filter_by_text(people, search)
-    shown = Paginator(_annotate_facts(people, now).order_by("username"), PEOPLE_PER_PAGE).get_page(
-        query.get("page")
-    )
+        fields = ("username", "display_name", "email", "slack_user_id")
+        matches = [Q(**{f"{field}__icontains": search}) for field in fields]
+        people = people.filter(reduce(or_, matches))
+    pages = Paginator(_annotate_facts(people, now).order_by("username"), PEOPLE_PER_PAGE)
     return {
-        "page": shown,
+        "page": pages.get_page(query.get("page")),
         "q": search,
         "role": role if role in list(Role) else "",
         "state": state if state == "deactivated" else "",
         "roles": list(Role),
     }
-
-
-def _filter_by_text(users: QuerySet[User], text: str) -> QuerySet[User]:
-    condition = Q()
-    for field in ("username", "display_name", "email", "slack_user_id"):
-        condition |= Q(**{f"{field}__icontains": text})
-    return users.filter(condition)
 
 
 def _annotate_facts(users: QuerySet[User], now: datetime) -> QuerySet[User]:

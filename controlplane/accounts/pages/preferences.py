@@ -5,11 +5,10 @@ from django.contrib.auth import update_session_auth_hash
 from django.contrib.auth.forms import PasswordChangeForm
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_http_methods, require_POST
 
 from controlplane.accounts.authentication import throttle
-from controlplane.accounts.authentication.views.sign_in import record_failure
+from controlplane.accounts.authentication.views.sign_in import get_safe_next, record_failure
 from controlplane.accounts.people import services
 from controlplane.accounts.people.forms import PreferencesForm
 from controlplane.accounts.requests import UserRequest
@@ -24,12 +23,11 @@ A_YEAR = 365 * 24 * 3600
 @signed_in
 @require_http_methods(["GET", "POST"])
 def preferences_page(request: UserRequest) -> HttpResponse:
-    """Edit one's own name, time zone and password: two forms with separate buttons."""
+    """Show the forms of one's own name, time zone and password (GET), or save one (POST)."""
     user = request.user
     now = db_now()
-    about = PreferencesForm(
-        initial={"display_name": user.display_name, "time_zone": user.time_zone}
-    )
+    start = {"display_name": user.display_name, "time_zone": user.time_zone}
+    about = PreferencesForm(initial=start)
     password = PasswordChangeForm(user)
     if request.method == "POST" and "old_password" in request.POST:
         if not throttle.is_allowed(request, user.username):
@@ -64,10 +62,7 @@ def preferences_page(request: UserRequest) -> HttpResponse:
 @require_POST
 def set_theme(request: HttpRequest) -> HttpResponse:
     """Store the light or dark theme in a cookie, so that pages render with it at once."""
-    back = request.POST.get("next", "")
-    if not url_has_allowed_host_and_scheme(back, {request.get_host()}, request.is_secure()):
-        back = "/"
-    response = redirect(back)
+    response = redirect(get_safe_next(request))
     chosen = request.POST.get("theme", "")
     if chosen in THEMES:
         response.set_cookie(

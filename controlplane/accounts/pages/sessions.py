@@ -46,23 +46,20 @@ def end_session(request: UserRequest) -> HttpResponse:
     if "others" in request.POST:
         here = request.session.session_key
         ended = sessions.end_all(user=request.user, actor=actor, now=now, but=here)
-        said = f"{ended} other session{'' if ended == 1 else 's'} ended." if ended else NO_OTHERS
-        return redirect_done(request, said, PAGE)
+        text = f"{ended} other session{'' if ended == 1 else 's'} ended." if ended else NO_OTHERS
+        return redirect_done(request, text, PAGE)
     which = request.POST.get("session", "").replace("\x00", "")
     sessions.end_session(user=request.user, session_id=which, actor=actor, now=now)
     return redirect_done(request, "That session has ended; its pages close within seconds.", PAGE)
 
 
 def list_rows(user: User, request: UserRequest, now: datetime) -> tuple[list[SessionRow], int]:
-    """Return the open sessions of `user`, last seen first, and their total number.
-
-    At most :data:`SHOWN` rows are returned.
-    """
+    """Return up to :data:`SHOWN` open sessions of `user`, last seen first, and their number."""
     here = session_digest(request.session.session_key or "")
     found = BrowserSession.objects.filter(user=user).open(now)
     latest = found.defer("session_data").order_by("-last_seen_at", "pk")[:SHOWN]
     shown = [
-        SessionRow(one, devices.name_device(one.user_agent), one.pk == here, is_at_max_age(one))
-        for one in latest
+        SessionRow(row, devices.name_device(row.user_agent), row.pk == here, is_at_max_age(row))
+        for row in latest
     ]
     return shown, found.count()

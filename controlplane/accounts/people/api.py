@@ -9,7 +9,6 @@ from rest_framework import serializers
 
 from controlplane.accounts.models.people import User
 from controlplane.core.actors import Actor
-from controlplane.core.errors import NotFound
 from controlplane.core.http.confirmation import require_fresh
 from controlplane.core.http.fields import Flag, MutationBody, Text
 from controlplane.core.http.openapi import BY_SESSION
@@ -90,9 +89,7 @@ class UserDetail(ApiView):
     @extend_schema(request=UserChangeBody, responses=UserShape, auth=BY_SESSION)
     @mutation(UserChangeBody)
     def patch(self, *, body: dict[str, Any], actor: Actor, now: datetime, user_id: int) -> Done:
-        """Change a user's role, addresses or activity. The last active admin can't be removed."""
+        """Change a user's role, addresses or activity. One active admin has to remain."""
         require_fresh(self.request, now)
-        user = User.objects.filter(pk=user_id).first()
-        if user is None:
-            raise NotFound(f"There is no person {user_id}.")
-        return Done(UserShape.render(services.change_user(user=user, actor=actor, now=now, **body)))
+        user = services.change_user(user=services.get_user(user_id), actor=actor, now=now, **body)
+        return Done(UserShape.render(user))

@@ -18,7 +18,7 @@ MAX_APPROVERS = 10
 def require_still(actors: Iterable[Actor]) -> None:
     """Raise :class:`Forbidden` unless each actor still has the permissions they signed in with.
 
-    Actors without a role, such as the system, are not checked.
+    Only people and tokens are checked, not the system.
     """
     for actor in set(actors):
         if actor.role is None or actor.user_id is None:
@@ -41,10 +41,7 @@ def holders_of(power: str, *, but: int = 0, most: int = MAX_HOLDERS) -> list[str
 
 
 def names_with_permission(refused: Mapping[str, Any]) -> list[str]:
-    """Return the names of active users who have the permission that a refused actor lacked.
-
-    `refused` has the name of the permission as `power` or `scope`.
-    """
+    """Return the names of active users who have the `power` or the `scope` in `refused`."""
     if "power" in refused:
         return holders_of(refused["power"])
     if "scope" in refused:

@@ -24,8 +24,8 @@ SHOWN = 50
 class Duties:
     """Notification settings that depend on a person.
 
-    `duties` describes the rotations, escalation steps and routes that lead to the person.
-    `addressed` names other targets with the person's address, which stay active.
+    `duties` are descriptions of the rotations, escalation steps and routes that lead to the person.
+    `addressed` are the names of other targets with the person's address, which stay active.
     """
 
     duties: list[str]
@@ -55,15 +55,15 @@ def register_duties(source: Callable[[User, int], Duties]) -> None:
 
 def preview_deactivation(user: User, now: datetime) -> DeactivationPreview:
     theirs = Token.objects.usable(now).filter(owner=user)
-    asked = Approval.objects.filter(requester=user, state=Approval.State.PENDING)
-    duties_by_source = [source(user, SHOWN) for source in _sources]
+    requested = Approval.objects.filter(requester=user, state=Approval.State.PENDING)
+    found = [source(user, SHOWN) for source in _sources]
     return DeactivationPreview(
         tokens=list(theirs.order_by(F("last_used_at").desc(nulls_last=True), "-id")[:SHOWN]),
         token_count=theirs.count(),
         session_count=user.browser_sessions.open(now).count(),
-        approvals=list(asked.order_by("id")[:SHOWN]),
-        duties=[words for one in duties_by_source for words in one.duties],
-        addressed=[name for one in duties_by_source for name in one.addressed],
+        approvals=list(requested.order_by("id")[:SHOWN]),
+        duties=[duty for duties in found for duty in duties.duties],
+        addressed=[name for duties in found for name in duties.addressed],
     )
 
 
@@ -77,7 +77,7 @@ def find_heirs(user: User) -> list[User]:
 
 @transaction.atomic
 def deactivate_user(*, user: User, heir: User | None, actor: Actor, now: datetime) -> User:
-    """Deactivate a person: end their sessions, transfer usable tokens to `heir` if given.
+    """Deactivate a person, end their sessions, and transfer their usable tokens to `heir`, if any.
 
     Raises :class:`InvalidInput` if `heir` is the same person, is deactivated, or has a role that
     lacks a token's scope, and :class:`Conflict` for the last admin.

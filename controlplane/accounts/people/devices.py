@@ -1,6 +1,6 @@
 """Readable names of user agents. Pure."""
 
-# The first match counts, because most user agents contain the names of other browsers too.
+# By a part of the user agent. The first match counts: most contain names of other browsers, too.
 BROWSERS = (
     ("Edg", "Edge"),
     ("OPR/", "Opera"),
@@ -24,11 +24,7 @@ SYSTEMS = (
 
 
 def name_device(user_agent: str) -> str:
-    """Return a name such as `Firefox on Linux`, with the recognized parts only."""
-    browser = _find_first(BROWSERS, user_agent) or "A browser"
-    system = _find_first(SYSTEMS, user_agent)
+    """Return a name such as `Firefox on Linux`, of the recognized parts only."""
+    browser = next((name for part, name in BROWSERS if part in user_agent), "A browser")
+    system = next((name for part, name in SYSTEMS if part in user_agent), "")
     return f"{browser} on {system}" if system else browser
-
-
-def _find_first(words: tuple[tuple[str, str], ...], text: str) -> str:
-    return next((word for part, word in words if part in text), "")

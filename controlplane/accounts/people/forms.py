@@ -25,7 +25,7 @@ class SignInForm(AuthenticationForm):
     username = UsernameField(max_length=150)
 
 
-class PreferencesForm(forms.Form):
+class PreferencesForm(ServiceForm):
     display_name = forms.CharField(max_length=150, required=False)
     time_zone = forms.ChoiceField()
 
@@ -43,27 +43,23 @@ ABOUT_ROLES = {
 }
 
 
-class PersonForm(ServiceForm):
+class PersonForm(PreferencesForm):
     """An admin's changes to a person; the service validates them.
 
-    Hidden fields carry the initial values, so that `changed_data` excludes concurrent changes of
-    another admin.
+    Hidden fields have the values of when the form was opened, so that `changed_data` lists only
+    this admin's changes, not concurrent ones of another.
     """
 
-    display_name = forms.CharField(max_length=150, required=False)
     email = forms.EmailField(required=False)
     slack_user_id = forms.CharField(max_length=40, required=False)
     role = forms.ChoiceField(choices=[(role.value, words) for role, words in ABOUT_ROLES.items()])
-    time_zone = forms.ChoiceField()
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        field = cast(forms.ChoiceField, self.fields["time_zone"])
-        field.choices = list_zone_choices(self.initial.get("time_zone", "UTC"))
         remember_opened(self)
 
     def opened_with(self) -> list[tuple[str, Any]]:
-        """Return name and value of the hidden fields, with the values when the form was opened."""
+        """Return the names and values of the hidden fields."""
         names = [(field.html_initial_name, field.initial) for field in self]
         return [(name, self.data.get(name, initial)) for name, initial in names]
 
@@ -73,7 +69,7 @@ class NewPersonForm(PersonForm):
 
 
 class LeavingForm(forms.Form):
-    """Optional choice of the new owner of a deactivated person's tokens."""
+    """A form to choose the new owner of a deactivated person's tokens, if any."""
 
     heir = forms.ModelChoiceField(User.objects.none(), required=False)
 
@@ -84,7 +80,7 @@ class LeavingForm(forms.Form):
 
 
 def remember_opened(form: forms.BaseForm) -> None:
-    """Let the form render a hidden initial value for each field, to detect changes."""
+    """Let the form render each field's initial value in a hidden field, to detect changes."""
     for field in form.fields.values():
         field.show_hidden_initial = True
 
@@ -97,5 +93,5 @@ def list_zone_choices(present: str) -> list[tuple[str, str]]:
 
 @cache
 def _list_regional_zones() -> frozenset[str]:
-    """Return the time zones named after a place; cached, because it reads many files."""
+    """Return the time zones named after a place, cached because listing reads many files."""
     return frozenset(zone for zone in available_timezones() if zone.startswith(REGIONS))

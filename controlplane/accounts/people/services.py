@@ -13,7 +13,7 @@ from controlplane.accounts.models.tokens import Credentials
 from controlplane.core import wakeups
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
-from controlplane.core.errors import Conflict, InvalidInput
+from controlplane.core.errors import Conflict, InvalidInput, NotFound
 from controlplane.core.json_values import require_readable
 from controlplane.core.roles import Role
 
@@ -62,10 +62,10 @@ def create_user(
 
 @transaction.atomic
 def change_user(*, user: User, actor: Actor, now: datetime, **changes: Any) -> User:
-    """Change a person's role, names, addresses, time zone or activity.
+    """Change fields of a person, which takes effect with their next request.
 
-    Takes effect with the next request; deactivation ends all sessions. Raises :class:`Conflict` if
-    no active admin would remain.
+    A change of `is_active` ends all sessions. Raises :class:`Conflict` if no active admin would
+    remain.
     """
     require_readable(display_name=str(changes.get("display_name", "")))
     user = lock_user(user)
@@ -78,11 +78,8 @@ def change_user(*, user: User, actor: Actor, now: datetime, **changes: Any) -> U
         setattr(user, field, value)
     # Only changed fields: an address that has become invalid must not prevent a deactivation.
     user.full_clean(exclude={field.name for field in User._meta.fields} - set(changes))
-    if (
-        was_admin
-        and not user.is_admin
-        and not User.objects.filter(_ADMINS).exclude(pk=user.pk).exists()
-    ):
+    others = User.objects.filter(_ADMINS).exclude(pk=user.pk)
+    if was_admin and not user.is_admin and not others.exists():
         raise Conflict("This is the last active admin; make another one first.")
     sessions.lock_sessions(user)
     Credentials.objects.select_for_update().get()  # A trigger changes it.
@@ -103,19 +100,18 @@ def change_user(*, user: User, actor: Actor, now: datetime, **changes: Any) -> U
 
 
 def validate_slack_user_id(text: str, *, of: User | None) -> str:
-    """Return the normalized Slack member ID in `text`, which may be empty.
+    """Return the Slack member ID in `text`, normalized, for the person `of` (None: a new one).
 
-    `of` is the person who is to have it, None for a new person. Raises
-    :class:`InvalidInput` if the ID is malformed or belongs to another person.
+    An empty text is valid. Raises :class:`InvalidInput` if the ID is malformed or belongs to
+    another person.
     """
     found = text.strip().upper()
     if found and not SLACK_USER_ID.fullmatch(found):
         raise InvalidInput(
             {"slack_user_id": ["A Slack member ID looks like U024BE7LH: no name, no e-mail."]}
         )
-    others = User.objects.exclude(pk=of.pk) if of is not None else User.objects.all()
-    owner = others.filter(slack_user_id=found).first() if found else None
-    if owner is not None:
+    others = User.objects.exclude(pk=of.pk if of is not None else 0)
+    if found and (owner := others.filter(slack_user_id=found).first()):
         raise InvalidInput({"slack_user_id": [f"{owner.username} is connected with it already."]})
     return found
 
@@ -141,12 +137,20 @@ def set_password(
 def lock_user(user: User, *others: User) -> User:
     """Lock the user, `others` and all active admins, and return the user's current row.
 
-    Rows are locked in id order, so that two admins who change each other don't deadlock. The lock
-    is `FOR NO KEY UPDATE`, so that rows that refer to these users can still be inserted.
+    Rows are locked in id order to avoid deadlocks, by `FOR NO KEY UPDATE`, so that rows that refer
+    to these users can still be inserted.
     """
     wanted = Q(pk__in=[each.pk for each in (user, *others)]) | _ADMINS
     people = User.objects.select_for_update(no_key=True).filter(wanted).order_by("pk")
     return {row.pk: row for row in people}[user.pk]
+
+
+def get_user(user_id: int) -> User:
+    """Return a person by id; raise :class:`NotFound`."""
+    user = User.objects.filter(pk=user_id).first()
+    if user is None:
+        raise NotFound(f"There is no person {user_id}.")
+    return user
 
 
 def find_first_admin() -> User | None:

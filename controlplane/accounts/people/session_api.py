@@ -27,7 +27,7 @@ from . import devices, sessions
 
 
 class IsPerson(BasePermission):
-    """Permission for signed-in people; tokens have no sessions."""
+    """Permission for signed-in people, because tokens have no sessions."""
 
     def has_permission(self, request: Request, view: APIView) -> bool:
         actor = getattr(request, "actor", None)
@@ -64,10 +64,14 @@ class SessionShape(Resource[BrowserSession]):
     )
 
 
+class _UserField(Text):
+    def __init__(self, **options: Any) -> None:
+        about = "User name; yourself if absent. Other users require an admin."
+        super().__init__(**{"required": False, "help_text": about, **options})
+
+
 class SessionFilters(Filters):
-    user = Text(
-        required=False, help_text="User name; yourself if absent. Other users require an admin."
-    )
+    user = _UserField()
 
 
 class EndedShape(serializers.Serializer[Any]):
@@ -75,9 +79,7 @@ class EndedShape(serializers.Serializer[Any]):
 
 
 class EndSessionsBody(MutationBody):
-    user = Text(
-        required=False, help_text="User name; yourself if absent. Other users require an admin."
-    )
+    user = _UserField()
 
 
 class SessionList(ListView[BrowserSession]):
@@ -105,10 +107,8 @@ class EndSessions(ApiView):
         """End all sessions of a person, except the session of this request."""
         user = _get_user(body.get("user"), actor)
         _confirm_for(user, actor, self.request, now)
-        ended = sessions.end_all(
-            user=user, actor=actor, now=now, but=_get_session_key(self.request)
-        )
-        return Done({"ended": ended})
+        here = _get_session_key(self.request)
+        return Done({"ended": sessions.end_all(user=user, actor=actor, now=now, but=here)})
 
 
 class SessionView(ApiView):
@@ -119,11 +119,10 @@ class SessionView(ApiView):
     def delete(self, *, body: dict[str, Any], actor: Actor, now: datetime, session_id: str) -> Done:
         """End one session. Ending another person's session requires an admin."""
         found = BrowserSession.objects.open(now).filter(pk=session_id.replace("\x00", ""))
+        if not actor.has(Power.ADMINISTER):
+            found = found.filter(user_id=actor.user_id or 0)
         session = found.select_related("user").first()
-        may = session is not None and (
-            session.user_id == actor.user_id or actor.has(Power.ADMINISTER)
-        )
-        if session is None or session.user is None or not may:
+        if session is None or session.user is None:
             raise NotFound("There is no such session, or it has ended.")
         _confirm_for(session.user, actor, self.request, now)
         sessions.end_session(user=session.user, session_id=session.pk, actor=actor, now=now)
@@ -137,14 +136,11 @@ def _confirm_for(user: User, actor: Actor, request: Request, now: datetime) -> N
 
 
 def _get_user(username: str | None, actor: Actor) -> User:
-    """Return the named user, by default the actor's.
-
-    Raises :class:`Forbidden` for another user than the actor, unless the actor is an admin.
-    """
-    asked = username or actor.name
-    if asked != actor.name:
+    """Return the named user, by default the actor; only admins may name others."""
+    name = username or actor.name
+    if name != actor.name:
         actor.require_power(Power.ADMINISTER)
-    user = User.objects.filter(username=asked.replace("\x00", "")).first()
+    user = User.objects.filter(username=name.replace("\x00", "")).first()
     if user is None:
         raise InvalidInput({"user": [f"There is nobody named {username}."]})
     return user

@@ -1,7 +1,7 @@
 """Django session store in the accounts' table, with two time limits.
 
-A session ends `SESSION_HOURS` after it began, or `SESSION_IDLE_MINUTES` after the last activity,
-whichever is first. Pages, API and sockets all use the column `expire_date`.
+A session ends `SESSION_HOURS` after it began, or `SESSION_IDLE_MINUTES` after the last activity if
+that is earlier.
 """
 
 from datetime import datetime, timedelta
@@ -30,9 +30,9 @@ KEPT_FIELDS = ("started_at", "last_seen_at", "expire_date", "ip", "user_agent", 
 
 
 class SessionStore(SessionBase):
-    """Session store that finds its row by the digest of the session key.
+    """A session store that finds its row by the digest of the session key.
 
-    :meth:`begin` writes the browser's details. Only :meth:`record_activity` extends a session.
+    Unlike Django's, it extends a session only by :meth:`record_activity`.
     """
 
     def __init__(self, session_key: str | None = None) -> None:
@@ -96,7 +96,7 @@ class SessionStore(SessionBase):
             self._begun = {}
 
     def cycle_key(self) -> None:
-        """Change the key, keeping the browser's details and expiry.
+        """Change the key and keep the other columns.
 
         Raises :class:`SessionInterrupted` if the session has ended, so that it isn't revived.
         """

@@ -21,7 +21,7 @@ log = structlog.get_logger(__name__)
 def record_sign_in(
     *, actor: Actor, now: datetime, request: HttpRequest | None = None, method: str = ""
 ) -> None:
-    """Record a completed sign-in, and start the lifetime of the session of `request`."""
+    """Record a completed sign-in, and begin the session of `request`."""
     if request is not None and isinstance(request.session, SessionStore):
         agent = request.headers.get("User-Agent", "")
         request.session.begin(ip=actor.ip, user_agent=agent, method=method, now=now)
@@ -34,10 +34,7 @@ def record_sign_out(*, actor: Actor, now: datetime) -> None:
 
 
 def lock_sessions(user: User) -> None:
-    """Lock a person's sessions until the transaction ends.
-
-    The lock order is sessions before the audit trail, so call this before writing audit entries.
-    """
+    """Lock a person's sessions until the transaction ends; call before writing audit entries."""
     list(BrowserSession.objects.select_for_update().filter(user=user).order_by("pk"))
 
 
@@ -57,7 +54,7 @@ def end_all(
 ) -> int:
     """End all sessions of a person, except the one with the key `but`; return their number.
 
-    Sockets of the sessions close within seconds. Without open sessions no audit entry is written.
+    Their sockets close within seconds. An audit entry is written if any session was open.
     """
     theirs = BrowserSession.objects.filter(user=user)
     if but:
@@ -72,10 +69,10 @@ def end_all(
 
 @transaction.atomic
 def record_failure(*, username: str, request_id: str, ip: str, now: datetime) -> None:
-    """Record a failed sign-in as `username`.
+    """Record a failed sign-in as `username` in the audit trail.
 
-    Unknown names are only counted in the log, because they may be passwords typed into the wrong
-    field, and strangers could fill the audit trail with invented names.
+    For an unknown name, which may be a password typed into the wrong field, only a log entry
+    without the name is written.
     """
     if not User.objects.filter(username=username).exists():
         log.warning("session.failed", username="?", ip=ip)

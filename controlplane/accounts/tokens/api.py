@@ -10,7 +10,7 @@ from controlplane.accounts.models.people import User
 from controlplane.accounts.models.tokens import Token
 from controlplane.core import durations
 from controlplane.core.actors import Actor
-from controlplane.core.errors import InvalidInput, NotFound
+from controlplane.core.errors import InvalidInput
 from controlplane.core.http.confirmation import require_fresh
 from controlplane.core.http.fields import MutationBody, Text
 from controlplane.core.http.openapi import BY_SESSION
@@ -103,7 +103,10 @@ class RevokeTokenView(ApiView):
         """Revoke a token immediately; repeating it changes nothing."""
         require_fresh(self.request, now)
         revoked = services.revoke_token(
-            token=_get_token(token_id), actor=actor, now=now, reason=body.get("reason", "").strip()
+            token=services.get_token(token_id),
+            actor=actor,
+            now=now,
+            reason=body.get("reason", "").strip(),
         )
         return Done(TokenShape.render(revoked))
 
@@ -116,26 +119,14 @@ class HandOverView(ApiView):
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, token_id: int) -> Done:
         """Transfer a token to another owner, whose role then limits it; its text stays valid."""
         require_fresh(self.request, now)
-        token = _get_token(token_id)
-        owner = _get_owner(body["owner"], actor)
-        return Done(
-            TokenShape.render(
-                services.hand_over_token(token=token, owner=owner, actor=actor, now=now)
-            )
-        )
-
-
-def _get_token(token_id: int) -> Token:
-    token = Token.objects.filter(pk=token_id).first()
-    if token is None:
-        raise NotFound(f"There is no token {token_id}.")
-    return token
+        token, owner = services.get_token(token_id), _get_owner(body["owner"], actor)
+        handed = services.hand_over_token(token=token, owner=owner, actor=actor, now=now)
+        return Done(TokenShape.render(handed))
 
 
 def _get_owner(username: str | None, actor: Actor) -> User:
-    owner = User.objects.filter(
-        **({"username": username} if username else {"pk": actor.user_id})
-    ).first()
+    by = {"username": username} if username else {"pk": actor.user_id}
+    owner = User.objects.filter(**by).first()
     if owner is None:
         raise InvalidInput({"owner": [f"There is nobody named {username}."]})
     return owner

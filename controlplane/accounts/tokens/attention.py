@@ -24,7 +24,7 @@ def list_contested_instances(now: datetime) -> list[AttentionItem]:
     by_service: dict[str, list[Instance]] = defaultdict(list)
     for row in rows.only("id", "service", "contested_at", "reported"):
         by_service[row.service].append(row)
-    ids = {int(one[0]) for row in rows for one in row.reported.get("tokens", ())}
+    ids = {int(used[0]) for row in rows for used in row.reported.get("tokens", ())}
     names = dict(Token.objects.filter(pk__in=ids).values_list("pk", "name")) if ids else {}
     return [_build_item(service, found, names, now) for service, found in by_service.items()]
 
@@ -33,10 +33,9 @@ def _build_item(
     service: str, found: list[Instance], names: dict[int, str], now: datetime
 ) -> AttentionItem:
     more = f" and {len(found) - 1} more" if len(found) > 1 else ""
-    used = {
-        names[one[0]] for row in found for one in row.reported.get("tokens", ()) if one[0] in names
-    }
-    tokens = f" Tokens used: {', '.join(sorted(used))}." if used else ""
+    used_ids = {used[0] for row in found for used in row.reported.get("tokens", ())}
+    used_names = sorted(names[token_id] for token_id in used_ids if token_id in names)
+    tokens = f" Tokens used: {', '.join(used_names)}." if used_names else ""
     return AttentionItem(
         kind="instance_contested",
         severity="warning",

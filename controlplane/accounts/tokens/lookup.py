@@ -13,7 +13,7 @@ from controlplane.core.roles import Role
 class KnownToken:
     """A usable token; `scopes` are limited to those of its owner's role.
 
-    `services` are the services that it may report as; empty means any.
+    The token may report as one of `services`, or as any service if that is empty.
     """
 
     token_id: int
@@ -25,7 +25,7 @@ class KnownToken:
 
 
 Lookup = Callable[[str], KnownToken | None]
-"""Function that returns the usable token of a credential, or None to query the database."""
+"""Function that returns the usable token of a credential from memory, or None if unknown."""
 
 _lookup: Lookup | None = None
 
@@ -37,5 +37,5 @@ def set_lookup(lookup: Lookup | None) -> None:
 
 
 def find_token(text: str) -> KnownToken | None:
-    """Return the token from memory; None if the database must be queried."""
+    """Return the token of a credential from memory; None if the database must be queried."""
     return _lookup(text) if _lookup is not None else None

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from controlplane.accounts.models.people import User
@@ -17,7 +18,7 @@ from controlplane.accounts.models.tokens import Token
 from controlplane.core import wakeups
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
-from controlplane.core.errors import Conflict, InvalidInput, Unauthenticated
+from controlplane.core.errors import Conflict, InvalidInput, NotFound, Unauthenticated
 from controlplane.core.json_values import require_readable
 from controlplane.core.roles import ALL_SCOPES, SCOPES_OF, Role
 
@@ -44,10 +45,7 @@ def hash_secret(secret: str) -> str:
 
 
 def split_token(text: str) -> tuple[str, str]:
-    """Split `sg_<prefix>_<secret>` into prefix and secret.
-
-    Raises :class:`Unauthenticated` for any other format.
-    """
+    """Return prefix and secret of `sg_<prefix>_<secret>`; else raise :class:`Unauthenticated`."""
     parts = FORM.fullmatch(text)
     if parts is None:
         raise Unauthenticated("The token does not look like sg_<prefix>_<secret>.")
@@ -75,8 +73,7 @@ def create_token(
     """Create a token; return it with its text, which is not stored.
 
     With `limit_to` the token may report and poll only as one of these services. Raises
-    :class:`InvalidInput` for an empty name, no scope, an unknown scope, a scope beyond the owner's
-    role, and an invalid service name.
+    :class:`InvalidInput`, for example for a scope beyond the owner's role.
     """
     require_readable(name=name)
     wanted, owner = sorted(set(scopes)), _lock_owner(owner)
@@ -141,6 +138,14 @@ def hand_over_token(*, token: Token, owner: User, actor: Actor, now: datetime) -
     return token
 
 
+def get_token(token_id: int, tokens: QuerySet[Token] | None = None) -> Token:
+    """Return a token by id, among `tokens` if given; raise :class:`NotFound`."""
+    token = (Token.objects.all() if tokens is None else tokens).filter(pk=token_id).first()
+    if token is None:
+        raise NotFound(f"There is no token {token_id}.")
+    return token
+
+
 def _record_change(action: str, token: Token, actor: Actor, now: datetime, **more: Any) -> None:
     target = f"token:{token.prefix}"
     audit.record(actor=actor, action=action, target=target, now=now, **more)
@@ -148,18 +153,14 @@ def _record_change(action: str, token: Token, actor: Actor, now: datetime, **mor
 
 
 def _lock_owner(owner: User) -> User:
-    """Lock and return the owner's current row, because a concurrent deactivation is possible.
-
-    The lock order is people before tokens.
-    """
+    """Lock and return the owner's current row; call before locking a token."""
     return User.objects.select_for_update(no_key=True).get(pk=owner.pk)
 
 
 def authenticate_token(text: str) -> Token:
-    """Return the usable token of a credential.
+    """Return the usable token of a credential, compared in constant time.
 
     Raises :class:`Unauthenticated` if it is unknown, expired by the database's clock, or revoked.
-    The comparison takes constant time.
     """
     prefix, secret = split_token(text)
     rows = Token.objects.select_related("owner").usable(Now()).annotate(checked_at=Now())
@@ -195,10 +196,10 @@ def _validate(name: str, owner: User, scopes: list[str], limit_to: Sequence[str]
         errors["name"] = ["Give the token a name of 1 to 120 characters."]
     unknown = [scope for scope in scopes if scope not in ALL_SCOPES]
     beyond = sorted(set(scopes) - set(unknown) - SCOPES_OF[Role(owner.role)])
+    known = ", ".join(sorted(ALL_SCOPES))
     if not scopes:
-        errors["scopes"] = [f"Name at least one of: {', '.join(sorted(ALL_SCOPES))}."]
+        errors["scopes"] = [f"Name at least one of: {known}."]
     elif unknown:
-        known = ", ".join(sorted(ALL_SCOPES))
         errors["scopes"] = [f"Unknown: {', '.join(unknown)}. Known: {known}."]
     elif beyond:
         errors["scopes"] = [f"{owner.username} ({owner.role}) may not: {', '.join(beyond)}."]

@@ -14,10 +14,10 @@ from django.views.decorators.http import require_GET, require_http_methods
 
 from controlplane.accounts.models.people import User
 from controlplane.accounts.models.tokens import Token
-from controlplane.accounts.requests import UserRequest
+from controlplane.accounts.requests import UserRequest, require_admin
 from controlplane.core.actors import Actor
 from controlplane.core.clock import db_now
-from controlplane.core.errors import Conflict, InvalidInput, NotFound
+from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.http.confirmation import require_fresh
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.page_responses import redirect_done, show, signed_in
@@ -81,7 +81,7 @@ def tokens_page(request: UserRequest) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def create_token(request: UserRequest) -> HttpResponse:
     """Create a token; the response shows its text once."""
-    actor, now = _require_admin(request)
+    actor, now = require_admin(request)
     start = {"owner": request.user.pk, "days": USUAL_DAYS}
     form = NewTokenForm(request.POST if request.method == "POST" else None, initial=start)
     if form.is_valid():
@@ -99,11 +99,10 @@ def create_token(request: UserRequest) -> HttpResponse:
         except InvalidInput as error:
             form.add_service_errors(error.errors)
         else:
-            origin = request.build_absolute_uri("/")[:-1]
             context = {
                 "token": token,
                 "text": text,
-                "origin": origin,
+                "origin": request.build_absolute_uri("/")[:-1],
                 "admin_powers": services.describe_admin_powers(token),
             }
             return show(request, "core/token_once.html", context)
@@ -117,14 +116,14 @@ def create_token(request: UserRequest) -> HttpResponse:
 def revoke_token(request: UserRequest, token_id: int) -> HttpResponse:
     """Revoke a token for a reason: admins any token, other people their own."""
     actor, now = actor_of(request), db_now()
-    token = _get_token(_filter_visible(request.user), token_id)
+    token = services.get_token(token_id, _filter_visible(request.user))
     require_fresh(request, now)
     form = RevokeForm(request.POST if request.method == "POST" else None)
     if form.is_valid():
         reason = form.cleaned_data["reason"]
         services.revoke_token(token=token, actor=actor, now=now, reason=reason)
-        said = f"{token.name} is revoked; programs that use it are refused within a second."
-        return redirect_done(request, said, PAGE)
+        message = f"{token.name} is revoked; programs that use it are refused within a second."
+        return redirect_done(request, message, PAGE)
     context = {"token": token, "form": form, "now": now}
     return show(request, "core/token_revoke.html", context, status=422 if form.is_bound else 200)
 
@@ -132,8 +131,8 @@ def revoke_token(request: UserRequest, token_id: int) -> HttpResponse:
 @signed_in
 @require_http_methods(["GET", "POST"])
 def hand_over_token(request: UserRequest, token_id: int) -> HttpResponse:
-    actor, now = _require_admin(request)
-    token = _get_token(Token.objects.select_related("owner"), token_id)
+    actor, now = require_admin(request)
+    token = services.get_token(token_id, Token.objects.select_related("owner"))
     roles = [role for role in Role if set(token.scopes) <= SCOPES_OF[role]]
     people = User.objects.filter(is_active=True, role__in=roles).exclude(pk=token.owner_id)
     owners = list(people.order_by("username")[:MAX_OWNERS])
@@ -153,23 +152,9 @@ def hand_over_token(request: UserRequest, token_id: int) -> HttpResponse:
     return show(request, "core/token_hand_over.html", context, status=422 if form.is_bound else 200)
 
 
-def _require_admin(request: UserRequest) -> tuple[Actor, datetime]:
-    actor, now = actor_of(request), db_now()
-    actor.require_power(Power.ADMINISTER)
-    require_fresh(request, now)
-    return actor, now
-
-
 def _filter_visible(user: User) -> QuerySet[Token]:
     tokens = Token.objects.select_related("owner")
     return tokens if user.is_admin else tokens.filter(owner=user)
-
-
-def _get_token(tokens: QuerySet[Token], token_id: int) -> Token:
-    token = tokens.filter(pk=token_id).first()
-    if token is None:
-        raise NotFound(f"There is no token {token_id}.")
-    return token
 
 
 def _filter_tokens(tokens: QuerySet[Token], q: str, owner: str) -> QuerySet[Token]:

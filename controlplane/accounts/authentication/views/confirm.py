@@ -21,11 +21,7 @@ from .sign_in import check_second_factor, get_safe_next, record_failure
 @sensitive_post_parameters("password", "code", "credential")
 @require_http_methods(["GET", "POST"])
 def confirm(request: UserRequest) -> HttpResponse:
-    """Ask for a second factor if the person has one, else for the password.
-
-    A person with a second factor can't confirm by password, because somebody else at the open
-    browser may know the password.
-    """
+    """Ask for a second factor if the person has one, else for the password."""
     error: DomainError | None = None
     have = factors.get_factors(request.user)
     if request.method == "POST":

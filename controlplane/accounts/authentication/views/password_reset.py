@@ -24,8 +24,7 @@ from controlplane.core.http.requests import client_ip, request_id_of
 
 KEPT = "password_reset"
 IN_SESSION = "link"
-"""URL part shown in place of the token, so that the token doesn't leak into histories and logs."""
-
+"""Part of the URL in place of the token, which must not get into histories and logs."""
 ANSWER_SECONDS = 0.4
 """Minimum response time in seconds, longer than a lookup and a write take."""
 
@@ -34,7 +33,7 @@ ANSWER_SECONDS = 0.4
 @csrf_protect
 @require_http_methods(["GET", "POST"])
 def request_link(request: HttpRequest) -> HttpResponse:
-    """GET shows the form, POST mails a reset link.
+    """Show the form (GET) or mail a reset link (POST).
 
     The response and its duration don't reveal whether the user exists.
     """
@@ -56,20 +55,18 @@ def request_link(request: HttpRequest) -> HttpResponse:
 @csrf_protect
 @require_http_methods(["GET", "POST"])
 def reset_password(request: HttpRequest, uid: str, token: str) -> HttpResponse:
-    """GET shows the form for a new password, POST sets the password.
+    """Show the form for a new password (GET) or set the password (POST).
 
-    A valid link's token is first moved to the session, by a redirect to a URL without the token.
+    A valid token is first moved from the URL to the session, by a redirect.
     """
     user = _find_user(uid)
+    kept = str(request.session.get(KEPT, "")) if token == IN_SESSION else token
+    if user is None or not resets.tokens.check_token(user, kept):
+        return _show_expired(request)
     if token != IN_SESSION:
-        if user is None or not resets.tokens.check_token(user, token):
-            return _show_expired(request)
         request.session.cycle_key()
         request.session[KEPT] = token
         return redirect("password_reset", uid, IN_SESSION)
-    kept = str(request.session.get(KEPT, ""))
-    if user is None or not resets.tokens.check_token(user, kept):
-        return _show_expired(request)
     form = SetPasswordForm(user, request.POST if request.method == "POST" else None)
     if form.is_valid():
         actor = user.as_actor(request_id=request_id_of(request), ip=client_ip(request))

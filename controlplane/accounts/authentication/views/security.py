@@ -21,17 +21,15 @@ from controlplane.core.http.permissions import actor_of
 from controlplane.core.page_responses import signed_in
 
 PENDING = "totp_to_add"
-PAGE = "security_page"
-PAGE_URL = "/preferences/security/"
+PAGE = "/preferences/security/"
 
 
 @signed_in
 @require_GET
 def security_page(request: UserRequest) -> HttpResponse:
-    have = factors.get_factors(request.user)
     context = {
         "now": db_now(),
-        "factors": have,
+        "factors": factors.get_factors(request.user),
         "required": factors.is_required(request.user),
         "by_password": request.user.has_usable_password(),
         "linked": links.is_linked(request.user),
@@ -43,20 +41,20 @@ def security_page(request: UserRequest) -> HttpResponse:
 @sensitive_post_parameters("code")
 @require_http_methods(["GET", "POST"])
 def add_app(request: UserRequest) -> HttpResponse:
-    """Set up an authenticator app: GET shows its secret as QR code, POST checks its first code."""
+    """Show the secret of a new authenticator app as a QR code (GET), or check its code (POST)."""
     now = db_now()
     confirmation.require_fresh(request, now)
     if factors.get_factors(request.user).totp_since:
         return redirect(PAGE)
     kept = request.session.get(PENDING) if request.method == "POST" else None
     secret = encryption.decrypt(kept, encryption.SECOND_FACTORS) if kept else generate_totp_secret()
-    wrong = ""
     typed, at = request.POST.get("code", ""), timezone.now()
     if kept and codes.matches_secret(secret, typed, at):
         made = factors.add_totp(user=request.user, secret=secret, actor=actor_of(request), now=now)
         codes.check_code(request.user, typed, at)  # Mark the code as used.
         request.session.pop(PENDING)
         return _finish_adding(request, "The authenticator app is added.", made)
+    wrong = ""
     if request.method == "POST":
         wrong = "That code does not fit. Check the clock of your phone, and try the next one."
     request.session[PENDING] = encryption.encrypt(secret, encryption.SECOND_FACTORS)
@@ -99,7 +97,7 @@ def add_passkey(request: UserRequest) -> HttpResponse:
 def remove(request: UserRequest) -> HttpResponse:
     """Remove a passkey (`factor`: its id) or the authenticator app (`factor`: `app`)."""
     now = db_now()
-    confirmation.require_fresh(request, now, next_url=PAGE_URL)
+    confirmation.require_fresh(request, now, next_url=PAGE)
     chosen = request.POST.get("factor", "")
     if not (chosen == "app" or (chosen.isascii() and chosen.isdigit() and len(chosen) < 19)):
         raise InvalidInput({"factor": ["Name a passkey by its id, or app."]})
@@ -122,23 +120,18 @@ def remove(request: UserRequest) -> HttpResponse:
 def new_codes(request: UserRequest) -> HttpResponse:
     """Replace the recovery codes and show the new ones once."""
     now = db_now()
-    confirmation.require_fresh(request, now, next_url=PAGE_URL)
+    confirmation.require_fresh(request, now, next_url=PAGE)
     made = factors.replace_codes(user=request.user, actor=actor_of(request), now=now)
     return _show_codes(request, made)
 
 
-def _finish_adding(request: UserRequest, said: str, made: list[str]) -> HttpResponse:
-    messages.success(request, said)
+def _finish_adding(request: UserRequest, message: str, made: list[str]) -> HttpResponse:
+    messages.success(request, message)
     return _show_codes(request, made) if made else redirect(PAGE)
 
 
 def _show_codes(request: UserRequest, made: list[str]) -> HttpResponse:
     shown = [f"{code[:4]} {code[4:]}" for code in made]
-    lines = [
-        f"{audit_entries.get_issuer_name()}: recovery codes of {request.user.username}",
-        "",
-        *shown,
-        "",
-    ]
-    text = base64.b64encode("\n".join(lines).encode()).decode()
+    title = f"{audit_entries.get_issuer_name()}: recovery codes of {request.user.username}"
+    text = base64.b64encode("\n".join([title, "", *shown, ""]).encode()).decode()
     return render(request, "core/security_codes.html", {"codes": shown, "text": text})

@@ -1,5 +1,6 @@
 """Pages to sign in, in stages, and to sign out."""
 
+from contextlib import suppress
 from typing import Any
 
 from allauth.account.internal.flows.login import perform_login, record_authentication
@@ -53,10 +54,8 @@ class SignIn(LoginView):
             return super().post(request, *args, **kwargs)
 
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:
-        user = form.get_user()
-        return continue_sign_in(
-            self.request, user, method="password", next_url=self.get_success_url()
-        )
+        next_url = self.get_success_url()
+        return continue_sign_in(self.request, form.get_user(), method="password", next_url=next_url)
 
     def form_invalid(self, form: AuthenticationForm) -> HttpResponse:
         if form.non_field_errors():
@@ -84,7 +83,7 @@ def continue_sign_in(
 @csrf_protect
 @require_http_methods(["GET", "POST"])
 def second_factor(request: HttpRequest) -> HttpResponse:
-    """Second stage of signing in: a code or a passkey."""
+    """Show the second stage of signing in (GET), or check its code or passkey (POST)."""
     stage = LoginStageController.enter(request, stages.SECOND_FACTOR)
     if not isinstance(stage, stages.SecondFactorStage) or not stage.is_open():
         clear_login(request)
@@ -100,11 +99,19 @@ def second_factor(request: HttpRequest) -> HttpResponse:
             request.session.cycle_key()
             response: HttpResponse = stage.exit()
             return response
-    return _show_second_factor(request, user, error)
+    have = factors.get_factors(user)
+    context = {
+        "person": user,
+        "factors": have,
+        "error": error,
+        "options": passkeys.build_challenge(user) if have.passkeys else "",
+    }
+    status = error.status if isinstance(error, TooManyRequests) else 422 if error else 200
+    return render(request, "registration/second_factor.html", context, status=status)
 
 
 def check_second_factor(request: HttpRequest, user: User, name: str) -> DomainError | None:
-    """Verify the sent code or passkey; return the error, or None.
+    """Verify the sent code or passkey of `user`; return the error, or None.
 
     A failure is recorded, and counts toward the lockout of `name` at the client's address.
     """
@@ -128,47 +135,29 @@ def check_second_factor(request: HttpRequest, user: User, name: str) -> DomainEr
     return InvalidInput({"code": [text]})
 
 
-def _show_second_factor(
-    request: HttpRequest, user: User, error: DomainError | None
-) -> HttpResponse:
-    have = factors.get_factors(user)
-    context = {
-        "person": user,
-        "factors": have,
-        "error": error,
-        "options": passkeys.build_challenge(user) if have.passkeys else "",
-    }
-    status = error.status if isinstance(error, TooManyRequests) else 422 if error else 200
-    return render(request, "registration/second_factor.html", context, status=status)
-
-
 @never_cache
 @csrf_protect
 @require_http_methods(["GET", "POST"])
 def sign_in_by_passkey(request: HttpRequest) -> HttpResponse:
-    """Sign in by passkey alone: GET returns the challenge, POST verifies the response."""
+    """Return the challenge for a passkey (GET), or sign in by the passkey's response (POST)."""
     if request.user.is_authenticated:
         return redirect("/")
     if request.method == "GET":
         throttle.begin_anonymous_session(request, timezone.now())
         return HttpResponse(passkeys.build_challenge(None), content_type="application/json")
     throttle.count_attempt(request)
-    try:
+    passkey = None
+    with suppress(InvalidInput):
         passkey = passkeys.verify_authentication(request.POST.get("credential", ""), None)
-    except InvalidInput:
-        return _refuse_passkey(request)
-    user: User = passkey.user
-    if not user.is_active:
-        return _refuse_passkey(request)
+    if passkey is None or not passkey.user.is_active:
+        record_failure(request, "")
+        messages.error(request, passkeys.REFUSED)
+        return redirect("login")
     passkey.record_usage()
-    details = {"id": passkey.pk, "type": passkey.type, "passwordless": True}
-    return continue_sign_in(request, user, method="mfa", next_url=get_safe_next(request), **details)
-
-
-def _refuse_passkey(request: HttpRequest) -> HttpResponse:
-    record_failure(request, "")
-    messages.error(request, passkeys.REFUSED)
-    return redirect("login")
+    return continue_sign_in(
+        request, passkey.user, method="mfa", next_url=get_safe_next(request),
+        id=passkey.pk, type=passkey.type, passwordless=True,
+    )  # fmt: skip
 
 
 @never_cache
@@ -180,7 +169,7 @@ def cancel_sign_in(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def sign_out(request: HttpRequest) -> HttpResponse:
-    """End the session; repeating it is no error."""
+    """End the session, if the visitor is signed in."""
     if request.user.is_authenticated:
         sessions.record_sign_out(actor=actor_of(request), now=db_now())
     logout(request)
@@ -196,6 +185,6 @@ def record_failure(request: HttpRequest, username: str) -> None:
 
 def get_safe_next(request: HttpRequest) -> str:
     """Return the URL to continue with: the parameter `next` if it is on this site, else `/`."""
-    asked = request.POST.get("next") or request.GET.get("next") or ""
-    ours = url_has_allowed_host_and_scheme(asked, {request.get_host()}, request.is_secure())
-    return asked if ours else "/"
+    url = request.POST.get("next") or request.GET.get("next") or ""
+    is_own = url_has_allowed_host_and_scheme(url, {request.get_host()}, request.is_secure())
+    return url if is_own else "/"

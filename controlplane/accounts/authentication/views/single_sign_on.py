@@ -47,7 +47,7 @@ class ProviderFailed(DomainError):
 @never_cache
 @require_POST
 def redirect_to_provider(request: HttpRequest) -> HttpResponse:
-    """Redirect to the provider; only by POST, so that links of other sites can't start it."""
+    """Redirect to the provider to sign in; POST only, so that links can't start it."""
     throttle.begin_anonymous_session(request, db_now())
     return _redirect_with_nonce(request, SIGN_IN, max_age=ANY_AGE)
 
@@ -75,17 +75,17 @@ def _redirect_with_nonce(request: HttpRequest, process: str, **more: str) -> Htt
 @never_cache
 @require_GET
 def handle_callback(request: HttpRequest) -> HttpResponse:
-    """Handle the provider's redirect back, whose code and state work once, in the same browser."""
+    """Handle the provider's redirect back; code and state work once, in the same browser."""
     if not settings.OIDC.issuer:
         raise Http404
     state = statekit.unstash_state(
         request, provider_id=build_provider(request).sub_id, state_id=request.GET.get("state", "")
     )
-    if state is None:
-        return _show_failure(request, OAuth2Error("nobody left from this browser lately"))
-    if request.GET.get("error") or "code" not in request.GET:
-        return _show_failure(request, OAuth2Error("the provider sent no code"))
     try:
+        if state is None:
+            raise OAuth2Error("nobody left from this browser lately")
+        if request.GET.get("error") or "code" not in request.GET:
+            raise OAuth2Error("the provider sent no code")
         identity = _fetch_identity(request, state)
     except (OAuth2Error, requests.RequestException, KeyError, ValueError, TypeError) as error:
         return _show_failure(request, error)
@@ -98,12 +98,8 @@ def handle_callback(request: HttpRequest) -> HttpResponse:
 def _fetch_identity(request: HttpRequest, state: dict[str, Any]) -> Identity:
     adapter = ProviderAdapter(request)
     app = adapter.get_provider().app
-    answer = adapter.get_access_token_data(
-        request,
-        app,
-        adapter.get_client(request, app),
-        pkce_code_verifier=state.get("pkce_code_verifier"),
-    )
+    client, verifier = adapter.get_client(request, app), state.get("pkce_code_verifier")
+    answer = adapter.get_access_token_data(request, app, client, pkce_code_verifier=verifier)
     return adapter.verify_identity(answer, str(state.get("nonce", "")))
 
 
@@ -111,7 +107,7 @@ def _accept_identity(
     request: HttpRequest, identity: Identity, state: dict[str, Any]
 ) -> HttpResponse:
     now = db_now()
-    leads_to = str(state.get("next") or "/")
+    next_url = str(state.get("next") or "/")
     if state.get("process") == CONFIRM:
         owner = links.find_owner(identity.issuer, identity.subject)
         if owner is None or owner.pk != request.user.pk:
@@ -123,10 +119,9 @@ def _accept_identity(
                 f"{settings.OIDC.name} did not ask for a second factor. Use the one you have here."
             )
         confirmation.record_confirmation(request, now.timestamp())
-        audit_entries.record_event(
-            "session.confirmed", user=owner, actor=actor_of(request), now=now
-        )
-        return redirect(leads_to)
+        actor = actor_of(request)
+        audit_entries.record_event("session.confirmed", user=owner, actor=actor, now=now)
+        return redirect(next_url)
     if request.user.is_authenticated:
         return redirect("/")
     user = provider_users.find_or_create_user(identity, now)
@@ -135,11 +130,14 @@ def _accept_identity(
         "mfa": identity.with_second_factor or None,
         "auth_time": identity.auth_time,
     }
-    return continue_sign_in(request, user, method="socialaccount", next_url=leads_to, **method)
+    return continue_sign_in(request, user, method="socialaccount", next_url=next_url, **method)
 
 
 def _show_failure(request: HttpRequest, error: Exception) -> HttpResponse:
-    log.warning("single_sign_on.failed", cause=type(error).__name__, said=_describe_error(error))
+    text = str(error)[:200]
+    if not isinstance(error, OAuth2Error) or text.startswith("Error retrieving"):
+        text = ""  # It may contain tokens, codes or secrets.
+    log.warning("single_sign_on.failed", cause=type(error).__name__, said=text)
     return _show_refusal(
         request,
         ProviderFailed(
@@ -147,13 +145,6 @@ def _show_failure(request: HttpRequest, error: Exception) -> HttpResponse:
             "in with a password or tell an admin."
         ),
     )
-
-
-def _describe_error(error: Exception) -> str:
-    """Return the error's text, or an empty one if it may contain tokens, codes or secrets."""
-    said = str(error)
-    ours = isinstance(error, OAuth2Error) and not said.startswith("Error retrieving")
-    return said[:200] if ours else ""
 
 
 def _show_refusal(request: HttpRequest, error: DomainError) -> HttpResponse:

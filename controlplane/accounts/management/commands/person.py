@@ -49,30 +49,24 @@ class Command(ShellCommand):
 
     def list(self, options: dict[str, Any]) -> None:
         strength = Case(*(When(role=role, then=place) for place, role in enumerate(Role)))
-        found = list(
-            User.objects.order_by("-is_active", strength.desc(), "username")[: MAX_LISTED + 1]
-        )
-        for user in found[:MAX_LISTED]:
+        users = User.objects.order_by("-is_active", strength.desc(), "username")
+        for user in users[:MAX_LISTED]:
             state = "active" if user.is_active else "deactivated"
             self.line(f"{user.username:24} {user.role:9} {state:12} {user.display_name}".rstrip())
-        if len(found) > MAX_LISTED:
+        if users.count() > MAX_LISTED:
             self.stderr.write(f"These are the first {MAX_LISTED}; the page People has all.")
 
     def create(self, options: dict[str, Any]) -> None:
-        password = secrets.token_urlsafe(15)
-        made = people.create_user(
-            username=options["name"],
-            password=password,
-            role=options["role"],
-            actor=shell_actor(),
-            now=db_now(),
+        password, name, role = secrets.token_urlsafe(15), options["name"], options["role"]
+        user = people.create_user(
+            username=name, password=password, role=role, actor=shell_actor(), now=db_now()
         )
-        self._tell(made.username, password, "first password")
+        self._print_password(user, password, "first password")
 
     def password(self, options: dict[str, Any]) -> None:
         user, password = _find_user(options), secrets.token_urlsafe(15)
         people.set_password(user=user, password=password, actor=shell_actor(), now=db_now())
-        self._tell(user.username, password, "new password")
+        self._print_password(user, password, "new password")
 
     @transaction.atomic
     def unlock(self, options: dict[str, Any]) -> None:
@@ -98,9 +92,9 @@ class Command(ShellCommand):
         people.change_user(user=user, actor=shell_actor(), now=db_now(), is_active=True)
         self.line(f"{user.username} may sign in")
 
-    def _tell(self, username: str, password: str, what: str) -> None:
-        """Print the password alone on the last line of stdout, so that scripts can read it."""
-        self.stderr.write(f"{username}: the {what}, shown only now:")
+    def _print_password(self, user: User, password: str, label: str) -> None:
+        """Print only the password to stdout, so that scripts can read it."""
+        self.stderr.write(f"{user.username}: the {label}, shown only now:")
         self.line(password)
 
 

@@ -1,6 +1,6 @@
 """`manage.py provision`: grant the application's database rights and create the first admin.
 
-Runs as the database owner after `migrate`.
+It runs as the database owner after `migrate`.
 """
 
 import json
@@ -28,9 +28,9 @@ class Command(ShellCommand):
                 provision.make_role(role)
             provision.grant_rights(role)
         except ProgrammingError as error:
-            said = str(error).splitlines()[0]
+            problem = str(error).splitlines()[0]
             raise CommandError(
-                f"The role {role}, which the application runs as, can't be set up: {said}."
+                f"The role {role}, which the application runs as, can't be set up: {problem}."
                 f" Let a superuser create it (and GRANT {role} to the owner's login if both"
                 " are one login), then try again."
             ) from error

@@ -19,15 +19,12 @@ class Command(ShellCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         commands = parser.add_subparsers(dest="command", required=True)
         create = commands.add_parser("create", help="print a new token, alone on the last line")
-        create.add_argument("name")
-        create.add_argument(
-            "--scopes", required=True, help="for example switches:read,report:write"
-        )
-        create.add_argument("--expires", help="a duration: 90d, 24h; never if absent")
-        create.add_argument(
-            "--services", default="", help="report and poll only as these: core,gateway"
-        )
-        create.add_argument("--owner", help="a user name; the first admin if absent")
+        add = create.add_argument
+        add("name")
+        add("--scopes", required=True, help="for example switches:read,report:write")
+        add("--expires", help="a duration: 90d, 24h; never if absent")
+        add("--services", default="", help="report and poll only as these: core,gateway")
+        add("--owner", help="a user name; the first admin if absent")
         commands.add_parser("list", help="show tokens, newest first")
         revoke = commands.add_parser("revoke", help="end a token now")
         revoke.add_argument("prefix", help="the part after sg_")
@@ -69,16 +66,14 @@ class Command(ShellCommand):
         token = Token.objects.filter(prefix=options["prefix"]).first()
         if token is None:
             raise NotFound(f"No token has the prefix {options['prefix']}.")
-        tokens.revoke_token(
-            token=token, actor=shell_actor(), now=db_now(), reason=options["reason"]
-        )
+        reason = options["reason"]
+        tokens.revoke_token(token=token, actor=shell_actor(), now=db_now(), reason=reason)
         self.line(f"revoked {token.prefix} ({token.name})")
 
 
 def _find_owner(username: str | None) -> User:
-    owner = (
-        User.objects.filter(username=username).first() if username else people.find_first_admin()
-    )
+    named = User.objects.filter(username=username)
+    owner = named.first() if username else people.find_first_admin()
     if owner is None:
         raise NotFound(f"There is no user {username}." if username else "There is no admin yet.")
     return owner
