@@ -1,9 +1,10 @@
-"""The application's setup steps and long-running processes, as specifications of children."""
+"""The plan of a run: the application's setup steps and long-running processes."""
 
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Any
 
 from controlplane.environment import ROOT, Environment
 from controlplane.processes import command_lines
@@ -22,27 +23,25 @@ _NOT_FOR_CHILDREN = {
 
 @dataclass(frozen=True)
 class RunPlan:
-    """The children of a run, in the order they are started.
+    """The children of a run, in the order of their start.
 
-    `beside` is a slow step that runs in parallel with `steps`. A step with `keeps_stdout` prints
-    the account that can sign in, as a JSON object. `stand_in` serves the stored snapshot until
-    `probe` succeeds. Then the welcome text is shown, followed by `says`, and the children in
-    `later` are started.
+    `parallel_step` runs while `steps` run one after another. A step with `keeps_stdout` prints the
+    account that can sign in, as a JSON object. `stand_in` serves the stored snapshot until `probe`
+    succeeds. Then the welcome text and `greeting` are shown, and the children in `later` start.
     """
 
-    beside: ChildSpec
+    parallel_step: ChildSpec
     steps: tuple[ChildSpec, ...]
     processes: tuple[ChildSpec, ...]
     probe: ChildSpec
-    says: str = ""
+    greeting: str = ""
     later: tuple[ChildSpec, ...] = ()
     stand_in: ChildSpec | None = None
 
 
 def child_environment(place: Layout, addresses: Mapping[str, str]) -> dict[str, str]:
-    inherited = {name: value for name, value in os.environ.items() if name not in _NOT_FOR_CHILDREN}
     return {
-        **inherited,
+        **{name: value for name, value in os.environ.items() if name not in _NOT_FOR_CHILDREN},
         **addresses,
         "SWITCHGEAR_DATA_DIR": str(place.data),
         SUPERVISOR_PID: str(os.getpid()),
@@ -54,15 +53,16 @@ def build_plan(settings: Environment, place: Layout, addresses: Mapping[str, str
     """Return the plan of a run without the demo."""
     environment = child_environment(place, addresses)
 
-    def python(
-        name: str, *arguments: str, shown: bool = True, keeps_stdout: bool = False
-    ) -> ChildSpec:
-        command = (sys.executable, *arguments)
-        return ChildSpec(name, command, environment, ROOT, shown=shown, keeps_stdout=keeps_stdout)
+    def python(name: str, *arguments: str, **options: Any) -> ChildSpec:
+        return ChildSpec(name, (sys.executable, *arguments), environment, ROOT, **options)
 
     web = command_lines.web(host=ports.HOST, port=settings.port, workers=web_workers())
+    stand_in = command_lines.stand_in(host=ports.HOST, port=settings.port)
+    hosts = [host.lstrip(".") for host in settings.allowed_hosts if host != "*"]
+    url = f"http://{ports.HOST}:{settings.port}/health/startup"
+    probe = ("controlplane.supervisor.probe", url, (hosts or [ports.HOST])[0], str(READY_SECONDS))
     return RunPlan(
-        beside=python("static", "manage.py", "collectstatic", "--noinput", shown=False),
+        parallel_step=python("static", "manage.py", "collectstatic", "--noinput", shown=False),
         steps=(
             python("migrate", "manage.py", "migrate", "--noinput", shown=False),
             python("provision", "manage.py", "provision", keeps_stdout=True),
@@ -73,11 +73,8 @@ def build_plan(settings: Environment, place: Layout, addresses: Mapping[str, str
             python("beat", *command_lines.beat()),
             python("watchdog", *command_lines.watchdog()),
         ),
-        probe=python("ready", *_probe_arguments(settings), shown=False),
-        stand_in=replace(
-            python("data plane", *command_lines.stand_in(host=ports.HOST, port=settings.port)),
-            optional=True,
-        ),
+        probe=python("ready", "-m", *probe, shown=False),
+        stand_in=python("data plane", *stand_in, optional=True),
     )
 
 
@@ -87,10 +84,3 @@ def web_workers() -> int:
     if not (workers.isascii() and workers.isdigit() and 1 <= int(workers) <= 64):
         raise CannotRun("WEB_WORKERS: must be a whole number from 1 to 64", exit_code=2)
     return int(workers)
-
-
-def _probe_arguments(settings: Environment) -> tuple[str, ...]:
-    hosts = [host.lstrip(".") for host in settings.allowed_hosts if host != "*"]
-    host = hosts[0] if hosts else ports.HOST
-    url = f"http://{ports.HOST}:{settings.port}/health/startup"
-    return ("-m", "controlplane.supervisor.probe", url, host, str(READY_SECONDS))

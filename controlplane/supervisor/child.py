@@ -25,13 +25,13 @@ _LAST_READS = 32
 class ChildSpec:
     """A process to run, and how to supervise it.
 
-    `prepare` is called before every start and must not block; False means "not yet, call again".
-    `orphan_signal` is sent by the kernel if the supervisor is killed. `stdin` is the content of
-    standard input. `log` names a file for the output instead of the terminal; with `shown` False
-    the output is only shown if the process dies; `keeps_stdout` collects standard output.
-    An `attached` process shares the terminal and the supervisor's process group. Deaths of
-    `optional` children never end the run. `repair` is called after each death and may return a
-    process to run before the next start.
+    `prepare` is called before every start and must not block; if it returns False, it is called
+    again later. The kernel sends `orphan_signal` if the supervisor is killed. `stdin` is the
+    content of standard input. The output goes to the terminal, or to the file `log`; with `shown`
+    False it is only shown if the process dies. `keeps_stdout` collects standard output. An
+    `attached` process shares the terminal and the supervisor's process group. Deaths of `optional`
+    children never end the run. `repair` is called after each death and may return a process to run
+    before the next start.
     """
 
     name: str
@@ -52,7 +52,7 @@ class ChildSpec:
 
 
 class Child:
-    """The process of a spec, restarted as a new process after a death."""
+    """A supervised process of a spec, and the new process of each restart."""
 
     def __init__(self, spec: ChildSpec, write_line: Callable[[bytes], None]) -> None:
         self.spec = spec
@@ -145,12 +145,12 @@ class Child:
     def _spawn(self) -> "subprocess.Popen[bytes]":
         spec = self.spec
         with contextlib.ExitStack() as ends:
-            no_groups: list[int] = []
             out: int | None = None
             err: int | None = None
             if not spec.attached:
-                take_line = self._line_reader()
-                err = self._pipe(ends, take_line)
+                lines = Lines()
+                self._lines.append(lines)
+                err = self._pipe(ends, lambda chunk: self._handle_lines(lines.feed(chunk)))
                 out = self._pipe(ends, self._append_stdout) if spec.keeps_stdout else err
             stdin = None if spec.attached else _open_input(ends, spec.stdin)
             process: subprocess.Popen[bytes] = subprocess.Popen(
@@ -162,9 +162,7 @@ class Child:
                 stderr=err,
                 start_new_session=not spec.attached,
                 preexec_fn=partial(lifeline.bind_to_parent, os.getpid(), spec.orphan_signal),
-                user=spec.user.uid if spec.user else None,
-                group=spec.user.gid if spec.user else None,
-                extra_groups=no_groups if spec.user else None,
+                **(spec.user.popen_options() if spec.user else {}),
             )
             return process
 
@@ -174,11 +172,6 @@ class Child:
         self.streams[read_end] = take
         ends.callback(os.close, write_end)
         return write_end
-
-    def _line_reader(self) -> Callable[[bytes], None]:
-        lines = Lines()
-        self._lines.append(lines)
-        return lambda chunk: self._handle_lines(lines.feed(chunk))
 
     def _append_stdout(self, chunk: bytes) -> None:
         self.stdout += chunk

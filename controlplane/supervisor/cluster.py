@@ -43,15 +43,13 @@ class Cluster:
     @property
     def major(self) -> str | None:
         """The major version of the cluster, or None if there is no cluster."""
-        try:
-            return (self.directory / "PG_VERSION").read_text().strip()
-        except FileNotFoundError:
-            return None
+        version = self.directory / "PG_VERSION"
+        return version.read_text().strip() if version.exists() else None
 
     def create(self, binaries: Binaries, passwords: dict[str, str]) -> None:
-        """Create the cluster with two logins and a database, then move it into place.
+        """Create the cluster, with two logins and a database, in a draft directory; then move it.
 
-        It is created in a draft directory, which the next attempt removes after an interruption.
+        The drafts of interrupted attempts are removed.
         """
         drafts = f"{self.directory.name}.new-"
         for leftover in self.directory.parent.glob(f"{drafts}*"):
@@ -80,7 +78,7 @@ class Cluster:
             shutil.rmtree(draft, ignore_errors=True)
 
     def change_passwords(self, binaries: Binaries, passwords: dict[str, str]) -> None:
-        """Set new passwords, after the stored ones were lost."""
+        """Set the passwords of both logins, after the stored passwords were lost."""
         while not self.is_vacant():
             time.sleep(0.05)
         self._single_user(
@@ -92,8 +90,8 @@ class Cluster:
     def is_vacant(self) -> bool:
         """Return True if no process uses the cluster; call repeatedly while it returns False.
 
-        Processes left by a killed supervisor usually end by themselves; those that don't are
-        terminated after a grace period. `postmaster.pid` is removed once no process is left.
+        Processes left by a killed supervisor are terminated after a grace period. Once none is
+        left, `postmaster.pid` is removed.
         """
         processes = self._find_processes()
         if not processes:
@@ -103,14 +101,13 @@ class Cluster:
         now = time.monotonic()
         self._occupied_since = self._occupied_since or now
         waited_seconds = now - self._occupied_since
-        if waited_seconds > _ORPHAN_KILL_SECONDS:
+        server = self.status()[0]
+        if waited_seconds > _ORPHAN_KILL_SECONDS or (
+            waited_seconds > _ORPHAN_GRACE_SECONDS and server not in processes
+        ):
             _send_signal(processes, signal.SIGKILL)
         elif waited_seconds > _ORPHAN_GRACE_SECONDS:
-            server = self.status()[0]
-            if server in processes:
-                _send_signal([server], signal.SIGINT)
-            else:
-                _send_signal(processes, signal.SIGKILL)
+            _send_signal([server], signal.SIGINT)
         return False
 
     def status(self) -> tuple[int, str]:
@@ -121,7 +118,7 @@ class Cluster:
         return 0, "absent"
 
     def _find_processes(self) -> list[int]:
-        """Return PostgreSQL's processes in this cluster, by their working directory."""
+        """Return the ids of PostgreSQL's processes whose working directory is this cluster."""
         if sys.platform != "linux":
             return _postgres_without_proc(self.status()[0])
         here = self.directory.stat()
@@ -165,7 +162,6 @@ class Cluster:
 
     def _execute(self, command: Sequence[str], stdin: str = "") -> None:
         program = Path(command[0]).name
-        no_groups: list[int] = []
         try:
             done = subprocess.run(
                 command,
@@ -177,9 +173,7 @@ class Cluster:
                 env=ENVIRONMENT,
                 start_new_session=True,
                 preexec_fn=partial(lifeline.bind_to_parent, os.getpid(), signal.SIGKILL),
-                user=self.user.uid if self.user else None,
-                group=self.user.gid if self.user else None,
-                extra_groups=no_groups if self.user else None,
+                **(self.user.popen_options() if self.user else {}),
             )
         except (OSError, subprocess.SubprocessError) as error:
             raise CannotRun(f"{program} can't be started: {error}") from error

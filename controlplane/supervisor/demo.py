@@ -8,7 +8,6 @@ import re
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 
 from controlplane.environment import ROOT, Environment
 from controlplane.supervisor import application, ports
@@ -33,13 +32,10 @@ def build_demo_plan(settings: Environment, place: Layout, addresses: Mapping[str
     child_variables = application.child_environment(place, addresses)
     folder, path = place.data / "demo", {"PYTHONPATH": str(ROOT / "client")}
     token = folder / "token"
-    service_ports = _free_ports()
+    service_ports = dict(zip(SERVICES, _pick_ports(len(SERVICES)), strict=True))
+    passed = {k: v for k, v in child_variables.items() if _PASSED_VARIABLES.fullmatch(k)}
     environment = {
-        **{
-            name: value
-            for name, value in child_variables.items()
-            if _PASSED_VARIABLES.fullmatch(name)
-        },
+        **passed,
         **path,
         **{f"DEMO_{name.upper()}_PORT": str(port) for name, port in service_ports.items()},
         "DEMO_TOKEN_FILE": str(token),
@@ -47,38 +43,29 @@ def build_demo_plan(settings: Environment, place: Layout, addresses: Mapping[str
         "SWITCHGEAR_STATE_DIR": str(folder / "state"),
     }
     prepare = _child_spec("prepare", {**child_variables, **path}, str(token))
-    redis = {"REDIS_URL": addresses["REDIS_URL"]}
+    of_services = {**environment, "SWITCHGEAR_INSTANCE": "demo"}
+    with_redis = {**of_services, "REDIS_URL": addresses["REDIS_URL"]}
     services = [
-        _child_spec(
-            name,
-            {
-                **environment,
-                "SWITCHGEAR_INSTANCE": "demo",
-                **(redis if name in READ_REDIS else {}),
-            },
-        )
-        for name in SERVICES
+        _child_spec(name, with_redis if name in READ_REDIS else of_services) for name in SERVICES
     ]
     return replace(
         app,
         steps=(*app.steps, prepare),
         later=(*services, *(_child_spec(name, environment) for name in BESIDE)),
-        says=_welcome(console, f"http://{ports.HOST}:{service_ports['core']}"),
+        greeting=_welcome(console, f"http://{ports.HOST}:{service_ports['core']}"),
     )
 
 
-def _free_ports() -> dict[str, int]:
-    ports_by_service: dict[str, int] = {}
-    while len(ports_by_service) < len(SERVICES):
-        port = ports.pick_free()
-        if port not in ports_by_service.values():
-            ports_by_service[SERVICES[len(ports_by_service)]] = port
-    return ports_by_service
+def _pick_ports(count: int) -> set[int]:
+    picked: set[int] = set()
+    while len(picked) < count:
+        picked.add(ports.pick_free())
+    return picked
 
 
 def _child_spec(name: str, environment: Mapping[str, str], *arguments: str) -> ChildSpec:
     command = (sys.executable, "-m", f"demo.{name}", *arguments)
-    return ChildSpec(name, command, environment, Path(ROOT))
+    return ChildSpec(name, command, environment, ROOT)
 
 
 def _welcome(console: str, faults: str) -> str:
@@ -99,8 +86,6 @@ def _welcome(console: str, faults: str) -> str:
 def _scenario_hint(scenario: str) -> str:
     if scenario == "off":
         return "Without a story           DEMO_SCENARIO is off"
-    if scenario != "auto":
-        return (
-            f"Or watch                  {scenario} plays at once, again and again, and is told here"
-        )
-    return "Or wait                   a story begins in a few minutes, and is told here"
+    if scenario == "auto":
+        return "Or wait                   a story begins in a few minutes, and is told here"
+    return f"Or watch                  {scenario} plays at once, again and again, and is told here"

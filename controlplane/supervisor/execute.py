@@ -45,38 +45,33 @@ def execute(terminal: Terminal, command: Sequence[str]) -> int:
         stack.callback(services.stop, tree)
         try:
             service_processes.start_services(tree, services, place, home, given, durable=False)
-            child = tree.launch(_command_spec(command, place.data, services))
-            return _wait(tree, child)
+            kept = {name: text for name, text in os.environ.items() if name not in _NOT_FOR_TESTS}
+            spec = ChildSpec(
+                name=command[0],
+                command=tuple(command),
+                environment={**kept, **services.addresses, "SWITCHGEAR_DATA_DIR": str(place.data)},
+                directory=Path.cwd(),
+                attached=True,
+            )
+            return _wait(tree, tree.launch(spec))
         except StopRequested:
             return 128 + (tree.stop_signal or 0)
-
-
-def _command_spec(command: Sequence[str], data: Path, services: Services) -> ChildSpec:
-    stack = {name: value for name, value in os.environ.items() if name not in _NOT_FOR_TESTS}
-    return ChildSpec(
-        name=command[0],
-        command=tuple(command),
-        environment={**stack, **services.addresses, "SWITCHGEAR_DATA_DIR": str(data)},
-        directory=Path.cwd(),
-        attached=True,
-    )
 
 
 def _wait(tree: Tree, child: Child) -> int:
     try:
         tree.wait_until(lambda: not child.is_alive, None)
     except StopRequested:
-        if tree.stop_signal is not None and not _has_received_interrupt():
+        # Ctrl-C also reaches the command, if it shares the foreground group of the terminal.
+        is_interactive = sys.stdin is not None and sys.stdin.isatty()
+        if tree.stop_signal is not None and not (
+            is_interactive and os.tcgetpgrp(0) == os.getpgrp()
+        ):
             child.send(tree.stop_signal)
         tree.stop([child], _STOP_SECONDS, tell=False)
         raise
     code = child.exit_code or 0
     return 128 - code if code < 0 else code
-
-
-def _has_received_interrupt() -> bool:
-    """Return True if Ctrl-C also reaches the command, because it shares the foreground group."""
-    return sys.stdin is not None and sys.stdin.isatty() and os.tcgetpgrp(0) == os.getpgrp()
 
 
 @contextlib.contextmanager

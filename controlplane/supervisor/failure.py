@@ -2,7 +2,7 @@
 
 
 class CannotRun(Exception):
-    """Raised if a run can't start or continue; the text is shown in the terminal unchanged."""
+    """Raised if a run can't start or continue; the terminal shows its text."""
 
     def __init__(self, reason: str, exit_code: int = 1) -> None:
         super().__init__(reason)

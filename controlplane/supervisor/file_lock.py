@@ -1,4 +1,4 @@
-"""File lock that allows one run per data directory; it is released when its process ends."""
+"""A file lock, which the kernel releases when its process ends."""
 
 import contextlib
 import fcntl
@@ -20,7 +20,7 @@ class LockHeld(CannotRun):
 
 
 class Lock:
-    """An exclusive lock on `path`, held until `release` or the end of this process."""
+    """An exclusive lock on `path`; the constructor raises `LockHeld` if another run holds it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -35,7 +35,7 @@ class Lock:
 
 
 def remove_abandoned(parent: Path, prefix: str) -> None:
-    """Remove the folders `prefix*` under `parent` whose lock is free, as their run was killed."""
+    """Remove the folders `prefix*` under `parent` that runs left behind: their lock is free."""
     for folder in parent.glob(f"{prefix}*"):
         with contextlib.suppress(OSError, LockHeld):
             status = folder.stat()
@@ -77,9 +77,7 @@ def _open(path: Path) -> int:
 
 
 def _is_current(path: Path, descriptor: int) -> bool:
-    if stat.S_ISDIR(os.fstat(descriptor).st_mode):
-        return True
-    try:
-        return os.path.samestat(path.stat(), os.fstat(descriptor))
-    except FileNotFoundError:
-        return False
+    opened = os.fstat(descriptor)
+    with contextlib.suppress(FileNotFoundError):
+        return stat.S_ISDIR(opened.st_mode) or os.path.samestat(path.stat(), opened)
+    return False

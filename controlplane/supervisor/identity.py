@@ -1,9 +1,8 @@
 """The user that PostgreSQL runs as, and a data directory that this user can reach.
 
-PostgreSQL refuses to run as root. If started by root, it runs as the machine's user `postgres`, or
-else as `nobody`; an existing cluster keeps its owner. No user is created,
-and permissions of existing directories stay as they are: if the user can't reach the data
-directory, the cluster is placed in a private directory under `/var/lib/switchgear`.
+PostgreSQL refuses to run as root. If root starts it, it runs as the machine's user `postgres` or
+`nobody`; an existing cluster keeps its owner. If that user can't reach the data directory, the
+cluster is placed in a private directory under `/var/lib/switchgear`.
 """
 
 import contextlib
@@ -14,6 +13,7 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from controlplane.supervisor.failure import CannotRun
 
@@ -33,6 +33,10 @@ class ServiceUser:
     uid: int
     gid: int
 
+    def popen_options(self) -> dict[str, Any]:
+        """Return the arguments of `Popen` that run a process as this user, without groups."""
+        return {"user": self.uid, "group": self.gid, "extra_groups": []}
+
 
 def service_user(cluster: Path) -> ServiceUser | None:
     """Return the user for `cluster`, or None for the current user."""
@@ -42,16 +46,14 @@ def service_user(cluster: Path) -> ServiceUser | None:
         owner = marker.stat()
         return ServiceUser(str(owner.st_uid), owner.st_uid, owner.st_gid)
     for name in _CANDIDATES:
-        try:
+        with contextlib.suppress(KeyError):
             entry = pwd.getpwnam(name)
-        except KeyError:
-            continue
-        return ServiceUser(name, entry.pw_uid, entry.pw_gid)
+            return ServiceUser(name, entry.pw_uid, entry.pw_gid)
     raise CannotRun("PostgreSQL can't run as root and there is neither `postgres` nor `nobody`")
 
 
 def can_execute(user: ServiceUser | None, path: Path) -> bool:
-    """Return True if `user` may enter a directory or execute a file, by a check of the kernel."""
+    """Return True if `user` (None: this one) may enter a directory or execute a file."""
     if user is None:
         return os.access(path, os.X_OK)
     child = os.fork()
@@ -72,7 +74,7 @@ def can_execute(user: ServiceUser | None, path: Path) -> bool:
 def cluster_home(data: Path, *, temporary: bool = False) -> Iterator[Path]:
     """Yield the parent folder of the cluster: the data directory, or a private folder.
 
-    A private folder is locked, because a copy of the data directory refers to the same one. A
+    A private folder is locked, because a copy of the data directory would use it, too. A
     `temporary` private folder is removed on exit.
     """
     home = _read_pointer(data)
@@ -106,8 +108,6 @@ def _create_private_home(prefix: str) -> Path:
 
 
 def _read_pointer(data: Path) -> Path | None:
-    try:
-        home = Path((data / _POINTER).read_text().strip())
-    except FileNotFoundError:
-        return None
+    pointer = data / _POINTER
+    home = Path(pointer.read_text().strip()) if pointer.exists() else Path()
     return home if home.parent == STATE and home.is_dir() else None

@@ -1,7 +1,7 @@
-"""Folders of the data directory, and their permissions."""
+"""The data directory: its folders, their permissions, and the secrets in it."""
 
+import contextlib
 import os
-import pwd
 import secrets
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,21 +34,17 @@ class Layout:
 
     def secret(self, name: str) -> str | None:
         """Return a stored password, or None."""
-        try:
+        with contextlib.suppress(FileNotFoundError):
             return (self.secrets / name).read_text() or None
-        except FileNotFoundError:
-            return None
+        return None
 
     def keep_secret(self, name: str, value: str) -> None:
-        if self.secret(name) == value:
-            return
-        write_private(self.secrets / name, value)
+        if self.secret(name) != value:
+            write_private(self.secrets / name, value)
 
     def secret_or_new(self, name: str) -> str:
-        password = self.secret(name)
-        if password is None:
-            password = new_password()
-            self.keep_secret(name, password)
+        password = self.secret(name) or new_password()
+        self.keep_secret(name, password)
         return password
 
 
@@ -64,17 +60,14 @@ def create_layout(data: Path) -> Layout:
             folder.mkdir(mode=0o700, exist_ok=True)
             needed = os.R_OK | os.X_OK | (0 if is_read_only(folder) else os.W_OK)
             if not os.access(folder, needed):
-                raise PermissionError(f"{folder} belongs to {_owner_name(folder)}")
+                raise PermissionError(f"{folder} belongs to {_find_owner(folder)}")
     except OSError as error:
         raise CannotRun(f"SWITCHGEAR_DATA_DIR: {data} can't be used: {error}", 2) from error
     return layout
 
 
 def is_read_only(folder: Path) -> bool:
-    """Return True if the file system of `folder` is mounted read-only.
-
-    On a read-only disk, a run can still serve its stored snapshot.
-    """
+    """Return True if the file system of `folder` is mounted read-only."""
     return bool(os.statvfs(folder).f_flag & os.ST_RDONLY)
 
 
@@ -98,9 +91,8 @@ def new_password() -> str:
     return secrets.token_urlsafe(32)
 
 
-def _owner_name(path: Path) -> str:
-    uid = path.stat().st_uid
+def _find_owner(path: Path) -> str:
     try:
-        return pwd.getpwuid(uid).pw_name
+        return path.owner()
     except KeyError:
-        return f"user {uid}"
+        return f"user {path.stat().st_uid}"

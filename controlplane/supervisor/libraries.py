@@ -1,8 +1,8 @@
 """Installs the plotting libraries from npm into `static/node_modules`, at the locked versions.
 
-Runs at setup with only the standard library. `--dev` adds the tools of the browser tests. It uses
-the machine's npm, or else a temporary one from a PyPI package. It has a time limit and never fails:
-without the libraries, pages show tables instead of plots, and the next setup tries again.
+It runs at setup, with only the standard library. `--dev` adds the tools of the browser tests. It
+uses the machine's npm, or else a temporary one from a PyPI package. It never fails: without the
+libraries, pages show tables instead of plots, and the next setup tries again.
 """
 
 import contextlib
@@ -83,7 +83,7 @@ def _run(command: Sequence[str], seconds: float, folder: Path) -> None:
 
 
 def _first_line(error: Exception) -> str:
-    """Return the error in one line: the first line of the command's output."""
+    """Return a description of the error in one line, such as the first line of npm's output."""
     if isinstance(error, subprocess.TimeoutExpired):
         return f"{Path(error.cmd[0]).name} took longer than {error.timeout:.0f} s"
     if isinstance(error, subprocess.CalledProcessError):

@@ -1,8 +1,8 @@
 """Ends the supervised processes with their parent, even if it was killed with `-9`.
 
-On Linux the kernel does it (PR_SET_PDEATHSIG): the setting survives `exec`, is cleared by `fork`
-and by a change of user, and applies to the *thread* that forked. So it is set in a child after
-dropping its rights, and the supervisor forks only from its main thread.
+On Linux the kernel does it (PR_SET_PDEATHSIG). A fork or a change of user clears the setting, so a
+child sets it after dropping its rights. The end of the *thread* that forked triggers it, so the
+supervisor forks only from its main thread.
 """
 
 import ctypes
@@ -38,9 +38,9 @@ def adopt_orphans() -> None:
 
 
 def die_with_parent() -> None:
-    """End this process, such as a web worker, with the process that forked it.
+    """Let this process, such as a web worker, end with the process that forked it.
 
-    Call it at startup. Does nothing outside a supervised tree.
+    It has no effect outside a supervised tree.
     """
     if SUPERVISOR_PID not in os.environ:
         return

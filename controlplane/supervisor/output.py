@@ -102,8 +102,8 @@ class Terminal:
 class RotatingFile:
     """A log file that keeps its previous files: `postgres.log.1` and so on.
 
-    Lines that can't be written, as on a full disk, are lost and counted. `say` reports the first
-    of them in each outage.
+    Lines that can't be written, as on a full disk, are lost and counted. `say` is called with a
+    message about the first lost line of an outage.
     """
 
     def __init__(

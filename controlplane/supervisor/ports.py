@@ -15,11 +15,10 @@ _SERVICE_PORTS = range(20_000, 32_000)
 
 
 def reserve_port(port: int) -> socket.socket | None:
-    """Check that `port` is free and reserve it for the web process, across restarts.
+    """Reserve `port` for the web process, which shares it (SO_REUSEPORT), across its restarts.
 
-    The web server shares the port (SO_REUSEPORT), while other programs can't bind it. Returns None
-    if the port can only be checked, as on systems other than Linux. Raises `CannotRun` if the port
-    is in use.
+    Returns None if the port is free but can't be reserved, as on systems other than Linux. Raises
+    `CannotRun` if the port is in use.
     """
     deadline = time.monotonic() + 0.6  # The last process of a killed run may be ending.
     while not is_free(port):

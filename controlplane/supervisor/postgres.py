@@ -36,14 +36,6 @@ class Postgres:
     port: int
     log: Path
 
-    @property
-    def url(self) -> str:
-        return self._url(cluster.APPLICATION)
-
-    @property
-    def owner_url(self) -> str:
-        return self._url(cluster.OWNER)
-
     def spec(self) -> ChildSpec:
         settings = {**_SETTINGS, "port": str(self.port)}
         if not self.cluster.durable:
@@ -65,11 +57,9 @@ class Postgres:
     def is_ready(self, child: Child) -> bool:
         return child.is_alive and self.cluster.status() == (child.pid, "ready")
 
-    def _url(self, login: str) -> str:
-        return (
-            f"postgresql://{login}:{self.passwords[login]}@{ports.HOST}:{self.port}"
-            f"/{cluster.DATABASE}"
-        )
+    def url(self, login: str) -> str:
+        address = f"{ports.HOST}:{self.port}/{cluster.DATABASE}"
+        return f"postgresql://{login}:{self.passwords[login]}@{address}"
 
 
 def prepare_server(layout: Layout, home: Path, *, durable: bool) -> Postgres:
@@ -86,7 +76,7 @@ def prepare_server(layout: Layout, home: Path, *, durable: bool) -> Postgres:
 def _prepare_passwords(
     layout: Layout, data_cluster: Cluster, programs: binaries.Binaries
 ) -> dict[str, str]:
-    """Return both logins' passwords, created on first use.
+    """Return the passwords of both logins, which are created on first use.
 
     The order of writes lets the next start recover from a kill in between.
     """

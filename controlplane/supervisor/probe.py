@@ -1,7 +1,7 @@
 """Waits until the web process has started: `python -m … URL HOST SECONDS`.
 
-It is a separate child, so that a slow response blocks nothing. It exits with 0 on a response with
-status 200, else prints the last problem.
+It exits with 0 on a response with status 200; after the timeout it prints the last problem. It is a
+separate child, so that a slow response doesn't block the supervisor.
 """
 
 import http.client
@@ -21,7 +21,7 @@ def wait_until_ready(url: str, host: str, seconds: float) -> str | None:
 
 
 def send_request(url: str, host: str) -> str | None:
-    """Send one request and return its problem, if any; `host` is a name in ALLOWED_HOSTS."""
+    """Send a request for `host`, a name in ALLOWED_HOSTS; return None, or its problem."""
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(str(parts.hostname), parts.port, timeout=5)
     try:

@@ -28,8 +28,6 @@ OLD = (
 _FILE_ERROR = re.compile(rb" # .*(append.only file|AOF|RDB|rdb file|loading the DB)", re.I)
 _CRASHES = {-signal.SIGSEGV, -signal.SIGABRT, -signal.SIGBUS}  # A damaged dump can cause these.
 _DISK_ERROR = re.compile(rb"No space left|Read-only file system|Permission denied|quota exceeded")
-
-
 MISSING = (
     "no Redis server runs on this machine: install one (Debian, Ubuntu: `apt install"
     " redis-server`; macOS: `brew install redis`) or point REDIS_URL to one"
@@ -66,7 +64,7 @@ class Redis:
         )
 
     def repair(self, child: Child) -> ChildSpec | None:
-        """Return a process that repairs damaged files; None if `child` died of another cause."""
+        """Return a process that repairs damaged files, or None after another cause of death."""
         if child.restarts.in_a_row == 1:
             self._step = 0
         output = b"\n".join(child.tail)
@@ -79,13 +77,9 @@ class Redis:
         self._step = max(1, self._step if failed else self._step + 1)
         if self._step > len(redis_files.STEPS):
             return None
-        module = redis_files.__name__
-        return ChildSpec(
-            name="redis-files",
-            command=(sys.executable, "-m", module, str(self.directory), str(self._step)),
-            environment={"PATH": os.defpath},
-            directory=ROOT,
-        )
+        arguments = ("-m", redis_files.__name__, str(self.directory), str(self._step))
+        command = (sys.executable, *arguments)
+        return ChildSpec("redis-files", command, {"PATH": os.defpath}, ROOT)
 
     def is_ready(self, child: Child) -> bool:
         if not child.is_alive:

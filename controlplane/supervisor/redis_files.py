@@ -1,11 +1,9 @@
 """Repairs the append-only files of the embedded Redis: `python -m … DIRECTORY STEP`.
 
 Redis refuses to start on a file with a damaged byte, and `redis-check-aof --fix` drops everything
-after it. This module drops only the damaged commands. Each step is tried if Redis refuses the
-result of the previous one:
-
-1. keep the database dump and every readable command; 2. keep every readable command, without the
-dump; 3. start empty.
+after it. This module drops only the damaged commands. It has three steps, each for the case that
+Redis refuses the result of the previous one: 1. keep the database dump and all readable commands;
+2. keep all readable commands, without the dump; 3. start empty.
 
 The newest `MAX_KEPT` damaged directories are kept under `redis-damaged/`, named by a timestamp.
 """
@@ -59,17 +57,12 @@ def repair(directory: Path, step: int, now: datetime) -> str:
     draft.rename(directory)
     for old in sorted(archive.iterdir())[:-MAX_KEPT]:
         shutil.rmtree(old, ignore_errors=True)
-    return (
-        f"Redis refused its files. The damaged ones are kept in {source}. {_report(step, dropped)}"
-    )
-
-
-def _report(step: int, dropped: int) -> str:
-    if step == 1:
-        return f"{dropped} damaged bytes were left out, and any dead letters in them."
-    if step == 2:
-        return f"The database dump and {dropped} damaged bytes were left out."
-    return "Redis starts empty; dead letters of services are only in the damaged files."
+    loss = {
+        1: f"{dropped} damaged bytes were left out, and any dead letters in them.",
+        2: f"The database dump and {dropped} damaged bytes were left out.",
+        3: "Redis starts empty; dead letters of services are only in the damaged files.",
+    }
+    return f"Redis refused its files. The damaged ones are kept in {source}. {loss[step]}"
 
 
 def _write(source: Path, target: Path, step: int) -> int:

@@ -1,4 +1,4 @@
-"""Restart delays of children that died, and the limit of deaths."""
+"""Delays before restarts of children that died, and the limit of deaths."""
 
 from dataclasses import dataclass
 
@@ -24,7 +24,7 @@ class Restarts:
     def delay_seconds(self, lived_seconds: float) -> float:
         """Record a death after `lived_seconds`; return the seconds to wait before the next start.
 
-        The delay doubles with each death and is reset once the child has run steadily.
+        The delay doubles with each death in a row. A child that ran steadily starts a new row.
         """
         is_quick = lived_seconds < QUICK_DEATH_SECONDS
         self.quick_in_a_row = self.quick_in_a_row + 1 if is_quick else 0

@@ -31,7 +31,7 @@ def run(
     build: Build = application.build_plan,
     stop_seconds: float = APPLICATION_STOP_SECONDS,
 ) -> int:
-    """Start everything and supervise it until a signal; raise `CannotRun` or `WrongVariable`."""
+    """Start and supervise an installation until a signal; raise `CannotRun` or `WrongVariable`."""
     settings = environment.read_environment()
     application.web_workers()
     port_keeper = ports.reserve_port(settings.port)
@@ -86,13 +86,13 @@ def _run_application(
     stand_ins: list[Child],
 ) -> None:
     account = {}
-    beside = tree.launch(plan.beside)
+    parallel_step = tree.launch(plan.parallel_step)
     for step in plan.steps:
         done = _run_step(tree, step)
         if step.keeps_stdout:
             account = _parse_account(step.name, done.stdout)
-    tree.wait_until(lambda: not beside.is_alive, None)
-    _check(beside)
+    tree.wait_until(lambda: not parallel_step.is_alive, None)
+    _check(parallel_step)
     processes.extend(tree.supervise(spec) for spec in plan.processes)
     while (probe := tree.run_once(plan.probe, application.READY_SECONDS + 10)).exit_code != 0:
         outputs = "".join(f"\n{c.spec.name}:{c.format_tail()}" for c in processes if c.tail)
@@ -105,7 +105,7 @@ def _run_application(
         tree.terminal.say(message)
     for stand_in in stand_ins:
         tree.retire(stand_in, _STAND_IN_STOP_SECONDS)
-    tree.terminal.show(_welcome(settings, account) + plan.says)
+    tree.terminal.show(_welcome(settings, account) + plan.greeting)
     processes.extend(tree.supervise(spec) for spec in plan.later)
     tree.wait_until(lambda: False, None)
 
@@ -113,7 +113,7 @@ def _run_application(
 def _run_step(tree: Tree, step: ChildSpec) -> Child:
     """Run a step and return it; raise `CannotRun` if it fails.
 
-    A failure is retried while a stored snapshot is served, unless it is due to wrong settings.
+    While a stored snapshot is served, a failed step is retried, except after an invalid setting.
     """
     delay = _STEP_AGAIN_SECONDS
     while True:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from controlplane.supervisor import layout, postgres, redis
+from controlplane.supervisor import cluster, layout, postgres, redis
 from controlplane.supervisor.child import Child, ChildSpec
 from controlplane.supervisor.failure import CannotRun
 from controlplane.supervisor.layout import Layout
@@ -42,9 +42,9 @@ def start_services(
 ) -> None:
     """Start the services whose addresses are missing from `given`, keyed like `VARIABLES`.
 
-    `home` is the parent of the cluster. `addressed` is called once all addresses are known, before
-    anything is started. `services` is filled as services start, so that the caller can stop a
-    partial start. Raises `CannotRun`.
+    `home` is the parent folder of the cluster. `addressed` is called once all addresses are known,
+    before the first start. Each service is added to `services` before its start, so that the caller
+    can stop a partial start. Raises `CannotRun`.
     """
     specs: list[tuple[ChildSpec, Callable[[Child], bool]]] = []
     addresses = services.addresses
@@ -56,7 +56,8 @@ def start_services(
             tree.terminal.say(f"PostgreSQL's own user can't enter {place.data}: it lies in {home}")
         server = postgres.prepare_server(place, home, durable=durable)
         specs.append((server.spec(), server.is_ready))
-        addresses.update(DATABASE_URL=server.url, DATABASE_OWNER_URL=server.owner_url)
+        addresses["DATABASE_URL"] = server.url(cluster.APPLICATION)
+        addresses["DATABASE_OWNER_URL"] = server.url(cluster.OWNER)
     if given.get("REDIS_URL"):
         addresses["REDIS_URL"] = given["REDIS_URL"]
     else:
@@ -79,10 +80,10 @@ def start_services(
 
 
 def _wait_for(tree: Tree, child: Child, is_ready: Callable[[], bool], *, durable: bool) -> None:
-    """Wait until a service is ready.
+    """Wait until a service is ready; raise `CannotRun` if that takes too long.
 
-    If Redis is not ready in time, a durable run continues without it. For any other service, the
-    run waits longer while a stored snapshot is served; otherwise it raises `CannotRun`.
+    A durable run continues without Redis, and waits longer for PostgreSQL while a stored snapshot
+    is served.
     """
     can_continue = child.spec.optional and durable
     seconds = _REDIS_SECONDS if can_continue else _START_SECONDS
@@ -97,17 +98,11 @@ def _wait_for(tree: Tree, child: Child, is_ready: Callable[[], bool], *, durable
 
 def publish_addresses(tree: Tree, place: Layout, services: Services) -> None:
     """Write the embedded services' addresses to a file for `manage.py` in other shells."""
-    embedded_names = {child.spec.name for child in services.children}
-    content: dict[str, str | int | None] = {
-        "database_url": services.addresses["DATABASE_URL"]
-        if "postgres" in embedded_names
-        else None,
-        "database_owner_url": (
-            services.addresses["DATABASE_OWNER_URL"] if "postgres" in embedded_names else None
-        ),
-        "redis_url": services.addresses["REDIS_URL"] if "redis" in embedded_names else None,
-        "supervisor_pid": os.getpid(),
-    }
+    embedded = {child.spec.name for child in services.children}
+    content: dict[str, str | int | None] = {"supervisor_pid": os.getpid()}
+    for name in VARIABLES:
+        is_embedded = ("redis" if name == "REDIS_URL" else "postgres") in embedded
+        content[name.lower()] = services.addresses[name] if is_embedded else None
     try:
         layout.write_private(place.run / "services.json", json.dumps(content, indent=2) + "\n")
     except OSError as error:

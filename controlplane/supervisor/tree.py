@@ -1,7 +1,6 @@
 """The loop that supervises child processes: it reads their output, reaps and restarts them.
 
-It is single-threaded, so that every fork comes from the main thread (see `lifeline`) while no lock
-is held.
+It is single-threaded, because every fork has to come from the main thread (see `lifeline`).
 """
 
 import contextlib
@@ -9,9 +8,9 @@ import os
 import selectors
 import signal
 import socket
-import sys
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -28,9 +27,9 @@ _DEATHS_BETWEEN_REASONS = 60  # A child that keeps dying is reported about every
 
 
 class Tree:
-    """The processes of a run, as a context manager that ends all of them on exit.
+    """The processes of a run; a context manager that ends all of them on exit.
 
-    A child that keeps dying ends the run only while `may_give_up` returns True.
+    A child that keeps dying ends the run if `may_give_up` returns True.
     """
 
     def __init__(self, terminal: Terminal, may_give_up: Callable[[], bool] = lambda: True) -> None:
@@ -69,7 +68,7 @@ class Tree:
         self._waker.close()
 
     def supervise(self, spec: ChildSpec) -> Child:
-        """Start a child that runs until the end and is restarted whenever it dies."""
+        """Start a child that runs until the end of the run and is restarted whenever it dies."""
         child = self._new(spec)
         child.start_at = time.monotonic()
         self._supervised.append(child)
@@ -102,10 +101,10 @@ class Tree:
     def wait_until(
         self, condition: Callable[[], bool], timeout_seconds: float | None, *, ask: float = 1.0
     ) -> bool:
-        """Run the loop until `condition` holds, checked every `ask` seconds; False on timeout.
+        """Run the loop until `condition()` is True, or return False after the timeout.
 
-        Raises `StopRequested` on a signal, and `CannotRun` if a supervised child died too often and
-        the run may give up.
+        The condition is checked at least every `ask` seconds. Raises `StopRequested` on a signal,
+        and `CannotRun` if a supervised child died too often and the run may give up.
         """
         deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
         while not condition():
@@ -117,7 +116,7 @@ class Tree:
     def stop(self, children: Iterable[Child], grace_seconds: float, *, tell: bool = True) -> None:
         """Terminate `children` together, and kill them after `grace_seconds`.
 
-        With `tell` False they have been signaled already.
+        With `tell` False no signal is sent, because the caller has sent one.
         """
         children = list(children)
         was_stopping, self._stopping = self._stopping, True
@@ -197,16 +196,11 @@ class Tree:
             self._selector.register(descriptor, selectors.EVENT_READ, child)
 
     def _reap(self) -> None:
-        while True:
-            try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                return
-            if pid == 0:
-                return
-            child = self._running.pop(pid, None)
-            if child is not None:  # Otherwise an adopted orphan ended.
-                self._handle_end(child, os.waitstatus_to_exitcode(status))
+        with contextlib.suppress(ChildProcessError):
+            while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+                child = self._running.pop(ended[0], None)
+                if child is not None:  # Otherwise an adopted orphan ended.
+                    self._handle_end(child, os.waitstatus_to_exitcode(ended[1]))
 
     def _handle_end(self, child: Child, exit_code: int) -> None:
         child.finish(exit_code)
@@ -237,35 +231,24 @@ class Tree:
             child.repairing = self.launch(repair)
 
     def _new(self, spec: ChildSpec) -> Child:
-        return Child(spec, self._line_writer(spec))
-
-    def _line_writer(self, spec: ChildSpec) -> Callable[[bytes], None]:
         if spec.log is not None:
-            if spec.log not in self._logs:
-                self._logs[spec.log] = RotatingFile(spec.log, say=self.terminal.say)
-            return self._logs[spec.log].write_line
+            log = self._logs.setdefault(spec.log, RotatingFile(spec.log, say=self.terminal.say))
+            return Child(spec, log.write_line)
         if not spec.shown:
-            return lambda _line: None
-        return lambda line: self.terminal.pass_on(spec.name, line)
+            return Child(spec, lambda _line: None)
+        return Child(spec, partial(self.terminal.pass_on, spec.name))
 
     def _note_signal(self, signum: int, _frame: FrameType | None) -> None:
         self.stop_signal = self.stop_signal or signum
 
     def _kill_orphans(self) -> None:
         """Kill remaining descendants, including those in sessions of their own."""
-        if sys.platform != "linux":
-            return
-        own = Path(f"/proc/self/task/{os.getpid()}/children")
+        own = Path(f"/proc/self/task/{os.getpid()}/children")  # Linux only.
         deadline = time.monotonic() + 1
-        while time.monotonic() < deadline:
-            try:
-                remaining = own.read_text().split()
-            except FileNotFoundError:
-                return
-            if not remaining:
-                return
-            for pid in remaining:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(int(pid), signal.SIGKILL)
-            self._reap()
-            time.sleep(0.01)
+        with contextlib.suppress(FileNotFoundError):
+            while time.monotonic() < deadline and (remaining := own.read_text().split()):
+                for pid in remaining:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(int(pid), signal.SIGKILL)
+                self._reap()
+                time.sleep(0.01)

@@ -34,7 +34,7 @@ class Status:
 @pytest.fixture(autouse=True)
 def _snapshot(monkeypatch):
     monkeypatch.setattr(health, "_snapshot_source", Status)
-    monkeypatch.setattr(metrics, "_token_check", None)
+    monkeypatch.setattr(metrics, "token_check", None)
 
 
 @pytest.fixture
@@ -142,7 +142,7 @@ def test_who_may_read():
 
 
 def test_without_the_database_what_is_in_memory_is_still_told(no_database, monkeypatch):
-    monkeypatch.setattr(metrics, "_token_check", check)
+    monkeypatch.setattr(metrics, "token_check", check)
 
     said = scrape(Api(authorization="Bearer good"))
 
@@ -155,7 +155,7 @@ def test_without_the_database_what_is_in_memory_is_still_told(no_database, monke
 
 def test_without_the_database_nobody_unknown_is_let_in(no_database, monkeypatch):
     assert status(Api(authorization="Bearer good")) == 503
-    monkeypatch.setattr(metrics, "_token_check", check)
+    monkeypatch.setattr(metrics, "token_check", check)
     assert status(Api()) == 503
 
 
