@@ -9,7 +9,7 @@ def main() -> int:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings")
     from django.core.management import execute_from_command_line
 
-    from controlplane.environment import WrongVariable
+    from controlplane.core.environment_variables import WrongVariable
 
     try:
         execute_from_command_line(sys.argv)

@@ -1,21 +1,19 @@
 """Command line and limits of the ASGI server granian, for the web process and the data plane."""
 
+import contextlib
 import resource
 
 BACKLOG = 4096
 GRACE_SECONDS = 4
 HEADER_SECONDS = 20
-"""Longest wait for a request's headers on a connection, including the first byte."""
+"""Longest wait for the headers of a connection's next request."""
 # Output buffer per connection; longer responses are sent from one shared copy.
 BUFFER_BYTES = 64 * 1024
 OTHER_FILES = 300
 """Files a process needs besides its connections: databases, logs, code."""
 MAX_CONNECTIONS = 1_000_000
 MIN_CONNECTIONS = 4096
-"""Minimum number of connections.
-
-With fewer, silent connections from one host can occupy all of them for `HEADER_SECONDS`.
-"""
+"""Fewest connections with which silent ones from one host can't occupy all."""
 
 
 def server_arguments(target: str, *, host: str, port: int, workers: int) -> list[str]:
@@ -38,7 +36,7 @@ def server_arguments(target: str, *, host: str, port: int, workers: int) -> list
 
 
 def max_connections() -> int:
-    """Return the connection limit of a process, which follows from its limit of open files."""
+    """Return the maximum number of connections of a process, by its limit of open files."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = MAX_CONNECTIONS if hard == resource.RLIM_INFINITY else min(hard, MAX_CONNECTIONS)
     return max(1, most - OTHER_FILES)
@@ -47,8 +45,6 @@ def max_connections() -> int:
 def raise_limit() -> None:
     """Raise this process's limit of open files to fit :func:`max_connections`, if allowed."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = max_connections() + OTHER_FILES
-    try:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
-    except (ValueError, OSError):
-        return  # Not every system allows the limit it reports; keep the old one.
+    # Not every system allows the limit it reports.
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max_connections() + OTHER_FILES, hard))

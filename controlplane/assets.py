@@ -1,4 +1,4 @@
-"""Finder and storage of static files: our own, and those of JavaScript libraries."""
+"""Finder and storage of static files: the console's, and those of JavaScript libraries."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -15,7 +15,7 @@ LEFT_OUT = (
 )
 
 OUR_IMPORTS = ("js/*.js", ((r'(?P<matched>from "(?P<url>\./[^"]+)")', 'from "%(url)s"'),))
-"""Glob of our own JavaScript modules, with the pattern and replacement for their imports."""
+"""Glob of the console's JavaScript modules, with pattern and replacement for their imports."""
 
 
 class Finder(FileSystemFinder):
@@ -26,9 +26,9 @@ class Finder(FileSystemFinder):
 
 
 class Storage(CompressedManifestStaticFilesStorage):  # type: ignore[misc]  # It has no types.
-    """A storage that names files by content hash, also in the imports of our JavaScript modules.
+    """A storage that names files by content hash, also in imports of JavaScript modules.
 
-    With unhashed imports, a browser would use cached old modules after an upgrade.
+    With unhashed imports, browsers would use old modules of their caches after an upgrade.
     """
 
     patterns = (*CompressedManifestStaticFilesStorage.patterns, OUR_IMPORTS)

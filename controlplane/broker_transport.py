@@ -8,12 +8,8 @@ from kombu.transport import redis
 
 # Malformed JSON or UTF-8, deep nesting, and values that kombu's typed JSON (`__type__`) can't read.
 UNREADABLE = (
-    ValueError,
-    TypeError,
-    AttributeError,
-    LookupError,
-    ArithmeticError,
-    RecursionError,
+    *(ValueError, TypeError, AttributeError),
+    *(LookupError, ArithmeticError, RecursionError),
 )
 
 log = structlog.get_logger(__name__)
@@ -43,13 +39,11 @@ class LenientTransport(redis.Transport):
 
 
 def _is_message(item: Any) -> bool:
-    if not isinstance(item, dict) or not isinstance(item.get("headers"), dict):
-        return False
-    properties = item.get("properties")
-    return (
-        isinstance(item.get("body"), str)
-        and isinstance(properties, dict)
-        and isinstance(properties.get("delivery_tag"), str)
-        and isinstance(properties.get("delivery_info"), dict)
-        and properties.get("body_encoding") in (None, "base64")
-    )
+    match item:
+        case {
+            "headers": dict(),
+            "body": str(),
+            "properties": {"delivery_tag": str(), "delivery_info": dict()} as properties,
+        }:
+            return properties.get("body_encoding") in (None, "base64")
+    return False

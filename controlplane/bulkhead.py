@@ -1,8 +1,8 @@
 """Bulkheads in front of Django: limited threads and fair queues for each kind of request.
 
 A flood of one kind fills only its own bulkhead, and one caller (a token, person or address) never
-fills a whole bulkhead. A request runs on one thread. A thread that hangs in a database call can't
-be stopped: it counts as used until the call ends, even if the request was refused long before.
+fills a whole bulkhead. Each request runs on one thread. A thread that hangs in a database call
+counts as used until the call ends, even if its request was refused before.
 """
 
 import asyncio
@@ -35,8 +35,8 @@ class RequestCaller(NamedTuple):
 class Limits:
     """Limits of one bulkhead.
 
-    At most `threads` requests run at a time: at most `each` of one caller, and at most `strangers`
-    of all unknown callers together. A request waits at most `wait_seconds` for a thread.
+    At most `threads` requests run at once, of which at most `each` are of one caller, and at most
+    `strangers` of unknown callers. A request waits at most `wait_seconds` for a thread.
     """
 
     threads: int
@@ -53,10 +53,10 @@ class Permit(NamedTuple):
 
 
 class RequestBulkhead:
-    """Threads for one kind of request, with a queue; used from one event loop.
+    """Threads for one kind of request, with queues; used from one event loop.
 
-    A request starts only if `may_start(running)` returns True for the number of running requests.
-    `on_free` is called whenever a thread becomes free.
+    A request starts only if `may_start` returns True for the number of running requests. `on_free`
+    is called whenever a thread becomes free.
     """
 
     def __init__(
@@ -75,11 +75,10 @@ class RequestBulkhead:
         ]
         self._running: Counter[RequestCaller] = Counter()
         self._queues: OrderedDict[RequestCaller, deque[asyncio.Future[Permit]]] = OrderedDict()
+        # Number of queued requests of known (True) and unknown (False) callers.
         self._waiting: Counter[bool] = Counter()
-        """Number of queued requests of known (True) and unknown (False) callers."""
         self.name = name
         self.refused = 0
-        """Number of requests rejected because a queue was full or the wait timed out."""
 
     @property
     def running(self) -> int:
@@ -118,29 +117,24 @@ class RequestBulkhead:
         try:
             if not future.done():
                 await asyncio.wait({future}, timeout=self._limits.wait_seconds)
-        except asyncio.CancelledError:
+            if not future.done():
+                raise _busy_error()
+        except (asyncio.CancelledError, Busy):
             if future.done():
                 self.release(future.result())
             else:
                 self._remove_from_queue(caller, future)
             raise
-        if not future.done():
-            self._remove_from_queue(caller, future)
-            raise _busy_error()
         return future.result()
 
     def release(self, permit: Permit) -> None:
         """Return the thread to the bulkhead once it has finished its work."""
-        loop = asyncio.get_running_loop()
-        idle = loop.run_in_executor(permit.executor, int)
+        idle = asyncio.get_running_loop().run_in_executor(permit.executor, int)
         idle.add_done_callback(lambda _idle: self._handle_free_thread(permit))
 
     def dispatch(self) -> None:
         """Start waiting requests while threads are free: known callers first, round robin."""
-        while self._idle and self._queues and self._may_start(self.running):
-            caller = self._next_caller()
-            if caller is None:
-                return
+        while self._idle and self._may_start(self.running) and (caller := self._next_caller()):
             future = self._queues[caller][0]
             self._remove_from_queue(caller, future)
             if caller in self._queues:

@@ -1,7 +1,7 @@
-"""Identifies the caller of a request from memory, before any database query.
+"""Identification of a request's caller from memory, before any database query.
 
-Only a verified credential identifies a caller: a token of the data plane's table, a session that
-Django validated recently, or a body signed by Slack. All other callers are identified by address.
+A caller is identified by a verified credential: a token in the data plane's table, a session that
+Django validated recently, or a body signed by Slack. Other callers are identified by address.
 """
 
 import re
@@ -27,7 +27,7 @@ SLACK = "/slack/"
 
 
 class Callers:
-    """Identifies callers by token, by recently validated session, or by address."""
+    """The known sessions, and the identification of callers by token, session or address."""
 
     def __init__(self, state: State) -> None:
         self._state = state
@@ -55,7 +55,7 @@ class Callers:
         return RequestCaller(("user", user), known=True)
 
     def note(self, signed_in: Mapping[str, Any]) -> None:
-        """Record the user id of each session key that Django checked; None if signed out."""
+        """Record the user ids by session key that Django checked; None for ended sessions."""
         for key, user in signed_in.items():
             name = session_digest(key)
             if user is None:
@@ -67,10 +67,10 @@ class Callers:
                 self._people.popitem(last=False)
 
     def _unknown_caller(self, scope: Scope, kind: str) -> RequestCaller:
-        """Return a caller identified by address and kind of credential.
+        """Return a caller identified by address, and by the kind of its unknown credential.
 
-        Requests with an unknown credential are counted apart from those without a credential. After
-        a restart, valid credentials may be unknown because they are not in memory yet.
+        That keeps people apart from strangers at their address, after a restart has emptied the
+        memory of valid credentials.
         """
         peer = (scope.get("client") or ("",))[0]
         forwarded = [value for name, value in scope["headers"] if name == b"x-forwarded-for"]

@@ -1,7 +1,7 @@
 """The Celery app: beat sends due ticks, workers run them, Redis carries the messages.
 
-Celery is optional, because the watchdog runs late ticks. So messages are never retried or delayed
-(no ETA), results are not kept, and losing all of Redis delays ticks only by seconds.
+Lost messages do no harm, because the watchdog runs late ticks. So messages are never retried or
+delayed (no ETA), and results are not kept.
 """
 
 import os
@@ -21,7 +21,7 @@ from celery import Celery, beat, bootsteps, schedules, signals
 from celery.app.amqp import AMQP
 from celery.exceptions import SecurityWarning
 
-from controlplane.environment import WrongVariable
+from controlplane.core.environment_variables import WrongVariable
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings")
 if "worker" in sys.argv:  # Without a pool, each tick would open a new connection.
@@ -79,10 +79,7 @@ class PromptConnection(kombu.Connection):
 
 
 def _report_progress_hook(others: Callable[[], Any] | None) -> Callable[[], None]:
-    """Return a callback, used while waiting for Redis, that reports progress to the liveness probe.
-
-    It then calls `others`, if given.
-    """
+    """Return a callback for waits for Redis that records a turn of the loop and calls `others`."""
 
     def report_progress() -> None:
         if threading.current_thread() is threading.main_thread():
@@ -101,19 +98,14 @@ _began, _began_monotonic = datetime.now(UTC), time.monotonic()
 
 
 def monotonic_now() -> datetime:
-    """Return a time that advances with the monotonic clock.
-
-    Beat counts intervals with it, so that setting the local clock neither stops nor accelerates
-    ticks.
-    """
+    """Return a time that advances with the monotonic clock, whenever the local clock is set."""
     return _began + timedelta(seconds=time.monotonic() - _began_monotonic)
 
 
 class Scheduler(beat.Scheduler):
-    """A beat scheduler without a state file.
+    """A beat scheduler without a state file, whose only entry sends the due ticks every second.
 
-    Its only entry runs every second and sends the due ticks. Its heartbeat is recorded while
-    messages reach the broker. The watchdog runs ticks that are lost at a restart.
+    Its heartbeat is recorded while messages reach the broker.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -159,7 +151,7 @@ class Scheduler(beat.Scheduler):
 
 
 class ConsumerPulse(bootsteps.StartStopStep):
-    """The worker's heartbeat, while its consumer loop runs and is connected."""
+    """A worker step that records the heartbeat while the consumer loop is connected and runs."""
 
     requires = ("celery.worker.consumer.tasks:Tasks",)
     _pulse = heartbeats.Pulse("worker")

@@ -1,9 +1,9 @@
 """Admission control in front of Django: deadlines, body limits, and bulkheads.
 
-While the data plane can't reach PostgreSQL, requests are refused at once with 503 and
-`Retry-After`; a running request gets a 503 after `DEADLINE_SECONDS`. Paths that need no database
-(static files, health, metrics) always pass. Django itself would write a body of any size to disk
-before authentication, and start a thread for every request.
+While the data plane can't reach PostgreSQL, requests get a 503 with `Retry-After` at once. Running
+requests get a 503 after `DEADLINE_SECONDS`. Paths that need no database (static files, health,
+metrics) always pass. Django itself would write a body of any size to disk before authentication,
+and start a thread for every request.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ RETRY_AFTER_SECONDS = 3
 _AWAY = "The database does not answer, so nothing was changed. Try again in a moment."
 REFUSAL_SECONDS = 0.5
 UNREAD_SECONDS = 20.0
-"""Longest wait for a client to read a part of a response; the server buffers some megabytes."""
+"""Longest wait for a client to read a part of a response."""
 REQUEST_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 """Upper bounds of the latency histogram's buckets."""
 PASSES = ("/static/", "/health/", "/metrics")
@@ -60,12 +60,9 @@ OPEN = Limits(threads=4, each=3, strangers=3, wait_seconds=8)
 ORDINARY = Limits(threads=6, each=4, strangers=3, wait_seconds=4)
 KILLS = Limits(threads=4, each=2, strangers=2, wait_seconds=6)
 MAX_ORDINARY_BESIDE_KILL = 2
-"""While a kill request runs, other requests start only while fewer than this many run."""
+"""Maximum number of ordinary requests that run while a kill request runs."""
 MAX_EXPORTS = 2
-"""Maximum number of concurrent exports; each person, token or address may run one.
-
-An export occupies a thread until its client has read everything, however slowly.
-"""
+"""Maximum number of concurrent exports, each of which occupies a thread until it is read."""
 
 Refuse = Callable[[Call, DomainError], Awaitable[None]]
 log = structlog.get_logger(__name__)
@@ -117,11 +114,11 @@ class RequestGate:
         refused = CounterMetricFamily(
             "switchgear_web_bulkhead_refused", "Requests that got no thread.", labels=labels
         )
-        for one in (self._kills, self._ordinary, self._open):
-            values = (one.name, str(os.getpid()))
-            running.add_metric(values, one.running)
-            queued.add_metric(values, one.queued)
-            refused.add_metric(values, one.refused)
+        for bulkhead in (self._kills, self._ordinary, self._open):
+            values = (bulkhead.name, str(os.getpid()))
+            running.add_metric(values, bulkhead.running)
+            queued.add_metric(values, bulkhead.queued)
+            refused.add_metric(values, bulkhead.refused)
         yield from (running, queued, refused)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -158,13 +155,10 @@ class RequestGate:
         self._seconds.setdefault(labels, Histogram(REQUEST_SECONDS)).observe(seconds)
 
     async def _admit(self, call: Call, caller: RequestCaller, body: bytes, is_kill: bool) -> None:
-        needs_no_database = call.scope["path"].startswith(PASSES)
-        ends = None if needs_no_database else time.monotonic() + self._deadline_seconds
-        bulkhead = self._ordinary
-        if needs_no_database:
-            bulkhead = self._open
-        elif is_kill:
-            bulkhead = self._kills
+        bulkhead = self._kills if is_kill else self._ordinary
+        ends: float | None = time.monotonic() + self._deadline_seconds
+        if call.scope["path"].startswith(PASSES):
+            bulkhead, ends = self._open, None
         try:
             permit = await bulkhead.acquire(caller)
         except (Busy, TooManyRequests):
@@ -188,18 +182,16 @@ class RequestGate:
         if caller in self._exporting:
             message = "You already have an export running; try again when it is done."
             return TooManyRequests(message, retry_after=RETRY_AFTER_SECONDS)
-        if len(self._exporting) >= MAX_EXPORTS:
-            message = "Others are exporting right now; try again in a moment."
-            return Busy(message, retry_after=RETRY_AFTER_SECONDS)
-        return None
+        message = "Others are exporting right now; try again in a moment."
+        is_full = len(self._exporting) >= MAX_EXPORTS
+        return Busy(message, retry_after=RETRY_AFTER_SECONDS) if is_full else None
 
     async def _run(
         self, scope: Scope, exchange: "_Exchange", permit: Permit, ends: float | None
     ) -> None:
         signed_in: dict[str, Any] = {}
-        executor = permit.executor
-        added = {IN_SCOPE: ends, SIGNED_IN: signed_in, EXECUTOR: executor}
-        async with ThreadSensitiveContext(executor=executor):
+        added = {IN_SCOPE: ends, SIGNED_IN: signed_in, EXECUTOR: permit.executor}
+        async with ThreadSensitiveContext(executor=permit.executor):
             await self._inner({**scope, **added}, exchange.receive, exchange.send)
         self._callers.note(signed_in)
 
@@ -231,11 +223,11 @@ class RequestGate:
 
 
 class _ClientTooSlow(Exception):
-    """Raised if a client stops reading the response, which would occupy its thread forever."""
+    """Raised if a client stops reading the response."""
 
 
 class _Exchange:
-    """The receive and send channels of a request; records the start of the response."""
+    """The receive and send channels of a request, and the status of its response."""
 
     def __init__(self, receive: Receive, send: Send, body: bytes) -> None:
         self._body: bytes | None = body

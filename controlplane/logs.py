@@ -1,7 +1,4 @@
-"""Logging of all processes: one JSON object per line, on stderr.
-
-Django applies `LOGGING` by itself; a process without Django calls :func:`configure_logging`.
-"""
+"""Logging of all processes: one JSON object per line, on stderr."""
 
 import logging.config
 from typing import Any

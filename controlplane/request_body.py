@@ -1,4 +1,4 @@
-"""Reads request bodies for Django, within limits of time, size and total memory."""
+"""Reading of request bodies for Django, within limits of time, size and total memory."""
 
 import asyncio
 from collections.abc import Iterator
@@ -10,10 +10,7 @@ from .core.protocol import MAX_BODY_BYTES, too_large
 from .dataplane.serving.call import READ_SECONDS, Receive, drain_body, incomplete_body
 
 MAX_BYTES = 128 * 1024 * 1024
-"""Memory for all bodies together, in bytes.
-
-The first 64 KiB of each body are not counted, so that the body of a kill is always accepted.
-"""
+"""Memory for all bodies together, without the first 64 KiB of each, so that kills always fit."""
 
 
 class Bodies:
@@ -47,10 +44,9 @@ class Budget:
         self.counted = 0
 
     async def read(self, receive: Receive, limit: int) -> bytes:
-        """Return the whole body.
+        """Return the body; raise :class:`TooLarge`, :class:`TooSlow` or :class:`Busy` (no memory).
 
-        Raises :class:`TooLarge`, :class:`TooSlow`, :class:`DomainError` if the body ends early, and
-        :class:`Busy` without enough memory.
+        Raises :class:`DomainError` if the body ends early.
         """
         try:
             async with asyncio.timeout(READ_SECONDS):

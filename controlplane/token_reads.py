@@ -1,7 +1,7 @@
-"""Serves API reads by token without the middleware for sessions and second factors.
+"""API reads by token, served without the middleware for sessions and second factors.
 
-A request with a token never falls back to a session. Starting a thread per request, as Django does
-under ASGI, would cost more than the response.
+They also save the thread that Django starts per request under ASGI, which costs more than most
+responses.
 """
 
 import asyncio
@@ -34,11 +34,7 @@ MIDDLEWARE = (
     "controlplane.core.http.middleware.NamedHostMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 )
-"""The part of `settings.MIDDLEWARE` that applies to API tokens, in the same order.
-
-It sets request id and deadline, requires HTTPS, compresses, checks the host name, and adds the
-security headers.
-"""
+"""The part of `settings.MIDDLEWARE` that applies to API tokens, in the same order."""
 
 
 class TokenReads(BaseHandler):
@@ -98,10 +94,7 @@ class TokenReads(BaseHandler):
 
 
 def is_token_read(scope: Scope) -> bool:
-    """Return True for an API read that has a token and no body.
-
-    Requests with two `Authorization` headers are left to Django, which joins them into one value.
-    """
+    """Return True for an API read with a token, with at most one `Authorization` and no body."""
     if scope["method"] not in METHODS or not scope["path"].startswith(API):
         return False
     has_token = has_authorization = False

@@ -31,7 +31,7 @@ log = structlog.get_logger(__name__)
 
 
 class WebProcessState:
-    """The process state that the hub needs, read from the data plane's memory."""
+    """The process state that the hub needs, from the data plane's memory."""
 
     def __init__(self, state: State) -> None:
         self._state = state
@@ -49,7 +49,7 @@ class WebProcessState:
         )
 
     def authenticate_token(self, headers: Headers) -> Subscriber:
-        """Return the subscriber of a token; raise if it is invalid or may subscribe to no topic."""
+        """Return the subscriber of a token; raise DomainError if it may not subscribe."""
         state = self._state
         scopes = {scope for topic in topics.list_topics() for scope in topic.scopes}
         token = authenticate(state.tokens, headers, *sorted(scopes), clock=state.unix)
@@ -89,8 +89,8 @@ class WebPlane(Plane):
     def _intercept_signals(self) -> None:
         """Close sockets with a close frame on SIGTERM and SIGINT, before the server cuts them.
 
-        The server's own signal handler is replaced, and runs after the sockets are closed. The
-        event loop offers access to registered handlers only through a private attribute.
+        The server's own signal handler runs after that. The event loop has its registered handlers
+        only in a private attribute.
         """
         loop = asyncio.get_running_loop()
         handlers: Mapping[int, asyncio.Handle] = getattr(loop, "_signal_handlers", {})

@@ -11,12 +11,12 @@ from time import perf_counter
 from urllib.parse import parse_qs
 
 from controlplane import logs
+from controlplane.core.environment_variables import WrongVariable
 from controlplane.core.errors import DomainError, InternalError, MethodNotAllowed, NotFound
 from controlplane.core.http.parameters import refuse_unknown
 from controlplane.dataplane.handlers import metrics
 from controlplane.dataplane.plane import Plane
 from controlplane.dataplane.routes import ALONE, ROUTES, Endpoint, find_endpoint
-from controlplane.environment import WrongVariable
 
 from . import config
 from .memory.credentials import authenticate, read_token

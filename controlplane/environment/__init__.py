@@ -1,11 +1,14 @@
 """The process environment, read once and validated.
 
 An invalid value raises :class:`WrongVariable` with a one-line text that names the variable. While
-`make run` is up, the addresses of the embedded services are read from `run/services.json` of the
-data directory, so that `manage.py …` needs no variables.
+`make run` is up, the file `run/services.json` in the data directory has the addresses of the
+embedded services, so that `manage.py …` needs no variables.
 """
 
+import contextlib
 import os
+import secrets
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,27 +26,11 @@ from controlplane.core.environment_variables import (
     read_public_url,
     read_time_zone,
 )
-from controlplane.environment.databases import (
-    RUNTIME_ROLE,
-    Database,
-    read_database,
-    read_embedded_services,
-)
-from controlplane.environment.secret_key import load_or_create_key
+from controlplane.environment.databases import Database, read_database, read_embedded_services
 from controlplane.notify.transports import environment as transports
 
 from .dead_letters import DeadLetters, read_dead_letters
 from .sign_in import Oidc, SignInSettings, read_oidc, read_sign_in
-
-__all__ = [
-    "ROOT",
-    "RUNTIME_ROLE",
-    "DeadLetters",
-    "Environment",
-    "Oidc",
-    "WrongVariable",
-    "read",
-]
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 # Prometheus is usually in a private network, and only admins choose its address.
@@ -79,11 +66,11 @@ class Environment:
 
     @property
     def secret_key(self) -> str:
-        return self.variables.get("SECRET_KEY") or load_or_create_key(self.data_dir / "secrets")
+        return self.variables.get("SECRET_KEY") or _load_or_create_key(self.data_dir / "secrets")
 
     @property
     def secret_key_fallbacks(self) -> tuple[str, ...]:
-        """Earlier secret keys, still accepted for decryption and verification."""
+        """Earlier secret keys, which decrypt and verify, but don't encrypt and sign."""
         return tuple(self.variables.get("SECRET_KEY_FALLBACKS", "").split())
 
 
@@ -120,6 +107,31 @@ def read_environment(variables: Mapping[str, str] = os.environ) -> Environment:
         port=read_number(variables, "PORT", default=8000, low=1, high=65535),
         health_port=read_number(variables, "HEALTH_PORT", default=0, low=0, high=65535),
     )
+
+
+def _load_or_create_key(folder: Path) -> str:
+    """Return the generated SECRET_KEY, created once in a private file.
+
+    Several processes may start at once: each writes a complete file, and one of them links it in
+    place.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        problem = f"{folder} can't be made ({error.strerror})"
+        raise WrongVariable("SWITCHGEAR_DATA_DIR", problem) from error
+    path = folder / "secret_key"
+    if not path.exists():
+        candidate = folder / f".secret_key.{secrets.token_hex(8)}"
+        descriptor = os.open(candidate, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w") as file:
+            file.write(secrets.token_urlsafe(64))
+        with contextlib.suppress(FileExistsError):
+            os.link(candidate, path)
+        candidate.unlink()
+    if stat.S_IMODE(path.stat().st_mode) & 0o077:
+        raise WrongVariable("SECRET_KEY", f"{path} can be read by others; chmod 600 it")
+    return path.read_text()
 
 
 def _read_kept_days(variables: Mapping[str, str]) -> dict[str, int]:

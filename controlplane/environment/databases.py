@@ -1,5 +1,6 @@
 """Addresses of PostgreSQL from the environment."""
 
+import contextlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ DEFAULT_URL = "postgresql://switchgear@127.0.0.1:5432/switchgear"
 class Database:
     """Addresses of PostgreSQL: `url` for the application, `owner_url` for migrations.
 
-    If both use one login, the application assumes the role `assume_role`, which is None otherwise.
+    If both are equal, the application assumes the role `assume_role`, otherwise that is None.
     """
 
     url: str
@@ -24,11 +25,9 @@ class Database:
 
 
 def read_embedded_services(data_dir: Path) -> dict[str, str]:
-    try:
-        content = (data_dir / "run" / "services.json").read_text()
-    except OSError:
-        return {}
-    services: dict[str, str] = json.loads(content)
+    services: dict[str, str] = {}
+    with contextlib.suppress(OSError):
+        services = json.loads((data_dir / "run" / "services.json").read_text())
     return services
 
 

@@ -1,4 +1,4 @@
-"""Settings of dead letters: servers, stream names, retention and redaction."""
+"""Settings of dead letters: Redis servers, stream names, retention and redaction."""
 
 import re
 from collections.abc import Mapping
@@ -23,8 +23,8 @@ HIDDEN_KEYS = (
 class DeadLetters:
     """Settings of dead letters.
 
-    `servers` are Redis URLs by name. `patterns` are pairs of stream names: the stream of dead
-    letters, and the stream that their messages came from. `hidden_keys` are globs of payload keys
+    `servers` are Redis URLs by name. `patterns` are pairs of stream names, with `{stream}` in them:
+    of dead letters, and of the stream that they come from. `hidden_keys` are globs of payload keys
     to redact.
     """
 
@@ -36,11 +36,10 @@ class DeadLetters:
 
 
 def read_dead_letters(variables: Mapping[str, str], redis_url: str) -> DeadLetters:
-    """Read the `DLQ_` variables.
+    """Read the `DLQ_` variables; the server `default` is `redis_url` unless `DLQ_SERVERS` has it.
 
-    `DLQ_SERVERS` has entries `name=URL` separated by spaces; `default` is `REDIS_URL` unless
-    listed. `DLQ_PATTERNS` has entries such as `axiom:dlq:{stream}=axiom:{stream}`, separated by
-    spaces.
+    `DLQ_SERVERS` has entries `name=URL`, and `DLQ_PATTERNS` entries such as
+    `axiom:dlq:{stream}=axiom:{stream}`, separated by spaces.
     """
     servers = {"default": redis_url}
     for text in variables.get("DLQ_SERVERS", "").split():

@@ -26,7 +26,8 @@ class SignInSettings:
 class Oidc:
     """The OpenID provider for sign-in; `issuer` is empty if there is none.
 
-    `roles` pairs a value of the claim `claim` with a role; people without a match can't sign in.
+    `roles` are pairs of a group and its role. The claim `claim` has the groups of a person, who
+    can't sign in without a role.
     """
 
     issuer: str

@@ -1,6 +1,6 @@
-"""Names, summaries, errors and examples of the OpenAPI document.
+"""The OpenAPI document's names, summaries, errors and examples.
 
-`finish` is drf-spectacular's last hook. A new operation needs one row in `operations`.
+drf-spectacular calls `finish` last. A new operation needs a row in `operations`.
 """
 
 from typing import Any
@@ -37,17 +37,12 @@ def finish(result: dict[str, Any], **_more: Any) -> dict[str, Any]:
     result["servers"] = SERVERS
     for path, operations in result["paths"].items():
         for method, operation in operations.items():
-            _name_operation(method, path, operation)
+            if names := OPERATIONS.get((method, path)):
+                operation["operationId"], operation["summary"] = names
     components.rename_components(result)
     problems.declare_problems(result)
     examples.add_examples(result)
     return result
-
-
-def _name_operation(method: str, path: str, operation: dict[str, Any]) -> None:
-    known = OPERATIONS.get((method, path))
-    if known is not None:
-        operation["operationId"], operation["summary"] = known
 
 
 def _clean(value: Any) -> None:

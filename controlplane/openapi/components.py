@@ -1,8 +1,7 @@
 """Names of the document's components, which become class names of generated clients.
 
-Serializers are named `…Shape` (responses) and `…Body` (requests); the document uses plain names:
-`Switch`, `EngageRequest`, `SwitchPage`. `NAMES` lists exceptions, to avoid collisions and unclear
-names.
+Serializers are named `SwitchShape` (responses) and `EngageBody` (requests); their components are
+`Switch`, `EngageRequest`, and `SwitchPage` for a list. `NAMES` lists the exceptions.
 """
 
 import re

@@ -1,7 +1,7 @@
-"""Examples of all requests and responses, built from schemas and a table of values.
+"""Examples of all requests and responses, built from their schemas.
 
-A property gets the table's value for its name if its schema allows it, else the simplest valid
-value. A request gets its required fields, and those in the table of requests.
+A property gets the first of `VALUES` for its name that its schema allows, else the simplest valid
+value. A request is that of `REQUESTS`, else it gets its required fields.
 """
 
 from typing import Any
@@ -12,7 +12,14 @@ from controlplane.openapi.components import PREFIX
 
 MAX_DEPTH = 7
 TIME = "2026-11-21T09:00:00.000000Z"
-SLO_RULE = {"long": "1h", "short": "5m", "burn_rate": 14, "severity": "page"}
+STRINGS = {
+    "date-time": TIME,
+    "date": TIME[:10],
+    "uuid": "0b6c2f1e-3f0c-4b0e-8a57-90a2f2f0c9b4",
+    "uri": "https://switchgear.example.com/",
+    "email": "kim@example.com",
+}
+"""Example strings by format."""
 VALUES: dict[str, tuple[Any, ...]] = {
     "action": ("switch.engaged", "retry"),
     "actor": ("kim",),
@@ -66,7 +73,7 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "week": ("2026-W47",),
     "window_days": (30,),
 }
-"""Candidate values by property name; the first one that the schema allows is used."""
+"""Example values by property name, in order of preference."""
 REQUESTS: dict[str, dict[str, Any]] = {
     "acknowledge_alert": {"comment": "Kim is on it."},
     "acknowledge_escalation": {"comment": "Kim is on it."},
@@ -141,8 +148,7 @@ REQUESTS: dict[str, dict[str, Any]] = {
     },
     "update_user": {"role": "approver"},
 }
-"""Example fields by operation, where the required fields alone are a poor example."""
-
+"""Request examples by operation, where the required fields alone are a poor example."""
 
 TEXTS = {
     "application/x-ndjson": '{"id":"1700000000000-0"}\n',
@@ -193,7 +199,7 @@ class _ExampleMaker:
             schema = self._schemas[schema["$ref"].removeprefix(PREFIX)]
         if "const" in schema:
             return schema["const"]
-        if not self._is_composite(schema):
+        if not schema.keys() & {"properties", "items", "allOf", "oneOf", "anyOf"}:
             return self._make_scalar(name, schema)
         for key in ("allOf", "oneOf", "anyOf"):
             if key in schema:
@@ -211,15 +217,10 @@ class _ExampleMaker:
             and (key in required or (not only_required and key != "dry_run" and depth < MAX_DEPTH))
         }
 
-    def _is_composite(self, schema: dict[str, Any]) -> bool:
-        return any(key in schema for key in ("properties", "items", "allOf", "oneOf", "anyOf"))
-
     def _find_value(self, name: str, schema: dict[str, Any]) -> Any:
-        if not str(schema).count("$ref"):
-            for value in VALUES.get(name, ()):
-                if Draft202012Validator(schema).is_valid(value):
-                    return value
-        return None
+        if "$ref" in str(schema):
+            return None
+        return next(filter(Draft202012Validator(schema).is_valid, VALUES.get(name, ())), None)
 
     def _make_scalar(self, name: str, schema: dict[str, Any]) -> Any:
         value = self._find_value(name, schema)
@@ -233,28 +234,9 @@ class _ExampleMaker:
             return None
         match kind:
             case "string":
-                return _make_string(schema)
+                plain = "text"[: schema.get("maxLength", 4)]
+                return STRINGS.get(schema.get("format", ""), plain)
             case "integer" | "number":
                 least = schema.get("minimum", schema.get("exclusiveMinimum", 0))
                 return max(1, int(least)) if schema.get("maximum", 1) >= 1 else least
-            case "boolean":
-                return False
-            case "null":
-                return None
-            case _:
-                return {}
-
-
-def _make_string(schema: dict[str, Any]) -> str:
-    match schema.get("format"):
-        case "date-time":
-            return TIME
-        case "date":
-            return TIME[:10]
-        case "uuid":
-            return "0b6c2f1e-3f0c-4b0e-8a57-90a2f2f0c9b4"
-        case "uri":
-            return "https://switchgear.example.com/"
-        case "email":
-            return "kim@example.com"
-    return "text"[: schema.get("maxLength", 4)]
+        return {"boolean": False, "null": None}.get(kind, {})

@@ -1,4 +1,4 @@
-"""Error responses of all operations: one `Problem` component, and a named response per status."""
+"""Error responses of all operations: the component `Problem`, and a named response per status."""
 
 from typing import Any
 
@@ -97,7 +97,7 @@ def declare_problems(document: dict[str, Any]) -> None:
 
 def _possible_statuses(path: str, method: str, operation: dict[str, Any]) -> list[str]:
     name, changes = operation["operationId"], method != "get"
-    has_key = any(one.get("name") == HEADER for one in operation.get("parameters", ()))
+    has_key = any(it.get("name") == HEADER for it in operation.get("parameters", ()))
     has_body = "requestBody" in operation
     is_possible = {
         "400": True,
@@ -115,14 +115,9 @@ def _possible_statuses(path: str, method: str, operation: dict[str, Any]) -> lis
 
 
 def _response(status: str, description: str, example: DomainError) -> dict[str, Any]:
-    response = _content(description)
-    shown = problem.problem_document(example)
-    response["content"]["application/problem+json"]["example"] = shown
-    if status in ("429", "503"):
-        response["headers"] = _RETRY_AFTER
-    return response
-
-
-def _content(description: str) -> dict[str, Any]:
-    schema = {"$ref": "#/components/schemas/Problem"}
-    return {"description": description, "content": {"application/problem+json": {"schema": schema}}}
+    content = {
+        "schema": {"$ref": "#/components/schemas/Problem"},
+        "example": problem.problem_document(example),
+    }
+    headers = {"headers": _RETRY_AFTER} if status in ("429", "503") else {}
+    return {"description": description, "content": {problem.MEDIA_TYPE: content}, **headers}

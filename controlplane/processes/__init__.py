@@ -1,1 +1,1 @@
-"""The processes of an installation and their commands, for the supervisor and for containers."""
+"""The processes of an installation, and commands that start them."""

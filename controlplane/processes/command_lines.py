@@ -1,4 +1,6 @@
-"""Command lines of all processes."""
+"""Command lines of all processes, without the name of the Python interpreter."""
+
+from functools import partial
 
 from controlplane import asgi_server
 
@@ -10,16 +12,8 @@ _WORKER = (
 )
 
 
-def web(*, host: str, port: int, workers: int) -> list[str]:
-    return asgi_server.server_arguments(
-        "controlplane.asgi:application", host=host, port=port, workers=workers
-    )
-
-
-def dataplane(*, host: str, port: int, workers: int) -> list[str]:
-    return asgi_server.server_arguments(
-        "controlplane.dataplane:app", host=host, port=port, workers=workers
-    )
+web = partial(asgi_server.server_arguments, "controlplane.asgi:application")
+dataplane = partial(asgi_server.server_arguments, "controlplane.dataplane:app")
 
 
 def stand_in(*, host: str, port: int) -> list[str]:

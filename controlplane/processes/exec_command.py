@@ -21,10 +21,10 @@ def replace_process(arguments: Sequence[str]) -> NoReturn:
 
 
 def free_address(host: str, port: int) -> str:
-    """Return the IP address of `host`, after checking that the port is free.
+    """Return the IP address of `host`; raise CommandError with status 2 if the port is in use.
 
-    Without the check, the server would share the port with another process. Raises CommandError
-    with status 2 if the port is taken, or `host` is no address of this machine.
+    Without this check, the server would share the port with another process. The error is also
+    raised if `host` is no address of this machine.
     """
     try:
         kind, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
@@ -38,7 +38,7 @@ def free_address(host: str, port: int) -> str:
 
 
 def whole_number(low: int, high: int) -> Callable[[str], int]:
-    """Return a parser of an option that is a whole number from `low` to `high`."""
+    """Return a function that parses an option's whole number from `low` to `high`."""
 
     def parse(text: str) -> int:
         if not (text.isascii() and text.isdigit() and low <= int(text) <= high):

@@ -12,8 +12,8 @@ CONNECT_SECONDS = 3
 def check(environment: Environment) -> None:
     """Raise CommandError with status 2 if the login may not assume the role.
 
-    An unreachable database is no error, because the process waits for it. The check is skipped if
-    a snapshot is on disk, because the process can serve it without the database.
+    The check is skipped if the database is unreachable, because the process waits for it, or if a
+    snapshot is on disk, because the process can serve it.
     """
     role, url = environment.database.assume_role, environment.database.url
     if role is None or (environment.data_dir / "snapshot" / "current").exists():
@@ -30,4 +30,4 @@ def check(environment: Environment) -> None:
             returncode=2,
         ) from error
     except psycopg.OperationalError:
-        return
+        pass

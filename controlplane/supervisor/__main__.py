@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable, Sequence
 
-from controlplane.environment import WrongVariable
+from controlplane.core.environment_variables import WrongVariable
 from controlplane.supervisor import demo
 from controlplane.supervisor.execute import execute
 from controlplane.supervisor.failure import CannotRun

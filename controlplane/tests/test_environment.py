@@ -8,7 +8,8 @@ import sys
 import pytest
 
 from controlplane import environment
-from controlplane.environment import WrongVariable
+from controlplane.core.environment_variables import WrongVariable
+from controlplane.environment.databases import RUNTIME_ROLE
 from controlplane.tests.installation import ROOT
 
 
@@ -125,7 +126,7 @@ def test_one_login_for_all_steps_down_and_two_logins_do_not(tmp_path):
         DATABASE_OWNER_URL="postgresql://owner@h/x",
     ).database
 
-    assert one.assume_role == environment.RUNTIME_ROLE
+    assert one.assume_role == RUNTIME_ROLE
     assert two.assume_role is None
     assert two.owner_url.startswith("postgresql://owner")
 

@@ -120,7 +120,7 @@ def test_it_gives_a_sign_of_life(probes, watchdog):
     assert 0 <= heartbeats.load_ages()["watchdog"] < 1
 
 
-def test_a_failing_look_ends_nothing(probes, monkeypatch, caplog):
+def test_a_failing_check_ends_nothing(probes, monkeypatch, caplog):
     stop = threading.Event()
     turned = threading.Event()
 
@@ -129,7 +129,7 @@ def test_a_failing_look_ends_nothing(probes, monkeypatch, caplog):
         raise RuntimeError("a mistake")
 
     dog = Watchdog(stop, settle_seconds=0)
-    monkeypatch.setattr(dog, "look", broken)
+    monkeypatch.setattr(dog, "check_ticks", broken)
     thread = threading.Thread(target=dog.run)
     thread.start()
 

@@ -60,7 +60,7 @@ def build(settings: Environment, place: Layout, addresses: Mapping[str, str]) ->
     static = python("static", "-c", sources.pop("static", ""))
     lasting = [python(name, "-c", source) for name, source in sources.items()]
     return RunPlan(
-        beside=static,
+        parallel_step=static,
         steps=tuple(steps),
         processes=tuple(one for one in lasting if not one.name.startswith(LATER)),
         probe=python("ready", "-m", "controlplane.supervisor.probe", url, "localhost", patience),

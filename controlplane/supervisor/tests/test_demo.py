@@ -118,22 +118,22 @@ def test_the_welcome_names_the_page_for_faults_in_few_lines(
 ) -> None:
     app = built(tmp_path, monkeypatch)
 
-    lines = [line for line in app.says.splitlines() if line]
+    lines = [line for line in app.greeting.splitlines() if line]
     assert len(lines) == 9
-    assert f"http://127.0.0.1:{app.later[0].environment['DEMO_CORE_PORT']}/" in app.says
+    assert f"http://127.0.0.1:{app.later[0].environment['DEMO_CORE_PORT']}/" in app.greeting
 
 
 def test_a_demo_without_its_story_promises_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert "story begins" in built(tmp_path, monkeypatch).says
-    assert "story begins" not in built(tmp_path, monkeypatch, DEMO_SCENARIO="off").says
+    assert "story begins" in built(tmp_path, monkeypatch).greeting
+    assert "story begins" not in built(tmp_path, monkeypatch, DEMO_SCENARIO="off").greeting
 
 
 def test_the_welcome_tells_the_chapter_and_the_rate_that_were_chosen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    says = built(tmp_path, monkeypatch, DEMO_SCENARIO="letters", DEMO_RATE="7").says
+    says = built(tmp_path, monkeypatch, DEMO_SCENARIO="letters", DEMO_RATE="7").greeting
 
     assert "answer 7 questions a second" in says
     assert "letters plays at once" in says
@@ -148,7 +148,7 @@ def test_a_run_without_the_demo_says_and_starts_nothing_more(
 
     app = application.build_plan(environment.read_environment(), place, ADDRESSES)
 
-    assert (app.later, app.says) == ((), "")
+    assert (app.later, app.greeting) == ((), "")
 
 
 @pytest.mark.slow
@@ -174,7 +174,7 @@ def test_what_is_started_later_is_started_again_and_ended_with_the_rest(tmp_path
 
 
 def test_every_page_that_visitors_are_sent_to_exists(tmp_path, monkeypatch) -> None:
-    said = built(tmp_path, monkeypatch).says + " ".join(
+    said = built(tmp_path, monkeypatch).greeting + " ".join(
         f"http://127.0.0.1:8123{path}"
         for chapter in CHAPTERS.values()
         for path in re.findall(r"/\S+/", chapter.look_at)

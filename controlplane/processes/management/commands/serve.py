@@ -37,12 +37,11 @@ class Command(ShellCommand):
                 other.add_argument("--queues", default="", help="only these, with commas between")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        role = options["role"]
+        role, port = options["role"], options.get("port", PORT)
         login.check(settings.ENV)
         if role in SERVERS:
-            host = free_address(options["host"], options["port"])
-            workers = options["workers"]
-            replace_process(SERVERS[role](host=host, port=options["port"], workers=workers))
+            host = free_address(options["host"], port)
+            replace_process(SERVERS[role](host=host, port=port, workers=options["workers"]))
         os.environ["HEALTH_PORT"] = str(options["health_port"])
         if role == "worker":
             replace_process(command_lines.worker(options["queues"]))
