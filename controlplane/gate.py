@@ -64,7 +64,6 @@ MAX_ORDINARY_BESIDE_KILL = 2
 MAX_EXPORTS = 2
 """Maximum number of concurrent exports, each of which occupies a thread until it is read."""
 
-Refuse = Callable[[Call, DomainError], Awaitable[None]]
 log = structlog.get_logger(__name__)
 
 
@@ -78,7 +77,7 @@ class RequestGate:
         self,
         inner: ASGIApplication,
         state: State,
-        refuse: Refuse,
+        refuse: Callable[[Call, DomainError], Awaitable[None]],
         deadline_seconds: float = DEADLINE_SECONDS,
         sockets: ASGIApplication | None = None,
     ) -> None:

@@ -17,8 +17,7 @@ ENV = environment.read_environment()
 BASE_DIR = Path(environment.ROOT)
 ENVIRONMENT_NAME = ENV.name
 OWNER_COMMANDS = {
-    *("migrate", "makemigrations", "provision", "sqlmigrate", "showmigrations"),
-    "backup",
+    *("migrate", "makemigrations", "provision", "sqlmigrate", "showmigrations", "backup")
 }
 AS_OWNER = len(sys.argv) > 1 and sys.argv[1] in OWNER_COMMANDS
 # `core/lock_holders.py` never terminates sessions of `switchgear owner`.
@@ -26,10 +25,8 @@ SESSION_NAME = "switchgear owner" if AS_OWNER else "switchgear"
 
 SECRET_KEY = ENV.secret_key
 SECRET_KEY_FALLBACKS = list(ENV.secret_key_fallbacks)
-DEBUG = False
 ALLOWED_HOSTS = ENV.allowed_hosts
 ROOT_URLCONF = "controlplane.urls"
-ASGI_APPLICATION = "controlplane.asgi.application"
 AUTH_USER_MODEL = "core.User"
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
@@ -129,22 +126,19 @@ def _database(url: str, assume_role: str | None, pool_size: int, limits: str) ->
     return {
         "ENGINE": "django.db.backends.postgresql",
         **base,
-        "CONN_MAX_AGE": 0,
         "CONN_HEALTH_CHECKS": True,
         "OPTIONS": {**options, **info, "options": session},
     }
 
 
 if AS_OWNER:
-    _default = _database(ENV.database.owner_url, None, 0, "-c lock_timeout=5s")
+    DATABASES = {"default": _database(ENV.database.owner_url, None, 0, "-c lock_timeout=5s")}
 else:
-    _default = _database(
-        ENV.database.url,
-        ENV.database.assume_role,
-        ENV.database_pool,
-        "-c statement_timeout=8s -c lock_timeout=5s -c idle_in_transaction_session_timeout=15s",
+    _limits = (
+        "-c statement_timeout=8s -c lock_timeout=5s -c idle_in_transaction_session_timeout=15s"
     )
-DATABASES = {"default": _default}
+    _role, _pool = ENV.database.assume_role, ENV.database_pool
+    DATABASES = {"default": _database(ENV.database.url, _role, _pool, _limits)}
 DATABASE_RUNTIME_ROLE = ENV.database.assume_role or str(
     conninfo_to_dict(ENV.database.url).get("user")
 )
@@ -209,13 +203,8 @@ PASSWORD_RESET_TIMEOUT = 3600  # Seconds.
 
 SESSION_ENGINE = "controlplane.accounts.people.session_store"
 SESSION_COOKIE_AGE = ENV.entry.session_minutes * 60
-SESSION_COOKIE_HTTPONLY = True
-SESSION_COOKIE_SAMESITE = "Lax"
-CSRF_COOKIE_SAMESITE = "Lax"
 CSRF_FAILURE_VIEW = "controlplane.core.http.pages.csrf_failed"
-X_FRAME_OPTIONS = "DENY"
-SECURE_REFERRER_POLICY = "same-origin"
-SECURE_CONTENT_TYPE_NOSNIFF = True
+# Django's defaults hold for cookies (HttpOnly, SameSite=Lax), frames, referrers and sniffing.
 if ENV.https_only:
     SESSION_COOKIE_SECURE = True
     CSRF_COOKIE_SECURE = True
@@ -246,7 +235,6 @@ CONTENT_SECURITY_POLICY = {
 
 LANGUAGE_CODE = "en"
 USE_I18N = False
-USE_TZ = True
 TIME_ZONE = ENV.time_zone
 
 STATIC_URL = "/static/"

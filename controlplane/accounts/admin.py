@@ -12,7 +12,7 @@ from django.shortcuts import redirect
 
 from controlplane.accounts.authentication.views.sign_in import sign_out
 from controlplane.accounts.models import BrowserSession, Credentials, Token, User
-from controlplane.core.admin.site import ReadOnly, Table, apply_to_each
+from controlplane.core.admin.site import ReadOnly, Table, apply_to_each, register_read_only
 from controlplane.core.clock import db_now
 from controlplane.core.errors import DomainError, InvalidInput
 from controlplane.core.http.confirmation import require_fresh
@@ -54,9 +54,7 @@ class TokenAdmin(ReadOnly):
         )
 
 
-@admin.register(Credentials)
-class CredentialsAdmin(ReadOnly):
-    list_display = ("id", "revision")
+register_read_only(Credentials, "id revision")
 
 
 @admin.register(BrowserSession)

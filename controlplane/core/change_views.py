@@ -72,8 +72,8 @@ def handle_change(
 ) -> HttpResponse:
     """Call `carry_out` for a valid form and redirect to `back`; otherwise show the form.
 
-    The template gets the form, `now` and the result of `context(now)`. Raises :class:`Forbidden` if
-    the person lacks the scope.
+    The template gets the form, `now` and `context(now)`. Raises :class:`Forbidden` if the person
+    lacks the scope.
     """
     actor = actor_of(request)
     actor.require(scope)

@@ -24,8 +24,7 @@ RESTRICTED = {
 }
 """Rights of the application on the tables where it doesn't have all rights."""
 
-FirstStep = Callable[[datetime], None]
-_first_steps: list[FirstStep] = []
+_first_steps: list[Callable[[datetime], None]] = []
 
 
 @transaction.atomic
@@ -67,7 +66,7 @@ def make_role(role: str) -> None:
         _run("GRANT {role} TO CURRENT_USER", role=name)
 
 
-def first_step(step: FirstStep) -> FirstStep:
+def first_step(step: Callable[[datetime], None]) -> Callable[[datetime], None]:
     """Register a function that adds initial data; it must do nothing if the data exists.
 
     Apps register their functions in modules named `provision`.

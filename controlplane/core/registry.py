@@ -4,7 +4,7 @@ import functools
 import os
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, KeysView, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
@@ -163,26 +163,11 @@ class Port(Generic[T]):
         return self._implementation
 
 
-class RegisteredNames(Sequence[str]):
-    """A live view of the names in a registry."""
-
-    def __init__(self, registry: KindRegistry[Any]) -> None:
-        self._registry = registry
+class RegisteredNames(KeysView[str], Sequence[str]):
+    """A live view of the names in a registry, as serializer fields take it for choices."""
 
     def __getitem__(self, index: Any) -> Any:
         return tuple(self)[index]
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._registry
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._registry)
-
-    def __len__(self) -> int:
-        return len(self._registry)
-
-    def __deepcopy__(self, memo: Any) -> "RegisteredNames":
-        return self  # Serializers copy their fields' arguments.
 
 
 @functools.cache

@@ -19,7 +19,6 @@ SENT_ANYWAY_SECONDS = 60
 MAX_WAIT_SECONDS = 0.5
 
 FindIdle = Callable[[Collection[str]], set[str]]
-IdleRequest = tuple[Collection[str], Future[set[str]]]
 
 log = structlog.get_logger(__name__)
 
@@ -81,7 +80,7 @@ class IdleTicks:
 
     def __init__(self, max_wait_seconds: float = MAX_WAIT_SECONDS) -> None:
         self._max_wait_seconds = max_wait_seconds
-        self._requests: queue.SimpleQueue[IdleRequest | None] = queue.SimpleQueue()
+        self._requests = queue.SimpleQueue[tuple[Collection[str], Future[set[str]]] | None]()
         self._thread = threading.Thread(target=self._run, daemon=True, name="idle-ticks")
         self._pending: Future[set[str]] | None = None
 

@@ -18,8 +18,6 @@ from controlplane.supervisor.tree import Tree
 
 from .file_lock import Lock
 
-Build = Callable[[Environment, Layout, Mapping[str, str]], RunPlan]
-
 APPLICATION_STOP_SECONDS = 5
 _STAND_IN_STOP_SECONDS = 6
 _STEP_AGAIN_SECONDS = 5
@@ -28,7 +26,7 @@ _WRONG_SETTING = 2  # Exit code for an invalid setting, after which a retry is u
 
 def run(
     terminal: Terminal,
-    build: Build = application.build_plan,
+    build: Callable[[Environment, Layout, Mapping[str, str]], RunPlan] = application.build_plan,
     stop_seconds: float = APPLICATION_STOP_SECONDS,
 ) -> int:
     """Start and supervise an installation until a signal; raise `CannotRun` or `WrongVariable`."""

@@ -11,13 +11,11 @@ from controlplane.accounts.people.session_store import SessionStore
 from controlplane.core.http import requests
 from controlplane.core.http.middleware import BACKGROUND
 
-GetResponse = Callable[[HttpRequest], HttpResponse]
-
 
 class PresenceMiddleware:
     """Middleware that extends the session with each request, except background requests."""
 
-    def __init__(self, get_response: GetResponse) -> None:
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
