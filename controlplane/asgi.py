@@ -88,11 +88,7 @@ lookup.set_lookup(_find_token)
 
 
 async def _send_refusal(call: Call, error: DomainError) -> None:
-    """Respond to an error with a page for browsers, or with a problem document.
-
-    While the database is down, the front page shows what still works and how to stop traffic by
-    hand.
-    """
+    """Respond to an error with a page for browsers, or with a problem document."""
     path: str = call.scope["path"]
     wants_page = b"text/html" in call.headers.get(b"accept", b"") and not path.startswith("/api/")
     if isinstance(error, Busy):

@@ -22,10 +22,7 @@ RETRY_AFTER_SECONDS = (1, 5)
 
 
 class RequestCaller(NamedTuple):
-    """The token, person or address that a request is counted for.
-
-    `known` is True for a verified credential, False for a mere address.
-    """
+    """The caller that a request is counted for; `known` is False for a mere address."""
 
     key: Hashable
     known: bool
@@ -91,11 +88,7 @@ class RequestBulkhead:
         return self._waiting.total()
 
     async def acquire(self, caller: RequestCaller) -> Permit:
-        """Wait for a thread.
-
-        Raises :class:`TooManyRequests` if `caller` has too many requests waiting, and :class:`Busy`
-        if the queue is full or no thread was free in time.
-        """
+        """Wait for a thread; raise TooManyRequests or Busy if none is free in time."""
         try:
             return await self._acquire(caller)
         except (Busy, TooManyRequests):

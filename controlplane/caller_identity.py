@@ -67,11 +67,7 @@ class Callers:
                 self._people.popitem(last=False)
 
     def _unknown_caller(self, scope: Scope, kind: str) -> RequestCaller:
-        """Return a caller identified by address, and by the kind of its unknown credential.
-
-        That keeps people apart from strangers at their address, after a restart has emptied the
-        memory of valid credentials.
-        """
+        """Return a caller known by address only, and by the kind of its unverified credential."""
         peer = (scope.get("client") or ("",))[0]
         forwarded = [value for name, value in scope["headers"] if name == b"x-forwarded-for"]
         address = client_address(peer, b",".join(forwarded).decode("latin-1"))

@@ -103,10 +103,7 @@ def monotonic_now() -> datetime:
 
 
 class Scheduler(beat.Scheduler):
-    """A beat scheduler without a state file, whose only entry sends the due ticks every second.
-
-    Its heartbeat is recorded while messages reach the broker.
-    """
+    """A beat scheduler without a state file, whose only entry sends the due ticks every second."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         self._pulse = heartbeats.Pulse("beat")

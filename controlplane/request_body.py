@@ -44,10 +44,7 @@ class Budget:
         self.counted = 0
 
     async def read(self, receive: Receive, limit: int) -> bytes:
-        """Return the body; raise :class:`TooLarge`, :class:`TooSlow` or :class:`Busy` (no memory).
-
-        Raises :class:`DomainError` if the body ends early.
-        """
+        """Return the body; raise TooLarge, TooSlow, Busy, or DomainError if it ends early."""
         try:
             async with asyncio.timeout(READ_SECONDS):
                 return await self._read(receive, limit)

@@ -1,8 +1,4 @@
-"""API reads by token, served without the middleware for sessions and second factors.
-
-They also save the thread that Django starts per request under ASGI, which costs more than most
-responses.
-"""
+"""API reads by token, without middleware for sessions and without Django's thread per request."""
 
 import asyncio
 import io

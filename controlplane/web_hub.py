@@ -87,11 +87,7 @@ class WebPlane(Plane):
         await super().stop()
 
     def _intercept_signals(self) -> None:
-        """Close sockets with a close frame on SIGTERM and SIGINT, before the server cuts them.
-
-        The server's own signal handler runs after that. The event loop has its registered handlers
-        only in a private attribute.
-        """
+        """Close sockets with a close frame on SIGTERM and SIGINT, then run the server's handler."""
         loop = asyncio.get_running_loop()
         handlers: Mapping[int, asyncio.Handle] = getattr(loop, "_signal_handlers", {})
         for number in (signal.SIGTERM, signal.SIGINT):

@@ -30,8 +30,7 @@ def ensure_admin(chosen_password: str, now: datetime) -> Admin:
     """Create the user `admin`, or set their password, unless another admin exists.
 
     Until that user has signed in, each run without a chosen password generates a new one, because
-    the output of an earlier run may be lost. A password that was changed in the console or the
-    shell is kept.
+    an earlier one may be lost. A password that was changed in the console or the shell is kept.
     """
     take_lock()
     admin = User.objects.filter(username=ADMIN).first()

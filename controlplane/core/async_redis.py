@@ -1,8 +1,4 @@
-"""Redis clients for asyncio.
-
-Importing `redis.asyncio` takes as long as the rest of a data plane's start, so a thread imports it
-with the first client, while the event loop already serves requests.
-"""
+"""Redis clients for asyncio; a thread imports `redis.asyncio`, which takes long, on first use."""
 
 import asyncio
 from importlib import import_module

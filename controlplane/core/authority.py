@@ -1,7 +1,4 @@
-"""Current permissions of people and tokens, from an implementation that accounts registers.
-
-Without a registered implementation, every write fails.
-"""
+"""Current permissions of people and tokens, from an implementation that accounts registers."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
@@ -25,8 +22,7 @@ register = _port.register
 def require_still(actors: Iterable[Actor]) -> None:
     """Raise :class:`Forbidden` unless each actor still has the permissions they authenticated with.
 
-    Call while holding the audit chain's lock. A revocation takes the same lock, so it commits
-    either before this check or after the caller's transaction.
+    Call while holding the audit chain's lock, which revocations take, too.
     """
     _port.get().require_still(actors)
 
@@ -37,8 +33,5 @@ def holders_of(power: str) -> list[str]:
 
 
 def names_with_permission(refused: Mapping[str, Any]) -> list[str]:
-    """Return the names of people with the permission that a refusal names.
-
-    `refused` is the `extra` of the :class:`Forbidden` error, with a `power` or a `scope`.
-    """
+    """Return the names of people with the `power` or `scope` in a :class:`Forbidden`'s `extra`."""
     return _port.get().names_with_permission(refused)

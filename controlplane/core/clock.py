@@ -1,7 +1,4 @@
-"""Readers of the database's clock and of time zones.
-
-Callers read the clock once per transaction and pass the time on as `now`.
-"""
+"""The database's clock, read once per transaction and passed on as `now`, and time zones."""
 
 from datetime import datetime
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError

@@ -1,7 +1,4 @@
-"""Querysets that are compiled to SQL once per process and executed many times.
-
-Compiling a small query takes three times the CPU of executing it.
-"""
+"""Querysets that are compiled to SQL once per process, which saves most of a small query's CPU."""
 
 import functools
 from collections.abc import Callable
@@ -20,10 +17,7 @@ MOMENT: Any = Value(_PLACEHOLDER, output_field=DateTimeField())
 
 
 def fetch_rows(build: Callable[[], Rows]) -> list[tuple[Any, ...]]:
-    """Return the rows of the `values_list()` queryset of `build`, which is called once per process.
-
-    Django doesn't convert the values.
-    """
+    """Return the unconverted rows of the `values_list()` of `build`, called once per process."""
     with connection.cursor() as cursor:
         cursor.execute(*_compile(build))
         return list(cursor.fetchall())
@@ -51,10 +45,7 @@ def fetch_first(now: datetime, *builds: Callable[[Any], Rows]) -> dict[str, Any]
 
 @functools.lru_cache(maxsize=256)
 def compile_at(build: Callable[[Any], Rows]) -> Statement:
-    """Return the SQL of `build(MOMENT)` and its parameters, for :func:`substitute_now`.
-
-    Raises `EmptyResultSet` if no row can match.
-    """
+    """Return SQL and parameters of `build(MOMENT)`; raise `EmptyResultSet` if no row can match."""
     return _sql(build(MOMENT))
 
 

@@ -9,8 +9,5 @@ def console_url(path: str) -> str:
 
 
 def local_path(path: str) -> str:
-    r"""Return the path if it is local to the console, else `/`.
-
-    Browsers read `/\\` as `//`, which starts another host.
-    """
+    r"""Return the path if it is local, else `/`; `/\\` isn't, as browsers read it as `//`."""
     return path if path.startswith("/") and path[1:2] not in ("/", "\\") else "/"

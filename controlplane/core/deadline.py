@@ -1,7 +1,6 @@
 """Deadline of a request's writes, checked before each commit.
 
-A request that was answered with a timeout leaves its thread running, for example waiting for a
-frozen database. The deadline stops that thread from committing a change later.
+It stops a thread that still waits for the database from changing anything after the timeout.
 """
 
 import time

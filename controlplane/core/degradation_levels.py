@@ -12,8 +12,7 @@ NORMAL, DEGRADED, CRITICAL, EMERGENCY = range(4)
 class Cause:
     """A failing component, with the functions that fail and those that still work.
 
-    `what` identifies the component (`postgresql`, `core->oracle`), `text` is a sentence about the
-    failure, and `since` is its begin in RFC 3339, or "" if unknown.
+    `what` identifies it (`postgresql`, `core->oracle`), and `since` is in RFC 3339, or "".
     """
 
     level: int
@@ -63,10 +62,7 @@ def to_json(causes: Sequence[Cause]) -> list[dict[str, Any]]:
 def assess(
     database_reachable: bool, redis_reachable: bool, known: Sequence[Cause] = ()
 ) -> tuple[int, list[Cause]]:
-    """Return the degradation level, 0 to 3, and its causes, worst first.
-
-    `known` are the causes last read from the database, which may be unreachable now.
-    """
+    """Return the degradation level, 0 to 3, and its causes, worst first, with the `known` ones."""
     causes = [*known]
     if not database_reachable:
         causes.append(POSTGRESQL)

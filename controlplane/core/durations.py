@@ -1,8 +1,4 @@
-"""Durations as users write and read them: `90s`, `30m`, `24h`, `7d`, `2w`.
-
-A duration is one whole number with one unit, because `1.5h` or `1d12h` is misread more often than
-`90m` or `36h`.
-"""
+"""Durations as users write and read them, with one unit: `90s`, `30m`, `24h`, `7d`, `2w`."""
 
 import re
 from datetime import timedelta
@@ -27,10 +23,7 @@ _READABLE = (("d", _UNITS["d"]), ("h", _UNITS["h"]), ("min", _UNITS["m"]), ("s",
 
 
 def parse(text: str) -> timedelta:
-    """Parse a duration above zero and at most `MAX_DURATION`, ignoring surrounding white space.
-
-    Raises :class:`ValueError` with a message for the user.
-    """
+    """Parse a duration of up to `MAX_DURATION`; raise ValueError with a message for the user."""
     written = _PATTERN.fullmatch(text.strip())
     if written is None:
         raise ValueError(f"{_ACCEPTED}.")

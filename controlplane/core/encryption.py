@@ -32,19 +32,15 @@ def decrypt(text: str, purpose: str) -> str:
 
 
 class UnreadableSecret(str):
-    """An empty string in place of a secret that no known key decrypts.
-
-    Saving it leaves the encrypted text in the database unchanged.
-    """
+    """An empty string in place of an undecryptable secret; saving it keeps the encrypted text."""
 
     stored: str
 
 
 class SealedField(models.CharField):  # type: ignore[type-arg]
-    """A text that is encrypted in the database and plain in Python; empty texts stay as they are.
+    """A text that is encrypted in the database and plain in Python; queries can't filter for it.
 
-    Values stored before encryption was introduced are read unchanged. Queries can filter only for
-    an empty text. Migrations see a `CharField`.
+    Values from before the encryption are read unchanged. Migrations see a `CharField`.
     """
 
     def __init__(self, *args: Any, purpose: str = "", **kwargs: Any) -> None:

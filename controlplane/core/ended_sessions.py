@@ -12,10 +12,7 @@ T = TypeVar("T")
 
 
 class SessionEnded(OperationalError):
-    """Raised if the session was terminated before the commit, so that nothing was changed.
-
-    Only statements inside a transaction raise it: the outcome of a failed commit is unknown.
-    """
+    """Raised by a statement whose session was terminated before the commit: nothing was changed."""
 
     nothing_changed = True
 

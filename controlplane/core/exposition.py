@@ -35,8 +35,7 @@ def make_registry(collector: Collector) -> CollectorRegistry:
 def encode_metrics(registry: CollectorRegistry, accept: str) -> tuple[bytes, str]:
     """Return all metrics in the best format for an `Accept` header, and its content type.
 
-    Gauges and counters are encoded here, several times as fast as by the library, which encodes the
-    other types.
+    Gauges and counters are encoded here, several times as fast as by the library.
     """
     encode, content_type = choose_encoder(accept)
     is_openmetrics = content_type.startswith("application/openmetrics-text")

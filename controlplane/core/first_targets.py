@@ -1,7 +1,4 @@
-"""Initial notification targets: an escalation matrix without assigned people.
-
-A migration creates these rows. The page *Needs attention* lists targets without people.
-"""
+"""Initial notification targets, created by a migration: an escalation matrix without people."""
 
 from datetime import datetime
 from typing import Any

@@ -1,7 +1,4 @@
-"""Health reports for the probes of orchestrators and load balancers.
-
-Calls to PostgreSQL and Redis have timeouts, so that a report takes at most 2 seconds.
-"""
+"""Health reports for the probes of orchestrators and load balancers, made within 2 seconds."""
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -30,11 +27,7 @@ log = structlog.get_logger(__name__)
 
 
 class SnapshotStatus(Protocol):
-    """State of this process's data plane.
-
-    `version` and `age_seconds` of the snapshot are None before it is loaded. `disk` is a problem
-    with the disk, or None.
-    """
+    """State of this process's data plane: its snapshot, if loaded, and a problem with its disk."""
 
     @property
     def version(self) -> int | None: ...
@@ -166,10 +159,7 @@ def _query_database() -> tuple[dict[str, float], bool]:
 
 
 def _is_migrated() -> bool:
-    """Return True if the schema is migrated and no restore is running.
-
-    True is cached, because migrations aren't reverted under a running process.
-    """
+    """Return True if the schema is migrated and no restore is running; True is cached."""
     global _migrated
     if not _migrated:
         with suppress(TimeoutError, DatabaseError, InterfaceError):

@@ -20,10 +20,7 @@ log = structlog.get_logger(__name__)
 
 
 def serve_probes(port: int, *, loop: Loop, crew: Crew | None = None, needs_redis: bool) -> None:
-    """Serve probes on `port` in background threads, unless it is 0.
-
-    Exits the process with status 2 if the port can't be opened.
-    """
+    """Serve probes in background threads, unless `port` is 0; exit with 2 if it can't be opened."""
     if port == 0:
         return
     reports: Mapping[str, Callable[[], Report]] = {

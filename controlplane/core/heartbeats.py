@@ -28,10 +28,7 @@ def record_heartbeat(name: str) -> None:
 
 
 def load_ages() -> dict[str, float]:
-    """Return the seconds since each process's last heartbeat, by name.
-
-    After the clock was set back, a heartbeat may be in the future; its age is positive, too.
-    """
+    """Return the seconds since each process's last heartbeat, by name; never negative."""
     rows = list(Heartbeat.objects.all())
     now = db_now()
     return {row.name: abs((now - row.at).total_seconds()) for row in rows}

@@ -11,10 +11,7 @@ if TYPE_CHECKING:
 
 
 class Histogram:
-    """Counts of durations by bucket; `bounds` are inclusive upper bounds in seconds, ascending.
-
-    There is no lock, so a count may be lost if several threads observe durations.
-    """
+    """Counts of durations by bucket, without a lock; `bounds` are inclusive and in seconds."""
 
     __slots__ = ("_bounds", "_counts", "_sum_seconds")
 

@@ -30,11 +30,7 @@ def add_error(errors: Errors, path: str, problem: str) -> None:
 
 
 def require_readable(**texts: str) -> None:
-    """Raise :class:`InvalidInput` for texts, by field, that display differently than stored.
-
-    Use it for comments, names and similar texts in the audit trail and in messages. Empty texts are
-    accepted.
-    """
+    """Raise InvalidInput, by field, for texts of people that display differently than stored."""
     problems = {
         field: reasons.find_text_problems(text, called=field.replace("_", " "), advice="")
         for field, text in texts.items()

@@ -24,10 +24,7 @@ class Loop:
 
 
 class Crew:
-    """The worker threads of a process.
-
-    The crew hangs while every thread works longer on a task than `task_may_take_seconds`.
-    """
+    """Worker threads, which hang if all take longer than `task_may_take_seconds` for a task."""
 
     def __init__(self, size: int, *, task_may_take_seconds: float) -> None:
         self._size = size

@@ -98,10 +98,7 @@ class StatementWatch:
     def time_statement(
         self, execute: Callable[..., Any], sql: Any, params: Any, many: bool, context: Any
     ) -> Any:
-        """Execute and time a statement; raise :class:`SessionEnded` if its session is terminated.
-
-        This is an execute wrapper for Django.
-        """
+        """Execute and time a statement; raise SessionEnded if its session is terminated."""
         if not context["connection"].in_atomic_block:
             return execute(sql, params, many, context)
         thread = threading.get_ident()
@@ -160,8 +157,7 @@ class StatementWatch:
     def _select_stalled(self, blockers: Sequence[Blocker]) -> Iterator[Blocker]:
         """Yield blockers whose client is silent, and those whose statement runs too long.
 
-        The run time of a statement counts from the first search that found it blocking others,
-        because it may have waited for a lock before.
+        The run time counts from the first search that found the statement blocking others.
         """
         now, previous = time.monotonic(), self._active_since
         self._active_since = {}

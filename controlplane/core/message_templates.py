@@ -1,7 +1,4 @@
-"""Registry of message templates: one for each event that people are notified of.
-
-Each app registers its events' templates in a module `message_templates`.
-"""
+"""Registry of message templates by event, from the apps' modules `message_templates`."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -21,10 +18,9 @@ IncidentAction = Literal["trigger", "acknowledge", "resolve"]
 
 @dataclass(frozen=True)
 class MessageTemplate:
-    """The text of an event's message, and how the message is delivered.
+    """The text of an event's message, with `{fact}` placeholders, and its delivery.
 
-    `title` contains `{fact}` placeholders. `buttons` are actions for signed-in people, or a
-    function of the facts that returns them; not all transports show them.
+    `buttons` are actions for signed-in people, or a function of the facts that returns them.
     """
 
     event: str

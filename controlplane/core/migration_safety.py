@@ -39,10 +39,7 @@ OPAQUE = (ops.RunPython, ops.RunSQL)
 
 
 def find_problems(release: str, growing: set[str]) -> list[str]:
-    """Return a sentence for each migration that would break a rolling upgrade to `release`.
-
-    `growing` are the models (`app.Model`) whose tables may be large.
-    """
+    """Return sentences about migrations that would break an upgrade; `growing` are large models."""
     loader = MigrationLoader(None)
     problems: list[str] = []
     for (app, name), migration in sorted(loader.disk_migrations.items()):

@@ -1,7 +1,4 @@
-"""URL paths of probes and metrics.
-
-A data plane in the same process answers `/health/live` and `/health/ready/data` before Django.
-"""
+"""URL paths of probes and metrics, some of which a data plane in this process answers first."""
 
 from django.urls import URLPattern
 

@@ -1,7 +1,4 @@
-"""Helpers of page views: authentication, and responses as a page or inside the dialog.
-
-Templates extend `layout`: the page, or for an htmx request the inside of the dialog.
-"""
+"""Helpers of page views: authentication, and responses as a page or inside the dialog."""
 
 from collections.abc import Callable
 from functools import wraps

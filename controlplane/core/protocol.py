@@ -38,10 +38,7 @@ def too_large(limit: int = MAX_BODY_BYTES) -> TooLarge:
 
 
 def matches_etag(if_none_match: str, etag: str) -> bool:
-    """Return True if `If-None-Match` contains `etag` or the gzip variant, or is `*`.
-
-    The comparison is the weak one of RFC 9110, section 8.8.3.2.
-    """
+    """Return True if `If-None-Match` is `*` or has `etag`, also of the gzip variant."""
     if if_none_match.strip() == "*":
         return True
     tags = _ENTITY_TAG.findall(if_none_match)

@@ -1,7 +1,4 @@
-"""Provisioning of an installation after migrations: database rights and initial data.
-
-It runs at every start, as the owner of the tables. A repeated run changes nothing.
-"""
+"""Database rights and initial data, provided at every start by the owner of the tables."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -67,10 +64,7 @@ def make_role(role: str) -> None:
 
 
 def first_step(step: Callable[[datetime], None]) -> Callable[[datetime], None]:
-    """Register a function that adds initial data; it must do nothing if the data exists.
-
-    Apps register their functions in modules named `provision`.
-    """
+    """Register a function of a module `provision` that adds initial data, if that is missing."""
     _first_steps.append(step)
     return step
 

@@ -184,10 +184,7 @@ _STRETCHED = re.compile(r"([a-z])\1{2,}")
 
 
 def _tokenize(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield runs of Hangul or of other letters, each with True if it continues a word.
-
-    In `API가` the second run, a particle, continues the word.
-    """
+    """Yield runs of Hangul or other letters, and True if they continue a word (`가` of `API가`)."""
     for word in _WORD.findall(text):
         for run in _RUN.finditer(word):
             yield run.group(), run.start() > 0
@@ -207,10 +204,7 @@ def _is_meaningful(token: str, is_attached: bool) -> bool:
 
 
 def _repeated_unit(token: str) -> tuple[str, int]:
-    """Return the shortest string that `token` repeats, and the number of full repetitions.
-
-    The last repetition may be incomplete.
-    """
+    """Return the shortest string that `token` repeats, and the number of full repetitions."""
     for size in range(1, min(len(token) // 2, 20) + 1):
         if token.startswith(token[size:]):
             return token[:size], len(token) // size

@@ -39,10 +39,10 @@ class SubscriberTiming:
 
 
 class RedisSubscriber:
-    """A subscriber to a Redis channel that reconnects by itself.
+    """A subscriber to a Redis channel that reconnects after failures and unanswered PINGs.
 
     It calls `on_message` for each message, `on_begin` after each subscription, and `on_lost` after
-    each failure. A connection that doesn't answer a PING is closed.
+    each failure.
     """
 
     def __init__(

@@ -33,10 +33,7 @@ class Batch:
 
 
 class Schedule:
-    """A schedule of ticks at multiples of their intervals, so that ticks are sent in batches.
-
-    `find_idle` returns the names of the given ticks that have no work.
-    """
+    """A schedule of ticks at multiples of their intervals; `find_idle` names those without work."""
 
     def __init__(self, ticks_by_name: Mapping[str, RegisteredTick], find_idle: FindIdle) -> None:
         self._ticks = ticks_by_name
@@ -73,10 +70,7 @@ class Schedule:
 
 
 class IdleTicks:
-    """A finder of ticks without pending work, which it records as done.
-
-    The query runs in a thread of its own. If it takes too long, all ticks count as having work.
-    """
+    """A finder of ticks without work, by a query in a thread; if that is slow, all have work."""
 
     def __init__(self, max_wait_seconds: float = MAX_WAIT_SECONDS) -> None:
         self._max_wait_seconds = max_wait_seconds

@@ -100,10 +100,7 @@ def list_statuses() -> list[TickStatus]:
 
 
 def find_idle(names: Collection[str]) -> set[str]:
-    """Return the ticks among `names` that have no work now, by one query.
-
-    A tick without `pending` always counts as having work.
-    """
+    """Return the ticks among `names` whose `pending` finds no work now, by one query."""
     checked_names = sorted(name for name in names if list_ticks()[name].pending is not None)
     if not checked_names:
         return set()

@@ -12,8 +12,7 @@ _abandoned: set[asyncio.Future[Any]] = set()
 async def wait_at_most(seconds: float, work: Awaitable[T]) -> T:
     """Return the result of `work`; raise TimeoutError after `seconds`.
 
-    Unlike `asyncio.timeout`, this doesn't wait until the cancelled work ends, which takes a
-    database driver many seconds if the server is frozen.
+    Unlike `asyncio.timeout`, this doesn't wait until the cancelled work ends.
     """
     task = asyncio.ensure_future(work)
     try:

@@ -27,8 +27,7 @@ log = structlog.get_logger(__name__)
 class _Waker:
     """A publisher with short timeouts that pauses after a failure.
 
-    After a message on the live channel was lost, a thread reports the loss there as soon as Redis
-    is reachable, because subscribers can't notice it.
+    Subscribers can't notice a lost message, so a thread reports it to them once Redis is reachable.
     """
 
     def __init__(self, pause_seconds: float = PAUSE_SECONDS) -> None:

@@ -110,11 +110,7 @@ def read_environment(variables: Mapping[str, str] = os.environ) -> Environment:
 
 
 def _load_or_create_key(folder: Path) -> str:
-    """Return the generated SECRET_KEY, created once in a private file.
-
-    Several processes may start at once: each writes a complete file, and one of them links it in
-    place.
-    """
+    """Return the generated SECRET_KEY, created once in a private file by one of several starts."""
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:

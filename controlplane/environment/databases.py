@@ -14,10 +14,7 @@ DEFAULT_URL = "postgresql://switchgear@127.0.0.1:5432/switchgear"
 
 @dataclass(frozen=True)
 class Database:
-    """Addresses of PostgreSQL: `url` for the application, `owner_url` for migrations.
-
-    If both are equal, the application assumes the role `assume_role`, otherwise that is None.
-    """
+    """Addresses of PostgreSQL; the application assumes `assume_role` if both have one login."""
 
     url: str
     owner_url: str

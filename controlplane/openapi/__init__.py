@@ -1,7 +1,4 @@
-"""The OpenAPI document's names, summaries, errors and examples.
-
-drf-spectacular calls `finish` last. A new operation needs a row in `operations`.
-"""
+"""Names, summaries, errors and examples of the OpenAPI document; `finish` is its last hook."""
 
 from typing import Any
 

@@ -21,10 +21,9 @@ def replace_process(arguments: Sequence[str]) -> NoReturn:
 
 
 def free_address(host: str, port: int) -> str:
-    """Return the IP address of `host`; raise CommandError with status 2 if the port is in use.
+    """Return the IP address of `host`; raise CommandError with status 2 if it can't be bound.
 
-    Without this check, the server would share the port with another process. The error is also
-    raised if `host` is no address of this machine.
+    Without this check, the server would share the port with another process.
     """
     try:
         kind, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]

@@ -12,8 +12,7 @@ CONNECT_SECONDS = 3
 def check(environment: Environment) -> None:
     """Raise CommandError with status 2 if the login may not assume the role.
 
-    The check is skipped if the database is unreachable, because the process waits for it, or if a
-    snapshot is on disk, because the process can serve it.
+    A process with a snapshot on disk, or without a reachable database, starts without this check.
     """
     role, url = environment.database.assume_role, environment.database.url
     if role is None or (environment.data_dir / "snapshot" / "current").exists():

@@ -1,4 +1,1 @@
-"""The supervised tree: embedded PostgreSQL and Redis, and the processes of an installation.
-
-This package doesn't import Django: processes with Django are children, like the others.
-"""
+"""The supervised tree: PostgreSQL, Redis and the application's processes; without Django."""

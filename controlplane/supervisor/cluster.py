@@ -47,10 +47,7 @@ class Cluster:
         return version.read_text().strip() if version.exists() else None
 
     def create(self, binaries: Binaries, passwords: dict[str, str]) -> None:
-        """Create the cluster, with two logins and a database, in a draft directory; then move it.
-
-        The drafts of interrupted attempts are removed.
-        """
+        """Create the cluster, with two logins and a database, in a draft folder; then move it."""
         drafts = f"{self.directory.name}.new-"
         for leftover in self.directory.parent.glob(f"{drafts}*"):
             shutil.rmtree(leftover, ignore_errors=True)

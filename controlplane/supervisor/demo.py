@@ -1,7 +1,4 @@
-"""The demo: an installation with three sample services and simulated visitors.
-
-The sample services are supervised children with an API token and no access to the database.
-"""
+"""The demo: an installation with three sample services and simulated visitors."""
 
 import os
 import re

@@ -38,10 +38,7 @@ def adopt_orphans() -> None:
 
 
 def die_with_parent() -> None:
-    """Let this process, such as a web worker, end with the process that forked it.
-
-    It has no effect outside a supervised tree.
-    """
+    """Let this process end with the one that forked it, if it is in a supervised tree."""
     if SUPERVISOR_PID not in os.environ:
         return
     forked_by = multiprocessing.parent_process()

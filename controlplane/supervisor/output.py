@@ -102,8 +102,7 @@ class Terminal:
 class RotatingFile:
     """A log file that keeps its previous files: `postgres.log.1` and so on.
 
-    Lines that can't be written, as on a full disk, are lost and counted. `say` is called with a
-    message about the first lost line of an outage.
+    Lines that can't be written, as on a full disk, are counted; `say` reports the first one.
     """
 
     def __init__(

@@ -15,10 +15,9 @@ _SERVICE_PORTS = range(20_000, 32_000)
 
 
 def reserve_port(port: int) -> socket.socket | None:
-    """Reserve `port` for the web process, which shares it (SO_REUSEPORT), across its restarts.
+    """Reserve `port` for the web process, which shares it (SO_REUSEPORT); None where it can't be.
 
-    Returns None if the port is free but can't be reserved, as on systems other than Linux. Raises
-    `CannotRun` if the port is in use.
+    Raises `CannotRun` if the port is in use.
     """
     deadline = time.monotonic() + 0.6  # The last process of a killed run may be ending.
     while not is_free(port):

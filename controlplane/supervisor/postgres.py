@@ -76,10 +76,7 @@ def prepare_server(layout: Layout, home: Path, *, durable: bool) -> Postgres:
 def _prepare_passwords(
     layout: Layout, data_cluster: Cluster, programs: binaries.Binaries
 ) -> dict[str, str]:
-    """Return the passwords of both logins, which are created on first use.
-
-    The order of writes lets the next start recover from a kill in between.
-    """
+    """Return both logins' passwords; the order of writes lets a later start recover from a kill."""
     roles = (cluster.OWNER, cluster.APPLICATION)
     stored = {role: layout.secret(role) for role in roles}
     passwords = {role: password or new_password() for role, password in stored.items()}

@@ -1,7 +1,6 @@
-"""Waits until the web process has started: `python -m … URL HOST SECONDS`.
+"""Waits until the web process responds with 200: `python -m … URL HOST SECONDS`.
 
-It exits with 0 on a response with status 200; after the timeout it prints the last problem. It is a
-separate child, so that a slow response doesn't block the supervisor.
+It prints the last problem on a timeout. As a child of its own it doesn't block the supervisor.
 """
 
 import http.client

@@ -32,10 +32,7 @@ _TRANSACTION = (b"*1\r\n$5\r\nMULTI\r\n", b"*1\r\n$4\r\nEXEC\r\n")
 
 
 def repair(directory: Path, step: int, now: datetime) -> str:
-    """Apply `step` to the files in `directory` and return a report for the operator.
-
-    Raises OSError, with nothing changed, if the disk does not accept the result.
-    """
+    """Apply `step` to the files and return a report; on OSError nothing is changed."""
     archive = directory.with_name(f"{directory.name}-damaged")
     archived = archive / now.strftime("%Y%m%dT%H%M%S.%fZ")
     # Later steps start from the original files, not from the result that Redis refused.

@@ -22,10 +22,7 @@ class Restarts:
         return self.quick_in_a_row >= QUICK_DEATHS_ALLOWED
 
     def delay_seconds(self, lived_seconds: float) -> float:
-        """Record a death after `lived_seconds`; return the seconds to wait before the next start.
-
-        The delay doubles with each death in a row. A child that ran steadily starts a new row.
-        """
+        """Record a death; return the seconds to wait, which double with each death in a row."""
         is_quick = lived_seconds < QUICK_DEATH_SECONDS
         self.quick_in_a_row = self.quick_in_a_row + 1 if is_quick else 0
         self.in_a_row = 1 if lived_seconds >= STEADY_SECONDS else self.in_a_row + 1

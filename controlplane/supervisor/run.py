@@ -109,10 +109,7 @@ def _run_application(
 
 
 def _run_step(tree: Tree, step: ChildSpec) -> Child:
-    """Run a step and return it; raise `CannotRun` if it fails.
-
-    While a stored snapshot is served, a failed step is retried, except after an invalid setting.
-    """
+    """Run a step and return it; while a snapshot is served, retry it, else raise `CannotRun`."""
     delay = _STEP_AGAIN_SECONDS
     while True:
         done = tree.run_once(step)

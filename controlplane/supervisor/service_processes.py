@@ -82,8 +82,7 @@ def start_services(
 def _wait_for(tree: Tree, child: Child, is_ready: Callable[[], bool], *, durable: bool) -> None:
     """Wait until a service is ready; raise `CannotRun` if that takes too long.
 
-    A durable run continues without Redis, and waits longer for PostgreSQL while a stored snapshot
-    is served.
+    A durable run goes on without Redis, and waits on for PostgreSQL while it serves a snapshot.
     """
     can_continue = child.spec.optional and durable
     seconds = _REDIS_SECONDS if can_continue else _START_SECONDS

@@ -1,7 +1,4 @@
-"""The loop that supervises child processes: it reads their output, reaps and restarts them.
-
-It is single-threaded, because every fork has to come from the main thread (see `lifeline`).
-"""
+"""The loop that supervises child processes; single-threaded, as `lifeline` requires."""
 
 import contextlib
 import os
@@ -27,10 +24,7 @@ _DEATHS_BETWEEN_REASONS = 60  # A child that keeps dying is reported about every
 
 
 class Tree:
-    """The processes of a run; a context manager that ends all of them on exit.
-
-    A child that keeps dying ends the run if `may_give_up` returns True.
-    """
+    """The processes of a run, as a context manager; repeated deaths end it if `may_give_up()`."""
 
     def __init__(self, terminal: Terminal, may_give_up: Callable[[], bool] = lambda: True) -> None:
         self.terminal = terminal
@@ -114,10 +108,7 @@ class Tree:
         return True
 
     def stop(self, children: Iterable[Child], grace_seconds: float, *, tell: bool = True) -> None:
-        """Terminate `children` together, and kill them after `grace_seconds`.
-
-        With `tell` False no signal is sent, because the caller has sent one.
-        """
+        """Terminate `children` (unless `tell` is False), and kill them after `grace_seconds`."""
         children = list(children)
         was_stopping, self._stopping = self._stopping, True
         for child in children:

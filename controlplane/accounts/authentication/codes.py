@@ -1,8 +1,4 @@
-"""Verification of one-time codes: from an authenticator app, or recovery codes.
-
-Used codes and failed attempts are stored in the rows of the person's second factors, which are
-locked meanwhile, so that no code works twice.
-"""
+"""Verification of one-time codes, each of which works once: of an app, or recovery codes."""
 
 from datetime import datetime, timedelta
 

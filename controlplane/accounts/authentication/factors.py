@@ -112,10 +112,7 @@ def remove_factor(*, user: User, factor_id: int | None, actor: Actor, now: datet
 
 @transaction.atomic
 def remove_all(*, user: User, actor: Actor, now: datetime) -> None:
-    """Remove all second factors of a person who lost them, and end all their sessions.
-
-    The caller must check that the actor is an admin.
-    """
+    """Remove all second factors of a person, and end their sessions; `actor` must be an admin."""
     _lock_user(user)
     sessions.lock_sessions(user)
     Authenticator.objects.filter(user=user).delete()

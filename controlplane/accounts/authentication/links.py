@@ -1,8 +1,4 @@
-"""Links between users and their identities at the provider, by issuer and subject.
-
-An existing account is linked at its first single sign-on, if the provider has verified its e-mail
-address.
-"""
+"""Links between users and their identities at the provider, by issuer and subject."""
 
 import hashlib
 

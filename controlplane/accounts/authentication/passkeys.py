@@ -49,10 +49,7 @@ def build_challenge(user: User | None) -> str:
 
 
 def verify_authentication(text: str, user: User | None) -> Authenticator:
-    """Return the passkey of a valid authentication response; raise :class:`InvalidInput`.
-
-    If `user` is given, the passkey must be theirs.
-    """
+    """Return the passkey, of `user` if given, of a response; raise :class:`InvalidInput`."""
     answer = _parse_response(text)
     try:
         read = auth.parse_authentication_response(answer)

@@ -33,11 +33,7 @@ NEEDED = ["exp", "iat", "iss", "aud", "sub"]
 
 @dataclass(frozen=True)
 class Identity:
-    """The verified claims of a person at the provider.
-
-    `groups` are the names of their groups, and `auth_time` is when they authenticated, in seconds
-    since 1970.
-    """
+    """The verified claims of a person at the provider; `auth_time` is in seconds since 1970."""
 
     issuer: str
     subject: str

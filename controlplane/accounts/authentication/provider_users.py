@@ -1,7 +1,4 @@
-"""Users of single sign-on: linked, matched by e-mail address, or created.
-
-The user's role follows the provider's groups at each sign-in.
-"""
+"""Users of single sign-on, whose roles follow the provider's groups at each sign-in."""
 
 import re
 from datetime import datetime
@@ -58,10 +55,9 @@ def find_or_create_user(identity: Identity, now: datetime) -> User:
 
 
 def _find_by_email(identity: Identity, now: datetime) -> User | None:
-    """Link and return the user with the identity's verified address; None if there is no user.
+    """Return the user with the identity's verified address, after linking it; None without one.
 
-    Raises :class:`Forbidden` if several users have the address, or if the user is already linked to
-    another identity.
+    Raises :class:`Forbidden` if several users have the address, or the user has another identity.
     """
     if not (identity.email and identity.email_verified):
         return None

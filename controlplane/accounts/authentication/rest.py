@@ -19,10 +19,9 @@ from controlplane.core.http.requests import client_ip, request_id_of
 
 
 class TokenAuthentication(BaseAuthentication):
-    """Authentication by the token in `Authorization: Bearer sg_…` or `X-API-Key`.
+    """Authentication by the token in `Authorization: Bearer sg_…` or `X-API-Key`, never by session.
 
-    A request with an invalid token fails, even with a valid session. Reads use the token table in
-    memory if the process has one; writes query the database.
+    Reads use the token table in memory if the process has one; writes query the database.
     """
 
     def authenticate(self, request: Request) -> tuple[User, KnownToken] | None:

@@ -48,11 +48,7 @@ def find_session(key: str) -> Subscriber:
 
 
 def find_ended_sessions(sessions: Collection[Session]) -> set[Session]:
-    """Return the sessions that have ended, in one query.
-
-    A session has ended if it was signed out or expired, or if the person was deactivated or has
-    another password or role.
-    """
+    """Return the sessions that were ended, or whose person has another password or role."""
     unique = set(sessions)
     if not unique:
         return unique
@@ -64,10 +60,7 @@ def find_ended_sessions(sessions: Collection[Session]) -> set[Session]:
 
 
 def is_of(content: Mapping[str, Any], user_id: int, password: str) -> bool:
-    """Return True if a decoded session belongs to this user and began with their password.
-
-    `password` is the hash of the current password.
-    """
+    """Return True if a decoded session is of this user and began with this password's hash."""
     user = User(pk=user_id, password=password)
     known = [user.get_session_auth_hash(), *user.get_session_auth_fallback_hash()]
     value = str(content.get(HASH_SESSION_KEY, ""))

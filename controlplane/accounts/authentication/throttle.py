@@ -68,10 +68,9 @@ def _wait_for_hashing() -> None:
 
 
 def count_attempt(request: HttpRequest, username: str = "") -> None:
-    """Count a sign-in attempt of the client's address; raise :class:`TooManyRequests` if limited.
+    """Count a sign-in attempt of an address; raise :class:`TooManyRequests` above the limit.
 
-    The limit doesn't apply to people with a session from this address, so that a flood of attempts
-    from an office doesn't lock them out.
+    People with a session from this address have no limit, so that a flood doesn't lock them out.
     """
     ip, now = client_ip(request), time.monotonic()
     with _lock:
@@ -85,10 +84,7 @@ def count_attempt(request: HttpRequest, username: str = "") -> None:
 
 
 def begin_anonymous_session(request: HttpRequest, now: datetime) -> None:
-    """Begin an anonymous session, which holds the sign-in challenge.
-
-    If the address has `MAX_ANONYMOUS` such sessions, the oldest are deleted.
-    """
+    """Begin an anonymous session for a challenge; delete the oldest ones of a busy address."""
     if request.session.session_key is not None:
         return
     ip = client_ip(request)

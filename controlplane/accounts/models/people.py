@@ -125,10 +125,10 @@ class BrowserSessionQuerySet(models.QuerySet["BrowserSession"]):
 
 
 class BrowserSession(AbstractBaseSession):
-    """A browser session, signed in or still signing in.
+    """A browser session; `expire_date` is when it ends without further activity.
 
     `session_key` is the SHA-256, in hex, of the key in the cookie, so a copy of the table gives no
-    access. `expire_date` is when the session ends without further activity.
+    access.
     """
 
     session_key = models.CharField(max_length=64, primary_key=True)

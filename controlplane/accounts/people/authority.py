@@ -16,10 +16,7 @@ MAX_APPROVERS = 10
 
 
 def require_still(actors: Iterable[Actor]) -> None:
-    """Raise :class:`Forbidden` unless each actor still has the permissions they signed in with.
-
-    Only people and tokens are checked, not the system.
-    """
+    """Raise :class:`Forbidden` unless each person or token still has the actor's permissions."""
     for actor in set(actors):
         if actor.role is None or actor.user_id is None:
             continue

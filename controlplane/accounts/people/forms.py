@@ -44,11 +44,7 @@ ABOUT_ROLES = {
 
 
 class PersonForm(PreferencesForm):
-    """An admin's changes to a person; the service validates them.
-
-    Hidden fields have the values of when the form was opened, so that `changed_data` lists only
-    this admin's changes, not concurrent ones of another.
-    """
+    """An admin's changes to a person, apart from concurrent ones of other admins."""
 
     email = forms.EmailField(required=False)
     slack_user_id = forms.CharField(max_length=40, required=False)

@@ -28,11 +28,7 @@ SLACK_USER_ID = re.compile(r"[UW][A-Z0-9]{2,30}")
 def create_user(
     *, username: str, password: str | None, role: str, actor: Actor, now: datetime, **more: Any
 ) -> User:
-    """Create a person who can sign in.
-
-    Raises :class:`InvalidInput` if the name is taken, and Django's ValidationError for invalid
-    values.
-    """
+    """Create a person; raise InvalidInput or Django's ValidationError for invalid values."""
     username = User.normalize_username(username)  # NFKC, as for signing in.
     # Readers of the audit trail could not tell `Kim` from `kim`.
     if taken := User.objects.filter(username__iexact=username).first():
@@ -62,10 +58,9 @@ def create_user(
 
 @transaction.atomic
 def change_user(*, user: User, actor: Actor, now: datetime, **changes: Any) -> User:
-    """Change fields of a person, which takes effect with their next request.
+    """Change fields of a person, for their next request; a change of `is_active` ends all sessions.
 
-    A change of `is_active` ends all sessions. Raises :class:`Conflict` if no active admin would
-    remain.
+    Raises :class:`Conflict` if no active admin would remain.
     """
     require_readable(display_name=str(changes.get("display_name", "")))
     user = lock_user(user)
@@ -100,10 +95,9 @@ def change_user(*, user: User, actor: Actor, now: datetime, **changes: Any) -> U
 
 
 def validate_slack_user_id(text: str, *, of: User | None) -> str:
-    """Return the Slack member ID in `text`, normalized, for the person `of` (None: a new one).
+    """Return the normalized Slack member ID in `text`, for the person `of` (None: a new one).
 
-    An empty text is valid. Raises :class:`InvalidInput` if the ID is malformed or belongs to
-    another person.
+    An empty text is valid. Raises :class:`InvalidInput` if the ID is malformed or in use.
     """
     found = text.strip().upper()
     if found and not SLACK_USER_ID.fullmatch(found):

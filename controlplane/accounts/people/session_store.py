@@ -96,10 +96,7 @@ class SessionStore(SessionBase):
             self._begun = {}
 
     def cycle_key(self) -> None:
-        """Change the key and keep the other columns.
-
-        Raises :class:`SessionInterrupted` if the session has ended, so that it isn't revived.
-        """
+        """Change the key; raise :class:`SessionInterrupted` if the session has ended."""
         values = self._rows().filter(user__isnull=False).values(*KEPT_FIELDS).first()
         if SESSION_KEY in self and values is None:
             raise SessionInterrupted("The session was ended meanwhile.")

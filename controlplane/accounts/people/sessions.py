@@ -69,10 +69,9 @@ def end_all(
 
 @transaction.atomic
 def record_failure(*, username: str, request_id: str, ip: str, now: datetime) -> None:
-    """Record a failed sign-in as `username` in the audit trail.
+    """Record a failed sign-in in the audit trail, or for an unknown name in the log.
 
-    For an unknown name, which may be a password typed into the wrong field, only a log entry
-    without the name is written.
+    The log doesn't get the name, which may be a password typed into the wrong field.
     """
     if not User.objects.filter(username=username).exists():
         log.warning("session.failed", username="?", ip=ip)

@@ -1,7 +1,4 @@
-"""Token lookup in memory, without a database query.
-
-Web processes set a lookup function. Other processes, and all writes, query the database.
-"""
+"""Token lookup in memory, for reads in web processes; other lookups query the database."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

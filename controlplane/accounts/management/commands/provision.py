@@ -1,7 +1,4 @@
-"""`manage.py provision`: grant the application's database rights and create the first admin.
-
-It runs as the database owner after `migrate`.
-"""
+"""`manage.py provision`: as owner, grant the application's rights and create the first admin."""
 
 import json
 import os
