@@ -1,6 +1,5 @@
 """Approvals page: pending requests and reviews, and past decisions."""
 
-import json
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
@@ -13,7 +12,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from controlplane.core.approvals import announcements, kinds, reviews, services
 from controlplane.core.approvals.models import Approval
-from controlplane.core.audit.differences import AuditChange, compare_texts
+from controlplane.core.audit.differences import AuditChange, compare_fields
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, DomainError, InvalidInput
 from controlplane.core.http.confirmation import require_fresh
@@ -164,21 +163,17 @@ def list_changes(kind: str, diff: Mapping[str, Any]) -> list[AuditChange]:
     so is every field of a break-glass review.
     """
     if kind == "break_glass_review":
-        shown = json.dumps({name: _format_value(value) for name, value in diff.items()})
-        return compare_texts(shown, shown)
-    short = {name: value for name, value in diff.items() if not _is_table(value)}
+        shown = {name: _format_value(value) for name, value in diff.items()}
+        return compare_fields(shown, shown)
     pairs = {
         name: value if isinstance(value, list) and len(value) == 2 else (value, value)
-        for name, value in short.items()
+        for name, value in diff.items()
+        # The page shows a list of objects, such as steps, as a table.
+        if not (isinstance(value, list) and any(isinstance(item, dict) for item in value))
     }
     before = {name: _format_value(value) for name, (value, _) in pairs.items()}
     after = {name: _format_value(value) for name, (_, value) in pairs.items()}
-    return compare_texts(json.dumps(before), json.dumps(after))
-
-
-def _is_table(value: Any) -> bool:
-    """Return True for a list of objects, such as steps, which the page shows as a table."""
-    return isinstance(value, list) and any(isinstance(one, dict) for one in value)
+    return compare_fields(before, after)
 
 
 def _format_value(value: Any) -> Any:

@@ -1,6 +1,7 @@
 """Field-by-field differences of audit entries. Pure."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +18,11 @@ class AuditChange:
 
 def compare_texts(before: str, after: str) -> list[AuditChange]:
     """Compare two canonical JSON texts; return the changed fields, then the equal ones."""
-    old, new = _load_fields(before), _load_fields(after)
+    return compare_fields(_load_fields(before), _load_fields(after))
+
+
+def compare_fields(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[AuditChange]:
+    """Compare two JSON objects; return the changed fields, then the equal ones."""
     changes = [
         AuditChange(
             field=name.replace("_", " "),

@@ -25,7 +25,14 @@ def verify_next_rows(now: datetime, *, most: int = MAX_AT_ONCE) -> int:
     state = AuditRound.objects.select_for_update(skip_locked=True).first()
     if state is None:
         return 0  # Another process is verifying.
-    verdict, at_end = _verify_rows(state, most)
+    last = state.reached_id + most
+    newest = AuditEntry.objects.order_by("-id").values_list("id", flat=True).first() or 0
+    at_end = newest <= last
+    anchors = {}
+    if state.reached_id < state.whole_id and (state.whole_id <= last or at_end):
+        anchors[state.whole_id] = state.whole_hash
+    rows = services.read_entries(AuditEntry.objects.filter(id__gt=state.reached_id, id__lte=last))
+    verdict = chain.verify(rows, anchors, after=(state.reached_id, state.reached_hash))
     if verdict.intact:
         state.problem, state.broken_at = "", None
         if at_end:
@@ -39,14 +46,3 @@ def verify_next_rows(now: datetime, *, most: int = MAX_AT_ONCE) -> int:
         log.error("audit.broken", row=verdict.bad_id, problem=verdict.problem)
     state.save()
     return verdict.rows
-
-
-def _verify_rows(state: AuditRound, most: int) -> tuple[chain.ChainVerdict, bool]:
-    last = state.reached_id + most
-    newest = AuditEntry.objects.order_by("-id").values_list("id", flat=True).first() or 0
-    at_end = newest <= last
-    anchors = {}
-    if state.reached_id < state.whole_id and (state.whole_id <= last or at_end):
-        anchors[state.whole_id] = state.whole_hash
-    rows = services.read_entries(AuditEntry.objects.filter(id__gt=state.reached_id, id__lte=last))
-    return chain.verify(rows, anchors, after=(state.reached_id, state.reached_hash)), at_end

@@ -43,20 +43,11 @@ def open_escalation(
     `announced`, the routes have been notified already; if no step reaches anybody, the routes are
     notified again an hour later.
     """
-    escalation, _ = Escalation.objects.get_or_create(
-        subject=subject,
-        closed_at=None,
-        defaults={
-            "event": event,
-            "severity": severity,
-            "scope": scope,
-            "facts": dict(facts),
-            "opened_at": now,
-            "next_at": now,
-            "notified_at": now if announced else None,
-        },
-    )
-    return escalation
+    fields = {"event": event, "severity": severity, "scope": scope, "facts": dict(facts)}
+    times = {"opened_at": now, "next_at": now, "notified_at": now if announced else None}
+    return Escalation.objects.get_or_create(
+        subject=subject, closed_at=None, defaults={**fields, **times}
+    )[0]
 
 
 def open_announced(
@@ -67,21 +58,12 @@ def open_announced(
     The routes have been notified already. Subjects with an open escalation stay unchanged. Runs in
     the caller's transaction.
     """
-    Escalation.objects.bulk_create(
-        (
-            Escalation(
-                subject=subject,
-                event=event,
-                severity=severity,
-                facts=dict(subject_facts),
-                opened_at=now,
-                next_at=now,
-                notified_at=now,
-            )
-            for subject, subject_facts in facts.items()
-        ),
-        ignore_conflicts=True,
+    times = {"opened_at": now, "next_at": now, "notified_at": now}
+    rows = (
+        Escalation(subject=subject, event=event, severity=severity, facts=dict(values), **times)
+        for subject, values in facts.items()
     )
+    Escalation.objects.bulk_create(rows, ignore_conflicts=True)
 
 
 def acknowledge(*, subject: str, actor: Actor, now: datetime) -> None:

@@ -26,23 +26,23 @@ _EDGES = """
            coalesce(head.total, 0) + coalesce(tail.total, 0) - coalesce(across.total, 0)
     FROM unnest(%(slos)s::text[], %(starts)s::timestamptz[], %(firsts)s::timestamptz[],
                 %(lasts)s::timestamptz[])
-         WITH ORDINALITY AS asked (slo, start, first, last, place)
+         WITH ORDINALITY AS span (slo, start, first, last, place)
     LEFT JOIN LATERAL (
         SELECT sum(good) AS good, sum(total) AS total FROM core_eventcount
-        WHERE slo = asked.slo AND began_at >= asked.start AND began_at <= asked.first
-          AND ended_at <= asked.first
+        WHERE slo = span.slo AND began_at >= span.start AND began_at <= span.first
+          AND ended_at <= span.first
     ) head ON true
     LEFT JOIN LATERAL (
         SELECT sum(good) AS good, sum(total) AS total FROM core_eventcount
-        WHERE slo = asked.slo AND began_at >= greatest(asked.start, asked.last - %(longest)s)
-          AND began_at <= %(now)s AND ended_at > asked.last AND ended_at <= %(now)s
+        WHERE slo = span.slo AND began_at >= greatest(span.start, span.last - %(longest)s)
+          AND began_at <= %(now)s AND ended_at > span.last AND ended_at <= %(now)s
     ) tail ON true
     LEFT JOIN LATERAL (
         SELECT sum(good) AS good, sum(total) AS total FROM core_eventcount
-        WHERE slo = asked.slo AND began_at >= asked.start - %(longest)s AND began_at < asked.start
-          AND ended_at > asked.first AND ended_at <= asked.last
+        WHERE slo = span.slo AND began_at >= span.start - %(longest)s AND began_at < span.start
+          AND ended_at > span.first AND ended_at <= span.last
     ) across ON true
-    ORDER BY asked.place
+    ORDER BY span.place
 """
 
 

@@ -161,7 +161,12 @@ def evaluate(question: GateQuestion, observation: Observation | None, now: datet
     }
     failed_at = observation.failed_at
     if failed_at is not None and question.since <= failed_at <= now + FRESH:
-        return GateAnswer(FAIL, {**evidence, **_explain_failure(observation, failed_at)})
+        if (observation.verdict, observation.observed_at) == (FAIL, failed_at):
+            return GateAnswer(FAIL, {**evidence, "why": f"{observation.by} said {FAIL}"})
+        moment = format_time(failed_at)
+        why = f"a fail was observed at {moment}, since the step began; no later word undoes it"
+        evidence["failed_at"] = canonical.timestamp(failed_at)
+        return GateAnswer(FAIL, {**evidence, "why": why})
     if why := explain_staleness(question, observation, now):
         return build_no_data(question, why, evidence)
     if observation.verdict == OK:
@@ -179,14 +184,6 @@ KIND = GateKind(
     evaluate=evaluate,
     position=50,
 )
-
-
-def _explain_failure(observation: Observation, at: datetime) -> dict[str, Any]:
-    """Return evidence of a failure at `at`, which a later verdict may have replaced."""
-    if (observation.verdict, observation.observed_at) == (FAIL, at):
-        return {"why": f"{observation.by} said {observation.verdict}"}
-    why = f"a fail was observed at {format_time(at)}, since the step began; no later word undoes it"
-    return {"failed_at": canonical.timestamp(at), "why": why}
 
 
 def _latest_failure(

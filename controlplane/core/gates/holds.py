@@ -14,9 +14,9 @@ CHECKED_WITHIN = timedelta(hours=1)
 MAX_TEXT_LENGTH = 500
 
 _CHECKED = """
-    SELECT DISTINCT asked.switch, i.service
-    FROM core_instance i, unnest(%(switches)s::text[]) AS asked (switch)
-    WHERE i.service = ANY(%(services)s) AND i.heard_at >= %(since)s AND i.checks ? asked.switch
+    SELECT DISTINCT requested.switch, i.service
+    FROM core_instance i, unnest(%(switches)s::text[]) AS requested (switch)
+    WHERE i.service = ANY(%(services)s) AND i.heard_at >= %(since)s AND i.checks ? requested.switch
 """
 
 

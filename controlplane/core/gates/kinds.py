@@ -16,9 +16,9 @@ from .fields import GateField
 from .questions import NO_DATA, GateAnswer, GateQuestion
 
 LookUp = Callable[[Sequence[GateQuestion], datetime], Sequence[Any]]
-"""Function that fetches the data for each question, in the same order, in one query."""
+"""Function that fetches the data of each gate, in the same order, in one query."""
 Evaluate = Callable[[GateQuestion, Any, datetime], GateAnswer]
-"""Function that returns the answer to a question from the fetched data at a time."""
+"""Function that returns a gate's verdict at a time, from the data that `LookUp` fetched."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class GateKind:
     is_unique: bool = False
     """True if a step can have at most one gate of the kind."""
     is_stored: bool = False
-    """True if an app records the answers, for questions stored as rows of :class:`Gate`."""
+    """True if an app evaluates the gate and records its verdict in a row of :class:`Gate`."""
     initial_verdict: str = NO_DATA
 
     def __str__(self) -> str:

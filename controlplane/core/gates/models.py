@@ -1,4 +1,4 @@
-"""Models of gates: stored questions, external verdicts, holds, and event counts."""
+"""Models of gates: gates that apps evaluate, external verdicts, holds, and event counts."""
 
 from django.db import models
 from django.db.models import Q
@@ -7,8 +7,9 @@ from django.db.models import Q
 class Gate(models.Model):
     """A gate that an app evaluates while a ramp step needs it, such as an SLO or a breaker gate.
 
-    `key` identifies it (`ramp:12:1:0`), `spec` is the gate as in the plan, and only observations
-    since `since` count. `verdict` and `evidence` are the latest answer, observed at `observed_at`.
+    `key` identifies the gate (`ramp:12:1:0`), `spec` is the gate as in the plan, and only
+    observations since `since` count. `verdict` and `evidence` are the latest ones, observed at
+    `observed_at`.
     """
 
     key = models.CharField(max_length=120, unique=True)

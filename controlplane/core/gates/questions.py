@@ -1,4 +1,4 @@
-"""Input and result of the functions that evaluate gates: a question and its answer. Pure."""
+"""Input and result of a gate's evaluation. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,9 +12,9 @@ PASS, FAIL, NO_DATA, WAITING = "pass", "fail", "no_data", "waiting"
 class GateQuestion:
     """A gate to evaluate.
 
-    `key` identifies it (`ramp:12:1:0`), `spec` is the gate as in the plan, and only observations
-    since `since`, the start of the step, count. `step` identifies the step for approvals
-    (`feature:nl2sql#ramp-12-1`); it is empty if approvals are not possible.
+    `key` identifies the gate (`ramp:12:1:0`), and `spec` is the gate as in the plan. Only
+    observations since `since`, the start of the step, count. `step` identifies the step for
+    approvals (`feature:nl2sql#ramp-12-1`); it is empty if approvals are not possible.
     """
 
     key: str

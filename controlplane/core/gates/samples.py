@@ -20,15 +20,15 @@ MIN_EVENTS_FIELD = GateField(
 # Each row counts at least one event, so reading as many rows as events are needed is enough. Rows
 # dated in the future are ignored: the clock was set back since.
 _COUNT = """
-    SELECT coalesce(sum(seen.total), 0)
+    SELECT coalesce(sum(counted.total), 0)
     FROM unnest(%(slos)s::text[], %(since)s::timestamptz[], %(needed)s::bigint[])
-         WITH ORDINALITY AS asked (slo, since, needed, place)
+         WITH ORDINALITY AS step (slo, since, needed, place)
     LEFT JOIN LATERAL (
         SELECT total FROM core_eventcount
-        WHERE slo = asked.slo AND began_at >= asked.since AND ended_at <= %(latest)s
-        ORDER BY began_at LIMIT asked.needed
-    ) AS seen ON true
-    GROUP BY asked.place ORDER BY asked.place
+        WHERE slo = step.slo AND began_at >= step.since AND ended_at <= %(latest)s
+        ORDER BY began_at LIMIT step.needed
+    ) AS counted ON true
+    GROUP BY step.place ORDER BY step.place
 """
 
 

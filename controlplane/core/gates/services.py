@@ -1,4 +1,4 @@
-"""Services of gates: store, answer and evaluate their questions."""
+"""Services of gates: store those that apps evaluate, evaluate all, and record apps' verdicts."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -21,9 +21,9 @@ _OBSERVATIONS = """
 
 
 def store_questions(questions: Sequence[GateQuestion]) -> None:
-    """Store questions for the apps that answer them, in the caller's transaction.
+    """Store a row for each gate that an app evaluates, in the caller's transaction.
 
-    Questions of kinds that are evaluated directly, and questions stored already, are skipped.
+    Gates of other kinds, and gates stored already, are skipped.
     """
     rows = [
         Gate(key=one.key, type=one.type, spec=dict(one.spec), since=one.since)
@@ -34,7 +34,7 @@ def store_questions(questions: Sequence[GateQuestion]) -> None:
 
 
 def withdraw_questions(questions: Sequence[GateQuestion]) -> None:
-    """Delete the stored rows of these questions, in the caller's transaction."""
+    """Delete the stored rows of these gates, in the caller's transaction."""
     keys = [
         one.key for one in questions if (kind := GATE_KINDS.get(one.type)) is None or kind.is_stored
     ]
@@ -43,25 +43,24 @@ def withdraw_questions(questions: Sequence[GateQuestion]) -> None:
 
 
 def evaluate_questions(questions: Sequence[GateQuestion], now: datetime) -> list[GateAnswer]:
-    """Return the answer to each question, in the same order; one query per kind."""
-    places: dict[str, list[int]] = {}
-    for place, one in enumerate(questions):
-        places.setdefault(one.type, []).append(place)
+    """Return the verdict of each gate, in the same order; one query per kind."""
+    by_type: dict[str, dict[int, GateQuestion]] = {}
+    for index, question in enumerate(questions):
+        by_type.setdefault(question.type, {})[index] = question
     answers: dict[int, GateAnswer] = {}
-    for type, own in places.items():
+    for type, group in by_type.items():
         kind = GATE_KINDS.get(type)
-        some = [questions[place] for place in own]
-        fetched = kind.look_up(some, now) if kind else [None] * len(some)
+        fetched = kind.look_up([*group.values()], now) if kind else [None] * len(group)
         evaluate = kind.evaluate if kind else evaluate_unknown_kind
-        for place, one, data in zip(own, some, fetched, strict=True):
-            answers[place] = evaluate(one, data, now)
-    return [answers[place] for place in range(len(questions))]
+        for (index, question), data in zip(group.items(), fetched, strict=True):
+            answers[index] = evaluate(question, data, now)
+    return [answers[index] for index in range(len(questions))]
 
 
 def find_observations(
     questions: Sequence[GateQuestion], _now: datetime
 ) -> list[Observation | None]:
-    """Return the latest answer that an app recorded for each stored question, in one query."""
+    """Return the latest verdict that an app recorded for each gate, in one query."""
     fetched = {
         key: Observation(verdict, at, orjson.loads(evidence))
         for key, verdict, at, evidence in fetch_all(_OBSERVATIONS, [[one.key for one in questions]])
@@ -70,16 +69,16 @@ def find_observations(
 
 
 def find_open_gates(type: str) -> QuerySet[Gate]:
-    """Return the stored questions of a type, for the app that answers them."""
+    """Return the stored gates of a type, for the app that evaluates them."""
     return Gate.objects.filter(type=type)
 
 
 def record_answer(
     *, key: str, verdict: str, evidence: Mapping[str, Any], observed_at: datetime, now: datetime
 ) -> bool:
-    """Record an app's answer to a stored question.
+    """Record an app's verdict of a stored gate.
 
-    Returns False if the question was withdrawn or a later observation is stored. Long `evidence` is
+    Returns False if the gate was withdrawn or a later observation is stored. Long `evidence` is
     truncated; its `why` is shown to people. Raises ValueError for an unknown verdict.
     """
     if verdict not in (PASS, FAIL, NO_DATA):

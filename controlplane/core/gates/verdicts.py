@@ -46,7 +46,7 @@ class Observation:
 def evaluate_observation(
     question: GateQuestion, observation: Observation | None, now: datetime, *, missing: str
 ) -> GateAnswer:
-    """Return an app's verdict if it is fresh; `missing` explains a missing observation."""
+    """Return an app's verdict if it is fresh, else no data; `missing` explains a missing one."""
     if observation is None:
         return build_no_data(question, missing, {})
     if why := explain_staleness(question, observation, now):

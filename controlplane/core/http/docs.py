@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.http import HttpResponse
-from django.utils.cache import patch_vary_headers
+from django.utils.cache import get_conditional_response, patch_vary_headers
 from drf_spectacular.renderers import (
     OpenApiJsonRenderer,
     OpenApiJsonRenderer2,
@@ -40,21 +40,15 @@ class SchemaView(APIView):
         prepared = document.get_representation(form)
         accepted = request.headers.get("Accept-Encoding", "")
         compressed = accepts_gzip(accepted.encode("latin-1", "replace"))
-        etag = prepared.compressed_etag if compressed else prepared.etag
-        cached_etags = request.headers.get("If-None-Match", "")
-        response = HttpResponse(content_type=renderer.media_type)
-        if etag in (one.strip().removeprefix("W/") for one in cached_etags.split(",")):
-            response.status_code = 304
-            del response["Content-Type"]
-        else:
-            response.content = prepared.compressed if compressed else prepared.plain
-            response["Content-Disposition"] = f'inline; filename="switchgear.{form}"'
-            if compressed:
-                response["Content-Encoding"] = "gzip"
-        response["ETag"] = etag
+        content = prepared.compressed if compressed else prepared.plain
+        response = HttpResponse(content, content_type=renderer.media_type)
+        if compressed:
+            response["Content-Encoding"] = "gzip"
+        response["Content-Disposition"] = f'inline; filename="switchgear.{form}"'
+        response["ETag"] = etag = prepared.compressed_etag if compressed else prepared.etag
         response["Cache-Control"] = CACHE_CONTROL
         patch_vary_headers(response, ("Accept", "Accept-Encoding"))
-        return response
+        return get_conditional_response(request._request, etag, response=response) or response
 
 
 class DocsView(SpectacularSwaggerSplitView):

@@ -8,7 +8,6 @@ document itself and responds with 503 meanwhile.
 import gzip
 import hashlib
 import threading
-from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
@@ -83,21 +82,13 @@ def write(folder: Path) -> None:
 @cache
 def hash_sources() -> str:
     """Return a hash of the source code that determines the document, without tests."""
-    digest = hashlib.sha256()
-    for file in _list_sources():
-        digest.update(str(file.relative_to(settings.BASE_DIR)).encode())
-        digest.update(file.read_bytes())
+    base, digest = Path(settings.BASE_DIR), hashlib.sha256()
+    sources = (file for name in FOLDERS for file in sorted((base / name).rglob("*.py")))
+    for file in (*base.glob("requirements.txt"), *sources):
+        if "tests" not in file.parts:
+            digest.update(str(file.relative_to(base)).encode())
+            digest.update(file.read_bytes())
     return digest.hexdigest()[:16]
-
-
-def _list_sources() -> Iterator[Path]:
-    pinned = Path(settings.BASE_DIR) / "requirements.txt"
-    if pinned.is_file():
-        yield pinned
-    for name in FOLDERS:
-        for file in sorted((Path(settings.BASE_DIR) / name).rglob("*.py")):
-            if "tests" not in file.parts:
-                yield file
 
 
 def _build_representation(form: str) -> Representation:

@@ -14,7 +14,7 @@ from controlplane.core.sql import fetch_all
 _REQUESTED_SWITCHES = """
     SELECT DISTINCT switch FROM (
         SELECT checks FROM core_instance WHERE service = %s AND checks <> '{}' LIMIT 500
-    ) asking, jsonb_object_keys(checks) switch
+    ) requesting, jsonb_object_keys(checks) switch
     LIMIT 1000
 """
 _CHECKS = """

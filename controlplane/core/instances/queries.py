@@ -29,10 +29,10 @@ APPLIES = """
                 THEN applied_version ELSE -1 END AS applied
     FROM core_instance WHERE heard_at >= %(gone)s
 """
-TALLY = f"SELECT there, applied, count(*) FROM ({APPLIES}) said GROUP BY there, applied"  # noqa: S608
+TALLY = f"SELECT there, applied, count(*) FROM ({APPLIES}) status GROUP BY there, applied"  # noqa: S608
 TALLY_AT_HEAD = """
-    SELECT head.now, head.epoch, head.version, head.began_version, said.there, said.applied,
-           count(said.there)
+    SELECT head.now, head.epoch, head.version, head.began_version, status.there, status.applied,
+           count(status.there)
     FROM (SELECT clock_timestamp() AS now, epoch, version, began_version
           FROM ({published_head}) published OFFSET 0) head
     LEFT JOIN LATERAL (
@@ -40,22 +40,22 @@ TALLY_AT_HEAD = """
                CASE WHEN applied_epoch = head.epoch AND applied_version <= head.version
                     THEN applied_version ELSE -1 END AS applied
         FROM core_instance WHERE heard_at >= head.now - %s
-    ) said ON true
+    ) status ON true
     GROUP BY 1, 2, 3, 4, 5, 6
 """
 BEHIND = f"""
-    SELECT id, applied_epoch, applied_version, heard_at FROM ({APPLIES}) said
+    SELECT id, applied_epoch, applied_version, heard_at FROM ({APPLIES}) status
     WHERE there AND applied < %(version)s ORDER BY applied, id LIMIT %(most)s
 """  # noqa: S608
 SILENT = f"""
-    SELECT id, applied_epoch, applied_version, heard_at FROM ({APPLIES}) said
+    SELECT id, applied_epoch, applied_version, heard_at FROM ({APPLIES}) status
     WHERE NOT there AND applied < %(version)s ORDER BY heard_at DESC, id LIMIT %(most)s
 """  # noqa: S608
 DELAYS = """
     SELECT c.id,
-           percentile_disc(0.5) WITHIN GROUP (ORDER BY told.ms),
-           percentile_disc(0.99) WITHIN GROUP (ORDER BY told.ms),
-           count(told.ms)
+           percentile_disc(0.5) WITHIN GROUP (ORDER BY delay.ms),
+           percentile_disc(0.99) WITHIN GROUP (ORDER BY delay.ms),
+           count(delay.ms)
     FROM unnest(%(ids)s::text[], %(versions)s::bigint[], %(times)s::timestamptz[])
          AS c (id, version, committed_at)
     LEFT JOIN LATERAL (
@@ -72,7 +72,7 @@ DELAYS = """
         JOIN core_instance i ON i.id = first.instance AND i.first_heard_at < c.committed_at
         WHERE NOT coalesce(i.started_at > c.committed_at + interval '5 seconds'
                            AND i.started_at <= first.at, false)
-    ) told ON true
+    ) delay ON true
     GROUP BY c.id
 """
 CALLERS = """

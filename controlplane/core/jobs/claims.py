@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 from django.db import transaction
-from django.db.models import F, QuerySet
+from django.db.models import F
 
 from controlplane.core.jobs.models import Job, JobStep
 from controlplane.core.sql import execute
@@ -81,8 +81,12 @@ class LeasedJob:
         Raises :class:`LeaseLost` if they don't match; the caller must then roll back its
         transaction.
         """
-        if not self._select_held().update(**fields):
-            raise LeaseLost(str(self.job))
+        job = self.job
+        held = Job.objects.filter(
+            pk=job.pk, fence=job.fence, state=job.state, step_index=job.step_index
+        )
+        if not held.update(**fields):
+            raise LeaseLost(str(job))
         for name, value in fields.items():
             setattr(self.job, name, value)
 
@@ -120,24 +124,17 @@ class LeasedJob:
             self.job.__dict__.update(before)
             raise
 
-    def _select_held(self) -> QuerySet[Job]:
-        job = self.job
-        return Job.objects.filter(
-            pk=job.pk, fence=job.fence, state=job.state, step_index=job.step_index
-        )
-
 
 def claim_jobs(kinds: Collection[str], now: datetime, *, most: int) -> list[LeasedJob]:
     """Lease up to `most` due jobs, those with the oldest heartbeat first.
 
-    Jobs leased to other workers are skipped. A lease that ends more than `LEASE` from now, because
-    the clock was set back, counts as expired. If a job's heartbeat is that far in the future, the
-    job is due if its `next_at` is at most a minute after the heartbeat.
+    Jobs leased to other workers are skipped. After the clock was set back, times of jobs may be in
+    the future: a lease that ends more than `LEASE` from now counts as expired, and a job with such
+    a heartbeat is due if its `next_at` is at most a minute after the heartbeat.
     """
+    lease = {"now": now, "until": now + LEASE, "worker": WORKER}
     with transaction.atomic():
-        lease = {"now": now, "until": now + LEASE, "worker": WORKER}
-        parameters = {"kinds": list(kinds), "most": most, **lease}
-        rows = Job.objects.raw(_CLAIM, parameters)
+        rows = Job.objects.raw(_CLAIM, {"kinds": list(kinds), "most": most, **lease})
         leased_jobs = [LeasedJob(job, job.__dict__["inherited"]) for job in rows]
     return sorted(leased_jobs, key=lambda leased: leased.job.pk)
 

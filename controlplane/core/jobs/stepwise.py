@@ -24,9 +24,9 @@ COMPENSATE_AGAIN = timedelta(seconds=30)
 BEAT = timedelta(seconds=30)
 """Maximum time between two runs of a waiting step, so that the job's heartbeat stays fresh."""
 DIED_TWICE = 2 * LEASE
-"""Time since a job's failure; if a worker dies later than that, the compensation has failed.
+"""Time after a job's failure from which a worker's death counts as a failed compensation.
 
-By then at least two workers have died or exceeded their lease while they compensated the job.
+By then at least two workers have died, or exceeded their lease, while compensating the job.
 """
 
 log = structlog.get_logger(__name__)

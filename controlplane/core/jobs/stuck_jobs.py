@@ -19,7 +19,7 @@ ENDED_LATELY = timedelta(hours=1)
 AWAY = timedelta(minutes=1)
 TO_BE_TAKEN_BACK = Q(state=Job.State.FAILED, next_at__isnull=False)
 MAX_AT_ONCE = 200
-MAX_CALLED = 10
+MAX_ESCALATED = 10
 TICK = "jobs.watch"
 
 
@@ -61,10 +61,10 @@ def check_stuck_jobs(now: datetime) -> int:
 def escalate_stuck_jobs(now: datetime) -> int:
     """Escalate stuck jobs and announce recovered ones; return the total number.
 
-    At most `MAX_CALLED` escalations are open at once; the jobs page lists the rest.
+    At most `MAX_ESCALATED` escalations are open at once; the jobs page lists the rest.
     """
     open_calls = Escalation.objects.filter(closed_at=None, event=endings.STUCK)
-    called = set(open_calls.values_list("subject", flat=True))
+    escalated = set(open_calls.values_list("subject", flat=True))
     other = Escalation.objects.filter(closed_at=None, event=endings.NOT_COMPENSATED)
     uncompensated = set(other.values_list("subject", flat=True))
     changed = 0
@@ -73,10 +73,11 @@ def escalate_stuck_jobs(now: datetime) -> int:
         unmarked_first, "heartbeat_at", "pk"
     )
     for job in silent.only("pk", "stuck_at")[:MAX_AT_ONCE]:
-        room = len(called) < MAX_CALLED and endings.get_subject(job) not in called | uncompensated
-        if (job.stuck_at is None or room) and _mark_stuck(job.pk, room, now):
+        subject = endings.get_subject(job)
+        escalates = len(escalated) < MAX_ESCALATED and subject not in escalated | uncompensated
+        if (job.stuck_at is None or escalates) and _mark_stuck(job.pk, escalates, now):
             changed += 1
-            called |= {endings.get_subject(job)} if room else set()
+            escalated |= {subject} if escalates else set()
     marked = Job.objects.filter(
         Q(finished_at=None)
         | Q(finished_at__gte=now - ENDED_LATELY)
@@ -89,13 +90,13 @@ def escalate_stuck_jobs(now: datetime) -> int:
 
 
 @transaction.atomic
-def _mark_stuck(pk: int, room: bool, now: datetime) -> bool:
-    """Mark a job as stuck, and escalate it if `room` is True; skip a locked job."""
+def _mark_stuck(pk: int, escalates: bool, now: datetime) -> bool:
+    """Mark a job as stuck, and escalate it if `escalates` is True; skip a locked job."""
     job = Job.objects.select_for_update(skip_locked=True).filter(pk=pk).first()
     if job is None or not is_stuck(job, now):
         return False
     since, is_new = timestamp(job.heartbeat_at or job.created_at), job.stuck_at is None
-    if room:
+    if escalates:
         endings.escalate(job, endings.STUCK, now, silent_since_at=since, worker=job.worker)
     if is_new:
         job.stuck_at = now

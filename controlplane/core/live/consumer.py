@@ -29,7 +29,7 @@ from controlplane.core.live.hub import Hub
 from controlplane.core.live.sockets import Socket
 
 from .query_threads import DATABASE_ERRORS
-from .subscribers import Subscriber, carries_token, headers_of, is_own_page, session_key_of
+from .subscribers import Subscriber, carries_token, is_own_page, session_key_of
 
 MAX_MESSAGE_BYTES = 4096
 SESSION_SECONDS = 3.0
@@ -120,7 +120,7 @@ class LiveConsumer(AsyncConsumer):  # type: ignore[misc]
 
     async def _authenticate(self) -> Subscriber:
         """Return the subscriber: a program by its token, or a person by their session."""
-        headers = headers_of(self.scope)
+        headers = dict(self.scope["headers"])
         if carries_token(headers):
             return self._hub.process.authenticate_token(headers)
         require_allowed_host(headers)

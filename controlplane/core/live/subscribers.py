@@ -66,10 +66,6 @@ class ProcessState(Protocol):
         """Return the ended ones of these sessions, in one database query."""
 
 
-def headers_of(scope: Mapping[str, Any]) -> dict[bytes, bytes]:
-    return dict(scope["headers"])
-
-
 def carries_token(headers: Headers) -> bool:
     """Return True if the headers have a token: `Authorization: Bearer` or `X-API-Key`."""
     kind, _, token = headers.get(b"authorization", b"").partition(b" ")

@@ -3,9 +3,8 @@
 Each transport lays out and escapes the message in its own way.
 """
 
-from collections.abc import Mapping
+from collections import defaultdict
 from dataclasses import dataclass
-from typing import Any
 
 from controlplane.core.message_templates import (
     MESSAGE_TEMPLATES,
@@ -47,11 +46,13 @@ def render(event: str, facts: Facts) -> RenderedMessage:
         lines.append(("Note", f"{updates} left out"))
     if facts.get(REPEAT):
         lines.append(("Note", "may be a repeat: nobody knows whether it arrived before"))
+    whole_numbers = {
+        key: int(fact) if isinstance(fact, float) and fact.is_integer() else fact
+        for key, fact in facts.items()
+    }
     return RenderedMessage(
         icon=template.icon,
-        title=_clip(
-            template.title.format_map(_FactsOrQuestionMark(_integral_floats_as_int(facts)))
-        ),
+        title=_clip(template.title.format_map(defaultdict(lambda: "?", whole_numbers))),
         lines=tuple((label, text) for label, text in lines if text),
         path=str(facts.get("path") or "/"),
     )
@@ -68,18 +69,6 @@ def is_broadcast(event: str, severity: str) -> bool:
     if template is not None and template.is_broadcast:
         return True
     return severity == "critical" and not (template is not None and template.starts_thread)
-
-
-class _FactsOrQuestionMark(dict[str, Any]):
-    def __missing__(self, key: str) -> str:
-        return "?"
-
-
-def _integral_floats_as_int(facts: Facts) -> Mapping[str, Any]:
-    return {
-        key: int(fact) if isinstance(fact, float) and fact.is_integer() else fact
-        for key, fact in facts.items()
-    }
 
 
 def _default_template(event: str, facts: Facts) -> MessageTemplate:

@@ -35,8 +35,8 @@ class PaletteCommand:
     position: int = 0
 
     @property
-    def key_sequence(self) -> list[str]:
-        return self.keys.split()
+    def key_sequence(self) -> tuple[str, ...]:
+        return tuple(self.keys.split())
 
     @property
     def path(self) -> str:

@@ -1,6 +1,7 @@
 """Search of the palette: commands and objects that match a text, best first."""
 
 from collections.abc import Iterable
+from typing import Any
 
 import structlog
 from django.db import connection, transaction
@@ -34,10 +35,10 @@ def search_palette(query: PaletteQuery) -> list[tuple[str, list[PaletteEntry]]]:
     if not query.text:
         # Actions come first, so that people learn their keys.
         return _group_by_kind(
-            command_entry(one, 1.0 if one.kind == ACTION else 0.0) for one in allowed
+            _build_entry(one, 1.0 if one.kind == ACTION else 0.0) for one in allowed
         )
     entries = [
-        command_entry(one, weight)
+        _build_entry(one, weight)
         for one in allowed
         if (weight := relevance.score_text(query.words, one.title, one.words))
     ]
@@ -54,19 +55,10 @@ def is_allowed(command: PaletteCommand, user: Person) -> bool:
     return not command.scope or command.scope in SCOPES_OF[Role(user.role)]
 
 
-def command_entry(command: PaletteCommand, weight: float = 0.0) -> PaletteEntry:
-    return PaletteEntry(
-        kind=command.kind,
-        title=command.title,
-        icon=command.icon,
-        path=command.path,
-        detail=command.detail,
-        keys=tuple(command.key_sequence),
-        in_dialog=command.in_dialog,
-        runs=command.runs,
-        weight=weight,
-        is_lasting=True,
-    )
+def _build_entry(command: PaletteCommand, weight: float) -> PaletteEntry:
+    shared = ("kind", "title", "icon", "path", "detail", "in_dialog", "runs")
+    values: dict[str, Any] = {name: getattr(command, name) for name in shared}
+    return PaletteEntry(**values, keys=command.key_sequence, weight=weight, is_lasting=True)
 
 
 def _read_source(source: PaletteSource, query: PaletteQuery) -> list[PaletteEntry]:

@@ -85,7 +85,11 @@ def select_undecided() -> QuerySet[TripRequest]:
 def _decide_one(pk: int, decide: Decide, now: datetime) -> bool:
     rows = TripRequest.objects.select_for_update(skip_locked=True)
     request = rows.filter(pk=pk, decided_at__isnull=True).first()
-    if request is None or _has_to_wait(request):
+    if request is None:
+        return False
+    # Another worker may be deciding an earlier request of this fingerprint.
+    same = select_undecided().filter(source=request.source, fingerprint=request.fingerprint)
+    if same.filter(pk__lt=request.pk).exists():
         return False
     try:
         with transaction.atomic():
@@ -103,9 +107,3 @@ def _decide_one(pk: int, decide: Decide, now: datetime) -> bool:
     request.decided_at = now
     request.save(update_fields=["tripped", "why", "decided_at"])
     return True
-
-
-def _has_to_wait(request: TripRequest) -> bool:
-    # Another worker may be deciding an earlier request of this fingerprint.
-    same = TripRequest.objects.filter(source=request.source, fingerprint=request.fingerprint)
-    return same.filter(decided_at__isnull=True, pk__lt=request.pk).exists()
