@@ -19,7 +19,7 @@ from controlplane.accounts.models.people import User
 from controlplane.accounts.people import services as people
 from controlplane.core.actors import Actor
 from controlplane.core.errors import Conflict
-from controlplane.core.outbox import late
+from controlplane.core.outbox import renderer
 from controlplane.core.outbox import services as outbox
 
 from . import audit_entries
@@ -78,7 +78,7 @@ def request_link(typed: str, actor: Actor, now: datetime) -> None:
             audit_entries.record_event("user.reset_asked", user=user, actor=actor, now=now)
 
 
-@late.compute_late(EVENT)
+@renderer.compute_late(EVENT)
 def _add_link(facts: Mapping[str, Any]) -> Mapping[str, Any]:
     user = User.objects.filter(pk=int(facts["user"]), is_active=True).first()
     return {"path": build_path(user) if user else "/"}

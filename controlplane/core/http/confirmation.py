@@ -20,32 +20,22 @@ KEY = "confirmed_at"
 GRACE = timedelta(minutes=10)
 
 
-def is_fresh(request: HttpRequest | Request, now: datetime, *, grace: bool = False) -> bool:
-    """Return True if the person confirmed their identity recently, or the actor is no person.
-
-    `grace` extends the period by the time that filling in a form may take.
-    """
-    plain = get_http_request(request)
-    actor = getattr(plain, "actor", None)
-    if actor is not None and actor.type != "user":
-        return True
-    limit = timedelta(minutes=settings.ENTRY.confirm_minutes)
-    at = plain.session.get(KEY)
-    if not isinstance(at, int | float):
-        return False
-    return now.timestamp() - at <= (limit + (GRACE if grace else timedelta())).total_seconds()
-
-
 def require_fresh(request: HttpRequest | Request, now: datetime, *, next_url: str = "") -> None:
-    """Raise :class:`ConfirmFirst` unless the person's confirmation is recent.
+    """Raise :class:`ConfirmFirst` unless the person's confirmation is recent, if it is a person.
 
     Writes have a grace period. After confirming, the person goes to `next_url`, by default the
     requested page or form.
     """
     plain = get_http_request(request)
-    if not is_fresh(request, now, grace=plain.method not in {"GET", "HEAD"}):
+    actor = getattr(plain, "actor", None)
+    if actor is not None and actor.type != "user":
+        return
+    is_read = plain.method in {"GET", "HEAD"}
+    limit = timedelta(minutes=settings.ENTRY.confirm_minutes) + (timedelta() if is_read else GRACE)
+    at = plain.session.get(KEY)
+    if not isinstance(at, int | float) or now.timestamp() - at > limit.total_seconds():
         # A form's action answers GET too, so the person can return to it.
-        back = plain.get_full_path() if plain.method in {"GET", "HEAD"} else plain.path
+        back = plain.get_full_path() if is_read else plain.path
         raise ConfirmFirst(f"{reverse('confirm')}?{urlencode({'next': next_url or back})}")
 
 

@@ -3,6 +3,9 @@
 from django.db import models
 from django.db.models import Q
 
+_LIVE = ["pending", "running", "paused", "holding"]
+_FINISHED = ["completed", "failed", "cancelled"]
+
 
 class Job(models.Model):
     """Multi-step work that survives the death of its worker.
@@ -61,19 +64,11 @@ class Job(models.Model):
     class Meta:
         constraints = [
             models.CheckConstraint(
-                condition=Q(
-                    state__in=[
-                        *("pending", "running", "paused", "holding"),
-                        *("completed", "failed", "cancelled"),
-                    ]
-                ),
-                name="job_state_known",
+                condition=Q(state__in=[*_LIVE, *_FINISHED]), name="job_state_known"
             ),
             models.CheckConstraint(
-                condition=Q(
-                    state__in=["pending", "running", "paused", "holding"], finished_at__isnull=True
-                )
-                | Q(state__in=["completed", "failed", "cancelled"], finished_at__isnull=False),
+                condition=Q(state__in=_LIVE, finished_at__isnull=True)
+                | Q(state__in=_FINISHED, finished_at__isnull=False),
                 name="job_finished_when_over",
             ),
         ]

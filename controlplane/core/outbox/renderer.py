@@ -4,6 +4,7 @@ Each transport lays out and escapes the message in its own way.
 """
 
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from controlplane.core.message_templates import (
@@ -12,6 +13,7 @@ from controlplane.core.message_templates import (
     MessageTemplate,
     format_time,
 )
+from controlplane.core.outbox.models import OutboxMessage
 
 MAX_LINE_LENGTH = 500
 MAX_LINES = 10
@@ -22,6 +24,10 @@ LEFT_OUT = "left_out"
 """Key of the fact that counts the superseded messages replaced by this one."""
 REPEAT = "may_be_repeat"
 """Key of the fact that is true if an earlier attempt may have delivered the message."""
+
+
+ComputeFacts = Callable[[Facts], Facts]
+_late_facts: dict[str, ComputeFacts] = {}
 
 
 @dataclass(frozen=True)
@@ -56,6 +62,24 @@ def render(event: str, facts: Facts) -> RenderedMessage:
         lines=tuple((label, text) for label, text in lines if text),
         path=str(facts.get("path") or "/"),
     )
+
+
+def compute_late(event: str) -> Callable[[ComputeFacts], ComputeFacts]:
+    """Register a function that adds facts to an event's e-mail when it is rendered.
+
+    The outbox never stores these facts, such as a link that activates an account.
+    """
+
+    def register(compute: ComputeFacts) -> ComputeFacts:
+        _late_facts[event] = compute
+        return compute
+
+    return register
+
+
+def load_facts(message: OutboxMessage) -> Facts:
+    compute = _late_facts.get(message.event)
+    return {**message.payload, **compute(message.payload)} if compute else message.payload
 
 
 def buttons_for(event: str, facts: Facts) -> tuple[str, ...]:

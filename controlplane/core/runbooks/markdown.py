@@ -44,11 +44,11 @@ class _Renderer(RendererHTML):
         return self.renderToken(tokens, index, *arguments)
 
 
-def escape_markdown(value: object, longest: int = MAX_ESCAPED_LENGTH) -> str:
-    """Return the value's text on one line, escaped and cut to `longest` characters."""
+def escape_markdown(value: object) -> str:
+    """Return the value's text on one line, escaped and cut to 500 characters."""
     text = " ".join("".join(one if one.isprintable() else " " for one in str(value)).split())
-    if len(text) > longest:
-        text = f"{text[: longest - 1]}…"
+    if len(text) > MAX_ESCAPED_LENGTH:
+        text = f"{text[: MAX_ESCAPED_LENGTH - 1]}…"
     return _MARKUP_AT_START.sub(_escape_at_start, _MARKUP.sub(r"\\\1", text))
 
 

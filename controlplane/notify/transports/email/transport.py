@@ -18,7 +18,7 @@ from django.core.validators import validate_email
 from django.utils.html import format_html, format_html_join
 
 from controlplane.core.console_urls import console_url
-from controlplane.core.outbox import late, renderer
+from controlplane.core.outbox import renderer
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.outbox.renderer import RenderedMessage
 from controlplane.core.rate_limiter import RateLimit
@@ -63,7 +63,7 @@ def send(message: OutboxMessage) -> None:
 
 
 def make_mail(message: OutboxMessage, recipient: str) -> EmailMessage:
-    notice = renderer.render(message.event, late.load_facts(message))
+    notice = renderer.render(message.event, renderer.load_facts(message))
     name, sender = parseaddr(settings.EMAIL.sender)
     host = _to_ascii(sender).rpartition("@")[2]
     mail = EmailMessage(policy=policy.SMTP)
