@@ -89,11 +89,6 @@ def is_coroutine_function(function: object) -> bool:
     return _has_kind(inspect.iscoroutinefunction, function)
 
 
-def in_event_loop() -> bool:
-    """Return True if an event loop runs in this thread, of asyncio or of trio."""
-    return async_backend.is_running()
-
-
 def refuse_coroutine(given: "CoroutineType[Any, Any, Any]") -> NoReturn:
     """Close a coroutine that a plain function returned, and raise :class:`NotAwaited`."""
     name = given.__qualname__
@@ -140,7 +135,7 @@ def _wrap_ambiguous(
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        return (awaited if in_event_loop() else ended)(*args, **kwargs)
+        return (awaited if async_backend.is_running() else ended)(*args, **kwargs)
 
     return call
 

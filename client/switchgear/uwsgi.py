@@ -3,7 +3,6 @@
 import logging
 import sys
 from collections.abc import Mapping
-from typing import Any
 
 THREADS_BY_DEFAULT = (2, 0, 31)
 """uWSGI versions from this one on are known to enable threads by default."""
@@ -21,7 +20,11 @@ def warn_without_threads() -> None:
     found = getattr(module, "opt", None)
     options = found if isinstance(found, Mapping) else {}
     missing = []
-    if not _has_threads(options, _version_numbers(getattr(module, "version", b""))):
+    version = _option_text(getattr(module, "version", b"")).split(".")
+    numbers = tuple(int(each) for each in version if each.isdecimal())
+    enabled = options.get("enable-threads")
+    has_several = _option_number(options.get("threads")) > 1 or numbers >= THREADS_BY_DEFAULT
+    if not (has_several if enabled is None else _is_on(enabled)):
         missing.append("enable-threads = true")
     counts = [_option_number(options.get(name)) for name in ("processes", "workers", "cheaper")]
     forks_workers = _is_on(options.get("master")) or max(counts) > 1
@@ -31,13 +34,6 @@ def warn_without_threads() -> None:
         log.warning(
             "switchgear: uWSGI's workers will not receive changes: set %s", " and ".join(missing)
         )
-
-
-def _has_threads(options: Mapping[Any, Any], version: tuple[int, ...]) -> bool:
-    given = options.get("enable-threads")
-    if given is not None:
-        return _is_on(given)
-    return _option_number(options.get("threads")) > 1 or version >= THREADS_BY_DEFAULT
 
 
 def _option_text(value: object) -> str:
@@ -55,7 +51,3 @@ def _is_on(value: object) -> bool:
 def _option_number(value: object) -> int:
     text = _option_text(value).strip()
     return int(text) if text.isdecimal() else 0
-
-
-def _version_numbers(value: object) -> tuple[int, ...]:
-    return tuple(int(each) for each in _option_text(value).split(".") if each.isdecimal())

@@ -1,6 +1,5 @@
 """Errors of requests to the console, with messages that are safe to log."""
 
-import http.client
 import socket
 import ssl
 import zlib
@@ -24,24 +23,23 @@ class SocketError(OSError):
     """Raised if the connection can't be used; the message is safe to log."""
 
 
+_DESCRIPTIONS: tuple[tuple[type[BaseException], str], ...] = (
+    (SocketError, "{error}"),
+    (TimeoutError, "it does not answer in time"),
+    (socket.gaierror, "its name can't be resolved"),
+    (ssl.SSLCertVerificationError, "its certificate is refused: {error.verify_message}"),
+    (ssl.SSLError, "TLS fails: {reason}"),
+    (ConnectionRefusedError, "it refuses connections"),
+    (ConnectionError, "it ended the connection"),  # RemoteDisconnected, too.
+    (OSError, "it can't be reached: {reason}"),
+    (zlib.error, "its compressed answer is damaged"),
+    (BaseException, "its answer is no HTTP: {reason}"),
+)
+"""Descriptions by error class; the first class that matches applies."""
+
+
 def describe_error(error: BaseException) -> str:
     """Return a short description of a network error, without text sent by the server."""
-    if isinstance(error, SocketError):
-        return str(error)
-    if isinstance(error, TimeoutError):
-        return "it does not answer in time"
-    if isinstance(error, socket.gaierror):
-        return "its name can't be resolved"
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return f"its certificate is refused: {error.verify_message}"
-    if isinstance(error, ssl.SSLError):
-        return f"TLS fails: {error.reason or type(error).__name__}"
-    if isinstance(error, ConnectionRefusedError):
-        return "it refuses connections"
-    if isinstance(error, http.client.RemoteDisconnected | ConnectionError):
-        return "it ended the connection"
-    if isinstance(error, OSError):
-        return f"it can't be reached: {error.strerror or type(error).__name__}"
-    if isinstance(error, zlib.error):
-        return "its compressed answer is damaged"
-    return f"its answer is no HTTP: {type(error).__name__}"
+    text = next(text for kind, text in _DESCRIPTIONS if isinstance(error, kind))
+    detail = getattr(error, "reason" if isinstance(error, ssl.SSLError) else "strerror", None)
+    return text.format(error=error, reason=detail or type(error).__name__)

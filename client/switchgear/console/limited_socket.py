@@ -124,18 +124,15 @@ class LimitedSocket:
     def close(self) -> None:
         """Do nothing, since :mod:`http.client` calls this before it has read the answer."""
 
-    def close_socket(self) -> None:
+    def close_socket(self, *, in_child: bool = False) -> None:
+        """Close the socket; `in_child`, a forked process, only this process' descriptor of it."""
         opened, self._socket = self._socket, None
         if opened is not None:
             with contextlib.suppress(OSError):
-                opened.close()
-
-    def close_in_child(self) -> None:
-        """Close the descriptor in a forked child; the parent's connection stays open."""
-        opened, self._socket = self._socket, None
-        if opened is not None:
-            with contextlib.suppress(OSError):
-                os.close(opened.detach())
+                if in_child:
+                    os.close(opened.detach())
+                else:
+                    opened.close()
 
 
 class _SocketReader(io.RawIOBase):

@@ -143,7 +143,10 @@ class Reporter:
                 self._has_applied = False
         self._connection.close()
         self._connection = self._new_connection()
-        self._send_final()
+        try:
+            self._send_final(self._until)
+        except Exception:  # The process is ending.
+            log.exception("switchgear: the last report failed")
         self._connection.close()
 
     def _wait_until_due(self) -> None:
@@ -165,18 +168,11 @@ class Reporter:
             # An aborted report is followed by the final one.
             self.unreported += not is_sent and self._until is None
 
-    def _send_final(self) -> None:
-        assert self._until is not None  # noqa: S101 - for the type.
-        try:
-            left = self._until - time.monotonic()
-            if left > 0 and self._has_applied and self._is_streaming:
-                self._acknowledge(left)
-            self._send_final_reports(self._until)
-        except Exception:  # The process is ending.
-            log.exception("switchgear: the last report failed")
-
-    def _send_final_reports(self, until: float) -> None:
-        """Send reports until everything pending is delivered or time is up."""
+    def _send_final(self, until: float) -> None:
+        """Acknowledge and report until everything pending is delivered or time is up."""
+        left = until - time.monotonic()
+        if left > 0 and self._has_applied and self._is_streaming:
+            self._acknowledge(left)
         self._has_more = self._settings.reports
         while self._has_more:
             left = until - time.monotonic()

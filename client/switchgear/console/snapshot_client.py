@@ -38,7 +38,8 @@ class SnapshotClient:
         self._name = settings.name
         self._store = store
         self._timings = timings
-        self._etag: tuple[str, Snapshot] | None = None
+        self._etag: tuple[str | None, Snapshot | None] = None, None
+        """The ETag of the latest answer, and the snapshot that it belongs to."""
         self._confirmed_at: float | None = None
         """Time at which the console last confirmed or sent the current snapshot; monotonic."""
         self.abort = self._connection.abort
@@ -54,7 +55,9 @@ class SnapshotClient:
         :class:`RequestFailed`.
         """
         headers = self._headers()
-        etag = self._current_etag()
+        etag, of_snapshot = self._etag
+        if of_snapshot is not self._store.snapshot:
+            etag = None
         if etag is not None:
             headers["If-None-Match"] = etag
         path = f"{SNAPSHOT_PATH}?wait={hold_seconds}" if hold_seconds else SNAPSHOT_PATH
@@ -67,7 +70,10 @@ class SnapshotClient:
         self._confirmed_at = response.sent_at - _age_seconds(response)
         update_clock(self._store.clock, response)
         if response.status == 200:
-            self._save_etag(response.headers.get("etag", ""))
+            latest = response.headers.get("etag", "")
+            is_usable = 2 < len(latest) <= MAX_ETAG_LENGTH and latest.isascii()
+            is_usable = is_usable and latest.isprintable()
+            self._etag = latest if is_usable else None, self._store.snapshot
         return news
 
     def stream(self) -> Iterator[bool]:
@@ -159,16 +165,6 @@ class SnapshotClient:
         if self._store.snapshot is not None:
             headers["Switchgear-Applied"] = self._store.snapshot.mark
         return headers
-
-    def _current_etag(self) -> str | None:
-        if self._etag is None or self._etag[1] is not self._store.snapshot:
-            return None
-        return self._etag[0]
-
-    def _save_etag(self, etag: str) -> None:
-        snapshot = self._store.snapshot
-        sane = 2 < len(etag) <= MAX_ETAG_LENGTH and etag.isascii() and etag.isprintable()
-        self._etag = (etag, snapshot) if sane and snapshot is not None else None
 
     def _update_clock_by_version(
         self, before: Snapshot | None, after: Snapshot, is_pushed: bool

@@ -133,7 +133,7 @@ class Connection:
         """Close the parent's connection in a forked child without notifying the server."""
         self._aborted = True
         if self._socket is not None:
-            self._socket.close_in_child()
+            self._socket.close_socket(in_child=True)
 
     def _exchange(self, request: _Request, until: float) -> Response:
         sent_at = time.monotonic()
@@ -156,22 +156,21 @@ class Connection:
         http_connection.putrequest(
             request.method, target, skip_host=True, skip_accept_encoding=True
         )
-        coding = {"Accept-Encoding": "gzip" if request.accepts_gzip else "identity"}
-        headers = self._default_headers(connected) | coding | dict(request.headers or {})
+        headers = {
+            "Host": self.address.authority,
+            "User-Agent": self.agent,
+            "Authorization": f"Bearer {self.token}" if self.token else "",
+            "Proxy-Authorization": connected.proxy_authorization if connected.by_proxy else "",
+            "Accept-Encoding": "gzip" if request.accepts_gzip else "identity",
+            **(request.headers or {}),
+        }
         for name, value in headers.items():
-            http_connection.putheader(name, value.encode())
+            if value:
+                http_connection.putheader(name, value.encode())
         if request.body is not None:
             http_connection.putheader("Content-Length", str(len(request.body)))
         http_connection.endheaders(request.body)
         return http_connection.getresponse()
-
-    def _default_headers(self, connected: LimitedSocket) -> dict[str, str]:
-        own = {"Host": self.address.authority, "User-Agent": self.agent}
-        if self.token:
-            own["Authorization"] = f"Bearer {self.token}"
-        if connected.by_proxy and connected.proxy_authorization:
-            own["Proxy-Authorization"] = connected.proxy_authorization
-        return own
 
     def _connect(self, until: float) -> LimitedSocket:
         if self._socket is not None and not self._is_reusable():

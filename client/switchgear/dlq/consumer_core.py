@@ -76,7 +76,11 @@ class ConsumerCore(Settings):
         count = 0
         try:
             yield from self._ensure_group()
-            count = yield from self._handle_all((yield from self._reclaim()))
+            if time.monotonic() >= self._reclaim_at:
+                reclaimed = yield from exchanges.reclaim_message(self)
+                if not reclaimed:
+                    self._reclaim_at = time.monotonic() + self.idle_seconds / 10
+                count = yield from self._handle_all(reclaimed)
             if self.is_stopped:
                 return count
             new = yield from exchanges.read_new(self, 0 if count else wait_seconds)
@@ -158,14 +162,6 @@ class ConsumerCore(Settings):
         else:
             self.counts.taken += 1
         return True
-
-    def _reclaim(self) -> Steps[list[Message]]:
-        if time.monotonic() < self._reclaim_at:
-            return []
-        messages = yield from exchanges.reclaim_message(self)
-        if not messages:
-            self._reclaim_at = time.monotonic() + self.idle_seconds / 10
-        return messages
 
     def _ensure_group(self) -> Steps[None]:
         if self._has_group:

@@ -9,7 +9,6 @@ from typing import Any
 from switchgear import async_backend, cancellation
 from switchgear.async_backend import AsyncBell
 from switchgear.cancellation import Sources
-from switchgear.decorators import in_event_loop
 from switchgear.journal import record
 from switchgear.patterns.bulkhead_queue import Waiter
 from switchgear.patterns.parameters import BulkheadParameters
@@ -40,7 +39,7 @@ class AdmissionQueue:
         """Return with a permit of `key`; raise :class:`BulkheadFull`, or a refusal of `sources`."""
         seconds, until = _max_wait(parameters)
         bell = threading.Event()
-        can_wait = seconds > 0 and not in_event_loop()
+        can_wait = seconds > 0 and not async_backend.is_running()
         waiter = self._make_waiter(key, priority, bell.set if can_wait else None)
         try:
             is_queued = permits.enqueue(waiter) == "waiting"

@@ -71,17 +71,17 @@ class ResilienceReport:
                 **{name: round(rate, 4) for name, rate in rates.items() if rate is not None},
                 "calls": status.calls,
                 "counters": {name: n for name, n in each.counters.counted().items() if n},
-                "transitions": [self._format_transition(step) for step in steps],
+                "transitions": [
+                    {
+                        "n": step.n,
+                        "from": step.before,
+                        "to": step.after,
+                        "at": format_time(self._clock.from_monotonic(step.at)),
+                        "cause": step.cause[:MAX_CAUSE_LENGTH],
+                    }
+                    for step in steps
+                ],
             }
-
-    def _format_transition(self, step: StateTransition) -> dict[str, Any]:
-        return {
-            "n": step.n,
-            "from": step.before,
-            "to": step.after,
-            "at": format_time(self._clock.from_monotonic(step.at)),
-            "cause": step.cause[:MAX_CAUSE_LENGTH],
-        }
 
     def _bulkheads(self) -> Iterator[dict[str, Any]]:
         bulkheads = [each.bulkhead for each in self._registry.dependencies() if each.bulkhead]

@@ -8,8 +8,8 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from switchgear.async_backend import require_asyncio
-from switchgear.decorators import in_event_loop, is_coroutine_function
+from switchgear.async_backend import is_running, require_asyncio
+from switchgear.decorators import is_coroutine_function
 from switchgear.lazy import asyncio
 from switchgear.steps.records import Lease
 
@@ -37,7 +37,7 @@ def drive(execution: Execution[T]) -> T:
 
     Raises :class:`RuntimeError` within an event loop, which it would block.
     """
-    if in_event_loop():
+    if is_running():
         raise RuntimeError("jobs can't be run within an event loop: await arun() and its like")
     try:
         request = next(execution)
@@ -80,7 +80,7 @@ def call(function: Callable[..., Any], *args: Any) -> Any:
     """
     if not is_coroutine_function(function):
         return function(*args)
-    if in_event_loop():
+    if is_running():
         raise RuntimeError("there is an event loop: await the method whose name begins with an a")
 
     async def run_function() -> Any:
