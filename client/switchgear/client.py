@@ -135,7 +135,7 @@ class Switchgear:
         """
         try:
             cached = self._store.cache[segment, feature, experiments]
-        except Exception:  # A key may be of any type, whose methods raise what they like.
+        except Exception:  # A key may be of any type, whose methods may raise anything.
             return self._store.decide(segment, feature, experiments, targeting_key).allowed
         answer = cached.answer
         if answer is None:

@@ -185,7 +185,7 @@ class ConsoleClock:
             offset = self.time.wall() - self.time.monotonic()
         stable = self._stable_offset
         if stable is None or abs(offset - stable) > TOLERANCE_SECONDS:
-            # Less is the moment between two readings, or what a clock is slewed by.
+            # Smaller differences come from the time between two readings, or from clock slewing.
             self._stable_offset = stable = offset
         return monotonic + stable
 

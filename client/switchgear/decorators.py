@@ -75,7 +75,9 @@ def wrap_by_kind(
     is_coroutine = is_coroutine_function(given)
     if _has_kind(inspect.isgeneratorfunction, given) or is_async_generator_function(given):
         if generator is None:
-            raise TypeError(f"{what} can't be put around a generator, which gives as it goes")
+            raise TypeError(
+                f"{what} can't be put around a generator: its items are used before its end"
+            )
         made = generator(given)
     elif not is_coroutine and _wraps_coroutine_function(given):
         made = _wrap_ambiguous(given, plain, coroutine)

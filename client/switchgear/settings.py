@@ -161,7 +161,7 @@ def default_state_dir() -> Path | None:
     except OSError:
         log.warning(
             "switchgear: there is no folder to keep the last good snapshot in: until the console"
-            " is heard nothing is engaged; give one as SWITCHGEAR_STATE_DIR"
+            " answers nothing is engaged; set SWITCHGEAR_STATE_DIR"
         )
         return None
 
@@ -192,12 +192,12 @@ def url_problem(url: str) -> str | None:
     """Return the reason why `url` is invalid, without quoting it; None if it is valid."""
     try:
         parts = urlsplit(url)
-        sane = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        has_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
         plain = not (parts.query or parts.fragment or parts.username or parts.password)
         printable = url.isascii() and url.isprintable() and " " not in url
     except ValueError:
-        sane = plain = printable = False
-    if sane and plain and printable:
+        has_address = plain = printable = False
+    if has_address and plain and printable:
         return None
     return (
         "url must be the console's address, such as https://switchgear.example, without"

@@ -46,10 +46,10 @@ class SLI:
         """Count `good` of `total` more events. Invalid counts are logged once and ignored."""
         try:
             good, total = index(good), index(total)
-            sane = 0 <= good <= total
+            is_valid = 0 <= good <= total
         except TypeError:
-            sane = False
-        if not sane:
+            is_valid = False
+        if not is_valid:
             self._warn_invalid(good, total)
             return
         with self._lock:
@@ -128,7 +128,7 @@ class SLIMeasure(AbstractContextManager[None]):
 def is_failure(error: BaseException) -> bool:
     """Return True if the error counts as a failure; for a group, if any member does."""
     if isinstance(error, BaseExceptionGroup):
-        return any(is_failure(one) for one in error.exceptions)
+        return any(is_failure(each) for each in error.exceptions)
     return isinstance(error, Exception) and not isinstance(error, UNCOUNTED_ERRORS)
 
 

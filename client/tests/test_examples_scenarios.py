@@ -27,7 +27,7 @@ told people: core->registry: Unauthorised: the token expired yesterday
 C-1: persistent, tried again: False
 C-2: persistent, tried again: False
 C-3: persistent, tried again: False
-3 calls, advice: mend the credential, the call or the code; retries don't
+3 calls, advice: fix the credential, the call or the code; don't retry
 """,
     "bad_release": """\
 released: 200 of 200 get the new model

@@ -59,7 +59,7 @@ class Bootstrap:
                 name = repr(os.fspath(self._source))
                 document = _read_file(self._source)
             self._apply(name, document)
-        except Exception as error:  # The caller's objects raise what they like.
+        except Exception as error:  # The caller's objects may raise anything.
             self._log_problem(name, error)
 
     def start(self) -> None:

@@ -60,7 +60,7 @@ class ChangeListener:
     callback: ChangeCallback
     switches: frozenset[str]
     loop: "asyncio.AbstractEventLoop | None"
-    seen: Mapping[str, SwitchEntry]
+    known: Mapping[str, SwitchEntry]
     is_busy: bool = False
     undelivered: int = 0
     """Number of changes passed to the callback's event loop and not yet delivered."""
@@ -71,13 +71,13 @@ class ChangeListener:
 
     def changes_to(self, entries: Mapping[str, SwitchEntry], version: int | None) -> list[Change]:
         """Return the changes since the last notification, sorted by switch id."""
-        seen = self.seen
-        switches: Iterable[str] = self.switches or seen.keys() | entries.keys()
+        known = self.known
+        switches: Iterable[str] = self.switches or known.keys() | entries.keys()
         changes = [
             _make_change(switch, before, after, version)
             for switch in switches
             # Most entries are the same objects: see `snapshot.parse_snapshot`.
-            if (before := seen.get(switch)) is not (after := entries.get(switch))
+            if (before := known.get(switch)) is not (after := entries.get(switch))
             and _visible_fields(before) != _visible_fields(after)
         ]
         return sorted(changes, key=attrgetter("switch"))
@@ -199,10 +199,10 @@ class ChangeNotifier:
         self, listener: ChangeListener, entries: Mapping[str, SwitchEntry], version: int | None
     ) -> None:
         loop = listener.loop
-        if listener.seen is entries or (listener.is_busy and loop and not loop.is_closed()):
+        if listener.known is entries or (listener.is_busy and loop and not loop.is_closed()):
             return
         changes = listener.changes_to(entries, version)
-        listener.seen = entries
+        listener.known = entries
         if not changes:
             return
         if loop is None:
@@ -210,7 +210,7 @@ class ChangeNotifier:
                 if listener.is_subscribed and not self._stopped:
                     _call_callback(listener, change)
             return
-        # If the loop is closed, what it was given before is lost, too.
+        # If the loop is closed, its undelivered changes are lost, too.
         lost = listener.undelivered + len(changes)
         listener.is_busy, listener.undelivered = True, len(changes)
         try:
@@ -244,7 +244,7 @@ def _call_callback(listener: ChangeListener, change: Change) -> None:
             if not listener.is_warned:
                 listener.is_warned = True
                 log.error(
-                    "switchgear: a callback gives a coroutine, which nobody awaits: give the"
+                    "switchgear: a callback returns a coroutine, which is not awaited: pass the"
                     " coroutine function itself to on_change"
                 )
     except BaseException:  # Not even `sys.exit` may end the thread for all the others.

@@ -222,7 +222,7 @@ def find_file_name(settings: Settings, service: str, kind: str) -> str:
 
 def _check_owner(found: os.stat_result, what: str) -> None:
     if found.st_uid != os.geteuid():
-        raise UnusableFile(f"{what} belongs to somebody else")
+        raise UnusableFile(f"{what} belongs to another user")
     if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise UnusableFile(f"others may write to {what}")
 

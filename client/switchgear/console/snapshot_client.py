@@ -129,7 +129,7 @@ class SnapshotClient:
             if now - idle_since > IDLE_WINDOW_SECONDS:
                 parser.idle_bytes, idle_since = 0, now
             if parser.idle_bytes > MAX_IDLE_BYTES:
-                raise RequestFailed("its stream says much and nothing")
+                raise RequestFailed("its stream sends too much without a snapshot")
             if events:
                 within_since = now
             if parser.is_within and now - within_since > self._timings.event:

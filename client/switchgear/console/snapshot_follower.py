@@ -138,11 +138,11 @@ class SnapshotFollower(FollowerThread):
         self.way = "held"
         news = client.fetch(self._timings.hold)
         self._record_answer(news)
-        took = time.monotonic() - began
-        if not news and took < self._timings.hold / 2:
+        elapsed = time.monotonic() - began
+        if not news and elapsed < self._timings.hold / 2:
             raise RequestFailed("it does not hold polls")
         self._modes.record_success()
-        # All who were waiting are answered at one moment.
+        # The console answers all held polls at one moment.
         self._pause(self._draw() * HELD_PAUSE_SECONDS)
 
     def _record_answer(self, news: bool) -> None:
@@ -150,7 +150,7 @@ class SnapshotFollower(FollowerThread):
         self._is_current, self._failures, self.error = True, 0, None
         if self._is_warned:
             self._is_warned = False
-            log.info("switchgear: the console at %s is heard again", self._url)
+            log.info("switchgear: the console at %s answers again", self._url)
         if news:
             self._reporter.record_applied()
             self._cache.save(self._store)
@@ -186,8 +186,8 @@ class SnapshotFollower(FollowerThread):
             if self._store.is_bootstrapped:
                 consequence = "the bootstrap stays in force"
             elif self._store.snapshot is not None:
-                consequence = "what it said last stays in force"
+                consequence = "the last snapshot stays in force"
             log.warning(
-                "switchgear: no word of the console at %s: %s; %s", self._url, error, consequence
+                "switchgear: no answer of the console at %s: %s; %s", self._url, error, consequence
             )
         self._pause_after(error, self._failures)

@@ -250,7 +250,7 @@ class _translate_errors(contextlib.AbstractContextManager[None]):
         if isinstance(error, ConnectionError):
             raise RequestFailed(describe_error(error)) from error
         if isinstance(error, OSError | http.client.HTTPException | ValueError | zlib.error):
-            # Such an error may quote what was sent, the token too.
+            # Such an error may quote the request, including the token.
             raise RequestFailed(describe_error(error)) from None
 
 
@@ -289,9 +289,9 @@ def _read_body(response: http.client.HTTPResponse, max_bytes: int) -> bytes:
 
 def update_clock(clock: ConsoleClock, answer: Response | Stream) -> None:
     """Pass the time in `answer` to `clock`, unless the answer took too long for a precise time."""
-    took = answer.answered_at - answer.sent_at
-    if took <= MAX_CLOCK_SAMPLE_SECONDS:
-        clock.update(answer.headers, took, time.monotonic() - answer.answered_at)
+    elapsed = answer.answered_at - answer.sent_at
+    if elapsed <= MAX_CLOCK_SAMPLE_SECONDS:
+        clock.update(answer.headers, elapsed, time.monotonic() - answer.answered_at)
 
 
 def _status_error(status: int, headers: Mapping[str, str]) -> RequestFailed:

@@ -93,7 +93,7 @@ class ConsumerCore(Settings):
 
     def _handle_all(self, messages: list[Message]) -> Steps[int]:
         # All messages are claimed first, so that unhandled ones are released after an error.
-        self._claimed.add([one.id for one in messages], time.monotonic())
+        self._claimed.add([message.id for message in messages], time.monotonic())
         for message in messages:
             if self.is_stopped:
                 break

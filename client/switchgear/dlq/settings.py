@@ -149,4 +149,4 @@ class ClaimedMessages:
     def to_extend(self, now: float) -> list[str]:
         """Return the ids of messages held for less than the limit, to extend their claims."""
         with self._lock:
-            return [one for one, at in self._since.items() if now - at < self._longest]
+            return [entry_id for entry_id, at in self._since.items() if now - at < self._longest]

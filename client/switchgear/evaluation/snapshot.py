@@ -180,10 +180,10 @@ def _entry_hook(
 
 def _limited_decimal() -> Callable[[str], Decimal]:
     """Return a parser of decimals that raises :class:`InvalidSnapshot` after too many."""
-    seen = itertools.count()
+    numbers = itertools.count()
 
     def number(text: str) -> Decimal:
-        if next(seen) > MAX_SWITCHES:
+        if next(numbers) > MAX_SWITCHES:
             raise InvalidSnapshot("It has more numbers than a snapshot can have.")
         return Decimal(text)
 

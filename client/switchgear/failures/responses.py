@@ -38,7 +38,7 @@ RESPONSES: Mapping[FailureClass, FailureResponse] = MappingProxyType(
             True, True, True, "none", "it is tried again, with growing pauses and within a budget"
         ),
         FailureClass.PERSISTENT: FailureResponse(
-            False, True, True, "people", "mend the credential, the call or the code; retries don't"
+            False, True, True, "people", "fix the credential, the call or the code; don't retry"
         ),
         FailureClass.CASCADING: FailureResponse(
             False, False, True, "none", "isolate it: let bulkheads and breakers refuse, shed load"

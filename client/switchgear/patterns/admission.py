@@ -36,7 +36,10 @@ class AdmissionQueue:
         parameters: BulkheadParameters | None,
         sources: Sources,
     ) -> None:
-        """Return with a permit of `key`; raise :class:`BulkheadFull`, or a refusal of `sources`."""
+        """Wait for a permit for `key` and take it.
+
+        Raise :class:`BulkheadFull`, or the refusal of one of `sources`.
+        """
         seconds, until = _max_wait(parameters)
         bell = threading.Event()
         can_wait = seconds > 0 and not async_backend.is_running()

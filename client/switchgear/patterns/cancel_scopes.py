@@ -88,7 +88,7 @@ class TrioCancelScope:
             self._outer._scope.rest(is_resting=True)
 
     def close(self) -> None:
-        """Stop the timer: the call ended in time, or :meth:`absorb` is called next."""
+        """Stop the timer at the end of the call; after a cancellation, :meth:`absorb` follows."""
         self._scope.rest(is_resting=True)
         if self._outer is not None:
             self._outer._inner = None

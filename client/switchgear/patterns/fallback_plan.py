@@ -208,7 +208,7 @@ def chain_plans(first: FallbackPlan, second: FallbackPlan) -> FallbackPlan:
             hook(before, after, error)
 
     def is_good(value: Any) -> bool:
-        return all(one.is_good is None or one.is_good(value) for one in (first, second))
+        return all(plan.is_good is None or plan.is_good(value) for plan in (first, second))
 
     return replace(
         first,

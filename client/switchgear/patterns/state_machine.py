@@ -140,16 +140,16 @@ class BreakerStateMachine:
         if self.generation.state == "half_open":
             self._expire(self._clock())
         generation, parameters = self.generation, self.parameters
-        seen = generation.window.tally() if generation.state == "closed" else self._evaluated
-        known = seen.calls >= parameters.needed_calls
+        counts = generation.window.tally() if generation.state == "closed" else self._evaluated
+        known = counts.calls >= parameters.needed_calls
         is_open = generation.state == "open" and self.mode == "normal"
         return BreakerStatus(
             state=generation.state,
             mode=self.mode,
             since=generation.since,
-            failure_rate=seen.failure_rate() if known else None,
-            slow_rate=seen.slow_rate() if known and parameters.slow_call_seconds else None,
-            calls=seen.calls,
+            failure_rate=counts.failure_rate() if known else None,
+            slow_rate=counts.slow_rate() if known and parameters.slow_call_seconds else None,
+            calls=counts.calls,
             open_until=self._open_until if is_open else None,
             would_open=self._would_open,
         )
@@ -250,16 +250,18 @@ class BreakerStateMachine:
         self._enter(after, at, cause)
 
     def _enter(self, after: State, at: float, cause: str) -> None:
-        before, seen = self.generation.state, self._evaluated
+        before, counts = self.generation.state, self._evaluated
         self.generation = self._new_generation(
             after, self.generation.since if before == after else at
         )
         if before != after:
             self._transition_count += 1
-            known = seen.calls >= self.parameters.needed_calls
-            rate = seen.failure_rate() if known else None
+            known = counts.calls >= self.parameters.needed_calls
+            rate = counts.failure_rate() if known else None
             self.events.append(
-                StateTransition(self._transition_count, before, after, at, cause, rate, seen.calls)
+                StateTransition(
+                    self._transition_count, before, after, at, cause, rate, counts.calls
+                )
             )
 
     def _new_generation(self, state: State, since: float) -> Generation:

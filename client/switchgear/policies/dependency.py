@@ -86,7 +86,7 @@ class Dependency:
             known, wrong = self._merge_arguments(arguments)
             breaker = self.breaker
             if breaker is None:
-                rest = {name: one for name, one in known.items() if name != "parameters"}
+                rest = {name: value for name, value in known.items() if name != "parameters"}
                 self.breaker = breaker = Breaker(
                     self.name,
                     self._breaker_parameters(known),
@@ -135,9 +135,8 @@ class Dependency:
     def get_token_budget(self, parameters: SpendParameters | None) -> "SpendBudget":
         """Return the token budget, with the limits of the console.
 
-        If the console has none, the first `parameters` given by the code apply.
-
-        Raise :class:`TypeError` for parameters of the wrong type.
+        If the console has none, the first `parameters` given by the code apply. Raise
+        :class:`TypeError` for parameters of the wrong type.
         """
         if not isinstance(parameters, SpendParameters | None):
             raise TypeError(f"budget must be SpendParameters, not {parameters!r:.100}")
@@ -160,8 +159,8 @@ class Dependency:
     def apply_config(self, config: DependencyConfig, now: float) -> None:
         """Apply the console's configuration; `now` is UNIX seconds by the console's clock.
 
-        The configuration is in force on return, unless another thread is applying configurations at
-        the moment, which then applies this one as well: see `is_applied`.
+        If another thread is applying configurations at the moment, that thread applies this one,
+        too, perhaps after this method has returned: see `is_applied`.
         """
         self.set_config(config, now)
         self.apply_pending()
@@ -180,7 +179,7 @@ class Dependency:
                 return
             is_ended = self._applied_override is None
             if self.is_applied and is_ended == (override.ends_at <= now):
-                return  # So that whoever says something meanwhile need not leave it to us.
+                return  # A configuration set meanwhile is applied by the thread that sets it.
             self._now = now
             self._is_pending = True
         self.apply_pending()
@@ -190,7 +189,7 @@ class Dependency:
         while self._claim_pending():
             try:
                 self._apply_target()
-            except Exception:  # Of a hook: what comes next must not suffer from that.
+            except Exception:  # Of a hook: later configurations must still be applied.
                 log.exception("switchgear: policy of %.100r was not put in force", self.name)
             finally:
                 self._is_applying = False
@@ -272,12 +271,12 @@ class Dependency:
         any new argument except `parameters` is rejected, too.
         """
         known, wrong = self._breaker_arguments.copy(), []
-        for name, one in arguments.items():
-            if one is None or one == ():
+        for name, value in arguments.items():
+            if value is None or value == ():
                 continue
-            # What judges calls is the breaker's from the beginning.
+            # A breaker can't change the rules for its outcomes.
             is_late = name != "parameters" and name not in known and self.breaker is not None
-            if is_late or known.setdefault(name, one) != one:  # type: ignore[misc]
+            if is_late or known.setdefault(name, value) != value:  # type: ignore[misc]
                 wrong.append(f"{name} of its breaker")
         return known, wrong
 
@@ -290,7 +289,7 @@ class Dependency:
             if what not in self._warned:
                 self._warned.add(what)
                 log.warning(
-                    "switchgear: policies of %.100r differ in %s: those said first hold for all of"
+                    "switchgear: policies of %.100r differ in %s: the first ones apply to all of"
                     " that name",
                     *(self.name, what),
                 )

@@ -107,8 +107,8 @@ def parse_document(body: bytes, before: Mapping[str, DependencyConfig]) -> Confi
         raise InvalidDocument("it has no version")
     problems: list[str] = []
     dependencies = {
-        name: _read_dependency(name, one, before.get(name, EMPTY_CONFIG), problems)
-        for name, one in found["dependencies"].items()
+        name: _read_dependency(name, section, before.get(name, EMPTY_CONFIG), problems)
+        for name, section in found["dependencies"].items()
     }
     service = found.get("service")
     known = service if isinstance(service, str) else None
@@ -125,8 +125,8 @@ def path_pattern(pattern: str) -> re.Pattern[str]:
     first, *others = re.split(r"\*\*+", head)
     found = _segment_pattern(first, is_last=not others)
     for place, piece in enumerate(others, 1):
-        # Where a piece is found first, it ends first, too: that place is as good as any, so none
-        # is tried again. Only the last piece has to end where the path does.
+        # The first match of a piece also ends first, so it never needs to be tried again. Only
+        # the last piece has to end where the path does.
         is_last = place == len(others)
         found += (
             f".*{_segment_pattern(piece, is_last=True)}"
@@ -175,11 +175,11 @@ def _read_routes(given: Any) -> tuple[tuple[str, float], ...]:
     if not isinstance(given, list) or len(given) > MAX_ROUTES:
         raise ValueError(f"it is no list of at most {MAX_ROUTES}")
     found = []
-    for one in given:
-        pattern = one.get("pattern")
+    for route in given:
+        pattern = route.get("pattern")
         if not isinstance(pattern, str) or not 0 < len(pattern) <= MAX_PATTERN_LENGTH:
             raise ValueError("a route has no pattern")
-        found.append((pattern, _read_milliseconds(one.get("timeout_ms"))))
+        found.append((pattern, _read_milliseconds(route.get("timeout_ms"))))
     return tuple(found)
 
 
@@ -208,9 +208,11 @@ def _read_retry(given: Any) -> RetryParameters:
 def _read_error_labels(given: Any) -> tuple[str | int, ...]:
     if not isinstance(given, list) or len(given) > MAX_ERROR_LABELS:
         raise ValueError("it is no list of words")
-    if not all(isinstance(one, str | int) and not isinstance(one, bool) for one in given):
+    if not all(isinstance(label, str | int) and not isinstance(label, bool) for label in given):
         raise ValueError("its words are statuses and names")
-    return tuple(int(one) if isinstance(one, str) and one.isdecimal() else one for one in given)
+    return tuple(
+        int(label) if isinstance(label, str) and label.isdecimal() else label for label in given
+    )
 
 
 def _read_bulkhead(given: Any) -> BulkheadParameters:
@@ -220,7 +222,7 @@ def _read_bulkhead(given: Any) -> BulkheadParameters:
     if tier is None:
         return BulkheadParameters(**values)
     if tier not in TIERS:
-        raise ValueError("it names a tier that nobody knows")
+        raise ValueError("it names an unknown tier")
     return replace(TIERS[tier], **values)
 
 
@@ -233,7 +235,7 @@ def _read_fallback(given: Any) -> Mapping[str, Any]:
 def _read_override(given: Any) -> ForcedMode:
     mode, version = given.get("mode"), given.get("version")
     if mode not in (*MODES, RESET):
-        raise ValueError("nobody knows its mode")
+        raise ValueError("its mode is unknown")
     if type(version) is not int:
         raise ValueError("it has no version")
     moment = datetime.fromisoformat(given.get("expires_at"))
@@ -245,8 +247,8 @@ def _known_fields(kind: type, given: Any) -> dict[str, Any]:
     """Return the fields of `given` that the dataclass `kind` has and that are not None."""
     if not isinstance(given, dict):
         raise ValueError("it is no object")
-    names = {one.name for one in fields(kind)}
-    return {name: one for name, one in given.items() if name in names and one is not None}
+    names = {each.name for each in fields(kind)}
+    return {name: value for name, value in given.items() if name in names and value is not None}
 
 
 _SECTIONS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {

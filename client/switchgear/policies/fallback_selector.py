@@ -56,7 +56,7 @@ class FallbackSelector:
     def _make_chain(
         self, document: Mapping[str, Any], providers: Mapping[str, Callable[..., Any]]
     ) -> Fallback | None:
-        from switchgear.llm.providers import chain  # Only who has providers needs it.
+        from switchgear.llm.providers import chain  # Needed only with providers.
 
         of_code = self._code_fallback
         found = chain(

@@ -19,8 +19,8 @@ from switchgear.policies.documents import DependencyConfig
 T = TypeVar("T")
 
 OUTER_ONLY = Timeout(None)
-"""The limit of an attempt without its own timeout: the deadline around it ends the attempt with an
-error, since a breaker would not count a mere cancellation."""
+"""The timeout of attempts without their own: it turns the cancellation by an outer deadline into an
+error, which a breaker counts."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class AdmissionArguments:
         return callable(self.key) or callable(self.priority)
 
     def block_manager(self, bulkhead: Bulkhead) -> Any:
-        """Return the permit of a block. A block has no arguments, so functions are not called."""
+        """Return a permit for a block; ignore functions, since a block has no arguments."""
         key = None if callable(self.key) else self.key
         return bulkhead.of(key, 0 if callable(self.priority) else self.priority)
 
@@ -108,7 +108,7 @@ class Layers:
 
 
 def call_function(function: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
-    """Call `function`. Wrapped in a policy's layers once, it applies them to any function."""
+    """Call `function`. A policy wraps this caller once, for calls of any function."""
     return function(*args, **kwargs)
 
 

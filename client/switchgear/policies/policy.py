@@ -77,7 +77,7 @@ class Policy:
         **arguments: Unpack[Arguments],
     ) -> None:
         self.name = name = check_policy(name, arguments)
-        self._owner = owner  # A client that nobody holds follows no more.
+        self._owner = owner  # A client that is garbage-collected stops following its console.
         self._arguments = arguments
         self._dependency = dependency = dependency or Dependency(name)
         self.breaker: Breaker = dependency.get_breaker(
@@ -309,11 +309,11 @@ class Policy:
 
         def rebuild() -> None:
             nonlocal config, built
-            # In this order: another thread may look between the two.
+            # The layers first: another thread may read `config` in between.
             layers = self._current_layers()
             try:
                 built = wrap(layers, function, admission)
-            except TypeError as error:  # A chain of the console may name what suits it not.
+            except TypeError as error:  # The console may configure unsuitable targets.
                 log.warning("switchgear: policy %s stays as it was: %s", self.name, error)
             config = layers.config
 

@@ -119,9 +119,9 @@ class Registry:
     ) -> bool:
         """Put the console's document for the calls of `caller` in force; return True if it is new.
 
-        `left_epochs` are further epochs to refuse. `on_valid` is called once the document is found
-        valid and before the console's time is read. Raise :class:`documents.InvalidDocument` or
-        :class:`OutdatedDocument`.
+        `left_epochs` are further epochs to refuse. If the document is valid, `on_valid` is called
+        before the console's clock is read, so that it can update the clock. Raise
+        :class:`documents.InvalidDocument` or :class:`OutdatedDocument`.
         """
         while True:
             before = self.get_policies(caller)
@@ -145,7 +145,7 @@ class Registry:
             self._start_expiry_thread()
             self.version(caller)  # Updates `in_force`.
             for complaint in document.problems:
-                self._warn_once(complaint, "that part of its policy is left as it was")
+                self._warn_once(complaint, "that section of its policy is not changed")
             if before.epoch not in (None, epoch):
                 self._log_ended_overrides(before, document)
             return True

@@ -145,4 +145,4 @@ def test_coroutine_that_nobody_awaits_is_logged_once(store, caplog):
     wait_until(lambda: len(heard) == 2)
     store.show()
     wait_until(lambda: len(heard) == 4)
-    assert caplog.text.count("nobody awaits") == 1
+    assert caplog.text.count("is not awaited") == 1

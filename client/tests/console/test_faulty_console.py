@@ -70,7 +70,7 @@ def test_each_outage_is_logged_once_and_so_is_its_end(caplog):
     said = [(one.levelname, one.getMessage()) for one in caplog.records]
     assert [level for level, _ in said] == ["WARNING", "INFO"]
     assert f"{there.url}: it answers 500; nothing is known" in said[0][1]
-    assert "is heard again" in said[1][1]
+    assert "answers again" in said[1][1]
 
 
 @pytest.mark.parametrize(
