@@ -185,15 +185,13 @@ class State:
         is_kept = self.copy is not None and self.copy.is_kept
         return self.tokens is None or is_kept or self.revision != head.revision
 
-    def lacks_known(self, head: DatabaseHead) -> bool:
-        return self.registrations != head.registrations
-
     def lacks(self, head: DatabaseHead) -> bool:
         """Return True if the snapshot, the tokens or the known switches must be read."""
-        return self.lacks_copy(head) or self.lacks_tokens(head) or self.lacks_known(head)
-
-    def lacks_causes(self, head: DatabaseHead) -> bool:
-        return self.degradation != head.degradation
+        return (
+            self.lacks_copy(head)
+            or self.lacks_tokens(head)
+            or self.registrations != head.registrations
+        )
 
     def has_policies(self, head: DatabaseHead) -> bool:
         """Return True if the loaded policies are exactly those of `head`."""

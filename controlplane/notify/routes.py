@@ -9,7 +9,7 @@ from .escalation.forecast import next_notices
 from .models.targets import Target
 from .targets import reach, routing
 from .targets.routing import incident_followers
-from .transports.destinations import reaches
+from .transports.destinations import transport_for
 
 __all__ = ["destinations_of_user", "incident_followers", "next_notices", "reachable", "routed"]
 
@@ -22,7 +22,7 @@ def routed(event: str, scope: str, severity: str, subject: str, now: datetime) -
 
 
 def reachable(destinations: Iterable[str]) -> list[str]:
-    return [destination for destination in destinations if reaches(destination)]
+    return [one for one in destinations if transport_for(one).reaches(one)]
 
 
 def destinations_of_user(user_id: int, now: datetime) -> list[str]:

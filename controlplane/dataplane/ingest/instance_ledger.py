@@ -245,7 +245,7 @@ class InstanceLedger:
     ) -> None:
         """Write reports together; if one of them may be invalid, write them one by one."""
         try:
-            written = await write(
+            duplicates, refused_sli = await write(
                 report_writer.write_reports(connection, reports, self._breaker_writer)
             )
         except Exception as error:
@@ -263,9 +263,9 @@ class InstanceLedger:
                 raise
         else:
             self._failure_log.record_success()
-            self.refused_sli += len(written.refused_sli)
-            self._failure_log.log_refused_sli(written.refused_sli)
-            for each, duplicate in zip(reports, written.duplicates, strict=True):
+            self.refused_sli += len(refused_sli)
+            self._failure_log.log_refused_sli(refused_sli)
+            for each, duplicate in zip(reports, duplicates, strict=True):
                 each.resolve(duplicate)
 
     async def _write_counts(

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 import structlog
 
@@ -57,17 +57,14 @@ def weigh_counts(counts: CallerCounts) -> int:
     return ROW_WEIGHT + len(counts.switches)
 
 
-class WriteOutcome(NamedTuple):
-    """The result of a batch: True for each duplicate report, and refused (instance, SLO) pairs."""
-
-    duplicates: list[bool]
-    refused_sli: list[tuple[str, str]]
-
-
 async def write_reports(
     connection: Connection, pending: Sequence[PendingReport], breaker_writer: BreakerWriter
-) -> WriteOutcome:
-    """Merge reports into their instances' rows, in one transaction."""
+) -> tuple[list[bool], list[tuple[str, str]]]:
+    """Merge reports into their instances' rows, in one transaction.
+
+    Return True or False for each report, True if it is a duplicate, and (instance, SLO) of refused
+    SLO counts.
+    """
     services = {each.report.id: each.report.service for each in pending}
     duplicates: list[bool] = []
     acks: list[Ack] = []
@@ -103,7 +100,7 @@ async def write_reports(
         if row.contested_at != before[row.id].contested_at:
             tokens = [token for token, _ in row.reported.get("tokens", ())]
             log.warning("instance.contested", instance=row.id, token_ids=tokens)
-    return WriteOutcome(duplicates, refused)
+    return duplicates, refused
 
 
 async def write_counts(

@@ -169,23 +169,14 @@ def _render_flags(
 
 
 def _make_on(flag: str, reason: str, version: int) -> dict[str, Any]:
-    return {
-        "key": flag,
-        "value": True,
-        "variant": "on",
-        "reason": reason,
-        "metadata": {"switch": flag, "version": version},
-    }
+    metadata = {"switch": flag, "version": version}
+    return {"key": flag, "value": True, "variant": "on", "reason": reason, "metadata": metadata}
 
 
 def _make_off(flag: str, entry: SnapshotEntry, version: int) -> dict[str, Any]:
-    return {
-        "key": flag,
-        "value": False,
-        "variant": "off",
-        "reason": DISABLED if entry.state == "engaged" else SPLIT,
-        "metadata": {"switch": entry.id, "version": version, "cause": entry.reason},
-    }
+    reason = DISABLED if entry.state == "engaged" else SPLIT
+    metadata = {"switch": entry.id, "version": version, "cause": entry.reason}
+    return {"key": flag, "value": False, "variant": "off", "reason": reason, "metadata": metadata}
 
 
 def _is_admitted(entry: SnapshotEntry, targeting_key: str | None) -> bool:

@@ -107,11 +107,6 @@ async def connect(config: Config, options: str = SESSION_OPTIONS) -> Connection:
     return connection
 
 
-async def read_head(connection: Connection) -> DatabaseHead:
-    """Return the head; raise LookupError if the database is not migrated."""
-    return await parse_head(await connection.execute(HEAD))
-
-
 async def read_contents(
     connection: Connection, *, entries: bool, tokens: bool, known: bool
 ) -> Contents:
@@ -149,7 +144,7 @@ async def record_token_use(config: Config, token_ids: Iterable[int]) -> None:
 
 
 async def parse_head(cursor: AsyncCursor[tuple[Any, ...]]) -> DatabaseHead:
-    """Return the head from the result of `HEAD`; raise LookupError if it is empty."""
+    """Return the head from the result of `HEAD`; raise LookupError without migrations."""
     row = await cursor.fetchone()
     if row is None:
         raise LookupError("the publication row is missing; run the migrations")

@@ -90,7 +90,7 @@ class ConfigFollower:
     def _is_wanted(self, head: DatabaseHead) -> bool:
         state = self._state
         has_all = state.has_policies(head) or state.is_before_policies(head)
-        return state.lacks_causes(head) or not has_all
+        return state.degradation != head.degradation or not has_all
 
     async def _read_changes(self) -> None:
         state, head = self._state, self._head
@@ -109,7 +109,7 @@ class ConfigFollower:
         state, head = self._state, changes.head
         if state.is_lagging(head):
             return
-        if state.lacks_causes(head):
+        if state.degradation != head.degradation:
             # Unreadable causes are not read again until the next revision.
             causes = state.causes if changes.causes is None else changes.causes
             state.install_causes(head.degradation, causes)

@@ -7,6 +7,7 @@ signed copy for a restart.
 import asyncio
 import errno
 import os
+from dataclasses import replace
 from pathlib import Path
 
 from controlplane.core.degradation_levels import CRITICAL, DEGRADED, Cause
@@ -25,20 +26,12 @@ FULL = Cause(
     fails=("Embedded PostgreSQL and Redis, sooner or later", "Saving the copy for a restart"),
     works=_WORKS,
 )
-READ_ONLY = Cause(
-    CRITICAL,
-    "disk",
-    "The disk of the data directory is read-only: make it writable; all else recovers by itself.",
-    fails=FULL.fails,
-    works=_WORKS,
+READ_ONLY = replace(
+    FULL,
+    text="The disk of the data directory is read-only: make it writable; all else recovers by "
+    "itself.",
 )
-FAILING = Cause(
-    CRITICAL,
-    "disk",
-    "The disk of the data directory reports errors: replace it.",
-    fails=FULL.fails,
-    works=_WORKS,
-)
+FAILING = replace(FULL, text="The disk of the data directory reports errors: replace it.")
 FORBIDDEN = Cause(
     DEGRADED,
     "disk",

@@ -102,7 +102,7 @@ class Refresher:
         state = self._state
         # Age counts from the request, the earliest time at which the answer was true.
         asked_at = state.now()
-        head = await database.read_head(connection)
+        head = await database.parse_head(await connection.execute(database.HEAD))
         state.database_read_only = head.is_read_only
         ahead_seconds = state.set_clock(head.now, asked_at)
         skewed = abs(ahead_seconds) > SKEW_SECONDS
@@ -117,7 +117,8 @@ class Refresher:
                 entries=lacks_copy,
                 tokens=state.lacks_tokens(head),
                 # There may be many ids; the copy must not wait for them.
-                known=(state.copy is None or not lacks_copy) and state.lacks_known(head),
+                known=(state.copy is None or not lacks_copy)
+                and state.registrations != head.registrations,
             )
             await self._apply(contents, asked_at)
             head = contents.head

@@ -215,12 +215,11 @@ def _first_of_subjects(pending: QuerySet[OutboxMessage], now: datetime) -> Query
 
 def _lock_pace(destination: str) -> Pace:
     locked = Pace.objects.select_for_update().filter(pk=destination)
-    pace = locked.first()
-    if pace is None:
-        first = Pace(destination=destination, paced_until=db_now())
-        Pace.objects.bulk_create([first], ignore_conflicts=True)
-        pace = locked.get()
-    return pace
+    if (pace := locked.first()) is not None:
+        return pace
+    first = Pace(destination=destination, paced_until=db_now())
+    Pace.objects.bulk_create([first], ignore_conflicts=True)
+    return locked.get()
 
 
 def _pause_destination(destination: str, seconds: float) -> None:

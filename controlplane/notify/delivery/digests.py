@@ -27,7 +27,7 @@ IN_DIGEST = Q(state="pending", attempts=0, lease_until__isnull=False)
 
 def create_digest(destination: str, now: datetime) -> OutboxMessage | None:
     """Create and return a digest if more than `MAX_ALONE` unsent reminders wait, else None."""
-    if destinations.tracks_incidents(destination):
+    if destinations.transport_for(destination).tracks_incidents:
         return None
     waiting = _undelivered_reminders().filter(
         pk__in=_list_unblocked(destination), lease_until__isnull=True

@@ -79,5 +79,5 @@ def _may_be_superseded(message: OutboxMessage) -> bool:
         _superseded_by(message)
         and message.subject
         and message.severity != "critical"
-        and not destinations.takes_every_event(message.destination)
+        and not destinations.transport_for(message.destination).takes_every_event
     )

@@ -117,7 +117,8 @@ def _send_notifications(due: Sequence[Notification], now: datetime) -> None:
             by_destination[destination].append(told)
     apart: dict[int, list[str]] = defaultdict(list)
     for destination, here in by_destination.items():
-        if len(here) > MAX_APART and not destinations.tracks_incidents(destination):
+        tracks_incidents = destinations.transport_for(destination).tracks_incidents
+        if len(here) > MAX_APART and not tracks_incidents:
             _send_list(here, destination, now)
         else:
             for told in here:

@@ -29,8 +29,7 @@ class DestinationName:
 
     @property
     def icon(self) -> str:
-        transport = destinations.transport_for(self.destination)
-        return transport.icon if transport else "delivery"
+        return destinations.transport_for(self.destination).icon
 
     @property
     def address(self) -> str:
@@ -39,8 +38,7 @@ class DestinationName:
 
     @property
     def _is_stored(self) -> bool:
-        transport = destinations.transport_for(self.destination)
-        return transport is not None and transport.settings is not None
+        return destinations.transport_for(self.destination).settings is not None
 
     @property
     def label(self) -> str:
@@ -72,8 +70,7 @@ def name_destinations(wanted: Iterable[str]) -> dict[str, DestinationName]:
 
 
 def is_personal(destination: str) -> bool:
-    transport = destinations.transport_for(destination)
-    return transport is not None and transport.is_personal(destination.partition(":")[2])
+    return destinations.transport_for(destination).is_personal(destination.partition(":")[2])
 
 
 def hide_address(destination: str) -> str:

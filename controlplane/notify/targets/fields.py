@@ -177,18 +177,16 @@ def _check_channel(asked: TargetRequest, present: Target | None, errors: Errors)
         errors["address"].append(str(error) or f"Write {destinations.address_forms()}.")
     else:
         _check_length("address", address, errors)
-        if transport and transport.settings:
+        if transport.settings:
             for name, texts in transport.settings.check(asked.settings, present).items():
                 errors[name] += texts
     return {"address": address}
 
 
-def _channel_address(transport: Transport | None, address: str) -> str:
-    if transport is None or not transport.address_examples:
-        raise ValueError
+def _channel_address(transport: Transport, address: str) -> str:
     if transport.check_address:
         return transport.check_address(address)
-    if address != transport.key:
+    if address != transport.key or not transport.address_examples:
         raise ValueError
     return address
 

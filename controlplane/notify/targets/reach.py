@@ -63,8 +63,6 @@ def reach_from(target: Target, known: Directory, now: datetime) -> Reach:
 def is_configured(destination: str) -> bool:
     """Return True if a transport is configured to send to the destination of a target."""
     transport = destinations.transport_for(destination)
-    if transport is None:
-        return False
     # A channel with stored settings has a destination only if they are complete.
     return transport.settings is not None or transport.reaches(destination)
 

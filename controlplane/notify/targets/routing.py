@@ -45,10 +45,11 @@ def find_destinations(event: str, scope: str, severity: str, now: datetime) -> l
     ]
     found = directory.read_directory(matching).unique(matching, now)
     starts_incident = severity != "info" and incident_action_of(event) == "trigger"
-    routed = [one for one in found if starts_incident or not destinations.tracks_incidents(one)]
+    if not starts_incident:
+        found = [one for one in found if not destinations.transport_for(one).tracks_incidents]
     if cache is not None:
-        cache[key] = list(routed)
-    return routed
+        cache[key] = list(found)
+    return found
 
 
 def incident_followers(subjects: Collection[str]) -> dict[str, list[str]]:
@@ -70,7 +71,3 @@ def incident_followers(subjects: Collection[str]) -> dict[str, list[str]]:
 def list_destinations(targets: Iterable[Target], now: datetime) -> list[str]:
     wanted = list(targets)
     return directory.read_directory(wanted).unique(wanted, now)
-
-
-def destinations_of(target: Target, now: datetime) -> list[str]:
-    return list_destinations([target], now)

@@ -1,5 +1,6 @@
 """The Targets page, and the forms to change targets and routes."""
 
+from collections.abc import Callable
 from typing import Any
 
 from django.http import Http404, HttpResponse
@@ -16,6 +17,7 @@ from controlplane.notify.models.targets import Route, Target
 from controlplane.notify.transports import destinations
 
 from . import matrix, services
+from .fields import TargetRequest
 from .forms import FORMS, RouteForm, TargetForm, initial_values
 from .services import NewSecret
 
@@ -46,16 +48,12 @@ def new_target(request: PersonRequest, kind: str) -> HttpResponse:
         raise Http404
     start = {"time_zone": request.user.time_zone, "rotation_days": 7}
     form = FORMS[kind](submitted_data(request), initial=start)
-    if form.is_valid():
-        asked = form.read_request(kind)
-        try:
-            services.look_up(asked.settings)
-            target, secret = services.create_target(asked=asked, actor=actor, now=db_now())
-        except InvalidInput as error:
-            form.add_service_errors(error.errors)
-        else:
-            return _show_saved(request, target, secret, f"{target.name} is there.")
-    return _show_form(request, form, {"kind": kind, "heading": f"Add {TITLES[kind]}"})
+    context = {"kind": kind, "heading": f"Add {TITLES[kind]}"}
+
+    def create(asked: TargetRequest) -> tuple[Target, NewSecret | None]:
+        return services.create_target(asked=asked, actor=actor, now=db_now())
+
+    return _save_or_show(request, form, create, "is there", context)
 
 
 @signed_in
@@ -69,23 +67,6 @@ def change_target(request: PersonRequest, target_id: int) -> HttpResponse:
     if kind not in FORMS:
         raise Http404
     form = FORMS[kind](submitted_data(request), initial=initial_values(target))
-    if form.is_valid():
-        asked = form.read_request(kind)
-        try:
-            services.look_up(asked.settings)
-            changed, secret = services.change_target(
-                target_id=target_id,
-                asked=asked,
-                seen=form.get_text("seen"),
-                actor=actor,
-                now=db_now(),
-            )
-        except InvalidInput as error:
-            form.add_service_errors(error.errors)
-        except Conflict as conflict:
-            return _show_refusal(request, "Nothing was changed", conflict)
-        else:
-            return _show_saved(request, changed, secret, f"{changed.name} is changed.")
     other_kinds = [] if target.kind == Target.Kind.ESCALATION else ["person", "channel", "on_call"]
     context = {
         "target": target,
@@ -93,7 +74,17 @@ def change_target(request: PersonRequest, target_id: int) -> HttpResponse:
         "kinds": [(each, TITLES[each]) for each in other_kinds],
         "heading": f"Change {target.name}",
     }
-    return _show_form(request, form, context)
+
+    def change(asked: TargetRequest) -> tuple[Target, NewSecret | None]:
+        seen = form.get_text("seen")
+        return services.change_target(
+            target_id=target_id, asked=asked, seen=seen, actor=actor, now=db_now()
+        )
+
+    try:
+        return _save_or_show(request, form, change, "is changed", context)
+    except Conflict as conflict:
+        return _show_refusal(request, "Nothing was changed", conflict)
 
 
 @signed_in
@@ -165,16 +156,28 @@ def remove_route(request: PersonRequest, route_id: int) -> HttpResponse:
     return show(request, "core/targets_remove.html", {"route": route, "target": route.target})
 
 
-def _show_saved(
-    request: PersonRequest, target: Target, secret: NewSecret | None, message: str
+def _save_or_show(
+    request: PersonRequest,
+    form: TargetForm,
+    save: Callable[[TargetRequest], tuple[Target, NewSecret | None]],
+    outcome: str,
+    context: dict[str, Any],
 ) -> HttpResponse:
-    """Show a generated secret, in this response only; redirect if there is none."""
-    if secret is None:
-        return respond_done(request, message, PAGE)
-    return show(request, "core/targets_secret.html", {"target": target, "secret": secret})
+    """Save the target if the form is valid, else show the form.
 
-
-def _show_form(request: PersonRequest, form: TargetForm, context: dict[str, Any]) -> HttpResponse:
+    A generated secret is shown in this response only; without one, redirect with a message.
+    """
+    if form.is_valid():
+        asked = form.read_request(context["kind"])
+        try:
+            services.look_up(asked.settings)
+            target, secret = save(asked)
+        except InvalidInput as error:
+            form.add_service_errors(error.errors)
+        else:
+            if secret is None:
+                return respond_done(request, f"{target.name} {outcome}.", PAGE)
+            return show(request, "core/targets_secret.html", {"target": target, "secret": secret})
     status = 422 if form.is_bound else 200
     return show(request, "core/targets_form.html", {"form": form, **context}, status=status)
 

@@ -44,8 +44,9 @@ class Transport:
     a person's address, and `check_person` checks such an address. `is_personal` returns True for a
     person's address.
 
-    If `takes_every_event` is True, updates made obsolete by a later message are sent too. If
-    `tracks_incidents` is True, a message is also sent when an escalation is acknowledged or closed.
+    If `takes_every_event` is True, updates made obsolete by a later message are sent too.
+    `tracks_incidents` is True for on-call services, which have an incident per subject: a message
+    is also sent when an escalation is acknowledged or closed.
     """
 
     key: str

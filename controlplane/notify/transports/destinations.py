@@ -11,7 +11,6 @@ from controlplane.notify.models.targets import Target
 from .base import TRANSPORTS, Transport
 from .channel_settings import SettingSpec
 from .failures import PermanentFailure
-from .rate_limits import DEFAULT_LIMIT
 
 DOCS_COLUMNS = ("destination", "needs", "one message per episode", "a doubtful send")
 
@@ -24,25 +23,28 @@ def channel_fields() -> list[SettingSpec]:
     return [field for one in channel_transports() if one.settings for field in one.settings.fields]
 
 
-def transport_for(destination: str) -> Transport | None:
-    return TRANSPORTS.get(destination.partition(":")[0])
+def transport_for(destination: str) -> Transport:
+    """Return the transport of a destination; for an unknown key, one that reaches nothing."""
+    key = destination.partition(":")[0]
+    return TRANSPORTS.get(key) or Transport(
+        key=key, label=key, position=0, reaches=_reaches_nothing, send=send_message
+    )
+
+
+def _reaches_nothing(_destination: str) -> bool:
+    return False
 
 
 def transport_of(channel: Target) -> Transport | None:
     """Return the transport of a channel; None without an address or a known transport."""
     found = transport_for(channel.address)
-    return found if found is not None and found.address_examples else None
-
-
-def reaches(destination: str) -> bool:
-    transport = transport_for(destination)
-    return transport is not None and transport.reaches(destination)
+    return found if found.address_examples else None
 
 
 def send_message(message: OutboxMessage) -> None:
     """Send a message by the transport of its destination; raise a `DeliveryFailure`."""
     transport = transport_for(message.destination)
-    if transport is None or not transport.reaches(message.destination):
+    if not transport.reaches(message.destination):
         raise PermanentFailure(f"{message.destination} is not configured any more")
     transport.send(message)
 
@@ -50,7 +52,7 @@ def send_message(message: OutboxMessage) -> None:
 def find_sent_message(message: OutboxMessage, since: datetime) -> bool | None:
     """Return True if a message sent since `since` was delivered; None if that is unknown."""
     transport = transport_for(message.destination)
-    if transport and transport.find_sent and transport.reaches(message.destination):
+    if transport.find_sent and transport.reaches(message.destination):
         return transport.find_sent(message, since)
     return None
 
@@ -63,31 +65,13 @@ def redact_secrets(text: str) -> str:
     return text
 
 
-def takes_every_event(destination: str) -> bool:
-    """Return True if the destination also gets updates that a later message made obsolete."""
-    transport = transport_for(destination)
-    return transport is not None and transport.takes_every_event
-
-
-def tracks_incidents(destination: str) -> bool:
-    """Return True if the destination is an on-call service, which has an incident per subject."""
-    transport = transport_for(destination)
-    return transport is not None and transport.tracks_incidents
-
-
 def limit_for(destination: str) -> RateLimit:
-    transport = transport_for(destination)
-    return transport.limit if transport else DEFAULT_LIMIT
+    return transport_for(destination).limit
 
 
 def describe_destinations(destinations: Iterable[str]) -> list[str]:
     """Return destinations as texts: `e-mail kim@example.org`, `Slack #ops`, `webhook`."""
-    described = []
-    for destination in destinations:
-        key, _, address = destination.partition(":")
-        transport = TRANSPORTS.get(key)
-        described.append(transport.describe(address) if transport else f"{key} {address}".strip())
-    return described
+    return [transport_for(one).describe(one.partition(":")[2]) for one in destinations]
 
 
 def masked_settings(channel: Target) -> dict[str, Any]:

@@ -137,7 +137,7 @@ def test_what_is_no_plain_address_is_not_reached(server, address):
 def test_without_a_mail_server_nobody_is_reached(settings):
     settings.EMAIL = replace(settings.EMAIL, host="")
 
-    assert not destinations.reaches(OPS)
+    assert not destinations.transport_for(OPS).reaches(OPS)
 
 
 def test_markup_in_a_reason_stays_text(server):

@@ -198,26 +198,26 @@ def test_nothing_is_sent_without_a_secret_to_sign_with(receiver, secret):
 
 @pytest.mark.parametrize("name", ["", ":", ":x", ":-1", ":٣", ":99999999999999999999"])
 def test_what_names_no_target_is_not_reached(name):
-    assert not destinations.reaches(f"webhook{name}")
+    assert not destinations.transport_for(f"webhook{name}").reaches(f"webhook{name}")
 
 
 def test_a_target_that_is_gone_or_no_webhook_is_not_reached(receiver):
     gone = target(receiver)
     destination = f"webhook:{gone.pk}"
-    assert destinations.reaches(destination)
+    assert destinations.transport_for(destination).reaches(destination)
 
     gone.address = "slack"
     gone.save()
 
-    assert not destinations.reaches(destination)
-    assert not destinations.reaches("webhook:999999")
+    assert not destinations.transport_for(destination).reaches(destination)
+    assert not destinations.transport_for("webhook:999999").reaches("webhook:999999")
     with pytest.raises(PermanentFailure):
         destinations.send_message(message(destination))
 
 
 def test_url_and_secret_never_come_out(receiver):
     destination = to(receiver)
-    destinations.reaches(destination)
+    destinations.transport_for(destination).reaches(destination)
     url = Target.objects.get(name="pager").webhook_url
     path = url.partition("127.0.0.1")[2].partition("/")[2]
 

@@ -296,7 +296,7 @@ def test_without_a_signing_secret_no_reply_goes_out(settings, in_slack, waiting)
     lee.press("deny", {"approval": waiting})
     settings.SLACK = replace(settings.SLACK, signing_secret="")
 
-    assert not destinations.reaches(f"slack_reply:{lee.id}")
+    assert not destinations.transport_for(f"slack_reply:{lee.id}").reaches(f"slack_reply:{lee.id}")
 
 
 def _payload_of(body):

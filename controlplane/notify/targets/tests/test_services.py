@@ -258,11 +258,12 @@ def test_person_is_reached_by_their_own_and_their_accounts_addresses_until_it_cl
     account.save()
     target = add("Kim", user="kim", email="night@example.org")
 
-    assert routing.destinations_of(target, now) == ["slack:U024BE7LH", "email:night@example.org"]
+    found = routing.list_destinations([target], now)
+    assert found == ["slack:U024BE7LH", "email:night@example.org"]
     account.is_active = False
     account.save()
     target = Target.objects.get(pk=target.pk)
-    assert routing.destinations_of(target, now) == []
+    assert routing.list_destinations([target], now) == []
     assert reach.find_reach(target, now).why == "the account kim is closed"
 
 
@@ -273,7 +274,7 @@ def test_rotation_and_escalation_lead_to_whoever_is_there_now(now):
     escalation_ = add("mine", "escalation", steps=[(0, rotation.pk)])
 
     def find_destinations(day):
-        return routing.destinations_of(escalation_, datetime(2026, 11, day, 10, tzinfo=UTC))
+        return routing.list_destinations([escalation_], datetime(2026, 11, day, 10, tzinfo=UTC))
 
     assert find_destinations(17) == ["email:kim@example.org"]
     assert find_destinations(23) == ["email:lee@example.org"]

@@ -140,11 +140,11 @@ def test_routing_key_never_comes_out(on_call_service):
 
 def test_target_with_another_address_is_not_reached(on_call_service):
     to = channel()
-    assert destinations.reaches(to)
+    assert destinations.transport_for(to).reaches(to)
 
     Target.objects.update(address="slack")
 
-    assert not destinations.reaches(to)
+    assert not destinations.transport_for(to).reaches(to)
     with pytest.raises(PermanentFailure):
         pagerduty.send(message(to))
 
