@@ -86,11 +86,10 @@ def list_unconfirmed(now: datetime) -> list[AttentionItem]:
 
 @attention_source(40, only_if=_find_expiring)
 def list_expiring(now: datetime) -> list[AttentionItem]:
-    """Return an item for each episode that expires soon.
+    """Return an item per episode that expires within a day, or an hour if it lasts a day or less.
 
-    Soon is within a day for episodes that last more than a day, else within an hour. Most episodes
-    last one day, so listing those from the start would bury the others. Ramping episodes are left
-    out because the ramp decides their end.
+    Most episodes last one day, so listing them from their start would bury the others. Ramping
+    episodes are left out because their ramp decides the end.
     """
     return [
         _build_item(
@@ -108,7 +107,7 @@ def list_expiring(now: datetime) -> list[AttentionItem]:
 
 @attention_source(30, only_if=_find_long_engaged)
 def list_forgotten(now: datetime) -> list[AttentionItem]:
-    """Return an item for each episode without action or acknowledgment for a week.
+    """Return an item per episode without action or acknowledgment for a week.
 
     Permanent, overdue, ramping and soon expiring episodes are left out.
     """

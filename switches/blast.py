@@ -71,10 +71,7 @@ class SwitchBlastRadius:
 
 
 def blast_radius(switch_id: str, now: datetime) -> SwitchBlastRadius:
-    """Return the blast radius of a switch from the checks of the last hour.
-
-    For `global:all`, the checks of all switches count.
-    """
+    """Return the blast radius from the checks of the last hour; for `global:all`, of all switches."""
     found, total = list_callers(
         None if switch_id == GLOBAL_ID else switch_id, now, within=RECENT, most=None
     )
@@ -129,8 +126,8 @@ def group_by_service(found: Sequence[Caller]) -> tuple[CallingService, ...]:
 def _find_overlaps(switch_id: str, now: datetime) -> tuple[Overlap, ...]:
     """Return the engaged and ramping switches that may block the same traffic.
 
-    These are the global switch and switches that the same instances check; for the global switch,
-    all others. Switches checked with the same token don't count, as many programs may share a
+    For the global switch, these are all others; else the global switch, and switches that the
+    same instances check. Checks with the same token don't count, as many programs may share a
     token.
     """
     episodes = Episode.objects.filter(ended_at__isnull=True).exclude(switch_id=switch_id)

@@ -39,10 +39,9 @@ class SwitchboardFilters:
 
 @dataclass(frozen=True)
 class SwitchboardRow:
-    """A switch as a switchboard row.
+    """A switch as a switchboard row, with its live or pending ramp.
 
-    `undo_until` is set if the viewer may still undo the engage. `ramp` is set if a ramp is live or
-    pending.
+    `undo_until` is set if the viewer may still undo the engage.
     """
 
     switch: Switch
@@ -86,10 +85,7 @@ def find_rows(
 
 
 def find_or_new(scope: str, key: str) -> Switch:
-    """Return the registered switch, or an unsaved, released one if it is unknown.
-
-    Raise :class:`InvalidInput` for an invalid scope or key.
-    """
+    """Return the registered switch, or an unsaved one; raise :class:`InvalidInput` for a bad id."""
     return registration.find_switch(scope, key) or Switch(id=f"{scope}:{key}", scope=scope, key=key)
 
 

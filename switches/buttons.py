@@ -25,9 +25,9 @@ MIN_GAIN = timedelta(minutes=5)
 
 @button("acknowledge")
 def acknowledge(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
-    """Acknowledge the episode named by the message.
+    """Acknowledge the episode that the message is about.
 
-    Overrides the core button `acknowledge`, which still handles messages without an episode.
+    Replaces the core's button `acknowledge`, and calls it for messages without an episode.
     """
     if "switch" not in value or "episode" not in value:
         return buttons.acknowledge_escalation(value, actor, now)

@@ -35,9 +35,9 @@ class Straggler:
 class SwitchEffect:
     """The rollout of a switch's last published change, which has the number `version`.
 
-    `instances` is the number of instances that reported within 30 s; `applied` of them apply the
-    change. `stragglers` lists up to 20 of the others, the furthest behind first. `silent_total`
-    counts instances that stopped reporting within the last 5 minutes without acknowledging the
+    `instances` counts those that reported within 30 s; `applied` of them apply the change.
+    `stragglers` lists up to 20 of the others, the furthest behind first. `silent_total` counts
+    instances that stopped reporting within the last 5 minutes before they acknowledged the
     change. `p50_ms` and `p99_ms` are delays after the commit, over `measured` acknowledgments.
     `past_expiry` is True if clients have ended the engagement by its expiry policy.
     """
@@ -116,8 +116,8 @@ def select_measurable(
 ) -> list[PublishedChange]:
     """Return the changes whose delays are measured, newest first.
 
-    Changes of earlier epochs, with versions below `began_version`, are left out because reports of
-    this epoch don't acknowledge them.
+    Changes before `began_version`, the first version of this epoch, are left out: no report of
+    this epoch acknowledges them.
     """
     changes = [
         PublishedChange(switch.pk, switch.version, switch.committed_at)
@@ -156,7 +156,7 @@ def measure_effect(switch: Switch, now: datetime) -> SwitchEffect | None:
 
 
 def find_silent_instances(switch: Switch, now: datetime) -> tuple[Straggler, ...]:
-    """Return up to 20 instances that fell silent, the latest reports first."""
+    """Return up to 20 instances that stopped reporting, the latest reports first."""
     row = Publication.objects.get(pk=1)
     head = Head(row.epoch, row.version)
     found = queries.list_silent_instances(switch.version, head, now, most=MAX_NAMED_STRAGGLERS)

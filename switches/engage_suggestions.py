@@ -50,10 +50,10 @@ class SimilarKey:
 
 
 def suggest_for_form(asked: Mapping[str, str], now: datetime) -> dict[str, Any]:
-    """Return template context for the engage form; `asked` has the form's initial values.
+    """Return template context for the engage form, whose initial values are in `asked`.
 
-    Without a key, `likely` lists switches. With a key, `prepared` lists reasons, unless the switch
-    is global, invalid, engaged or ramping, or a reason is given.
+    Without a key, `likely` lists switches to choose from. With the key of a released switch and
+    without a reason, `prepared` lists reasons; never for the global switch.
     """
     scope, key = asked["scope"], asked["key"]
     if not key:
@@ -112,12 +112,12 @@ def prepare_reasons(switch_id: str, now: datetime) -> Sequence[str]:
 def find_similar_keys(
     switch_id: str, now: datetime, *, known: bool = False
 ) -> Sequence[SimilarKey] | None:
-    """Return switches with the same key in other scopes, or None if this switch is in use.
+    """Return switches of other scopes with the same key, which the caller may mean instead.
 
-    A switch is in use if it was checked within the last hour. The others that are in use are
-    returned, busiest first; if none is, the registered others, but only if this switch is neither
-    registered nor `known`. For `global:all`, return None if any switch is in use, else an empty
-    list.
+    Return None if this switch was checked within the last hour. Otherwise return the others
+    that were, busiest first. If none was, return the registered others, or an empty list if
+    this switch is registered (`known` skips that query). For `global:all`, return None if any
+    switch was checked, else an empty list.
     """
     if switch_id == GLOBAL_ID:
         return None if list_callers(None, now, within=RECENT, most=1)[1] else []

@@ -56,10 +56,10 @@ class CallDecision:
 
 
 def read_question(document: Mapping[str, Any]) -> CallQuestion:
-    """Return the check request in a JSON object.
+    """Return the check request in a JSON object, or raise :class:`InvalidInput`.
 
-    Raise :class:`InvalidInput` with the errors of each invalid field. Unknown fields are refused
-    because ignoring a misspelled field would let blocked traffic through.
+    Unknown fields are refused, because ignoring a misspelled field would let blocked traffic
+    through.
     """
     fields = question_fields()
     allowed = (*fields, "targeting_key")
@@ -93,9 +93,9 @@ def evaluate(
 
 
 def lapses_at(entry: Expiring) -> datetime | None:
-    """Return when clients end an engagement by themselves: 5 s after its expiry.
+    """Return when clients release an engaged switch by themselves: 5 s after its expiry.
 
-    Return None unless the switch is engaged with the expiry policy `release`.
+    Return None for other states, and for other expiry policies than `release`.
     """
     if entry.state != "engaged" or entry.on_expiry != "release" or entry.expires_at is None:
         return None

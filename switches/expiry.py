@@ -49,10 +49,10 @@ def plan_expiry(
     on_expiry: str | None = None,
     now: datetime,
 ) -> Expiry:
-    """Return the expiry of a new episode.
+    """Return the expiry of a new episode, or raise :class:`InvalidInput` with every invalid field.
 
     Exactly one of `expires_in` (`24h`, `permanent`) and `expires_at` (RFC 3339) must be given;
-    empty texts count as absent. Raise :class:`InvalidInput` with every invalid field.
+    empty texts count as absent.
     """
     policy = on_expiry or default_on_expiry(scope)
     problem = _policy_problem(scope, policy)
@@ -69,8 +69,8 @@ def plan_expiry(
 def plan_extension(*, expires_in: str, present: datetime | None, now: datetime) -> datetime:
     """Return the new expiry (UTC), `expires_in` from now.
 
-    Raise :class:`InvalidInput` for an invalid duration, or if the result is not later than
-    `present`, the present expiry.
+    Raise :class:`InvalidInput` for an invalid duration, or a time not later than `present`, the
+    present expiry.
     """
     ends = _add_duration(expires_in, now)
     if present is not None and ends <= present:

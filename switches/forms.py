@@ -1,7 +1,4 @@
-"""Forms of the switch pages; services validate the fields.
-
-:meth:`ServiceForm.add_service_errors` shows a service's errors at their fields.
-"""
+"""Forms of the switch pages; services validate the fields."""
 
 import math
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""The publication row: lock of every published change and source of version numbers."""
+"""The publication row, which every published change locks and takes its version number from."""
 
 from datetime import datetime
 
@@ -9,15 +9,12 @@ from switches.models import Publication, Switch
 
 
 def lock() -> Publication:
-    """Lock the publication row until commit, which serializes all changes of switches."""
+    """Lock the publication row until commit, so that changes of switches run one after another."""
     return Publication.objects.select_for_update().get(pk=1)
 
 
 def advance(publication: Publication, now: datetime) -> int:
-    """Increment and return the version for a snapshot change that changes no switch row.
-
-    The row stays locked until commit, so versions are in commit order.
-    """
+    """Increment and return the version, for a change that changes no switch row."""
     publication.version += 1
     publication.published_at = max(publication.published_at, now)
     publication.save(update_fields=["version", "published_at"])

@@ -26,7 +26,7 @@ EXPIRY_EFFECTS = {
 class EpisodeEnd:
     """The expiry of an episode, or the re-confirmation deadline of a permanent one.
 
-    `day_reminder_for` and `hour_reminder_for` are the `ends_at` for which that reminder was sent
+    `day_reminder_for` and `hour_reminder_for` are the ends for which that reminder was sent
     last.
     """
 

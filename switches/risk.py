@@ -12,9 +12,9 @@ WITHIN = timedelta(hours=1)
 
 
 def risk_facts(switch_id: str, now: datetime, *, for_good: bool = False) -> RiskFacts:
-    """Return the number of callers in the last hour, and the duration: infinite if `for_good`.
+    """Return the number of callers in the last hour, and a duration, infinite if `for_good`.
 
-    All instances that reported count as callers of the global switch.
+    For the global switch, all instances that reported count as callers.
     """
     if switch_id == GLOBAL_ID:  # Avoids reading the checks of all instances.
         callers = Instance.objects.filter(heard_at__gte=now - WITHIN).count()

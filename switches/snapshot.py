@@ -29,7 +29,7 @@ class SnapshotVersion:
 
     @property
     def mark(self) -> str:
-        """Return `<epoch>.<version>`, the event id of streams and of acknowledgments."""
+        """Return `<epoch>.<version>`, the id of stream events and acknowledgments."""
         return f"{self.epoch}.{self.version}"
 
     @property
@@ -96,10 +96,7 @@ def render_entry(entry: SnapshotEntry) -> bytes:
 
 
 def _render_percent(percent: Decimal) -> int | float:
-    """Return a whole percentage as int, others as float: 0, 5 or 12.5.
-
-    A float nearest to a number with two decimals prints as that number.
-    """
+    """Return a whole percentage as an integer, others as a float: 0, 5 or 12.5."""
     if not percent:
         return 0
     points = basis_points(percent)

@@ -65,9 +65,9 @@ def list_overdue(now: datetime) -> Collection[str]:
 
 
 def _get_responsible(episode: Episode, *, by_trip: bool) -> str:
-    """Return the person who engaged or acknowledged the switch, else an empty text.
+    """Return the person who engaged or acknowledged the switch, or an empty text.
 
-    Nobody is responsible for an automatic engagement until it is acknowledged.
+    For an automatic engagement, only an acknowledgment counts.
     """
     is_shell = episode.engaged_by_type == "system" and episode.engaged_by_name.startswith(SHELL)
     if not by_trip and (is_shell or episode.engaged_by_type in KNOWING):

@@ -11,8 +11,8 @@ Due = TypeVar("Due")
 def process_each(due: Iterable[Due], deal: Callable[[Due], int], failing: str) -> int:
     """Call `deal` for each item and return the sum of its results.
 
-    Raise an :class:`ExceptionGroup` named `failing` at the end with all failures. Re-raise at
-    once if the database is unavailable, since every other item would fail too.
+    If calls fail, raise an :class:`ExceptionGroup` named `failing` at the end; raise at once if
+    the database is unavailable.
     """
     done, failures = 0, []
     for one in due:

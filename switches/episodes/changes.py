@@ -23,7 +23,7 @@ def lock_open_episode(switch: Switch) -> Episode | None:
 
 
 def update_episode(episode: Episode, fields: Mapping[str, Any]) -> None:
-    """Set and save these fields only."""
+    """Set these fields of an episode and save no others."""
     for field, value in fields.items():
         setattr(episode, field, value)
     episode.save(update_fields=list(fields))

@@ -29,10 +29,10 @@ Single = Callable[[Episode], tuple[str, str]]
 def notify_in_digest(
     event: str, due: Sequence[Episode], single: Single, now: datetime
 ) -> dict[int, str]:
-    """Announce the digest `event` if more than three due episodes are in no digest yet.
+    """Announce the digest `event` about the due episodes that are in no recent digest, if over 3.
 
-    Return, by episode id, the event of the single message that this or a recent digest replaces.
-    Call before processing the episodes, so that a worker's crash can't lose the digest.
+    Return, by id of the episodes in a digest, the event of the single message that it replaces.
+    Call this before the episodes are processed, so that a worker's crash can't lose the digest.
     """
     before = _recently_notified(event, now) if due else {}
     notified = {

@@ -28,9 +28,8 @@ def find_drills_in_force() -> QuerySet[Drill]:
 def supersede(switch: Switch, why: str, now: datetime) -> Drill | None:
     """End the switch's live drill as failed, because the switch is engaged for real.
 
-    The calling service must have locked the publication row and the switch, and must publish
-    afterwards. The drill's job loses its lease; its next worker only records the outcome, so
-    engaging doesn't wait for it.
+    The caller has locked the publication row and the switch, and publishes afterwards. The
+    drill's job loses its lease, so that engaging doesn't wait for its worker.
     """
     under_way = Drill.objects.select_for_update().filter(switch=switch, live=True, mode=LIVE)
     drill = under_way.first()

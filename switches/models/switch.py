@@ -25,8 +25,8 @@ class OnExpiry(models.TextChoices):
 class Publication(models.Model):
     """The version of the published snapshot, in one row.
 
-    Every change of a switch locks the row until commit, so versions are gapless and in commit
-    order.
+    Every change of a switch locks the row until commit, so versions have no gaps and are in
+    commit order.
     """
 
     id = models.SmallIntegerField(primary_key=True, default=1)

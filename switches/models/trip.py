@@ -7,10 +7,7 @@ from switches.models.switch import Episode
 
 
 class TripPolicy(models.Model):
-    """A policy that lets matching trips engage a switch, or leaves them to a person.
-
-    It matches by source and scope.
-    """
+    """A policy that lets trips of these sources and scopes engage a switch, or asks a person."""
 
     class Gate(models.TextChoices):
         AUTOMATIC = "automatic"

@@ -31,7 +31,7 @@ ADVANCING_ROLES = {Role.APPROVER, Role.ADMIN}
 
 
 def find_step(ramp_id: int) -> int | None:
-    """Return the index of a ramp's current step, or None for an unknown ramp."""
+    """Return the index of a ramp's current step; None for an unknown ramp."""
     return Job.objects.filter(pk=ramp_id).values_list("step_index", flat=True).first()
 
 
@@ -88,7 +88,7 @@ def pause(*, ramp_id: int, reason: str, actor: Actor, now: datetime) -> Ramp:
 @retry_if_ended
 @transaction.atomic
 def resume(*, ramp_id: int, reason: str, actor: Actor, now: datetime) -> Ramp:
-    """Resume a paused ramp with the dwell, and the time to wait for data, that were left."""
+    """Resume a paused ramp; its dwell and its wait for data continue where they stopped."""
     _check_request(actor, reason)
     found = _lock_live(ramp_id, now, "be resumed", {Job.State.PAUSED})
     paused_at = found.job.paused_at or now

@@ -45,7 +45,7 @@ class GateResult:
 
 @dataclass(frozen=True)
 class RampDecision:
-    """The next transition, its reason, and the new `blind_since` of the step."""
+    """The next transition with its reason, and the step's new `blind_since`."""
 
     next: Next
     why: str = ""

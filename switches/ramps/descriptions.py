@@ -34,10 +34,7 @@ def describe_plan(steps: Sequence[Mapping[str, Any]]) -> str:
 
 
 def describe_outcome(outcome: str) -> str:
-    """Return a ramp's outcome for display, such as `Aborted by kim: INC-12`.
-
-    Outcomes other than aborts by a person are returned unchanged.
-    """
+    """Return a ramp's outcome for display; an abort by a person reads `Aborted by kim: INC-12`."""
     found = ABORTED_BY.fullmatch(outcome)
     if found is None:
         return outcome

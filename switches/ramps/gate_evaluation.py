@@ -71,7 +71,10 @@ def evaluate_ramps(turns: Sequence[LeasedJob], now: datetime) -> list[RampEvalua
 
 
 def select_changed(evaluations: Sequence[RampEvaluation], now: datetime) -> list[RampEvaluation]:
-    """Return the evaluations with a new verdict, or with new evidence after 5 s."""
+    """Return the evaluations to store.
+
+    These have a new verdict, or new evidence while the stored evidence is over 5 s old.
+    """
 
     def is_changed(stored: Mapping[str, Any], result: Mapping[str, Any]) -> bool:
         lately = timestamp(now - STORE_INTERVAL) < stored.get("checked_at", "") <= timestamp(now)
@@ -87,7 +90,7 @@ def select_changed(evaluations: Sequence[RampEvaluation], now: datetime) -> list
 
 
 def store_results(evaluations: Sequence[RampEvaluation], now: datetime) -> None:
-    """Store the gate results in one statement, except of ramps with another fencing token now."""
+    """Store gate results in one statement; skip ramps that another worker has taken over."""
     if not evaluations:
         return
     checked_at = timestamp(now)

@@ -139,7 +139,7 @@ def _read_approval(approval: Approval, asked_at: datetime, now: datetime) -> Gat
     requires_confirmation=lambda approval: approval.target.startswith(f"{GLOBAL_ID}#"),
 )
 def _check_step(approval: Approval, actor: Actor, now: datetime) -> None:
-    """Raise :class:`Conflict` if the ramp has left the approved step; its next tick goes on."""
+    """Raise :class:`Conflict` if the ramp has left the step that the approval is about."""
     ramp = Ramp.objects.select_related("job").get(pk=approval.diff["ramp"])
     if not ramp.live or ramp.job.step_index != approval.diff["step"]:
         raise Conflict(f"The ramp of {ramp.switch_id} is no longer at the step this was asked for.")

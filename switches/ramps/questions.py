@@ -11,7 +11,7 @@ from switches.models import Ramp
 def build_questions(
     ramp: Ramp, index: int, gates: Sequence[Mapping[str, Any]], since: datetime
 ) -> list[GateQuestion]:
-    """Return a question per gate of a step, in order; `since` is the step's start."""
+    """Return a question per gate of the step, in order; `since` is the start of the step."""
     step = approval_target(ramp, index)
     return [
         GateQuestion(f"ramp:{ramp.pk}:{index}:{number}", gate, since, step)
@@ -20,5 +20,5 @@ def build_questions(
 
 
 def approval_target(ramp: Ramp, index: int) -> str:
-    """Return the target of approvals for a step, such as `feature:nl2sql#ramp-12-1`."""
+    """Return the target of a step's approval, such as `feature:nl2sql#ramp-12-1`."""
     return f"{ramp.switch_id}#ramp-{ramp.pk}-{index}"

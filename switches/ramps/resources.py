@@ -214,10 +214,7 @@ def _describe_message(message: OutboxMessage) -> dict[str, Any]:
 
 
 def _fetch_approvals(ramps: list[Ramp]) -> dict[int, int]:
-    """Return ids of pending approvals by ramp id.
-
-    They are of the release, or of the current step's manual gate.
-    """
+    """Return pending approvals of the release, or of the current manual gate, by ramp id."""
     ramps_by_request = {}
     for ramp in ramps:
         if not ramp.live:

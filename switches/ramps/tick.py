@@ -119,7 +119,7 @@ def _handle_failure(
 ) -> bool:
     """Record a failed transition, and compensate the ramp after the last attempt.
 
-    Return False if recording fails too, so that the other ramps proceed.
+    If recording fails too, return False, so that the other ramps proceed.
     """
     going_back = evaluation.decision.next == Next.COMPENSATE
     try:
@@ -143,10 +143,7 @@ def _handle_failure(
 
 @transaction.atomic
 def count_failure(turn: LeasedJob, step: JobStep, error: str) -> bool:
-    """Count a failed attempt and return True if it was the last.
-
-    Raise :class:`LeaseLost` if the lease was lost.
-    """
+    """Count a failed attempt; return True for the last, or raise :class:`LeaseLost`."""
     JobStep.objects.filter(pk=step.pk).update(attempts=F("attempts") + 1, error=error)
     turn.change(error=error, attempts=turn.job.attempts + 1)
     notify_changed("ramps", str(turn.job.pk))
@@ -154,7 +151,7 @@ def count_failure(turn: LeasedJob, step: JobStep, error: str) -> bool:
 
 
 def record_failed_compensation(turn: LeasedJob, why: str, error: str, now: datetime) -> None:
-    """Record that a compensation, done because of `why`, failed; escalate it to a person once.
+    """Record that the compensation for the reason `why` failed, and escalate it to a person once.
 
     Raise :class:`LeaseLost` if the lease was lost.
     """

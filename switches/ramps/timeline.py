@@ -39,7 +39,7 @@ class StepLine:
 
     @property
     def verdicts(self) -> list[tuple[str, int]]:
-        """Return the number of gates by verdict, in order of the gates."""
+        """Return each verdict with its number of gates."""
         return list(Counter(gate["verdict"] for gate in self.gates).items())
 
 

@@ -93,7 +93,7 @@ def hold(
 ) -> None:
     """Hold at the current step until data arrives, a person approves, or safety rules allow.
 
-    A hold is announced once per step, even if its reasons change or the ramp is paused.
+    A step's hold is announced once, even if its reasons change or the ramp is paused.
     """
     is_new = locked.recall(HELD_FOR) is None
     locked.write(state=Job.State.HOLDING, hold_reason=why)

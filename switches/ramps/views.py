@@ -38,8 +38,8 @@ SERVICES: Mapping[str, Callable[..., Ramp]] = {
 def ramps_page(request: PersonRequest) -> HttpResponse:
     """List live ramps, then ended ones, newest first; `before` pages through older ones.
 
-    A hold's reason may change without an audit row, so the page is always rendered while ramps
-    are live.
+    While ramps are live, the page is always rendered, because a hold's reason may change
+    without an audit row.
     """
     head, now = page_updates.read_head_and_time()
     found = Ramp.objects.select_related("job", "episode").order_by("-job_id")
@@ -75,10 +75,7 @@ def ramp_page(request: PersonRequest, ramp_id: int) -> HttpResponse:
 @signed_in
 @require_GET
 def ramp_part(request: PersonRequest, ramp_id: int) -> HttpResponse:
-    """Render the timeline alone.
-
-    The timeline polls separately because verdicts change without an audit row.
-    """
+    """Render the timeline alone, which polls because verdicts change without an audit row."""
     now = db_now()
     context = build_context(request, timeline.build_timeline(_get_ramp(ramp_id), now), now)
     return page_updates.stamp_server_time(render(request, "switches/_ramp.html", context), now)

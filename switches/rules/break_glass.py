@@ -30,7 +30,7 @@ class SafetyRefused(Conflict):
     """Raised if safety rules refuse a change.
 
     The response shows the first `rule` with its `would_pass`, and all `refusals`. `instead`
-    describes a failed attempt to override the rules.
+    says why an attempt to override them failed.
     """
 
     slug = "safety-refused"
@@ -147,7 +147,7 @@ def notify_break_glass(
 def violated_rules(episode: Episode) -> tuple[str, ...]:
     """Return the overridden rules that would still refuse to engage the switch.
 
-    While there are any, the episode is limited to `MAX_DURATION` and can't be permanent.
+    If there are any, the episode is limited to `MAX_DURATION` and can't be permanent.
     """
     overridden = (episode.broke_glass or {}).get("rules", ())
     refusals = guard.refusals_while_engaged(episode.switch_id) if overridden else []

@@ -49,7 +49,7 @@ class Refusal:
 
 
 def is_pattern(text: str) -> bool:
-    """Return True for an id or pattern: `segment:*`, `feature:checkout-*`, `global:all`, `*`."""
+    """Return True for a switch id or a pattern: `segment:*`, `feature:checkout-*`, `*`."""
     if text in {ANY_SWITCH, GLOBAL_ID}:
         return True
     scope, _, key = text.partition(":")

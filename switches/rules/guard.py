@@ -22,7 +22,7 @@ def refusals_to_engage(switch_id: str) -> list[Refusal]:
 
 
 def refusals_while_engaged(switch_id: str) -> list[Refusal]:
-    """Return the refusals to engage an engaged switch if it were released."""
+    """Return the safety rules' refusals to engage this switch, counted as released."""
     rules = _list_covering_rules(switch_id)
     others = engaged_switches() - {switch_id} if rules else set()
     return evaluation.refusals_to_engage(rules, switch_id, others)
@@ -35,7 +35,7 @@ def refusals_to_release(switch_id: str) -> list[Refusal]:
 
 
 def refusals_to_undo(switch_id: str, since: datetime) -> list[Refusal]:
-    """Return the refusals to undo the engage made at `since`.
+    """Return the safety rules' refusals to undo the engage made at `since`.
 
     An undo restores the state before, so a rule refuses only if another of its switches was
     released after `since`. A switch whose ramp allows all traffic counts as released.

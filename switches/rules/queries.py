@@ -16,7 +16,10 @@ MAX_KNOWN_SWITCHES = 50_000
 
 @dataclass(frozen=True)
 class SafetyRuleStatus:
-    """A rule with its members, engaged members and violation."""
+    """A rule with its present members, engaged members and violation.
+
+    `members` and `engaged` list the first 50 of their totals.
+    """
 
     row: Rule
     rule: SafetyRule

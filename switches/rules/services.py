@@ -43,9 +43,9 @@ def propose_rule(
 ) -> RuleProposal:
     """Propose a new rule (`rule_id` None), a change, or a removal (`asked` None).
 
-    `asked` has the proposed fields. Raise :class:`Forbidden` unless the actor is an admin,
-    :class:`InvalidInput`, :class:`NotFound`, or :class:`Conflict` for an unchanged rule or while
-    another change of the rule is pending.
+    `asked` has the fields of the rule. Raise :class:`Forbidden` for actors other than admins,
+    :class:`InvalidInput`, :class:`NotFound`, or :class:`Conflict` if the rule would not change
+    or another change of it is pending.
     """
     require_admin(actor)
     errors: dict[str, list[str]] = {}

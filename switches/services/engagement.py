@@ -11,10 +11,10 @@ from switches.rules import break_glass
 
 @dataclass(frozen=True)
 class Engagement:
-    """A switch, its episode, and a requested approval, if any.
+    """A switch and its episode after a service, with the requested approval, if any.
 
-    `review` is the open review of an overridden rule. `notice` explains how the result differs
-    from the request.
+    `review` is the open review of an overridden rule. `notice` says how the result differs from
+    the request.
     """
 
     switch: Switch
@@ -25,7 +25,7 @@ class Engagement:
 
 
 def shorten_for_override(expiry: Expiry, now: datetime) -> Expiry:
-    """Return the expiry limited for an override: at most 4 hours, then held."""
+    """Return the expiry limited to 4 hours with the policy `hold`, as after an override."""
     return replace(
         expiry,
         expires_at=min(expiry.expires_at, now + break_glass.MAX_DURATION),

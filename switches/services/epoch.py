@@ -18,11 +18,10 @@ ADVICE = "Say what was restored, and as of when: “backup of 02:00 UTC restored
 
 
 def begin_epoch(*, reason: str, actor: Actor, now: datetime) -> Publication:
-    """Publish the present state under a new epoch.
+    """Publish the present state under a new epoch, which clients accept whatever version they have.
 
-    Clients accept a new epoch even if they have a later version of the old one. Raise
-    :class:`Forbidden` unless the actor is an admin or the shell, and :class:`InvalidInput` for an
-    invalid reason.
+    Raise :class:`Forbidden` if the actor is neither an admin nor the shell, and
+    :class:`InvalidInput` for an invalid reason.
     """
     if actor.type != "system":
         actor.require_power(Power.ADMINISTER)

@@ -26,7 +26,7 @@ HELD_AFTER_RAMP = "Its time is up and its ramp has been: it is held. Extend it o
 def expire_due(now: datetime) -> int:
     """Process expired episodes, each in its own transaction, and return how many changed.
 
-    Safe to run concurrently because each episode is read again under the lock.
+    Safe to run concurrently: each episode is read again under the lock.
     """
     due = list(past_expiry(now).order_by("expires_at", "pk")[:MAX_AT_ONCE])
     forecast = _forecast_events(due)

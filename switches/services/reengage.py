@@ -99,7 +99,7 @@ def reengage(
 def _would_release_sooner(switch: Switch, episode: Episode, expiry: Expiry) -> bool:
     """Return True if `expiry` releases a switch that needs two people sooner than before.
 
-    One person could otherwise start a ramp and engage again with a short expiry to release alone.
+    Otherwise one person could start a ramp and engage again with a short expiry.
     """
     if expiry.on_expiry != OnExpiry.RELEASE or not guard.needs_second_person(switch, at_once=True):
         return False

@@ -43,7 +43,7 @@ def lock_switch(scope: str, key: str) -> Switch | None:
 
 
 def register_and_lock(scope: str, key: str, *, now: datetime) -> Switch:
-    """Lock and return a switch, registered first if unknown, under the publication row's lock."""
+    """Register an unknown switch; lock and return it, under the publication row's lock."""
     switch = lock_switch(scope, key)
     if switch is None:
         switch = Switch(id=identify(scope, key), scope=scope, key=key, registered_at=now)
@@ -109,10 +109,9 @@ def _is_web_address(url: str) -> bool:
 
 
 def lock_engaged(scope: str, key: str, refusal: str = "") -> tuple[Switch, Episode]:
-    """Lock and return a switch and its open episode.
+    """Lock and return a switch and its open episode, under the publication row's lock.
 
-    Raise :class:`Conflict`, with the text `refusal` if given, if the switch is released. The caller
-    has locked the publication row.
+    Raise :class:`Conflict` for a released switch, with the text `refusal` if given.
     """
     switch_id = identify(scope, key)
     switch = lock_switch(scope, key)
@@ -127,9 +126,9 @@ def lock_engaged(scope: str, key: str, refusal: str = "") -> tuple[Switch, Episo
 
 
 def lock_approved(approval: Approval) -> tuple[Switch, Episode]:
-    """Lock and return the switch and the open episode that an approval is about.
+    """Lock and return the switch and episode of an approval, under the publication row's lock.
 
-    Raise :class:`Conflict` if that episode has ended. The caller has locked the publication row.
+    Raise :class:`Conflict` if that episode has ended.
     """
     switch = Switch.objects.select_for_update().get(pk=approval.target)
     episode = changes.lock_open_episode(switch)

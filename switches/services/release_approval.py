@@ -36,12 +36,12 @@ class ReleaseRequest:
 
     @property
     def at_once(self) -> bool:
-        """Return True if the release is immediate, or a plan that delays nothing."""
+        """Return True if all traffic would flow without a dwell or a gate before."""
         return self.steps is None or plans.is_immediate(self.steps)
 
     @property
     def is_hasty(self) -> bool:
-        """Return True if the release is immediate, or has a hasty plan (:func:`plans.is_hasty`)."""
+        """Return True if the release is immediate or its plan hasty (:func:`plans.is_hasty`)."""
         return self.steps is None or plans.is_hasty(self.steps)
 
 
@@ -98,7 +98,7 @@ def _end_unapproved(approval: Approval, actor: Actor, now: datetime) -> None:
 
 
 def end_pending_ramp(pending: Ramp, switch: Switch, why: str, actor: Actor, now: datetime) -> None:
-    """End a ramp that has not started, with an audit row."""
+    """End a ramp that has not started, and write an audit row."""
     live_ramps.supersede(switch, why, actor, now)
     audit.record(
         actor=actor,

@@ -23,8 +23,8 @@ TO_RECONFIRM = "It stays engaged; somebody has to say each week that it still ha
 def remind_due(now: datetime) -> int:
     """Send every due reminder once and return how many were sent.
 
-    Episodes locked by other transactions are skipped. A reminder is marked as sent in the
-    transaction of its message. Errors are collected and raised at the end.
+    Episodes locked by other transactions are skipped. Errors are collected and raised at the
+    end.
     """
     latest = now + DAY
     soon = Episode.objects.filter(

@@ -24,9 +24,9 @@ AMBIGUOUS_WINDOW = timedelta(seconds=2)
 def undo(*, scope: str, key: str, actor: Actor, now: datetime, if_newest: bool = False) -> Switch:
     """Undo one's own engage within 30 seconds, if nothing changed since.
 
-    A safety rule refuses the undo only if another of its switches was released since the engage.
-    With `if_newest`, the switch must be the last that this person engaged. Raise :class:`Conflict`
-    with the unmet condition.
+    A safety rule refuses the undo if another of its switches was released since the engage.
+    With `if_newest`, the switch must be the last that this person engaged. Raise
+    :class:`Conflict` with the unmet condition.
     """
     actor.require("switches:write")
     with transaction.atomic():

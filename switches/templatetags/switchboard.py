@@ -30,7 +30,7 @@ def state(condition: str, detail: str = "") -> SafeString:
 
 @register.simple_tag
 def switch_name(switch_id: str, link: bool = True, **attributes: Any) -> SafeString:
-    """Render a switch's name with a less prominent scope, linked to its page."""
+    """Render a switch's name, linked to its page, with the scope in a quieter color."""
     scope, _, key = switch_id.partition(":")
     name = format_html('<span class="switch-name__scope">{}:</span>{}', scope, key)
     url = switch_url(switch_id)

@@ -183,7 +183,7 @@ def _check_ramp(
 
 
 def _check_release(switch: str, history: TripHistory, now: datetime) -> TripDecision | None:
-    """Return a refusal until the alert has resolved and an hour has passed since a release."""
+    """Return a refusal until an hour after a person's release, and until the alert resolved."""
     if (let_flow := history.let_flow) is None:
         return None
     text = f"{let_flow.by} let {switch} flow at {_format_time(let_flow.at)}, with this alert known."

@@ -25,7 +25,7 @@ SINGLE_SWITCH_QUESTIONS = ("person:", "locked:", "rule:")
 def ask_people(row: Trip, once: str, *, new: bool, now: datetime) -> None:
     """Escalate a trip under the key `once` until a person engages the switch or dismisses it.
 
-    If `new`, the trip is also announced.
+    A `new` trip is also announced.
     """
     present = _find_open_question(once)
     if present is None and _was_asked_recently(row, once, now):

@@ -46,7 +46,10 @@ def to_policy_row(row: TripPolicy) -> decision.PolicyRow:
 def read_context(
     *, switch: str, fingerprint: str, policy: TripPolicy | None, now: datetime
 ) -> TripContext:
-    """Return the history that a decision depends on; mark an alert silent for a day as resolved."""
+    """Return the history that a decision depends on.
+
+    An alert that did not repeat for a day is marked as resolved.
+    """
     same = Trip.objects.filter(switch=switch, fingerprint=fingerprint)
     earlier = (
         same.exclude(outcome=Trip.Outcome.DUPLICATE)

@@ -88,9 +88,9 @@ def message_facts(row: Trip) -> dict[str, Any]:
 
 
 def page_path(row: Trip) -> str:
-    """Return the path to the switch of a trip with an episode, else the form to engage it.
+    """Return the path of the switch's page, or of the engage form for a trip without an episode.
 
-    Refused trips lead to the trips page.
+    A refused trip without an episode leads to the trips page.
     """
     scope, _, key = row.switch.partition(":")
     if row.episode_id:

@@ -19,7 +19,7 @@ from . import escalations, history, notifications, texts
 
 
 def resolve_alert(*, switch: str, fingerprint: str, actor: Actor, now: datetime) -> str:
-    """Record that an alert resolved; return a sentence. The switch stays engaged."""
+    """Record that an alert resolved, and return the effect as a sentence; nothing is released."""
     actor.require("switches:trip")
     fingerprint = texts.clean_text(fingerprint)
     with transaction.atomic():
@@ -48,7 +48,7 @@ def resolve_alert(*, switch: str, fingerprint: str, actor: Actor, now: datetime)
 
 
 def dismiss_trip(*, trip_id: int, reason: str, actor: Actor, now: datetime) -> Trip:
-    """Close a trip's question because the switch may flow; raise :class:`Conflict` if closed."""
+    """Close a trip's question without engaging; raise :class:`Conflict` if it is closed already."""
     actor.require("switches:write")
     if problems := reasons.find_text_problems(
         reason, called="reason", advice="Say why it may go on."
@@ -85,7 +85,10 @@ def dismiss_trip(*, trip_id: int, reason: str, actor: Actor, now: datetime) -> T
 
 
 def list_waiting() -> list[Trip]:
-    """Return the first trip of each open question, oldest first, with the question as `why`."""
+    """Return the first trip of each open question, oldest first.
+
+    The question's text replaces the trip's `why`.
+    """
     questions = list(open_questions().order_by("id"))
     engaged = _engaged_since(questions, Q())
     found = [question for question in questions if not _is_settled(question, engaged)]

@@ -34,7 +34,7 @@ class Arm:
 
 @dataclass(frozen=True)
 class ArmResult:
-    """An arm's count, its planned share from 0 to 1, and the count expected for that share."""
+    """An arm's count, its planned share from 0 to 1, and the expected count for that share."""
 
     count: int
     share: float
@@ -119,7 +119,7 @@ def _min_arm_p_value(total: int, counts: Sequence[int], expected: Sequence[Fract
 
 
 def binomial_tail(total: int, count: int, expected: Fraction) -> float:
-    """Return P(X ≥ `count`), or P(X ≤ `count`) if it is below `expected`, for X binomial.
+    """Return P(X ≥ `count`) for a binomial X, or P(X ≤ `count`) if `count` is below `expected`.
 
     If `total` is above `MAX_SUMMED`, return Chernoff's bound exp(-n·D).
     """

@@ -24,7 +24,7 @@ def clean_text(text: str) -> str:
 
 
 def complete_reason(raw: str, *, source: str, fingerprint: str) -> str:
-    """Return a valid reason; source and fingerprint precede a text that is too short or vague."""
+    """Return a reason that is long enough: a short or vague text follows source and fingerprint."""
     text = clip(clean_text(raw), reasons.MAX_CHARACTERS)
     if not reasons.find_reason_problems(text):
         return text
@@ -33,7 +33,7 @@ def complete_reason(raw: str, *, source: str, fingerprint: str) -> str:
 
 
 def cap_expiry(expires_in: str, longest_minutes: int) -> str:
-    """Return `expires_in`, capped at the policy's limit; raise ValueError if it is no duration."""
+    """Return `expires_in`, at most the policy's limit; raise ValueError for an invalid duration."""
     if expires_in.strip().casefold() == PERMANENT:
         raise ValueError("A machine never engages for good: give a duration such as 1h.")
     longest = timedelta(minutes=longest_minutes)
@@ -45,7 +45,7 @@ def evidence_bytes(evidence: Mapping[str, Any]) -> int:
 
 
 def fit_evidence(evidence: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the evidence with texts shortened to fit the size limit; at worst its keys only."""
+    """Return evidence within the size limit, with shortened texts, or with its keys only."""
     if evidence_bytes(evidence) <= canonical.MAX_EVIDENCE_BYTES:
         return dict(evidence)
     for longest in MAX_TEXT_LENGTHS:

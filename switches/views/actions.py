@@ -1,7 +1,4 @@
-"""Actions on a switch: extend, re-confirm, acknowledge, describe and undo.
-
-Each form has its own URL and is shown as a page or in a dialog.
-"""
+"""Actions on a switch: extend, re-confirm, acknowledge, describe and undo."""
 
 from datetime import datetime, timedelta
 

@@ -79,10 +79,7 @@ def build_progress(switch: Switch, now: datetime, place: str = PAGE) -> dict[str
 
 
 def build_cells(applied: int, instances: int) -> list[bool]:
-    """Return the progress bar's cells, at most 40; True means filled.
-
-    The bar is full only if all instances apply the change.
-    """
+    """Return the cells of a progress bar, True if filled; all only if all instances apply it."""
     count = min(instances, MAX_CELLS)
     if not count:
         return []

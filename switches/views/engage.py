@@ -181,10 +181,7 @@ def _build_context(
 
 
 def _show_engaged(request: PersonRequest, done: services.Engagement, now: datetime) -> HttpResponse:
-    """Show the engaged switch, its effect and the undo button in the dialog.
-
-    Without JavaScript, redirect to the switch's page.
-    """
+    """Show the engaged switch with undo in the dialog; without JavaScript, redirect to its page."""
     if not is_in_dialog(request):
         if done.approval:
             messages.success(request, "Engaged for 24 hours; permanent waits for approval.")

@@ -46,9 +46,9 @@ PART = "plan-editor"
 @signed_in
 @require_http_methods(["GET", "POST"])
 def release_page(request: PersonRequest, scope: str, key: str) -> HttpResponse:
-    """Show the release form on GET; on POST, release the switch or edit the plan.
+    """Show the release form on GET; on POST, release the switch.
 
-    An edit button shows the form with the changed plan and releases nothing.
+    An edit button of the plan shows the form with the changed plan instead.
     """
     switch = read_switch(scope, key)
     actor = actor_of(request)
