@@ -71,7 +71,7 @@ class SwitchBlastRadius:
 
 
 def blast_radius(switch_id: str, now: datetime) -> SwitchBlastRadius:
-    """Return the blast radius from the checks of the last hour; for `global:all`, of all switches."""
+    """Return the blast radius from the last hour's checks; for `global:all`, of all switches."""
     found, total = list_callers(
         None if switch_id == GLOBAL_ID else switch_id, now, within=RECENT, most=None
     )

@@ -124,6 +124,6 @@ def _filter_switches(filters: SwitchboardFilters) -> QuerySet[Switch]:
     if filters.scope:
         switches = switches.filter(scope=filters.scope)
     if filters.q:
-        found = {f"{field}__icontains": filters.q for field in SEARCHED_FIELDS}
-        switches = switches.filter(Q(**found, _connector=Q.OR))
+        conditions = {f"{field}__icontains": filters.q for field in SEARCHED_FIELDS}
+        switches = switches.filter(Q(**conditions, _connector=Q.OR))
     return switches

@@ -94,11 +94,6 @@ class FleetReports:
     delays: Mapping[str, Delays] = field(default_factory=dict)
 
 
-def read_fleet() -> FleetReports:
-    now, head, began_version, present, silent = queries.count_versions_at_head()
-    return FleetReports(head, now, began_version, present, silent)
-
-
 def measure_fleet(published: Sequence[Published], fleet: FleetReports) -> FleetReports:
     """Return `fleet` with the stragglers and delays of these switches' last changes."""
     head, present = fleet.head, fleet.present

@@ -58,7 +58,8 @@ def plan_expiry(
     problem = _policy_problem(scope, policy)
     errors = {"on_expiry": [problem]} if problem else {}
     try:
-        ends, permanent = _parse_expiry(_strip(expires_in), _strip(expires_at), now)
+        expires_in, expires_at = ((text or "").strip() or None for text in (expires_in, expires_at))
+        ends, permanent = _parse_expiry(expires_in, expires_at, now)
     except InvalidInput as error:
         raise InvalidInput({**errors, **error.errors}) from error
     if errors:
@@ -95,10 +96,6 @@ def _policy_problem(scope: str, policy: str) -> str | None:
             "people. Say hold, or leave it out."
         )
     return f"Of {scope} it must be one of {', '.join(found.on_expiry)}."
-
-
-def _strip(text: str | None) -> str | None:
-    return (text or "").strip() or None
 
 
 def _parse_expiry(

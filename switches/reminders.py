@@ -6,12 +6,8 @@ An episode stores the expiry for which each reminder was sent, so none is sent t
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from controlplane.core import durations
-from switches.scopes import overdue_severity
-
 DAY = timedelta(hours=24)
 HOUR = timedelta(hours=1)
-MINUTE = timedelta(minutes=1)
 
 EXPIRY_EFFECTS = {
     "hold": "It stays engaged then and is OVERDUE: extend or release it before.",
@@ -62,12 +58,3 @@ def skipped_reminders(ends_at: datetime, now: datetime) -> dict[str, datetime | 
         "day_reminder_for": ends_at if lasts <= DAY else None,
         "hour_reminder_for": ends_at if lasts <= HOUR else None,
     }
-
-
-def time_left(ends_at: datetime, now: datetime) -> str:
-    minutes = max(MINUTE, (ends_at - now) // MINUTE * MINUTE)
-    return durations.format_readable(minutes)
-
-
-def reminder_severity(scope: str, notice: timedelta) -> str:
-    return overdue_severity(scope) if notice == HOUR else "warning"

@@ -12,7 +12,8 @@ from django.db.models import FilteredRelation, Q
 
 from controlplane.core.canonical import timestamp_or_none
 from controlplane.core.http.json_format import format_moment
-from switches.effect import NOT_MEASURED, FleetReports, measure_fleet, read_fleet
+from controlplane.core.instances import queries
+from switches.effect import NOT_MEASURED, FleetReports, measure_fleet
 from switches.models import Switch, SwitchQuerySet, SwitchState
 
 FormatTime = Callable[[datetime | None], Any]
@@ -81,7 +82,11 @@ def serialize_rows(
     """Return the resources of switches from rows of :data:`COLUMNS`."""
     switches = [*map(ListedSwitch._make, rows)]
     published = [switch for switch in switches if switch.version]
-    fleet = measure_fleet(published, read_fleet()) if published else None
+    fleet = None
+    if published:
+        now, head, began_version, present, silent = queries.count_versions_at_head()
+        reports = FleetReports(head, now, began_version, present, silent)
+        fleet = measure_fleet(published, reports)
     return [_build_resource(switch, fleet, format_time) for switch in switches]
 
 

@@ -49,7 +49,17 @@ class SwitchList(ListView[Switch]):
 
     def apply_filters(self, rows: QuerySet[Switch], filters: dict[str, Any]) -> QuerySet[Switch]:
         assert isinstance(rows, SwitchQuerySet)  # noqa: S101 - it is that of `queryset` above
-        return _filter_switches(rows, filters)
+        if "scope" in filters:
+            rows = rows.filter(scope=filters["scope"])
+        if "state" in filters:
+            rows = rows.in_state(filters["state"])
+        if "overdue" in filters:
+            overdue = Switch.objects.overdue().values("pk")
+            rows = rows.overdue() if filters["overdue"] else rows.exclude(pk__in=overdue)
+        if "q" in filters:
+            searched = ("id__icontains", "owner__icontains", "description__icontains")
+            rows = rows.filter(Q(**dict.fromkeys(searched, filters["q"]), _connector=Q.OR))
+        return rows
 
     def present(self, rows: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
         return serialize_rows(rows)
@@ -88,22 +98,6 @@ class EpisodeHistoryView(ListView[Episode]):
 
     def apply_filters(self, rows: QuerySet[Episode], filters: dict[str, Any]) -> QuerySet[Episode]:
         return rows.filter(switch_id=identify(self.kwargs["scope"], self.kwargs["key"]))
-
-
-def _filter_switches(switches: SwitchQuerySet, filters: dict[str, Any]) -> SwitchQuerySet:
-    if "scope" in filters:
-        switches = switches.filter(scope=filters["scope"])
-    if "state" in filters:
-        switches = switches.in_state(filters["state"])
-    if "overdue" in filters:
-        overdue = Switch.objects.overdue().values("pk")
-        switches = switches.overdue() if filters["overdue"] else switches.exclude(pk__in=overdue)
-    if "q" in filters:
-        text = filters["q"]
-        switches = switches.filter(
-            Q(id__icontains=text) | Q(owner__icontains=text) | Q(description__icontains=text)
-        )
-    return switches
 
 
 class PreviewView(ApiView):

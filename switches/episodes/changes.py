@@ -1,20 +1,60 @@
-"""Recording of an episode's changes: audit row, messages and live pages."""
+"""Changes of an episode, recorded in the audit trail, messages and live pages."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any
 
-from controlplane.core.actors import Actor
+from controlplane.core.actors import Actor, label_of
 from controlplane.core.audit import services as audit
 from controlplane.core.audit.models import AuditEntry
+from controlplane.core.canonical import timestamp, timestamp_or_none
 from controlplane.core.escalations import services as escalation
 from controlplane.core.live.change_notices import notify_changed
 from controlplane.core.outbox import services as outbox
-from switches.models import Episode, Switch
+from switches.models import Episode, Switch, SwitchState
 from switches.scopes import overdue_severity
 
-from . import serialization
+
+def audit_state(switch: Switch, episode: Episode | None) -> dict[str, Any]:
+    if episode is None or episode.ended_at is not None:
+        broken = (episode.broke_glass or {}).get("release") if episode else None
+        released = {"state": SwitchState.RELEASED.value, "version": switch.version}
+        return {**released, "broke_glass": broken} if broken else released
+    return {
+        "state": episode.state.value,
+        "episode": episode.pk,
+        "reason": episode.reason,
+        "engaged_by": label_of(episode.engaged_by_type, episode.engaged_by_name),
+        "engaged_at": timestamp(episode.engaged_at),
+        "expires_at": timestamp_or_none(episode.expires_at),
+        "permanent": episode.permanent,
+        "reconfirm_due_at": timestamp_or_none(episode.reconfirm_due_at),
+        "on_expiry": episode.on_expiry,
+        "allow_percent": float(episode.allow_percent),
+        "overdue": episode.overdue,
+        "version": switch.version,
+        **({"broke_glass": episode.broke_glass} if episode.broke_glass else {}),
+    }
+
+
+def message_facts(switch: Switch, episode: Episode, actor: Actor, **more: Any) -> dict[str, Any]:
+    """Return the facts of a message about an episode, plus `more`."""
+    return {
+        "switch": switch.pk,
+        "scope": switch.scope,
+        "key": switch.key,
+        "episode": episode.pk,
+        "by": actor.label,
+        "engaged_by": label_of(episode.engaged_by_type, episode.engaged_by_name),
+        "reason": episode.reason,
+        "expires_at": timestamp_or_none(episode.expires_at),
+        "reconfirm_due_at": timestamp_or_none(episode.reconfirm_due_at),
+        "on_expiry": episode.on_expiry,
+        "version": switch.version,
+        "path": f"/switches/{switch.scope}/{switch.key}/",
+        **more,
+    }
 
 
 def lock_open_episode(switch: Switch) -> Episode | None:
@@ -59,7 +99,7 @@ def record_change(
         target=switch.pk,
         reason=reason,
         before=before,
-        after={**serialization.audit_state(switch, episode), **more},
+        after={**audit_state(switch, episode), **more},
         now=now,
     )
     outbox.announce(
@@ -68,7 +108,7 @@ def record_change(
         scope=switch.scope,
         severity=severity,
         subject=episode_subject(episode),
-        facts=serialization.message_facts(switch, episode, actor, said=reason, **more, **in_words),
+        facts=message_facts(switch, episode, actor, said=reason, **more, **in_words),
         now=now,
         to=to,
     )
@@ -88,7 +128,7 @@ def mark_overdue(switch: Switch, episode: Episode, why: str, actor: Actor, now: 
         event=OVERDUE,
         severity=overdue_severity(switch.scope),
         scope=switch.scope,
-        facts=serialization.message_facts(switch, episode, actor, said=why),
+        facts=message_facts(switch, episode, actor, said=why),
         now=now,
         announced=True,
     )

@@ -13,7 +13,7 @@ from controlplane.core.escalations import services as escalation
 from controlplane.core.jobs import control
 from controlplane.core.jobs.models import Job
 from controlplane.core.live.change_notices import notify_changed
-from switches.episodes import changes, serialization
+from switches.episodes import changes
 from switches.models import Episode, Publication, Ramp, Switch
 
 from . import descriptions, plan, transitions
@@ -103,7 +103,7 @@ def activate_ramp(
     A permanent episode's reminders start again if the ramp is compensated later.
     """
     write = partial(control.take_over, ramp.job, now)
-    before = serialization.audit_state(switch, episode)
+    before = changes.audit_state(switch, episode)
     locked = LockedRamp(head, switch, episode, ramp, ramp.job, write, before)
     locked.write(state=Job.State.RUNNING, started_at=now, next_at=now, heartbeat_at=now, attempts=1)
     episode.overdue_at = None

@@ -15,7 +15,7 @@ from controlplane.core.jobs import control, endings
 from controlplane.core.jobs.models import Job, JobStep
 from controlplane.core.live.change_notices import notify_changed
 from switches import publication
-from switches.episodes import changes, serialization
+from switches.episodes import changes
 from switches.models import Episode, Publication, Ramp, Switch
 
 from . import manual_gates
@@ -74,7 +74,7 @@ def end_episode(
     escalation.close(subject=changes.episode_subject(episode), now=now)
     ended = supersede(switch, f"Released at once, by {actor.label}: {reason}", actor, now)
     facts = {"ramp": ended.pk, **more} if ended is not None else more
-    before = serialization.audit_state(switch, episode)
+    before = changes.audit_state(switch, episode)
     episode.ended_at = now
     episode.ended_by = actor.label
     episode.ended_how = how

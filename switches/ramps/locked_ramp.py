@@ -12,7 +12,7 @@ from controlplane.core.jobs import control
 from controlplane.core.jobs.claims import LeasedJob, LeaseLost
 from controlplane.core.jobs.models import Job, JobStep
 from switches import publication
-from switches.episodes import changes, serialization
+from switches.episodes import changes
 from switches.models import Episode, Publication, Ramp, Switch
 
 Write = Callable[..., None]
@@ -75,7 +75,7 @@ def lock_for_worker(turn: LeasedJob) -> LockedRamp:
     switch, episode = ramp.switch, ramp.episode
     if episode.ended_at is not None or not ramp.live:
         raise LeaseLost(str(ramp))
-    before = serialization.audit_state(switch, episode)
+    before = changes.audit_state(switch, episode)
     return LockedRamp(head, switch, episode, ramp, turn.job, turn.change, before)
 
 
@@ -95,5 +95,5 @@ def lock_for_person(ramp_id: int, now: datetime) -> LockedRamp | None:
     if episode is None or episode.pk != ramp.episode_id or not ramp.live:
         return None
     write = partial(control.take_over, job, now)
-    before = serialization.audit_state(switch, episode)
+    before = changes.audit_state(switch, episode)
     return LockedRamp(head, switch, episode, ramp, job, write, before)

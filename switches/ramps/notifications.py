@@ -15,7 +15,7 @@ from controlplane.core.message_templates import severity_of
 from controlplane.core.outbox import services as outbox
 from controlplane.notify.delivery import collected_changes
 from controlplane.notify.targets import routing
-from switches.episodes import digests, serialization
+from switches.episodes import changes, digests
 from switches.models import Ramp
 
 from . import descriptions
@@ -129,7 +129,7 @@ def notify_failed_compensation(job: Job, why: str, now: datetime) -> None:
         scope=ramp.switch.scope,
         severity="info",
         subject=f"episode:{episode.pk}",
-        facts=serialization.message_facts(
+        facts=changes.message_facts(
             ramp.switch,
             episode,
             Actor(type="system", name="ramps"),

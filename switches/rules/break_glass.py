@@ -13,7 +13,7 @@ from controlplane.core.approvals.models import Approval
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.outbox import services as outbox
-from switches.episodes import serialization
+from switches.episodes import changes
 from switches.models import Episode, Switch
 
 from . import guard
@@ -124,7 +124,7 @@ def notify_break_glass(
         event_key=f"audit:{entry.pk}:glass",
         scope=switch.scope,
         subject=f"episode:{episode.pk}",
-        facts=serialization.message_facts(
+        facts=changes.message_facts(
             switch,
             episode,
             actor,

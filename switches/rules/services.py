@@ -14,7 +14,7 @@ from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput, NotFound
 from controlplane.core.roles import Role
 from switches import publication
-from switches.episodes import changes, serialization
+from switches.episodes import changes
 from switches.models import Episode, OnExpiry, Rule
 from switches.rules import evaluation, guard
 from switches.rules.evaluation import SafetyRule
@@ -167,7 +167,7 @@ def hold_protected_episodes(*, actor: Actor, now: datetime) -> int:
         if rule is None:
             continue
         switch = episode.switch
-        before = serialization.audit_state(switch, episode)
+        before = changes.audit_state(switch, episode)
         episode.on_expiry = OnExpiry.HOLD
         episode.save(update_fields=["on_expiry"])
         publication.publish(head, switch, now)

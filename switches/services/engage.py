@@ -13,7 +13,7 @@ from controlplane.core.actors import Actor, label_of
 from controlplane.core.ended_sessions import retry_if_ended
 from controlplane.core.errors import Conflict, InvalidInput
 from switches import publication, reminders
-from switches.episodes import changes, live_drills, serialization
+from switches.episodes import changes, live_drills
 from switches.expiry import Expiry, plan_expiry
 from switches.models import Episode, OnExpiry, SwitchState
 from switches.rules import guard
@@ -66,7 +66,7 @@ def engage(
             raise Conflict(
                 f"{switch.pk} is already {present.state.value}, by {who}: {present.reason}",
                 switch=switch.pk,
-                episode=serialization.audit_state(switch, present),
+                episode=changes.audit_state(switch, present),
             )
         live_drills.supersede(switch, f"{actor.label} engaged the switch for real.", now)
         expiry = _apply_expiry_rules(switch.pk, expiry, requested=on_expiry)
@@ -77,7 +77,7 @@ def engage(
             override_record(override.reason, rules, "engage", actor) if override and rules else None
         )
         requested, expiry = expiry, shorten_for_override(expiry, now) if override_entry else expiry
-        before = serialization.audit_state(switch, None)
+        before = changes.audit_state(switch, None)
         publication.publish(head, switch, now)
         episode = Episode.objects.create(
             switch=switch,

@@ -10,7 +10,7 @@ from django.db.models.expressions import Combinable
 from controlplane.core.actors import system_actor
 from controlplane.core.message_templates import severity_of
 from switches import publication
-from switches.episodes import batches, changes, digests, serialization
+from switches.episodes import batches, changes, digests
 from switches.episodes.changes import OVERDUE
 from switches.episodes.digests import RAMP_STARTED, RELEASED
 from switches.models import Episode, OnExpiry, Ramp, Switch, SwitchState
@@ -102,7 +102,7 @@ def _expire_episode(episode_id: int, now: datetime, *, notified: str | None) -> 
         in_the_way = HELD_AFTER_RAMP
     if in_the_way:
         to = digests.thread_destinations(episode) if notified == OVERDUE else None
-        before = serialization.audit_state(switch, episode)
+        before = changes.audit_state(switch, episode)
         changes.mark_overdue(switch, episode, in_the_way, actor, now)
         changes.record_change(
             OVERDUE,

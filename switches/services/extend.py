@@ -11,7 +11,7 @@ from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.escalations import services as escalation
 from controlplane.core.json_values import require_readable
 from switches import publication, reminders
-from switches.episodes import changes, serialization
+from switches.episodes import changes
 from switches.expiry import plan_extension
 from switches.models import SwitchState
 from switches.rules import break_glass
@@ -61,7 +61,7 @@ def extend(
         expires_at, limit = min(requested, latest), break_glass.describe_limit(rules)
         if rules and episode.expires_at is not None and expires_at <= episode.expires_at:
             raise InvalidInput({"expires_in": [f"{limit} It lasts that long already."]})
-        before = serialization.audit_state(switch, episode)
+        before = changes.audit_state(switch, episode)
         fields = {
             "expires_at": expires_at,
             "overdue_at": None,
@@ -97,7 +97,7 @@ def acknowledge(
         publication.lock()
         refusal = f"{scope}:{key} is released; there is nothing to acknowledge."
         switch, episode = lock_engaged(scope, key, refusal)
-        before = serialization.audit_state(switch, episode)
+        before = changes.audit_state(switch, episode)
         episode.acknowledged_at, episode.acknowledged_by = now, actor.label
         episode.save(update_fields=["acknowledged_at", "acknowledged_by"])
         escalation.acknowledge(subject=changes.episode_subject(episode), actor=actor, now=now)

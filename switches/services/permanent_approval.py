@@ -13,7 +13,7 @@ from controlplane.core.approvals.models import Approval
 from controlplane.core.errors import Conflict
 from controlplane.core.escalations import services as escalation
 from switches import publication, risk
-from switches.episodes import changes, serialization
+from switches.episodes import changes
 from switches.expiry import RECONFIRM_EVERY
 from switches.models import Episode, Switch, SwitchState
 from switches.rules import break_glass
@@ -61,7 +61,7 @@ def _make_permanent(approval: Approval, actor: Actor, now: datetime) -> None:
         raise Conflict(f"{switch.pk} is {episode.state.value}; only an engaged switch can stay.")
     if rules := break_glass.violated_rules(episode):
         raise Conflict(f"{switch.pk}: {break_glass.describe_limit(rules)}")
-    before = serialization.audit_state(switch, episode)
+    before = changes.audit_state(switch, episode)
     fields = {
         "permanent": True,
         "expires_at": None,

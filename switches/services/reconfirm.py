@@ -15,7 +15,7 @@ from controlplane.core.ended_sessions import retry_if_ended
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput
 from controlplane.core.escalations import services as escalation
 from switches import publication
-from switches.episodes import batches, changes, digests, serialization
+from switches.episodes import batches, changes, digests
 from switches.expiry import RECONFIRM_EVERY
 from switches.models import Episode, Switch
 from switches.services.engagement import Engagement
@@ -48,7 +48,7 @@ def reconfirm(*, scope: str, key: str, reason: str, actor: Actor, now: datetime)
         switch, episode = lock_engaged(scope, key, refusal)
         if not episode.permanent:
             raise Conflict(f"{switch.pk} has an expiry; extend it instead of re-confirming it.")
-        before = serialization.audit_state(switch, episode)
+        before = changes.audit_state(switch, episode)
         fields = {
             "reconfirm_due_at": now + RECONFIRM_EVERY,
             "reconfirmed_at": now,
@@ -99,7 +99,7 @@ def _escalate(episode_id: int, now: datetime, *, quietly: bool) -> bool:
     if episode is None:
         return False
     actor = system_actor("expiry")
-    before = serialization.audit_state(switch, episode)
+    before = changes.audit_state(switch, episode)
     fields = {"acknowledged_at": None, "acknowledged_by": ""}
     changes.update_episode(episode, {"hour_reminder_for": episode.reconfirm_due_at, **fields})
     escalation.close(subject=changes.episode_subject(episode), now=now)
@@ -108,7 +108,7 @@ def _escalate(episode_id: int, now: datetime, *, quietly: bool) -> bool:
         event="episode.reconfirm_due",
         severity="warning",
         scope=switch.scope,
-        facts=serialization.message_facts(switch, episode, actor, said=UNCONFIRMED),
+        facts=changes.message_facts(switch, episode, actor, said=UNCONFIRMED),
         now=now,
         announced=True,
     )

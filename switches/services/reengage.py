@@ -10,7 +10,7 @@ from controlplane.core.approvals import services as approvals
 from controlplane.core.approvals.models import Approval
 from controlplane.core.escalations import services as escalation
 from switches import publication, reminders
-from switches.episodes import changes, serialization
+from switches.episodes import changes
 from switches.expiry import Expiry
 from switches.models import Episode, OnExpiry, Publication, Switch
 from switches.ramps import live_ramps
@@ -40,7 +40,7 @@ def reengage(
     still limits the duration. If a release needs two people, an expiry that would release sooner
     than before becomes `hold`, which `notice` explains.
     """
-    before = serialization.audit_state(switch, episode)
+    before = changes.audit_state(switch, episode)
     escalation.close(subject=changes.episode_subject(episode), now=now)
     outcome = f"{actor.label} engaged the switch again: {reason.strip()}"
     ramp = live_ramps.supersede(switch, outcome, actor, now)

@@ -5,16 +5,19 @@ from datetime import datetime, timedelta
 from django.db import transaction
 from django.db.models import Q
 
+from controlplane.core import durations
 from controlplane.core.actors import system_actor
 from controlplane.core.canonical import timestamp
 from controlplane.core.outbox import services as outbox
 from switches import reminders
-from switches.episodes import batches, changes, digests, serialization
+from switches.episodes import batches, changes, digests
 from switches.models import Episode
 from switches.reminders import DAY, HOUR, EpisodeEnd
+from switches.scopes import overdue_severity
 
 DueReminder = tuple[Episode, EpisodeEnd, timedelta]
 
+MINUTE = timedelta(minutes=1)
 MAX_AT_ONCE = 500
 FAILING = "some could not be reminded of"
 TO_RECONFIRM = "It stays engaged; somebody has to say each week that it still has to."
@@ -96,25 +99,26 @@ def _send_reminders(pks: list[int], now: datetime, failures: list[Exception] | N
 
 def _single_message(episode: Episode, notice: timedelta) -> tuple[str, str]:
     event = "episode.reconfirm_soon" if episode.permanent else "episode.expires_soon"
-    return event, reminders.reminder_severity(episode.switch.scope, notice)
+    return event, overdue_severity(episode.switch.scope) if notice == HOUR else "warning"
 
 
 def _announce(episode: Episode, ending: EpisodeEnd, notice: timedelta, now: datetime) -> None:
     switch = episode.switch
     event, severity = _single_message(episode, notice)
     ends_at = timestamp(ending.ends_at)
+    left = max(MINUTE, (ending.ends_at - now) // MINUTE * MINUTE)
     outbox.announce(
         event=event,
         event_key=f"reminder:{notice // HOUR}h:{episode.pk}:{ends_at}",
         scope=switch.scope,
         severity=severity,
         subject=changes.episode_subject(episode),
-        facts=serialization.message_facts(
+        facts=changes.message_facts(
             switch,
             episode,
             system_actor("expiry"),
             said=TO_RECONFIRM if episode.permanent else reminders.EXPIRY_EFFECTS[episode.on_expiry],
-            left=reminders.time_left(ending.ends_at, now),
+            left=durations.format_readable(left),
         ),
         now=now,
     )

@@ -28,15 +28,21 @@ def ask_people(row: Trip, once: str, *, new: bool, now: datetime) -> None:
     A `new` trip is also announced.
     """
     present = _find_open_question(once)
-    if present is None and _was_asked_recently(row, once, now):
+    recent = Escalation.objects.filter(subject__startswith=SUBJECT, opened_at__gt=now - WINDOW)
+    is_refusal = row.outcome != Trip.Outcome.PERSON
+    if present is None and is_refusal and recent.filter(facts__once=once).exists():
         if new:
             notifications.announce(row, now)
         return
     why = row.why
-    if present is None and _is_over_limit(row, now):
-        once = f"many:{row.by}"
-        present = _find_open_question(once)
-        why = f"{why} {row.by} has asked people so often that this hour's further wishes are one."
+    if present is None:
+        sources = list(recent.filter(facts__by=row.by).values_list("facts__source", flat=True))
+        if len(sources) >= MAX_PER_PROGRAM or sources.count(row.source) >= MAX_PER_SOURCE:
+            once = f"many:{row.by}"
+            present = _find_open_question(once)
+            why = (
+                f"{why} {row.by} has asked people so often that this hour's further wishes are one."
+            )
     if present is not None:
         _join_question(present, row, new=new, now=now)
         return
@@ -68,23 +74,6 @@ def _find_open_question(once: str) -> Escalation | None:
         .order_by("id")
         .first()
     )
-
-
-def _was_asked_recently(row: Trip, once: str, now: datetime) -> bool:
-    """Return True if people were asked about the same refusal within an hour."""
-    if row.outcome == Trip.Outcome.PERSON:
-        return False
-    announced = Escalation.objects.filter(subject__startswith=SUBJECT, facts__once=once)
-    return announced.filter(opened_at__gt=now - WINDOW).exists()
-
-
-def _is_over_limit(row: Trip, now: datetime) -> bool:
-    sources = list(
-        Escalation.objects.filter(
-            subject__startswith=SUBJECT, opened_at__gt=now - WINDOW, facts__by=row.by
-        ).values_list("facts__source", flat=True)
-    )
-    return len(sources) >= MAX_PER_PROGRAM or sources.count(row.source) >= MAX_PER_SOURCE
 
 
 def _join_question(question: Escalation, row: Trip, *, new: bool, now: datetime) -> None:
