@@ -36,18 +36,6 @@ class ApiAnswer:
     document: Any
 
 
-@dataclass(frozen=True)
-class _ApiRequest:
-    method: str
-    path: str
-    query: Query | None = None
-    body: Query | None = None
-    seconds: float = REQUEST_SECONDS
-
-    def content(self) -> bytes | None:
-        return None if self.body is None else json.dumps(self.body, ensure_ascii=False).encode()
-
-
 class ApiClient:
     """A client of the API, which raises :class:`exits.CommandExit` for error responses."""
 
@@ -57,7 +45,8 @@ class ApiClient:
         except ValueError as error:
             code = exits.NO_RIGHTS if str(error).startswith("token") else exits.USAGE
             raise exits.make_exit(code, "settings", f"{error}.") from None
-        self._token = token
+        self.token = token
+        """The token, for the handshake of the live socket."""
         self._retry_seconds = retry_seconds
         self._connection = Connection(Address.parse(url), token, agent="switchgear-cli")
         self._skew = 0.0
@@ -80,11 +69,6 @@ class ApiClient:
         return "wss" if self._connection.address.scheme == "https" else "ws"
 
     @property
-    def token(self) -> str:
-        """The token, for the handshake of the live socket."""
-        return self._token
-
-    @property
     def now(self) -> datetime:
         """The current time by the console's clock."""
         return datetime.fromtimestamp(time.time() + self._skew, UTC)
@@ -94,25 +78,24 @@ class ApiClient:
 
     def get(self, path: str, query: Query | None = None, seconds: float = REQUEST_SECONDS) -> Any:
         """Return the JSON object at `path`."""
-        return self._request(_ApiRequest("GET", path, query, seconds=seconds), dict).document
+        return self._request("GET", path, dict, query, seconds=seconds).document
 
     def get_list(self, path: str, query: Query | None = None) -> list[Any]:
         """Return the JSON array at `path`, for lists that are not paginated."""
-        found: list[Any] = self._request(_ApiRequest("GET", path, query), list).document
+        found: list[Any] = self._request("GET", path, list, query).document
         return found
 
     def send(self, method: str, path: str, body: Query, query: Query | None = None) -> ApiAnswer:
         """Send a change; an idempotency key makes the retry after a lost response safe."""
         values = {name: value for name, value in body.items() if value is not None}
-        answer = self._request(_ApiRequest(method, path, query, values), dict)
+        answer = self._request(method, path, dict, query, values)
         self.has_changed = True
         return answer
 
     def unexpected_answer(self) -> exits.CommandExit:
         """Return the exit for a response that a Switchgear console would not send."""
-        detail = (
-            f"{self.host} does not answer as a Switchgear console does. Is SWITCHGEAR_URL right?"
-        )
+        detail = f"{self.host} does not answer as a Switchgear console does."
+        detail += " Is SWITCHGEAR_URL right?"
         if self.has_changed:
             detail += " What was asked for was sent, and answered: look before you repeat it."
         return exits.make_exit(exits.UNREACHABLE, "no-console", detail)
@@ -136,16 +119,26 @@ class ApiClient:
         more = bool(following) or len(results) > most
         return {**page, "next": following, "results": results[:most], "more": more}
 
-    def _request(self, question: "_ApiRequest", kind: type) -> ApiAnswer:
+    def _request(
+        self,
+        method: str,
+        path: str,
+        kind: type,
+        query: Query | None = None,
+        body: Query | None = None,
+        seconds: float = REQUEST_SECONDS,
+    ) -> ApiAnswer:
         """Return the response, whose JSON must be of type `kind`."""
-        target = f"{API}{question.path}{_format_query(question.query)}"
+        values = {name: value for name, value in (query or {}).items() if value is not None}
+        target = f"{API}{path}?{urlencode(values)}" if values else f"{API}{path}"
         headers = {"Accept": "application/json"}
-        content = question.content()
-        if content is not None:
+        content = None
+        if body is not None:
+            content = json.dumps(body, ensure_ascii=False).encode()
             key = uuid.uuid4().hex
             headers |= {"Content-Type": "application/json", "Idempotency-Key": key}
         try:
-            response = self._send_with_retry(question, target, headers, content)
+            response = self._send_with_retry(method, target, headers, content, seconds)
         except RequestFailed as failed:
             raise self._connection_exit(failed, sent=content is not None) from None
         self._read_headers(response)
@@ -153,18 +146,18 @@ class ApiClient:
 
     def _send_with_retry(
         self,
-        question: "_ApiRequest",
+        method: str,
         target: str,
         headers: Mapping[str, str],
         content: bytes | None,
+        seconds: float,
     ) -> Response:
         """Send the request; retry once if no response came, but not after a slow GET."""
-        seconds = question.seconds
         for last in (False, True):
             started = time.monotonic()
             try:
                 return self._connection.request(
-                    question.method, target, headers, content, seconds, MAX_BYTES
+                    method, target, headers, content, seconds, MAX_BYTES
                 )
             except RequestFailed as failed:
                 slow = time.monotonic() - started > seconds / 2
@@ -191,9 +184,8 @@ class ApiClient:
         raise self._status_exit(response)
 
     def _read_headers(self, response: Response) -> None:
-        if named := response.headers.get(
-            ENVIRONMENT_HEADER, ""
-        ):  # Not all paths are the console's own.
+        # Not all paths are the console's own.
+        if named := response.headers.get(ENVIRONMENT_HEADER, ""):
             self._environment = unquote(named)[:MAX_ENVIRONMENT_LENGTH]
         try:
             server_time = parsedate_to_datetime(response.headers.get("date", ""))
@@ -237,8 +229,3 @@ def _find_proxy(address: Address) -> str:
     if not found or urllib.request.proxy_bypass(f"{address.host}:{address.port}"):
         return ""
     return found.rpartition("://")[2].rpartition("@")[2].partition("/")[0]
-
-
-def _format_query(query: Query | None) -> str:
-    values = {name: value for name, value in (query or {}).items() if value is not None}
-    return f"?{urlencode(values)}" if values else ""

@@ -5,7 +5,6 @@ import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
-from typing import Self
 
 _DURATION = re.compile(r"[1-9][0-9]{0,8}[smhdw]", re.ASCII)
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
@@ -50,12 +49,7 @@ def cell(*pieces: object) -> Cell:
 
 def stack(*cells: object) -> Cell:
     """Return a cell with each non-empty piece on a line of its own."""
-    parts: list[StyledText] = []
-    for one in cells:
-        found = cell(one).parts
-        if found:
-            parts += [StyledText("\n"), *found] if parts else found
-    return Cell(tuple(parts))
+    return join(cells, "\n")
 
 
 def single_line(one: Cell) -> Cell:
@@ -125,11 +119,6 @@ class Clock:
     now: datetime
     zone: tzinfo | None = None
 
-    @classmethod
-    def local(cls) -> Self:
-        """Return a clock with this machine's time."""
-        return cls(datetime.now(UTC))
-
     def short_time(self, moment: object) -> str:
         """Return a time such as `14:02`, with the day unless it is today; `-` for None."""
         found = parse_time(moment)
@@ -155,9 +144,9 @@ class Clock:
     def ago(self, moment: object) -> str:
         """Return the time since `moment`, such as `1 h 2 min ago`; `-` for None."""
         found = parse_time(moment)
-        return (
-            "-" if found is None else f"{format_duration(max(0.0, self._seconds_since(found)))} ago"
-        )
+        if found is None:
+            return "-"
+        return f"{format_duration(max(0.0, self._seconds_since(found)))} ago"
 
     def duration(self, first: object, last: object) -> str:
         """Return the time from `first` to `last` or now, as `1 h 2 min`; `-` without `first`."""

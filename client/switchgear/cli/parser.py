@@ -140,6 +140,18 @@ def reason_option(text: str, *, required: bool = True) -> Option:
     return option("--reason", required=required, metavar="TEXT", help=text)
 
 
+def duration_option(text: str, *, required: bool = False) -> Option:
+    """Return the option `--for`, a duration of the API or `permanent`."""
+    return option(
+        "--for",
+        dest="duration",
+        metavar="DURATION",
+        parse=parse_duration,
+        required=required,
+        help=text,
+    )
+
+
 def break_glass_options(text: str) -> Option:
     """Return the options that override safety rules."""
 

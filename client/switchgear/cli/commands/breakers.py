@@ -7,7 +7,7 @@ from switchgear.cli.api_client import Document, url_path
 from switchgear.cli.command_context import CommandContext
 from switchgear.cli.commands import output
 from switchgear.cli.formatters import StyledText, pluralize
-from switchgear.cli.parser import DRY_RUN, Commands, option, parse_duration, reason_option
+from switchgear.cli.parser import DRY_RUN, Commands, duration_option, option, reason_option
 from switchgear.cli.views import breakers as views
 
 MODES = ("forced_open", "forced_closed", "disabled", "metrics_only")
@@ -32,25 +32,19 @@ def register(commands: Commands) -> None:
     breakers.add("show", show_breaker, "one breaker and its policy", dependency)
     breakers.add(
         "override",
-        override_breaker,
+        put_override,
         "force a mode upon every instance's breaker",
         dependency,
         option("mode", choices=MODES, metavar="MODE", help=", ".join(MODES)),
-        option(
-            "--for",
-            dest="duration",
-            metavar="DURATION",
-            parse=parse_duration,
-            required=True,
-            help="90s, 30m, … up to 30d",
-        ),
+        duration_option("90s, 30m, … up to 30d", required=True),
         why,
         DRY_RUN,
     )
     breakers.add(
         "reset",
-        reset_breaker,
+        put_override,
         "let every instance's breaker begin anew, closed",
+        lambda parser: parser.set_defaults(mode="reset", duration=None),
         dependency,
         why,
         DRY_RUN,
@@ -70,7 +64,7 @@ def register(commands: Commands) -> None:
 def list_breakers(call: CommandContext) -> int:
     args = call.args
     query = {"state": args.state, "caller": args.caller, "callee": args.callee, "q": args.q}
-    found = views.sort_breakers(output.get_all(call, "/breakers/", query))
+    found = views.sort_breakers(output.get_items(call, "/breakers/", query))
     if call.print_json(found):
         return exits.DONE
     if not found:
@@ -81,11 +75,8 @@ def list_breakers(call: CommandContext) -> int:
     if shown:
         call.screen.table(views.COLUMNS, [views.breaker_row(one, clock) for one in shown])
     if hidden := len(found) - len(shown):
-        call.screen.line(
-            StyledText(
-                f"{pluralize(hidden, 'breaker')} nobody reports: --all shows them too", "quiet"
-            )
-        )
+        text = f"{pluralize(hidden, 'breaker')} nobody reports: --all shows them too"
+        call.screen.line(StyledText(text, "quiet"))
     return exits.DONE
 
 
@@ -103,12 +94,15 @@ def show_breaker(call: CommandContext) -> int:
     return exits.DONE
 
 
-def override_breaker(call: CommandContext) -> int:
-    return _put_override(call, call.args.mode, call.args.duration)
-
-
-def reset_breaker(call: CommandContext) -> int:
-    return _put_override(call, "reset", None)
+def put_override(call: CommandContext) -> int:
+    args = call.args
+    body = {
+        "mode": args.mode,
+        "reason": args.reason,
+        "expires_in": args.duration,
+        "dry_run": args.dry_run or None,
+    }
+    return _print_override(call, call.console.send("PUT", _override_path(call), body).document)
 
 
 def clear_override(call: CommandContext) -> int:
@@ -124,9 +118,8 @@ def show_history(call: CommandContext) -> int:
         return exits.DONE
     if found["minutes"]:
         first = call.clock.short_time(found["minutes"][0]["minute"])
-        call.screen.line(
-            StyledText(f"from {first}  ", "quiet"), views.format_minutes(found["minutes"])
-        )
+        minutes = views.format_minutes(found["minutes"])
+        call.screen.line(StyledText(f"from {first}  ", "quiet"), minutes)
         call.screen.line(StyledText("a minute each: . closed  + half-open  # open", "quiet"))
         call.screen.blank_line()
     if not found["results"]:
@@ -135,16 +128,6 @@ def show_history(call: CommandContext) -> int:
     rows = [views.history_row(one, call.clock) for one in found["results"]]
     call.screen.table(views.HISTORY_COLUMNS, rows)
     return exits.DONE
-
-
-def _put_override(call: CommandContext, mode: str, duration: str | None) -> int:
-    body = {
-        "mode": mode,
-        "reason": call.args.reason,
-        "expires_in": duration,
-        "dry_run": call.args.dry_run or None,
-    }
-    return _print_override(call, call.console.send("PUT", _override_path(call), body).document)
 
 
 def _print_override(call: CommandContext, one: Document) -> int:

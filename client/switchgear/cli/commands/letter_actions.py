@@ -1,7 +1,7 @@
 """Commands that retry, discard or purge dead letters, by id or in bulk."""
 
 import argparse
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from switchgear.cli import exits
@@ -50,21 +50,21 @@ def register(dlq: Commands) -> None:
     follow = option("--follow", action="store_true", help="until the job is over")
     dlq.add(
         "retry",
-        _make_command("retry"),
+        partial(_act, "retry"),
         "put letters back into the stream they came from",
         *(STREAM, ids, why, edit, *bulk, follow),
         details=MORE,
     )
     dlq.add(
         "discard",
-        _make_command("discard"),
+        partial(_act, "discard"),
         "take letters away; the archive keeps them for 30 days",
         *(STREAM, ids, why, *bulk, follow),
         details=MORE,
     )
     dlq.add(
         "purge",
-        _make_command("purge"),
+        partial(_act, "purge"),
         "archive all that are chosen, after a second person's approval",
         *(STREAM, why, *bulk),
     )
@@ -81,23 +81,15 @@ def read_filters(args: argparse.Namespace) -> dict[str, str]:
     return {name: value for name, value in filters.items() if value is not None}
 
 
-def _make_command(action: str) -> Callable[[CommandContext], int]:
-    def act(call: CommandContext) -> int:
-        ids, filters = getattr(call.args, "ids", []), read_filters(call.args)
-        if bool(ids) + bool(filters) + call.args.all != 1:
-            detail = "Say which letters: by id, by an option such as --fingerprint, or --all."
-            if action == "purge":
-                detail = "Say which letters: by an option such as --fingerprint, or --all."
-            raise exits.make_exit(exits.USAGE, "usage", detail)
-        if not ids:
-            return _act_in_bulk(call, action, filters)
-        return _act_by_ids(call, action, ids)
-
-    return act
-
-
-def _act_by_ids(call: CommandContext, action: str, ids: list[str]) -> int:
-    """Act on the letters in order, up to the first failure; print the results."""
+def _act(action: str, call: CommandContext) -> int:
+    """Act on letters by id, in order up to the first failure, or in bulk; print the results."""
+    ids, filters = getattr(call.args, "ids", []), read_filters(call.args)
+    if bool(ids) + bool(filters) + call.args.all != 1:
+        by_id = "" if action == "purge" else "by id, "
+        detail = f"Say which letters: {by_id}by an option such as --fingerprint, or --all."
+        raise exits.make_exit(exits.USAGE, "usage", detail)
+    if not ids:
+        return _act_in_bulk(call, action, filters)
     documents: list[Document] = []
     try:
         for one in ids:
@@ -139,9 +131,8 @@ def _print_result(call: CommandContext, action: str, one: Document) -> None:
 def _act_in_bulk(call: CommandContext, action: str, filters: dict[str, str]) -> int:
     args = call.args
     if args.stream == views.OUTBOX:
-        raise exits.make_exit(
-            exits.USAGE, "usage", "Messages of the outbox are named by their ids."
-        )
+        detail = "Messages of the outbox are named by their ids."
+        raise exits.make_exit(exits.USAGE, "usage", detail)
     body = {
         "action": action,
         "stream": args.stream,
@@ -169,8 +160,8 @@ def _act_in_bulk(call: CommandContext, action: str, filters: dict[str, str]) -> 
 
 
 def _print_job(call: CommandContext, document: Document) -> None:
-    if not call.print_json(document):
-        letter_jobs.print_job(call, document)
+    letter_jobs.print_job(call, document)
+    if not call.screen.as_json:
         hint = f"To watch it: switchgear dlq job follow {document['id']}"
         call.screen.line(StyledText(hint, "quiet"))
 

@@ -1,6 +1,7 @@
 """Commands for bulk jobs over dead letters."""
 
 from collections.abc import Callable
+from functools import partial
 
 from switchgear.cli import exits
 from switchgear.cli.api_client import Document, url_path
@@ -32,23 +33,19 @@ def register(dlq: Commands) -> None:
     jobs.add("show", show_job, "one job", job)
     jobs.add("follow", follow_given_job, "one job until it is over", job)
     for verb, summary in VERBS.items():
-        jobs.add(verb, _make_command(verb), summary, job, why)
+        jobs.add(verb, partial(_change_job, verb), summary, job, why)
 
 
 def list_jobs(call: CommandContext) -> int:
     query = {"state": None if call.args.all else "live", "stream": call.args.stream}
-    page = call.console.get_pages("/dlq/jobs/", query, MAX_LISTED)
-    found = page["results"]
-    if page["more"]:
-        output.note_truncated(call, MAX_LISTED, "jobs; the newest are shown")
+    what = "jobs; the newest are shown"
+    found = output.get_items(call, "/dlq/jobs/", query, MAX_LISTED, what)
     empty = "There was no job yet." if call.args.all else "No job is under way."
     return output.print_table(call, found, views.JOB_COLUMNS, views.job_row, empty)
 
 
 def show_job(call: CommandContext) -> int:
-    one = call.console.get(f"/dlq/jobs{url_path(call.args.job)}/")
-    if not call.print_json(one):
-        print_job(call, one)
+    print_job(call, call.console.get(f"/dlq/jobs{url_path(call.args.job)}/"))
     return exits.DONE
 
 
@@ -57,8 +54,9 @@ def follow_given_job(call: CommandContext) -> int:
 
 
 def print_job(call: CommandContext, one: Document) -> None:
-    call.screen.line(StyledText(f"job {one['id']}", "name"), "  ", views.format_job_state(one))
-    call.screen.facts(views.job_facts(one, call.clock))
+    if not call.print_json(one):
+        call.screen.line(StyledText(f"job {one['id']}", "name"), "  ", views.format_job_state(one))
+        call.screen.facts(views.job_facts(one, call.clock))
 
 
 def follow_job(call: CommandContext, job_id: int, begun: Callable[[], None] | None = None) -> int:
@@ -75,20 +73,14 @@ def follow_job(call: CommandContext, job_id: int, begun: Callable[[], None] | No
             progress.update(what, done, total, f"{done:,} of {total:,}")
             if one["state"] in views.OVER:
                 break
-    if not call.print_json(one):
-        print_job(call, one)
+    print_job(call, one)
     if one["state"] == "completed":
         return exits.DONE
     detail = one["error"] or one["outcome"] or "see above"
     raise exits.make_exit(exits.FAILED, "job-over", f"The job is {one['state']}: {detail}")
 
 
-def _make_command(verb: str) -> Callable[[CommandContext], int]:
-    def act(call: CommandContext) -> int:
-        path = f"/dlq/jobs{url_path(call.args.job)}/{verb}"
-        one = call.console.send("POST", path, {"reason": call.args.reason}).document
-        if not call.print_json(one):
-            print_job(call, one)
-        return exits.DONE
-
-    return act
+def _change_job(verb: str, call: CommandContext) -> int:
+    path = f"/dlq/jobs{url_path(call.args.job)}/{verb}"
+    print_job(call, call.console.send("POST", path, {"reason": call.args.reason}).document)
+    return exits.DONE

@@ -78,11 +78,9 @@ def show_letters(call: CommandContext) -> int:
     if call.args.id is not None:
         return _show_letter(call, f"{path}{url_path(call.args.id)}/")
     query = {"server": call.args.server, **read_filters(call.args)}
-    found = call.console.get_pages(f"{path}/", query, call.args.limit)
-    if found["more"]:
-        output.note_truncated(call, call.args.limit, "letters: add --limit, or choose")
-    empty = "There is no such letter."
-    return output.print_table(call, found["results"], views.LETTER_COLUMNS, views.letter_row, empty)
+    what, empty = "letters: add --limit, or choose", "There is no such letter."
+    found = output.get_items(call, f"{path}/", query, call.args.limit, what)
+    return output.print_table(call, found, views.LETTER_COLUMNS, views.letter_row, empty)
 
 
 def list_groups(call: CommandContext) -> int:
@@ -103,13 +101,9 @@ def list_groups(call: CommandContext) -> int:
 
 def list_archive(call: CommandContext) -> int:
     query = {"server": call.args.server, "stream": call.args.stream}
-    found = call.console.get_pages("/dlq/archive/", query, call.args.limit)
-    if found["more"]:
-        output.note_truncated(call, call.args.limit, "letters that left: add --limit")
-    empty = "Nothing has left through the console."
-    return output.print_table(
-        call, found["results"], views.ARCHIVE_COLUMNS, views.archive_row, empty
-    )
+    what, empty = "letters that left: add --limit", "Nothing has left through the console."
+    found = output.get_items(call, "/dlq/archive/", query, call.args.limit, what)
+    return output.print_table(call, found, views.ARCHIVE_COLUMNS, views.archive_row, empty)
 
 
 def restore_letter(call: CommandContext) -> int:
@@ -119,9 +113,8 @@ def restore_letter(call: CommandContext) -> int:
     if not call.print_json(one):
         new = f" as {one['new_id']}" if one.get("new_id") else ""
         text = "Dry run: it would be put back" if one.get("dry_run") else "✔ Put back"
-        call.screen.line(
-            StyledText(text, "good"), " into ", StyledText(one["stream"], "name"), f"{new}."
-        )
+        stream = StyledText(one["stream"], "name")
+        call.screen.line(StyledText(text, "good"), " into ", stream, f"{new}.")
     return exits.DONE
 
 
@@ -144,22 +137,14 @@ def _show_letter(call: CommandContext, path: str) -> int:
 
 def _show_failed(call: CommandContext) -> int:
     """Print the console's own messages that could not be delivered."""
-    message_id = call.args.id
-    page = call.console.get_pages("/dlq/outbox/", None, *([] if message_id else [call.args.limit]))
-    found = page["results"]
-    if message_id is not None:
-        found = [one for one in found if str(one["id"]) == message_id]
+    path, message_id = "/dlq/outbox/", call.args.id
+    if message_id is None:
+        found = output.get_items(call, path, None, call.args.limit, "messages: add --limit")
+    else:
+        messages = call.console.get_pages(path)["results"]
+        found = [one for one in messages if str(one["id"]) == message_id]
         if not found:
             text = f"No message {message_id} of the outbox failed for good. All: dlq show outbox"
             raise exits.make_exit(exits.NOT_FOUND, "no-letter", text)
-    elif page["more"]:
-        output.note_truncated(call, call.args.limit, "messages: add --limit")
-    if call.print_json(found):
-        return exits.DONE
-    if found:
-        call.screen.table(
-            views.FAILED_COLUMNS, [views.failed_row(one, call.clock) for one in found]
-        )
-    else:
-        call.screen.line(StyledText("✔ No message failed for good.", "good"))
-    return exits.DONE
+    empty = StyledText("✔ No message failed for good.", "good")
+    return output.print_table(call, found, views.FAILED_COLUMNS, views.failed_row, empty)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from switchgear.cli import exits
-from switchgear.cli.api_client import Document, Query
+from switchgear.cli.api_client import MAX_PAGES, PAGE_SIZE, Document, Query
 from switchgear.cli.command_context import CommandContext
 from switchgear.cli.formatters import Clock, StyledText, single_line
 from switchgear.cli.views import switches as views
@@ -55,12 +55,18 @@ def print_table(
     return exits.DONE
 
 
-def get_all(call: CommandContext, path: str, query: Query) -> list[Document]:
-    """Return all items of a paged list; print a note if the list is truncated."""
-    page = call.console.get_pages(path, query)
+def get_items(
+    call: CommandContext,
+    path: str,
+    query: Query | None,
+    most: int = MAX_PAGES * PAGE_SIZE,
+    what: str = "of these: choose",
+) -> list[Document]:
+    """Return at most `most` items of a paged list; print a note, with `what`, if there are more."""
+    page = call.console.get_pages(path, query, most)
     found: list[Document] = page["results"]
     if page["more"]:
-        note_truncated(call, len(found), "of these: choose")
+        note_truncated(call, len(found), what)
     return found
 
 

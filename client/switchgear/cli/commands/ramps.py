@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Callable
+from functools import partial
 
 from switchgear.cli import exits
 from switchgear.cli.api_client import Document, switch_path, url_path
@@ -47,22 +48,18 @@ def register(commands: Commands) -> None:
     ramps.add("follow", follow_given_ramp, "one ramp until it is over", ramp)
     for verb, summary in VERBS.items():
         more = (step,) if verb == "advance" else ()
-        ramps.add(verb, _make_command(verb), summary, ramp, why, DRY_RUN, *more)
+        ramps.add(verb, partial(_change_ramp, verb), summary, ramp, why, DRY_RUN, *more)
 
 
 def list_ramps(call: CommandContext) -> int:
     query = {"state": None if call.args.all else "live", "switch": call.args.switch}
-    found = call.console.get_pages("/ramps/", query, MAX_LISTED)
-    if found["more"]:
-        output.note_truncated(call, MAX_LISTED, "ramps; the newest are shown")
+    found = output.get_items(call, "/ramps/", query, MAX_LISTED, "ramps; the newest are shown")
     empty = "No ramp is under way." if not call.args.all else "There was no ramp yet."
-    return output.print_table(call, found["results"], views.COLUMNS, views.ramp_row, empty)
+    return output.print_table(call, found, views.COLUMNS, views.ramp_row, empty)
 
 
 def show_ramp(call: CommandContext) -> int:
-    one = _get_ramp(call)
-    if not call.print_json(one):
-        print_ramp(call, one)
+    print_ramp(call, _get_ramp(call))
     return exits.DONE
 
 
@@ -71,7 +68,9 @@ def follow_given_ramp(call: CommandContext) -> int:
 
 
 def print_ramp(call: CommandContext, one: Document) -> None:
-    """Print a ramp with its steps."""
+    """Print a ramp with its steps, as JSON or as a table."""
+    if call.print_json(one):
+        return
     name = "a ramp" if one["id"] is None else f"ramp {one['id']}"
     call.screen.line(StyledText(one["switch"], "name"), f"  {name}  ", views.format_state(one))
     clock = call.clock
@@ -92,16 +91,11 @@ def follow_ramp(call: CommandContext, ramp_id: int, begun: Callable[[], None] | 
         for one in call.poll(f"/ramps{url_path(ramp_id)}/"):
             clock = call.clock
             what = f"{one['switch']}  {views.step_of(one)}"
-            progress.update(
-                what,
-                _completed_steps(one, call),
-                len(one["steps"]),
-                views.progress_text(one, clock),
-            )
+            done, total = _completed_steps(one, call), len(one["steps"])
+            progress.update(what, done, total, views.progress_text(one, clock))
             if one["state"] in views.OVER:
                 break
-    if not call.print_json(one):
-        print_ramp(call, one)
+    print_ramp(call, one)
     if one["state"] == "completed":
         return exits.DONE
     given = one["error"] or one["outcome"] or one["hold_reason"] or "see above"
@@ -121,23 +115,19 @@ def _completed_steps(one: Document, call: CommandContext) -> float:
     return float(index) + min(1.0, max(0.0, 1.0 - left))
 
 
-def _make_command(verb: str) -> Callable[[CommandContext], int]:
-    def act(call: CommandContext) -> int:
-        step = getattr(call.args, "step", None)
-        body = {
-            "reason": call.args.reason,
-            "step_index": None if step is None else step - 1,
-            "dry_run": call.args.dry_run or None,
-        }
-        path = f"/ramps{url_path(_ramp_id(call))}/{verb}"
-        one = call.console.send("POST", path, body).document
-        if not call.print_json(one):
-            if one.get("dry_run"):
-                call.screen.line(output.DRY_RUN)
-            print_ramp(call, one)
-        return exits.DONE
-
-    return act
+def _change_ramp(verb: str, call: CommandContext) -> int:
+    step = getattr(call.args, "step", None)
+    body = {
+        "reason": call.args.reason,
+        "step_index": None if step is None else step - 1,
+        "dry_run": call.args.dry_run or None,
+    }
+    path = f"/ramps{url_path(_ramp_id(call))}/{verb}"
+    one = call.console.send("POST", path, body).document
+    if one.get("dry_run") and not call.screen.as_json:
+        call.screen.line(output.DRY_RUN)
+    print_ramp(call, one)
+    return exits.DONE
 
 
 def _get_ramp(call: CommandContext) -> Document:

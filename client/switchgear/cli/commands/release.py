@@ -85,9 +85,8 @@ def _print_result(call: CommandContext, document: Document) -> None:
     elif isinstance(ramp, dict):
         ramps.print_ramp(call, ramp)
         if ramp["id"] is not None:
-            call.screen.line(
-                StyledText(f"To watch it: switchgear ramp follow {ramp['id']}", "quiet")
-            )
+            hint = f"To watch it: switchgear ramp follow {ramp['id']}"
+            call.screen.line(StyledText(hint, "quiet"))
     else:
         output.print_switch(call, document)
     if document.get("review"):

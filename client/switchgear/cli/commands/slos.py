@@ -46,7 +46,7 @@ def register(commands: Commands) -> None:
 
 def list_slos(call: CommandContext) -> int:
     query = {"state": call.args.state, "service": call.args.service}
-    found = views.sort_slos(output.get_all(call, "/slos/", query))
+    found = views.sort_slos(output.get_items(call, "/slos/", query))
     return output.print_table(call, found, views.COLUMNS, views.slo_row, "There is no such SLO.")
 
 
@@ -76,9 +76,8 @@ def list_alerts(call: CommandContext) -> int:
         for state in states
     ]
     if any(page["more"] for page in pages):
-        output.note_truncated(
-            call, MAX_ALERTS, "alerts of one state: choose, by --slo or --service"
-        )
+        what = "alerts of one state: choose, by --slo or --service"
+        output.note_truncated(call, MAX_ALERTS, what)
     found = [one for page in pages for one in page["results"]]
     empty = StyledText("✔ No alert is open." if not args.state else "None.", "good")
     return output.print_table(call, found, views.ALERT_COLUMNS, views.alert_row, empty)

@@ -1,21 +1,22 @@
 """Commands for switches."""
 
 import time
+from datetime import UTC, datetime
 
 from switchgear.cli import exits
-from switchgear.cli.api_client import Document, switch_path
+from switchgear.cli.api_client import Document, Query, switch_path
 from switchgear.cli.command_context import CommandContext
 from switchgear.cli.commands import output, release
-from switchgear.cli.formatters import Clock, StyledText, cell, parse_moment, single_line
+from switchgear.cli.formatters import StyledText, cell, parse_moment, single_line
 from switchgear.cli.parser import (
     DRY_RUN,
     SWITCH,
     Commands,
     break_glass_options,
+    duration_option,
     one_of,
     option,
     parse_count,
-    parse_duration,
     parse_switch,
     read_break_glass,
     reason_option,
@@ -49,13 +50,9 @@ def register(commands: Commands) -> None:
         SWITCH,
         reason_option("what is wrong, where or why (at least 10 letters, and not vague)"),
         one_of(
-            option(
-                "--for",
-                dest="duration",
-                metavar="DURATION",
-                parse=parse_duration,
-                help="90s, 30m, 24h, 7d, … up to 30d, or permanent (needs approval);"
-                f" {DEFAULT_DURATION} if not said",
+            duration_option(
+                "90s, 30m, 24h, 7d, … up to 30d, or permanent (needs approval);"
+                f" {DEFAULT_DURATION} if not said"
             ),
             option(
                 "--until",
@@ -85,14 +82,9 @@ def register(commands: Commands) -> None:
         extend_switch,
         "keep it engaged for longer, counted from now",
         SWITCH,
-        option(
-            "--for",
-            dest="duration",
-            metavar="DURATION",
-            parse=parse_duration,
+        duration_option(
+            "from now, later than it expires already; 30m, 24h, … or permanent (needs approval)",
             required=True,
-            help="from now, later than it expires already; 30m, 24h, … or permanent"
-            " (needs approval)",
         ),
         reason_option("why it has to stay"),
         DRY_RUN,
@@ -122,18 +114,15 @@ def show_status(call: CommandContext) -> int:
         [
             one
             for state in ("engaged", "ramping")
-            for one in output.get_all(call, "/switches/", {"state": state})
+            for one in output.get_items(call, "/switches/", {"state": state})
         ]
     )
     level = call.console.get("/degradation")
     if call.print_json({"switches": stopped, "degradation": level}):
         return exits.DONE
     screen, clock = call.screen, call.clock
-    summary = (
-        views.format_summary(stopped)
-        if stopped
-        else cell(StyledText("✔ Nothing is stopped.", "good"))
-    )
+    nothing = StyledText("✔ Nothing is stopped.", "good")
+    summary = views.format_summary(stopped) if stopped else nothing
     screen.line(StyledText(call.console.title, "strong"), "  ", summary)
     if stopped:
         screen.blank_line()
@@ -155,42 +144,40 @@ def engage_switch(call: CommandContext) -> int:
         "break_glass": read_break_glass(args),
         "dry_run": args.dry_run or None,
     }
-    answer = call.console.send("POST", f"{switch_path(args.switch)}/engage", body)
     hint = f"To take it back within 30 s: switchgear undo {args.switch}"
-    return _finish_change(call, answer.document, hint)
+    return _finish_change(call, _post(call, "engage", body), hint)
 
 
 def extend_switch(call: CommandContext) -> int:
     args = call.args
     body = {"expires_in": args.duration, "reason": args.reason, "dry_run": args.dry_run or None}
-    return _finish_change(
-        call, call.console.send("POST", f"{switch_path(args.switch)}/extend", body).document
-    )
+    return _finish_change(call, _post(call, "extend", body))
 
 
 def acknowledge_switch(call: CommandContext) -> int:
-    path = f"{switch_path(call.args.switch)}/acknowledge"
-    one = call.console.send("POST", path, {"comment": call.args.comment}).document
+    one = _post(call, "acknowledge", {"comment": call.args.comment})
     if not call.screen.as_json:
         call.screen.line(StyledText("✔ Acknowledged: nobody is called for it for 24 h.", "good"))
     return _finish_change(call, one)
 
 
 def undo_engage(call: CommandContext) -> int:
-    return _finish_change(
-        call, call.console.send("POST", f"{switch_path(call.args.switch)}/undo", {}).document
-    )
+    return _finish_change(call, _post(call, "undo", {}))
 
 
 def list_episodes(call: CommandContext) -> int:
     name = call.args.switch
-    page = call.console.get_pages(f"{switch_path(name)}/history", most=MAX_EPISODES)
-    if page["more"]:
-        output.note_truncated(call, MAX_EPISODES, "episodes: these are the latest")
+    path, what = f"{switch_path(name)}/history", "episodes: these are the latest"
+    found = output.get_items(call, path, None, MAX_EPISODES, what)
     empty = f"{name} was never engaged."
-    return output.print_table(
-        call, page["results"], views.HISTORY_COLUMNS, views.history_row, empty
-    )
+    return output.print_table(call, found, views.HISTORY_COLUMNS, views.history_row, empty)
+
+
+def _post(call: CommandContext, action: str, body: Query) -> Document:
+    document: Document = call.console.send(
+        "POST", f"{switch_path(call.args.switch)}/{action}", body
+    ).document
+    return document
 
 
 def _print_status(call: CommandContext, name: str) -> int:
@@ -200,12 +187,8 @@ def _print_status(call: CommandContext, name: str) -> int:
     if not call.print_json(one):
         output.print_switch(call, one)
         if above is not None and blocked:
-            call.screen.line(
-                StyledText("Above it: ", "strong"),
-                StyledText(GLOBAL_ID, "name"),
-                "  ",
-                single_line(views.format_state(above)),
-            )
+            title = cell(StyledText("Above it: ", "strong"), StyledText(GLOBAL_ID, "name"))
+            call.screen.line(title, "  ", single_line(views.format_state(above)))
     stopped = blocked or one["state"] != "released"
     return exits.STOPPED if stopped and call.args.exit_code else exits.DONE
 
@@ -236,9 +219,8 @@ def _print_result(call: CommandContext, one: Document, hint: str) -> None:
     if dry:
         call.screen.line(output.DRY_RUN)
         if one["state"] != "released":
-            more = views.blast_radius(
-                call.console.get(f"{switch_path(one['id'])}/preview"), call.clock
-            )
+            preview = call.console.get(f"{switch_path(one['id'])}/preview")
+            more = views.blast_radius(preview, call.clock)
     output.print_switch(call, one, more)
     if one.get("notice"):
         call.screen.line(StyledText(f"⚠ {one['notice']}", "warn"))
@@ -284,5 +266,5 @@ def _format_until(text: str | None, call: CommandContext) -> str | None:
 
 def _check_moment(text: str) -> str:
     if text != "permanent":
-        parse_moment(text, Clock.local().now)
+        parse_moment(text, datetime.now(UTC))
     return text

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from switchgear.cli import exits
-from switchgear.cli.api_client import ApiClient, Document, switch_path, url_path
+from switchgear.cli.api_client import Document, switch_path, url_path
 from switchgear.cli.command_context import CommandContext
 from switchgear.cli.commands import output
 from switchgear.cli.formatters import Cell, StyledText, cell
@@ -32,11 +32,10 @@ class TopicBoard:
             self._call.screen.json_line(message)
         if str(message["event"]).endswith(".removed"):
             if lines.pop(str(one["id"]), None) is not None:
-                self._print_line(
-                    topic, cell(StyledText("removed  ", "warn"), one["id"]), message["at"]
-                )
+                line = cell(StyledText("removed  ", "warn"), one["id"])
+                self._print_line(topic, line, message["at"])
             return
-        line = resource_lines.format_line(topic, one, self._call.clock)
+        line = resource_lines.FORMATTERS[topic](one, self._call.clock)
         name = resource_lines.resource_key(topic, one)
         if lines.get(name) != str(line):
             lines[name] = str(line)
@@ -60,16 +59,10 @@ class TopicBoard:
     def _compare(self, topic: str, found: list[Any]) -> None:
         before, now = self._known.get(topic, {}), dict[str, str]()
         for one in found:
-            name, line = (
-                resource_lines.resource_key(topic, one),
-                resource_lines.format_line(topic, one, self._call.clock),
-            )
+            name = resource_lines.resource_key(topic, one)
+            line = resource_lines.FORMATTERS[topic](one, self._call.clock)
             now[name] = str(line)
-            lines = before.get(name)
-            is_news = (
-                not resource_lines.is_normal(topic, one) if lines is None else lines != str(line)
-            )
-            if not is_news:
+            if before[name] == str(line) if name in before else resource_lines.NORMAL[topic](one):
                 continue
             if self._call.screen.as_json:
                 at = self._call.console.now.isoformat()
@@ -92,24 +85,15 @@ class TopicBoard:
 def _read_topic(call: CommandContext, topic: str, lines: Collection[str]) -> list[Document]:
     """Return the topic's resources, and the resources of `lines` that it no longer lists."""
     found = _READERS[topic](call)
-    if topic in _PATHS:
-        here = {str(one["id"]) for one in found}
-        found += [
-            one
-            for name in lines
-            if name not in here
-            for one in _read_one(call.console, topic, name)
-        ]
+    listed = {str(one["id"]) for one in found} if topic in _PATHS else lines
+    for name in lines:
+        if name not in listed:
+            try:
+                found.append(call.console.get(_PATHS[topic](name)))
+            except exits.CommandExit as end:
+                if end.code != exits.NOT_FOUND:
+                    raise
     return found
-
-
-def _read_one(console: ApiClient, topic: str, name: str) -> list[Document]:
-    try:
-        return [console.get(_PATHS[topic](name))]
-    except exits.CommandExit as end:
-        if end.code != exits.NOT_FOUND:
-            raise
-        return []
 
 
 def _read_switches(call: CommandContext) -> list[Document]:
@@ -121,11 +105,8 @@ def _read_letters(call: CommandContext) -> list[Document]:
 
 
 def _read_all(call: CommandContext, path: str, state: str | None = None) -> list[Document]:
-    page = call.console.get_pages(path, {"state": state}, MAX_ROWS)
-    if page["more"]:
-        output.note_truncated(call, MAX_ROWS, f"at {path}; the others are told when they change")
-    found: list[Document] = page["results"]
-    return found
+    what = f"at {path}; the others are told when they change"
+    return output.get_items(call, path, {"state": state}, MAX_ROWS, what)
 
 
 _READERS: Mapping[str, Callable[[CommandContext], list[Any]]] = {

@@ -31,17 +31,15 @@ _JOBS = {
 
 
 def stream_row(one: Letter, clock: Clock) -> tuple[object, ...]:
-    other = (
-        StyledText(f"on the server {one['server']}", "quiet") if one["server"] != DEFAULT else None
-    )
-    origin = StyledText(f"from {one['origin']}", "quiet") if one["origin"] else None
+    other = f"on the server {one['server']}" if one["server"] != DEFAULT else ""
+    origin = f"from {one['origin']}" if one["origin"] else ""
+    notes = (StyledText(text, "quiet") for text in (origin, other))
     growth = one["growth_per_minute"]
     since = clock.ago(one["alerting_since"])
+    style = "bad" if one["alerting"] else "warn" if one["depth"] else ""
     return (
-        stack(StyledText(one["name"], "name"), origin, other),
-        StyledText(
-            f"{one['depth']:,}", "bad" if one["alerting"] else "warn" if one["depth"] else ""
-        ),
+        stack(StyledText(one["name"], "name"), *notes),
+        StyledText(f"{one['depth']:,}", style),
         f"{growth:+,.3g}" if growth else "0",
         clock.ago(one["oldest_at"]),
         clock.ago(one["newest_at"]),
@@ -65,6 +63,7 @@ def letter_row(one: Letter, clock: Clock) -> tuple[object, ...]:
 
 
 def letter_facts(one: Letter, clock: Clock) -> list[tuple[str, object]]:
+    size = f"{format_number(one['size_bytes'])} bytes, {pluralize(one['fields_total'], 'field')}"
     return [
         ("error", stack(StyledText(one["error_type"] or "", "strong"), one["error"])),
         ("failed", clock.exact_time(one["failed_at"]) if one["failed_at"] else None),
@@ -73,10 +72,7 @@ def letter_facts(one: Letter, clock: Clock) -> list[tuple[str, object]]:
         ("original id", one["original_id"]),
         ("retried", pluralize(one["retries"], "time") if one["retries"] else None),
         ("fingerprint", one["fingerprint"]),
-        (
-            "size",
-            f"{format_number(one['size_bytes'])} bytes, {pluralize(one['fields_total'], 'field')}",
-        ),
+        ("size", size),
     ]
 
 
@@ -130,13 +126,12 @@ def failed_row(one: Letter, clock: Clock) -> tuple[object, ...]:
 
 
 def job_row(one: Letter, clock: Clock) -> tuple[object, ...]:
+    stream = StyledText(one["stream"], "name")
     return (
         one["id"],
         format_job_state(one),
         stack(
-            cell(
-                f"{one['action']} ", StyledText(one["stream"], "name"), filter_text(one["filter"])
-            ),
+            cell(f"{one['action']} ", stream, filter_text(one["filter"])),
             one["reason"],
             StyledText(f"by {one['created_by']}", "quiet"),
             StyledText(one["hold_reason"] or "", "warn"),

@@ -94,15 +94,14 @@ def ramp_facts(one: Ramp, clock: Clock) -> list[tuple[str, object]]:
 def step_row(number: int, step: Mapping[str, Any], clock: Clock) -> tuple[object, ...]:
     until = step["dwell_until"]
     ends = clock.time_of_day(until) if until else format_duration(float(step["dwell_seconds"]))
+    gates = join(map(format_gate, step["gates"]), "\n")
     return (
         number,
         format_percent(step["percent"]),
         StyledText(step["state"], _STEPS.get(step["state"], "")),
         clock.time_of_day(step["started_at"]) if step["started_at"] else "-",
         ends,
-        join(map(format_gate, step["gates"]), "\n")
-        if step["gates"]
-        else StyledText("none", "quiet"),
+        gates if step["gates"] else StyledText("none", "quiet"),
     )
 
 

@@ -46,9 +46,8 @@ def sort_slos(slos: Sequence[Slo]) -> list[Slo]:
 
 def slo_row(one: Slo, clock: Clock) -> tuple[object, ...]:
     beside = f"{one['kind']} of {one['service']}" if one["service"] else one["kind"]
-    trouble = (
-        StyledText(f"its source: {one['source_error']}", "bad") if one["source_error"] else None
-    )
+    error = one["source_error"]
+    trouble = StyledText(f"its source: {error}" if error else "", "bad")
     return (
         format_state(one["state"]),
         stack(StyledText(one["name"], "name"), StyledText(beside, "quiet"), trouble),

@@ -62,14 +62,12 @@ def history_row(one: Mapping[str, Any], clock: Clock) -> tuple[Cell, ...]:
     ended = StyledText(one["state"].upper(), "bad")
     if one["ended_at"] is not None:
         ended = StyledText(one["ended_how"] or "ended", "good")
+    ended_at = clock.short_time(one["ended_at"]) if one["ended_at"] else ""
     return (
         cell(clock.short_time(one["engaged_at"])),
         stack(one["reason"], by, *(no_longer if one["ended_by"] else ())),
         cell(clock.duration(one["engaged_at"], one["ended_at"])),
-        stack(
-            ended,
-            StyledText(clock.short_time(one["ended_at"]), "quiet") if one["ended_at"] else None,
-        ),
+        stack(ended, StyledText(ended_at, "quiet")),
     )
 
 
@@ -120,14 +118,12 @@ def format_degradation(picture: Mapping[str, Any]) -> Cell:
 def switch_facts(one: Switch, clock: Clock) -> list[tuple[str, object]]:
     """Return all facts except id and state."""
     stopped = one["state"] != "released"
-    proven = one["last_proven_at"]
+    engaged, proven = one["engaged_at"], one["last_proven_at"]
+    since = clock.ago(engaged)
     return [
         ("why", one["reason"]),
         ("by", one["engaged_by"]),
-        (
-            "since",
-            _short_and_exact(clock.ago(one["engaged_at"]), clock.exact_time(one["engaged_at"])),
-        ),
+        ("since", None if since == "-" else f"{since} ({clock.exact_time(engaged)})"),
         ("expires", _expiry_text(one, clock)),
         ("ramp", f"{one['ramp']}: switchgear ramp show {one['ramp']}" if one["ramp"] else None),
         ("effect", format_progress(one.get("effect"))),
@@ -187,7 +183,3 @@ def _expiry_text(one: Switch, clock: Clock) -> Cell:
     style = "bad" if one["overdue"] else ""
     late = cell(" ", StyledText(" OVERDUE ", "alarm")) if one["overdue"] else ""
     return cell(StyledText(then, style), f", then {one['on_expiry']}", late)
-
-
-def _short_and_exact(short: str, exact: str) -> str | None:
-    return None if short == "-" else f"{short} ({exact})"
