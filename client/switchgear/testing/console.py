@@ -78,8 +78,6 @@ class Console:
         By default, `on_expiry` is `hold` for `global:all` and segments, `ramp` for features and
         experiments.
         """
-        if not isinstance(expires_in, timedelta):
-            expires_in = timedelta(seconds=expires_in)
         row = self._row(switch)
         row["state"], row["allow_percent"], row["reason"] = "engaged", 0, reason
         row["expires_at"] = self._moment(expires_in)
@@ -146,8 +144,6 @@ class Console:
     def _override(
         self, dependency: str, mode: str, reason: str, expires_in: timedelta | float
     ) -> None:
-        if not isinstance(expires_in, timedelta):
-            expires_in = timedelta(seconds=expires_in)
         override = {"mode": mode, "reason": reason, "expires_at": self._moment(expires_in)}
         version = self._config_version + 1
         before = self._policies.get(dependency, {})
@@ -216,5 +212,7 @@ class Console:
                 document = {"version": self._config_version, "dependencies": policies}
                 client._registry.accept(caller, self._epoch, json.dumps(document).encode())
 
-    def _moment(self, later: timedelta) -> str:
+    def _moment(self, later: timedelta | float) -> str:
+        if not isinstance(later, timedelta):
+            later = timedelta(seconds=later)
         return (datetime.fromtimestamp(self.time.wall(), UTC) + later).isoformat()
