@@ -41,6 +41,10 @@ class ServiceResponse:
 Handler = Callable[[Body], ServiceResponse]
 
 
+def get_user(question: Body) -> str:
+    return str(question.get("user"))
+
+
 def refuse_call(decision: Decision) -> ServiceResponse:
     """Return the response to a call that a switch stops."""
     body = {"error": "switched off", "switch": decision.switch, "reason": decision.reason}
@@ -105,7 +109,7 @@ def serve(service: FaultyService, port: int) -> None:
 @contextmanager
 def run_service(service: FaultyService, port: int = 0, poll_seconds: float = 0.1) -> Iterator[int]:
     """Serve in a thread until the `with` block ends, and yield the port; 0 picks a free port."""
-    server = _Server((HOST, port), _handler(service))
+    server = _Server((HOST, port), type("Handler", (_Handling,), {"answers": service}))
     threading.Thread(target=server.serve_forever, args=(poll_seconds,), daemon=True).start()
     try:
         yield server.server_address[1]
@@ -124,13 +128,6 @@ class _Server(ThreadingHTTPServer):
             super().handle_error(request, client_address)
 
 
-def _handler(service: FaultyService) -> type[BaseHTTPRequestHandler]:
-    class Handling(_Handling):
-        answers = service
-
-    return Handling
-
-
 class _Handling(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     timeout = IDLE_SECONDS
@@ -146,17 +143,16 @@ class _Handling(BaseHTTPRequestHandler):
         if not self._is_ours():
             self._send(ServiceResponse(403, {"error": "this is for people on this machine only"}))
             return
+        answer: ServiceResponse | None
         with incoming(self.headers.items(), trusts_attempt=True) as call:
             if call.is_over:
-                answer: ServiceResponse | None = ServiceResponse(
-                    504, {"error": "nobody waits for it any more"}
-                )
+                answer = ServiceResponse(504, {"error": "nobody waits for it any more"})
             else:
                 answer = self.answers.answer(self.command, urlsplit(self.path).path, body)
         if answer is None:
             self.close_connection = True
-            return
-        self._send(answer)
+        else:
+            self._send(answer)
 
     do_GET = do_POST = do_DELETE = _handle
 

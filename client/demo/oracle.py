@@ -2,7 +2,7 @@
 
 from demo import world
 from demo.faults import Faults
-from demo.http_service import Body, FaultyService, ServiceResponse, serve
+from demo.http_service import Body, FaultyService, ServiceResponse, get_user, serve
 from demo.model import FakeProvider
 from switchgear import Switchgear
 
@@ -24,10 +24,10 @@ class Oracle:
         self._quick = gear.sli("oracle-quick-answers")
         complete = FakeProvider(faults).complete
         self._complete = gear.policy("oracle->openai", providers={"openai": complete})(complete)
-        self.answer = gear.guard(feature=world.NL2SQL, targeting_key=_get_user)(self._answer)
+        self.answer = gear.guard(feature=world.NL2SQL, targeting_key=get_user)(self._answer)
 
     def _answer(self, question: Body) -> ServiceResponse:
-        user = _get_user(question)
+        user = get_user(question)
         is_new = world.takes_part(user) and self._gear.allowed(
             experiments=world.RETRIEVAL, targeting_key=user
         )
@@ -35,10 +35,6 @@ class Oracle:
             completion = self._complete(question)
             self._faults.strike(EXPERIMENT if is_new else "")
         return ServiceResponse(200, {**completion, "retrieval": "v2" if is_new else "v1"})
-
-
-def _get_user(question: Body) -> str:
-    return str(question.get("user"))
 
 
 def main() -> None:

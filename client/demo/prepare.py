@@ -24,21 +24,15 @@ def main(token_file: Path) -> None:
         sys.exit(str(wrong))
     run_manage("config", "load", "--keep-edited", str(CONFIG.relative_to(ROOT)))
     if not is_good(token_file):
-        token = run_manage(
-            "token", "create", NAME, "--scopes", SCOPES, "--expires", f"{LASTS_DAYS}d"
-        )
+        lasting = ("--expires", f"{LASTS_DAYS}d")
+        token = run_manage("token", "create", NAME, "--scopes", SCOPES, *lasting)
         write_token(token_file, token.strip().splitlines()[-1])
 
 
 def run_manage(*arguments: str) -> str:
     """Return the output of `manage.py`; exit with its error message if it fails."""
-    done = subprocess.run(
-        [sys.executable, "manage.py", *arguments],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = [sys.executable, "manage.py", *arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(f"manage.py {' '.join(arguments)}: {done.stderr.strip() or done.stdout.strip()}")
     return done.stdout

@@ -12,7 +12,7 @@ import redis
 
 from demo import world
 from demo.faults import Faults
-from demo.http_service import Body, FaultyService, ServiceResponse, serve
+from demo.http_service import Body, FaultyService, ServiceResponse, get_user, serve
 from switchgear import Switchgear
 from switchgear.dlq import Consumer, Message
 
@@ -33,7 +33,7 @@ class Synapse:
         self._faults = faults
         self._lookups = gear.sli("synapse-lookups")
         self.amounts = Decimal(0)
-        self.lookup = gear.guard(feature=world.ONTOLOGY, targeting_key=_get_user)(self._lookup)
+        self.lookup = gear.guard(feature=world.ONTOLOGY, targeting_key=get_user)(self._lookup)
 
     def _lookup(self, question: Body) -> ServiceResponse:
         with self._lookups.measure():
@@ -53,10 +53,6 @@ class Synapse:
             raise UnreadableAmount(f"amount {written!r} is no number: write it as 12.50") from None
 
 
-def _get_user(question: Body) -> str:
-    return str(question.get("user"))
-
-
 def main() -> None:
     faults = Faults()
     with world.connect("synapse") as gear:
@@ -71,10 +67,8 @@ def main() -> None:
         )
         reading = threading.Thread(target=consumer.run, daemon=True)
         reading.start()
-        serve(
-            FaultyService({("POST", "/lookup"): synapse.lookup}, faults),
-            world.service_port("synapse"),
-        )
+        service = FaultyService({("POST", "/lookup"): synapse.lookup}, faults)
+        serve(service, world.service_port("synapse"))
         consumer.stop()
         reading.join(timeout=2)
 
