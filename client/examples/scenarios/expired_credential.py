@@ -29,9 +29,8 @@ def call_people(entry: Entry) -> None:
         print(f"told people: {entry.about}: {entry.fields['error']}")
 
 
-gear = Switchgear(
-    None
-)  # A service says Switchgear.from_env(), and the console may change all this.
+# A service says Switchgear.from_env(), and the console may change all this.
+gear = Switchgear(None)
 guarded = gear.policy("core->registry", retry=RetryParameters(attempts=3))(fetch)
 journal.add_hook(call_people)
 

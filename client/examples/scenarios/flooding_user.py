@@ -12,9 +12,8 @@ from switchgear import BulkheadFull, BulkheadParameters, RetryParameters, Switch
 
 calls = 0
 
-gear = Switchgear(
-    None
-)  # A service says Switchgear.from_env(), and the console may change all this.
+# A service says Switchgear.from_env(), and the console may change all this.
+gear = Switchgear(None)
 asked = gear.policy(
     "chat->model", bulkhead=BulkheadParameters(limit=10, per_key_limit=2), key=lambda user: user
 )

@@ -30,9 +30,8 @@ class Provider:
 
 
 first, second = Provider("first", refusals=2), Provider("second")
-gear = Switchgear(
-    None
-)  # A service says Switchgear.from_env(), and the console may change all this.
+# A service says Switchgear.from_env(), and the console may change all this.
+gear = Switchgear(None)
 policy = gear.policy(
     "chat->first",
     deadline_seconds=20,

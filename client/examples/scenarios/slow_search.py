@@ -10,9 +10,8 @@ from collections import Counter
 
 from switchgear import BulkheadFull, BulkheadParameters, Switchgear
 
-gear = Switchgear(
-    None
-)  # A service says Switchgear.from_env(), and the console may change all this.
+# A service says Switchgear.from_env(), and the console may change all this.
+gear = Switchgear(None)
 search_policy = gear.policy(
     "chat->search", timeout_seconds=0.2, bulkhead=BulkheadParameters(limit=4)
 )
