@@ -76,9 +76,8 @@ class _PatternSteps:
                 try:
                     response = yield from self._send_once(request)
                 except Exception as error:
-                    wait = (
-                        call_state.after_error(error) if may_repeat(is_repeatable, error) else None
-                    )
+                    repeats = may_repeat(is_repeatable, error)
+                    wait = call_state.after_error(error) if repeats else None
                     if wait is None:
                         raise
                     cause = error
@@ -140,10 +139,9 @@ class Transport(_PatternSteps, httpx.BaseTransport):
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         with ExitStack() as around:
-            if self._parts.guard is not None:
-                around.enter_context(self._parts.guard)
-            if self._parts.deadline is not None:
-                around.enter_context(self._parts.deadline)
+            for pattern in (self._parts.guard, self._parts.deadline):
+                if pattern is not None:
+                    around.enter_context(pattern)
             return drive(self._send_with_retries(request))
 
     def close(self) -> None:
@@ -184,10 +182,9 @@ class AsyncTransport(_PatternSteps, httpx.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         async with AsyncExitStack() as around:
-            if self._parts.guard is not None:
-                await around.enter_async_context(self._parts.guard)
-            if self._parts.deadline is not None:
-                await around.enter_async_context(self._parts.deadline)
+            for pattern in (self._parts.guard, self._parts.deadline):
+                if pattern is not None:
+                    await around.enter_async_context(pattern)
             return await drive_async(self._send_with_retries(request))
 
     async def aclose(self) -> None:

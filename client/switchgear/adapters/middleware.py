@@ -51,6 +51,5 @@ def _parse_network(text: object) -> Network:
     try:
         return ipaddress.ip_network(text, strict=False)
     except ValueError:
-        raise ValueError(
-            f"trusted_peers: {text!r:.50} is neither an address nor a network"
-        ) from None
+        message = f"trusted_peers: {text!r:.50} is neither an address nor a network"
+        raise ValueError(message) from None

@@ -57,7 +57,7 @@ class Metrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         found = self._client.dependencies()[:MAX_BREAKERS]
-        yield from self._collect_breakers([each for each in found if each.breaker is not None])
+        yield from self._collect_breakers(found)
         yield from _collect_calls(found)
         yield from _collect_bulkheads(found)
         yield from self._collect_client_state()
