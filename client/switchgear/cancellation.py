@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import partial
+from itertools import chain
 from typing import Protocol
 
 from switchgear import async_backend
@@ -149,14 +150,9 @@ def leave(scope: SourceScope, error: BaseException | None = None) -> None:
 
 def find_refusal(sources: Sources = ()) -> Refused | None:
     """Check `sources` and the sources of this context; return the first refusal, if any."""
-    for source in sources:
+    for source in chain(sources, _sources_of(current_scope.get())):
         if (refusal := source.refusal()) is not None:
             return refusal
-    scope = current_scope.get()
-    while scope is not None:
-        if not scope.is_over and (refusal := scope.source.refusal()) is not None:
-            return refusal
-        scope = scope.outer
     return None
 
 

@@ -69,33 +69,20 @@ class ReportBuilder:
         return self._resilience is not None and self._resilience.confirm_delivery()
 
 
-def make_check_source(store: SnapshotStore) -> ReportSource:
-    """Return a source of the applied snapshot version and the checks of each switch."""
-
-    def read_counts() -> dict[str, Any]:
-        counted = store.switch_counts()
-        checks = [
-            {"switch": switch, "allowed": allowed, "blocked": blocked}
-            for switch, (allowed, blocked) in counted.items()
-        ]
-        snapshot = store.snapshot
-        applied = {} if snapshot is None else {"applied_version": snapshot.version}
-        return {"checks": checks, **applied}
-
-    return read_counts
+def read_checks(store: SnapshotStore) -> dict[str, Any]:
+    """Return the applied snapshot version, and the checks of each switch."""
+    checks = [
+        {"switch": switch, "allowed": allowed, "blocked": blocked}
+        for switch, (allowed, blocked) in store.switch_counts().items()
+    ]
+    snapshot = store.snapshot
+    return {"checks": checks} | ({} if snapshot is None else {"applied_version": snapshot.version})
 
 
-def make_sli_source(indicators: Indicators) -> ReportSource:
-    """Return a source of good and total events by SLO."""
-
-    def read_counts() -> dict[str, Any]:
-        counted = indicators.get_counts()
-        rows = [
-            {"slo": name, "good": good, "total": total} for name, (good, total) in counted.items()
-        ]
-        return {"sli": rows}
-
-    return read_counts
+def read_indicators(indicators: Indicators) -> dict[str, Any]:
+    """Return good and total events by SLO."""
+    counts = indicators.get_counts().items()
+    return {"sli": [{"slo": name, "good": good, "total": total} for name, (good, total) in counts]}
 
 
 def format_time(seconds: float) -> str:

@@ -11,6 +11,7 @@ import math
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from queue import Empty, SimpleQueue
 
 from switchgear.console.address import Address
@@ -19,8 +20,8 @@ from switchgear.console.follower_thread import start_thread
 from switchgear.console.report_builder import (
     ConfirmedSource,
     ReportBuilder,
-    make_check_source,
-    make_sli_source,
+    read_checks,
+    read_indicators,
 )
 from switchgear.console.timings import SendSchedule, Timings, parse_retry_after
 from switchgear.console.transport import Connection, update_clock
@@ -53,7 +54,7 @@ class Reporter:
         """Number of failed reports."""
         self._settings = settings
         self._store = store
-        sources = (make_check_source(store), make_sli_source(indicators))
+        sources = (partial(read_checks, store), partial(read_indicators, indicators))
         self._reports = ReportBuilder(settings, store.clock, sources, resilience)
         self._timings = timings
         # Delayed and jittered, since many clients may start together.

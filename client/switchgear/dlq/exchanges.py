@@ -42,33 +42,41 @@ async def run_exchange_async(client: AsyncRedisClient, exchange: Exchange[T]) ->
     )
 
 
-def create_group(terms: Settings) -> Exchange[None]:
+def create_group(settings: Settings) -> Exchange[None]:
     """Create the stream and the group. Raises BUSYGROUP if the group exists."""
-    yield ("XGROUP CREATE", terms.stream, terms.group, terms.start, "MKSTREAM")
+    yield ("XGROUP CREATE", settings.stream, settings.group, settings.start, "MKSTREAM")
 
 
-def read_new(terms: Settings, wait_seconds: float) -> Exchange[list[Message]]:
+def read_new(settings: Settings, wait_seconds: float) -> Exchange[list[Message]]:
     """Read up to a batch of messages that no consumer has received; wait if there is none."""
     block = ("BLOCK", max(1, round(wait_seconds * 1000))) if wait_seconds > 0 else ()
     # With a command name of two words, redis-py returns the raw reply. It would otherwise build
     # dictionaries, which lose repeated field names.
     reply = yield (
-        *("XREADGROUP GROUP", terms.group, terms.consumer, "COUNT", terms.batch, *block),
-        *("STREAMS", terms.stream, ">"),
+        *("XREADGROUP GROUP", settings.group, settings.consumer, "COUNT", settings.batch, *block),
+        *("STREAMS", settings.stream, ">"),
     )
-    return parse_read(terms.stream, terms.group, reply)
+    return parse_read(settings.stream, settings.group, reply)
 
 
-def reclaim_message(terms: Settings) -> Exchange[list[Message]]:
+def reclaim_message(settings: Settings) -> Exchange[list[Message]]:
     """Claim one message of another consumer that is idle, if any.
 
     Only one message is claimed, so that a message that crashes its worker does not raise the
     delivery counts of other messages.
     """
-    keys = (1, terms.stream)
-    reply = yield ("EVAL", scripts.RECLAIM, *keys, terms.group, terms.consumer, terms.idle_ms, 1)
-    messages, gone = parse_claimed(terms.stream, terms.group, reply)
-    terms.counts.vanished += len(gone)
+    keys = (1, settings.stream)
+    reply = yield (
+        "EVAL",
+        scripts.RECLAIM,
+        *keys,
+        settings.group,
+        settings.consumer,
+        settings.idle_ms,
+        1,
+    )
+    messages, gone = parse_claimed(settings.stream, settings.group, reply)
+    settings.counts.vanished += len(gone)
     return messages
 
 
@@ -76,15 +84,23 @@ def acknowledge_message(message: Message) -> Exchange[None]:
     yield ("XACK", message.stream, message.group, message.id)
 
 
-def extend_claims(terms: Settings, ids: list[str]) -> Exchange[None]:
+def extend_claims(settings: Settings, ids: list[str]) -> Exchange[None]:
     """Reset the idle time of the messages in `ids` that this consumer still holds."""
-    yield ("EVAL", scripts.EXTEND_CLAIMS, 1, terms.stream, terms.group, terms.consumer, *ids)
+    yield (
+        "EVAL",
+        scripts.EXTEND_CLAIMS,
+        1,
+        settings.stream,
+        settings.group,
+        settings.consumer,
+        *ids,
+    )
 
 
-def release(terms: Settings, ids: list[str]) -> Exchange[None]:
+def release(settings: Settings, ids: list[str]) -> Exchange[None]:
     """Make these messages reclaimable at once; delete the consumer if it has none pending."""
-    own = (terms.group, terms.consumer, terms.idle_ms)
-    yield ("EVAL", scripts.RELEASE, 1, terms.stream, *own, *ids)
+    own = (settings.group, settings.consumer, settings.idle_ms)
+    yield ("EVAL", scripts.RELEASE, 1, settings.stream, *own, *ids)
 
 
 def share_slot(client: object, one: str, other: str) -> bool:

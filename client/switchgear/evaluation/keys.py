@@ -6,15 +6,14 @@ from numbers import Integral
 from operator import index
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from uuid import UUID
-
 KEY_TYPES = "str, int, UUID or enum member"
 
 MAX_CACHED_KEYS = 32
 """Maximum number of keys in a query whose decision is cached."""
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     Key = str | int | UUID | Enum
     """A valid key, compared by its text. A bool is not a key."""
 else:

@@ -198,16 +198,13 @@ class TokenBudget:
             raise ValueError(f"{reserve} tokens in reserve of {limit} leave no room")
         self.room = limit - reserve
         self._overhead = overhead
-        self._count = count
+        self.tokens_of: Callable[[str], int] = count
+        """Return the number of tokens of a text, without overhead."""
         self._strategies = tuple(strategies)
 
     def count(self, text: str) -> int:
         """Return the number of tokens of one part, including the overhead per part."""
-        return self._count(text) + self._overhead
-
-    def tokens_of(self, text: str) -> int:
-        """Return the number of tokens of a text, without overhead."""
-        return self._count(text)
+        return self.tokens_of(text) + self._overhead
 
     def tokens(self, parts: Sequence[Part]) -> int:
         return sum(self.count(part.text) for part in parts)

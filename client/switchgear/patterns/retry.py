@@ -32,7 +32,7 @@ from switchgear.patterns.time_limits import Clock
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 F = TypeVar("F", bound=Callable[..., Any])
 
-_NO_RESULT = object()
+NO_RESULT = object()
 
 
 class Attempt:
@@ -42,7 +42,7 @@ class Attempt:
     `result` to let `retry_result` evaluate it.
     """
 
-    result: Any = _NO_RESULT
+    result: Any = NO_RESULT
 
     def __init__(self, state: RetryCallState | None) -> None:
         self._state = state
@@ -59,7 +59,7 @@ class Attempt:
             return False
         if error is not None:
             self.wait_seconds = self._state.after_error(error)
-        elif self.result is not _NO_RESULT:
+        elif self.result is not NO_RESULT:
             self.wait_seconds = self._state.after_result(self.result)
         if self.wait_seconds is None:
             # Not at the iterator's end: an asynchronous one left with `return` ends later.

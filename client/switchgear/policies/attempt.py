@@ -3,7 +3,7 @@
 from contextlib import AsyncExitStack, ExitStack
 from typing import Any, Self
 
-from switchgear.patterns.retry import Attempt
+from switchgear.patterns.retry import NO_RESULT, Attempt
 from switchgear.policies.entered_blocks import (
     async_attempt_managers,
     attempt_managers,
@@ -19,6 +19,8 @@ class PolicyAttempt:
     `number` counts from 1. Set `result` to let `retry_result` evaluate it.
     """
 
+    result: Any = NO_RESULT
+
     def __init__(
         self,
         attempt: Attempt,
@@ -31,14 +33,6 @@ class PolicyAttempt:
         self._entered: ExitStack | AsyncExitStack = ExitStack()
         self.number = attempt.number
         self.truncates = attempt.truncates
-
-    @property
-    def result(self) -> Any:
-        return self._attempt.result
-
-    @result.setter
-    def result(self, value: Any) -> None:
-        self._attempt.result = value
 
     def __enter__(self) -> Self:
         try:
@@ -84,6 +78,7 @@ class PolicyAttempt:
         After the last attempt, leave the outer managers at once: an asynchronous iterator that is
         left by `return` is closed later, in another context.
         """
+        self._attempt.result = self.result
         try:
             return self._attempt.__exit__(type(error) if error else None, error, None)
         finally:
