@@ -65,16 +65,8 @@ def reclaim_message(settings: Settings) -> Exchange[list[Message]]:
     Only one message is claimed, so that a message that crashes its worker does not raise the
     delivery counts of other messages.
     """
-    keys = (1, settings.stream)
-    reply = yield (
-        "EVAL",
-        scripts.RECLAIM,
-        *keys,
-        settings.group,
-        settings.consumer,
-        settings.idle_ms,
-        1,
-    )
+    own = (settings.group, settings.consumer, settings.idle_ms)
+    reply = yield ("EVAL", scripts.RECLAIM, 1, settings.stream, *own, 1)
     messages, gone = parse_claimed(settings.stream, settings.group, reply)
     settings.counts.vanished += len(gone)
     return messages
@@ -86,15 +78,8 @@ def acknowledge_message(message: Message) -> Exchange[None]:
 
 def extend_claims(settings: Settings, ids: list[str]) -> Exchange[None]:
     """Reset the idle time of the messages in `ids` that this consumer still holds."""
-    yield (
-        "EVAL",
-        scripts.EXTEND_CLAIMS,
-        1,
-        settings.stream,
-        settings.group,
-        settings.consumer,
-        *ids,
-    )
+    own = (settings.group, settings.consumer)
+    yield ("EVAL", scripts.EXTEND_CLAIMS, 1, settings.stream, *own, *ids)
 
 
 def release(settings: Settings, ids: list[str]) -> Exchange[None]:

@@ -6,7 +6,7 @@ messages that another consumer has reclaimed.
 
 DEAD_LETTER = """
 -- KEYS: the stream, its dead letters. ARGV: group and consumer (empty: no group, any consumer), id,
--- how many values of metadata, those, and the fields for when the stream has them no more.
+-- number of metadata values, these values, and the fields to use if the stream has no such entry.
 local stream, dead = KEYS[1], KEYS[2]
 local group, consumer, id, count = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 local fields, added, names = {}, {}, {}
@@ -31,7 +31,7 @@ end
 if #fields == 0 then
   return {'bare'}
 end
-if #fields > 7000 then -- Lua can't pass on more values than about 8000
+if #fields > 7000 then -- unpack() fails above about 8000 values
   return {'large'}
 end
 for at = 5, 4 + count, 2 do
@@ -54,7 +54,7 @@ return {'dead', new}
 """
 
 INSPECT = """
--- KEYS: the stream. ARGV: group, consumer (empty: any), id. Whose is it, and what is in it?
+-- KEYS: the stream. ARGV: group, consumer (empty: any), id. Returns the state, and the fields.
 local pending = redis.call('XPENDING', KEYS[1], ARGV[1], ARGV[3], ARGV[3], 1)[1]
 if not pending then
   return {'settled'}
@@ -72,7 +72,7 @@ return #redis.call('XRANGE', KEYS[1], ARGV[1], ARGV[1])
 """
 
 IS_DEAD = """
--- KEYS: the dead letters. ARGV: id and group of a message, how many of the last letters to look at.
+-- KEYS: the dead letters. ARGV: id and group of a message, number of the last letters to search.
 for _, entry in ipairs(redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', ARGV[3])) do
   local fields, same = entry[2], 0
   for at = 1, #fields, 2 do
@@ -89,8 +89,8 @@ return 0
 """
 
 RECLAIM = """
--- KEYS: the stream. ARGV: group, consumer, idle milliseconds, how many at most.
--- Gives id, fields and deliveries of what is ours now, and ids of what is pending without content.
+-- KEYS: the stream. ARGV: group, consumer, idle milliseconds, maximum number of messages.
+-- Returns id, fields and deliveries of each reclaimed message, and the ids of deleted messages.
 local stream, group, consumer, idle = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
 local given, gone = {}, {}
 for _, one in ipairs(redis.call('XPENDING', stream, group, 'IDLE', idle, '-', '+', ARGV[4])) do
@@ -107,9 +107,9 @@ return {given, gone}
 """
 
 EXTEND_CLAIMS = """
--- KEYS: the stream. ARGV: group, consumer, ids. Nobody reclaims for a while what is ours still.
--- What is deleted from the stream meanwhile is not touched: from Redis 7 on, claiming it would end
--- that it is pending. Gives how many are ours.
+-- KEYS: the stream. ARGV: group, consumer, ids. Resets the idle time of messages that are ours.
+-- Deleted messages are skipped, since XCLAIM of Redis 7 would remove them from the pending list.
+-- Returns the number of messages that are ours.
 local ours = 0
 for at = 3, #ARGV do
   local one = redis.call('XPENDING', KEYS[1], ARGV[1], ARGV[at], ARGV[at], 1)[1]
@@ -123,9 +123,9 @@ return ours
 """
 
 RELEASE = """
--- KEYS: the stream. ARGV: group, consumer, idle milliseconds, ids. What is ours looks as if it had
--- been idle for long, and as if we had not been given it; a consumer without any is taken down.
--- What is deleted from the stream stays as it is, to be found so.
+-- KEYS: the stream. ARGV: group, consumer, idle milliseconds, ids. Makes our messages reclaimable
+-- at once, and does not count this delivery; deletes a consumer without pending messages.
+-- Deleted messages are skipped, so that the next reclaim finds and acknowledges them.
 local stream, group, consumer = KEYS[1], ARGV[1], ARGV[2]
 for at = 4, #ARGV do
   local one = redis.call('XPENDING', stream, group, ARGV[at], ARGV[at], 1)[1]
