@@ -7,6 +7,7 @@ from typing import Any
 KeyFinder = Callable[[tuple[Any, ...], Mapping[str, Any]], Any]
 
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+_VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 _EMPTY = inspect.Parameter.empty
 _KEYWORD_ONLY = 2**31
 
@@ -27,15 +28,9 @@ def make_finder(find: Callable[..., Any], function: Callable[..., Any]) -> KeyFi
     places: list[tuple[str, int, bool, Any]] = []
     for name, each in own_parameters.items():
         parameter = call_parameters.get(name)
-        if parameter is not None and parameter.kind not in (
-            parameter.VAR_POSITIONAL,
-            parameter.VAR_KEYWORD,
-        ):
-            place = (
-                _KEYWORD_ONLY
-                if parameter.kind is parameter.KEYWORD_ONLY
-                else list(call_parameters).index(name)
-            )
+        if parameter is not None and parameter.kind not in _VARIADIC:
+            is_keyword = parameter.kind is parameter.KEYWORD_ONLY
+            place = _KEYWORD_ONLY if is_keyword else list(call_parameters).index(name)
             is_named = parameter.kind is not parameter.POSITIONAL_ONLY
             places.append((name, place, is_named, parameter.default))
         elif each.default is _EMPTY:

@@ -57,7 +57,7 @@ class Reservation:
         :class:`SpendExceeded` if nothing is left. The tokens streamed so far are spent all the
         same.
         """
-        self._budget._add(self, _validate_tokens("tokens", tokens))
+        self._budget._add(self, _validate_tokens(tokens))
 
     def settle(self, tokens: int | None = None) -> None:
         """Spend `tokens`, even more than the reservation; give unused tokens back to the budget.
@@ -65,12 +65,9 @@ class Reservation:
         If `tokens` is None, spend the tokens that were counted; if none were, the whole
         reservation. Raise :class:`RuntimeError` if the reservation is settled already.
         """
-        spent = (
-            (self.counted or self.reserved)
-            if tokens is None
-            else _validate_tokens("tokens", tokens)
-        )
-        self._budget._settle(self, spent)
+        if tokens is None:
+            tokens = self.counted or self.reserved
+        self._budget._settle(self, _validate_tokens(tokens))
 
     def refund(self) -> None:
         """Give the whole reservation back to the budget, since the call has spent nothing."""
@@ -140,7 +137,7 @@ class SpendBudget:
 
         Raise :class:`SpendExceeded`, and :class:`TypeError` for a key of the wrong type.
         """
-        _validate_tokens("tokens", tokens)
+        _validate_tokens(tokens)
         text = require_key_text(key)
         with self._lock:
             now = self._close_dropped()
@@ -267,9 +264,9 @@ def _wait_seconds(retry_after: float | None) -> float:
     return math.inf if retry_after is None else retry_after
 
 
-def _validate_tokens(name: str, tokens: object) -> int:
+def _validate_tokens(tokens: object) -> int:
     if not isinstance(tokens, int) or isinstance(tokens, bool):
-        raise TypeError(f"{name} must be a whole number, not {tokens!r:.50}")
+        raise TypeError(f"tokens must be a whole number, not {tokens!r:.50}")
     if tokens < 0:
-        raise ValueError(f"{name} must be at least 0, not {tokens}")
+        raise ValueError(f"tokens must be at least 0, not {tokens}")
     return tokens

@@ -43,6 +43,9 @@ class Answer(Generic[T]):
 
 _latest: ContextVar[Answer[Any] | tuple[Any] | None] = ContextVar("latest_answer", default=None)
 _partials: ContextVar[int] = ContextVar("partial_answers", default=0)
+partial_count = _partials.get
+"""Return the number of partial answers recorded in this context so far. A call depends on a partial
+answer if the number grows while the call runs."""
 
 
 def latest_answer() -> Answer[Any] | None:
@@ -69,7 +72,7 @@ def record_answer(answer: Answer[T]) -> Answer[T]:
     """Make `answer` the latest one, count it if it is partial, and return it."""
     _latest.set(answer)
     if answer.is_partial:
-        _partials.set(_partials.get() + 1)
+        _partials.set(partial_count() + 1)
     return answer
 
 
@@ -110,11 +113,3 @@ class StreamLabel:
         if partial_count() != self._before and not self.answer.is_partial:
             self.answer = replace(self.answer, is_partial=True)
         record_answer(self.answer)
-
-
-def partial_count() -> int:
-    """Return the number of partial answers recorded in this context so far.
-
-    A call depends on a partial answer if the number grows while the call runs.
-    """
-    return _partials.get()

@@ -13,6 +13,8 @@ from switchgear.patterns.retried_calls import RetriedCall
 MAX_KEY_LENGTH = 255
 
 _explicit: ContextVar[str | None] = ContextVar("switchgear_idempotency_key", default=None)
+explicit_key = _explicit.get
+"""Return the key set by :func:`idempotency_key_of`, None outside such a block."""
 
 
 def idempotency_key() -> str | None:
@@ -48,11 +50,6 @@ def idempotency_key_of(key: str) -> Iterator[str]:
         yield key
     finally:
         _explicit.set(before)
-
-
-def explicit_key() -> str | None:
-    """Return the key set by :func:`idempotency_key_of`, None outside such a block."""
-    return _explicit.get()
 
 
 def request_key(*parts: bytes) -> str:

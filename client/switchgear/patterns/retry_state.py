@@ -85,8 +85,7 @@ class RetryCallState(retried_calls.RetriedCall):
         self, settings: RetrySettings, outer: retried_calls.RetriedCall | None = None
     ) -> None:
         self.owner = self.settings = settings
-        if outer is not None:
-            self.outer = outer
+        self.outer = outer
         self._began = now = settings.clock()
         budget = settings.budget
         if budget is not None and (outer is None or not is_budgeted(outer, budget)):

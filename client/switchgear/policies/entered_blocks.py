@@ -34,7 +34,8 @@ class EnteredBlocks:
         """Leave the block entered last in this context, else a block entered in another context."""
         stack, is_own = self._pop(ExitStack)
         if stack is not None:
-            stack.__exit__(*_exit_arguments(error, is_own), traceback)
+            error = error if is_own else GeneratorExit()  # Does not count as an outcome.
+            stack.__exit__(None if error is None else type(error), error, traceback)
 
     async def aenter(self, steps: Iterable[Any]) -> None:
         """Like :meth:`enter`, for `async with`."""
@@ -43,7 +44,8 @@ class EnteredBlocks:
     async def aleave(self, error: BaseException | None, traceback: TracebackType | None) -> None:
         stack, is_own = self._pop(AsyncExitStack)
         if stack is not None:
-            await stack.__aexit__(*_exit_arguments(error, is_own), traceback)
+            error = error if is_own else GeneratorExit()
+            await stack.__aexit__(None if error is None else type(error), error, traceback)
 
     def _push(self, stack: ExitStack | AsyncExitStack) -> None:
         self._entered[stack] = None
@@ -188,16 +190,3 @@ def _outer_managers(layers: Layers) -> Iterator[Any]:
         yield GuardedBlock(layers.guard)
     if layers.deadline is not None:
         yield LimitedBlock(layers.deadline)
-
-
-def _exit_arguments(
-    error: BaseException | None, is_own: bool
-) -> tuple[type[BaseException] | None, BaseException | None]:
-    """Return the exception type and value to leave a block with.
-
-    A block that may belong to another context gets a `GeneratorExit`, which does not count as an
-    outcome.
-    """
-    if not is_own:
-        error = GeneratorExit()
-    return (None if error is None else type(error)), error

@@ -109,12 +109,10 @@ class Policy:
             sleep=dependency.sleep,
         )
         self._retry.sources = (self.breaker,)
-        after = arguments.get("hedge_after_seconds")
-        self._hedge = (
-            None
-            if after is None
-            else Hedge(name, after, budget=self._retry.budget, counters=dependency.counters)
-        )
+        self._hedge: Hedge | None = None
+        if (seconds := arguments.get("hedge_after_seconds")) is not None:
+            budget = self._retry.budget
+            self._hedge = Hedge(name, seconds, budget=budget, counters=dependency.counters)
         clock = dependency.clock
         self._deadline = Deadline(arguments.get("deadline_seconds"), cuts=False, clock=clock)
         self._timeout = Timeout(arguments.get("timeout_seconds"), clock=clock)

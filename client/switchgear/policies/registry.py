@@ -44,7 +44,7 @@ class CallerPolicies:
     in_force: ConfigDocument | None = None
 
 
-def _ignore(*_told: object) -> None:
+def _ignore(*_args: object) -> None:
     pass
 
 
