@@ -18,9 +18,10 @@ def fetch_all(statement: str, parameters: Parameters | None = None) -> list[tupl
 
 
 def fetch_binary(statement: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
-    """Return all rows of a query, faster, by PostgreSQL's binary format; cast JSON to text in it.
+    """Return all rows of a query in PostgreSQL's binary format, which is parsed faster.
 
-    Django's cursor wrapper still handles errors, query logs and counts.
+    The query must cast JSON columns to text. Django's cursor wrapper still handles errors, query
+    logs and counts.
     """
     connection.ensure_connection()
     cursor = Cursor(connection.connection)

@@ -1,5 +1,6 @@
 """Audit page: the trail with filters and differences, and its verification."""
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from django import forms
@@ -22,6 +23,21 @@ PAGE_SIZE = 50
 MAX_TO_VERIFY_HERE = 20_000
 
 
+CONDITIONS: Mapping[str, Callable[[Any], Q]] = {
+    # Longer texts are searched by segment.
+    "q": lambda text: (
+        search.match_text(text) & search.match_newest() if search.is_short(text) else Q()
+    ),
+    "actor": match_actor,
+    "action": lambda name: Q(action=name) if "." in name else Q(action__startswith=f"{name}."),
+    "target": lambda target: Q(target=target),
+    "since": lambda at: Q(at__gte=at),
+    "until": lambda at: Q(at__lte=at),
+    "before": lambda entry_id: Q(pk__lt=entry_id),
+}
+"""Condition of each filter of the audit page, from its value."""
+
+
 class AuditFilterForm(forms.Form):
     """Filters of the audit page; times are in the person's time zone."""
 
@@ -36,23 +52,10 @@ class AuditFilterForm(forms.Form):
     def build_condition(self) -> Q:
         """Return the condition of the valid filters; invalid filters are ignored."""
         self.is_valid()
-        filters: dict[str, Any] = {k: v for k, v in self.cleaned_data.items() if v}
         condition = Q()
-        text = filters.get("q")
-        if text and search.is_short(text):
-            condition &= search.match_text(text) & search.match_newest()
-        if actor := filters.get("actor"):
-            condition &= match_actor(actor)
-        if action := filters.get("action"):
-            condition &= Q(action=action) if "." in action else Q(action__startswith=f"{action}.")
-        if target := filters.get("target"):
-            condition &= Q(target=target)
-        if since := filters.get("since"):
-            condition &= Q(at__gte=since)
-        if until := filters.get("until"):
-            condition &= Q(at__lte=until)
-        if before := filters.get("before"):
-            condition &= Q(pk__lt=before)
+        for name, match in CONDITIONS.items():
+            if value := self.cleaned_data.get(name):
+                condition &= match(value)
         return condition
 
     def fetch_entries(self, limit: int) -> list[AuditEntry]:

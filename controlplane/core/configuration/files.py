@@ -1,6 +1,6 @@
 """Reader and parser of the YAML files of a configuration folder."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +91,7 @@ def _problem(text: str, node: yaml.Node) -> yaml.MarkedYAMLError:
     return yaml.MarkedYAMLError(problem=text, problem_mark=node.start_mark)
 
 
-def _construct_mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
+def _construct_mapping(loader: Any, node: yaml.MappingNode) -> Any:
     seen: set[Any] = set()
     for key, _ in node.value:
         if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
@@ -102,5 +102,4 @@ def _construct_mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any
     return loader.construct_mapping(node, deep=True)
 
 
-_construct: Callable[[_Loader, yaml.MappingNode], dict[Any, Any]] = _construct_mapping
-_Loader.add_constructor("tag:yaml.org,2002:map", _construct)
+_Loader.add_constructor("tag:yaml.org,2002:map", _construct_mapping)

@@ -8,9 +8,9 @@ class Degradation(models.Model):
     """The active causes, as JSON of `degradation_levels.Cause`; a single row.
 
     `revision` increases with every change, which makes the data plane reload the causes. `since` is
-    the time of the last change of the level. `falling` maps the `what` of a cause to the time (RFC
-    3339) since when it is unreported, or reported at a lower level; such a cause stays active for a
-    minute.
+    the time of the last change of the level. A cause that is unreported, or reported at a lower
+    level, stays active for a minute; `falling` maps its `what` to the start of that minute (RFC
+    3339).
     """
 
     id = models.SmallIntegerField(primary_key=True, default=1)

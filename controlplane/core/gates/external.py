@@ -189,7 +189,7 @@ KIND = GateKind(
 def _latest_failure(
     verdict: str, seen_at: datetime, before: datetime | None, now: datetime
 ) -> datetime | None:
-    """Return the later of `before` and, if this report is a failure, `seen_at`.
+    """Return the time of the latest failure: `before`, or `seen_at` if this is a later failure.
 
     A failure reported more than 60 s after `seen_at` is ignored.
     """

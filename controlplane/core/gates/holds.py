@@ -1,8 +1,10 @@
 """Holds, which keep ramps at their step while a service that checks the switch has a problem."""
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import product
 from typing import Any
 
 from controlplane.core.sql import fetch_all
@@ -35,14 +37,8 @@ def place_hold(
 
     An existing hold with the same `key` stays unchanged.
     """
-    row = Hold(
-        key=key,
-        service=service,
-        slos=sorted(slos),
-        why=why[:MAX_TEXT_LENGTH],
-        path=path[:MAX_TEXT_LENGTH],
-        since=now,
-    )
+    texts = {"why": why[:MAX_TEXT_LENGTH], "path": path[:MAX_TEXT_LENGTH]}
+    row = Hold(key=key, service=service, slos=sorted(slos), **texts, since=now)
     Hold.objects.bulk_create([row], ignore_conflicts=True)
 
 
@@ -69,9 +65,8 @@ def find_blocking_holds(
         "since": now - CHECKED_WITHIN,
     }
     checked = set(fetch_all(_CHECKED, parameters))
-    blocking: dict[str, list[Hold]] = {}
-    for target in targets:
-        for hold in holds:
-            if (target.switch, hold.service) in checked or target.slos.intersection(hold.slos):
-                blocking.setdefault(target.switch, []).append(hold)
-    return blocking
+    blocking = defaultdict(list)
+    for target, hold in product(targets, holds):
+        if (target.switch, hold.service) in checked or target.slos.intersection(hold.slos):
+            blocking[target.switch].append(hold)
+    return dict(blocking)

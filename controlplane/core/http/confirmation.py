@@ -21,7 +21,7 @@ GRACE = timedelta(minutes=10)
 
 
 def require_fresh(request: HttpRequest | Request, now: datetime, *, next_url: str = "") -> None:
-    """Raise :class:`ConfirmFirst` unless the person's confirmation is recent, if it is a person.
+    """Raise :class:`ConfirmFirst` if the actor is a person without a recent confirmation.
 
     Writes have a grace period. After confirming, the person goes to `next_url`, by default the
     requested page or form.

@@ -33,9 +33,9 @@ INSTANCES = "core_instance i"
 PRESENT_BOOT = f"{INSTANCES} ON i.id = s.instance AND i.boot = s.boot"
 """JOIN item for rows `s` of an instance's current boot, the latest run of its process."""
 TRIPPED = "(to_state = 'open' AND cause NOT LIKE 'override %%')"
-"""SQL condition on a row of breaker transitions that are trips: not forced by an override.
+"""SQL condition for breaker transitions that count as trips, because no override forced them.
 
-For queries with parameters, hence `%%`.
+The percent sign is doubled, for queries with parameters.
 """
 TOKEN_PREFIX = "token:"  # noqa: S105 - the id of a caller that sends no instance name.
 # Reports include SLOs whose counts no longer change. `tokens` is ordered by their last report.

@@ -51,7 +51,7 @@ def announce_failure(job: Job, now: datetime) -> None:
 
 
 def escalate_failed_compensation(job: Job, why: str, now: datetime) -> None:
-    """Escalate a job whose compensation failed, once per job."""
+    """Escalate a job whose compensation failed, unless that escalation is open already."""
     if is_escalated(job, NOT_COMPENSATED):
         return
     close_escalation(job, now)  # It is no longer stuck.

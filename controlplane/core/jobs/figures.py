@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 from controlplane.core.sql import fetch_all
 
@@ -13,10 +12,11 @@ MAX_STEPS = 200
 
 # A failed step may have been compensated since; it is the step at which its job failed.
 _STEPS = """
-    SELECT job.kind, step.name, count(*), avg(step.attempts)::float,
+    SELECT job.kind, step.name, count(*),
            count(*) FILTER (WHERE step.state = 'failed' OR (
                step.state = 'compensated' AND job.state = 'failed'
-               AND job.step_index = step.index))
+               AND job.step_index = step.index)),
+           avg(step.attempts)::float
     FROM core_jobstep step JOIN core_job job ON job.id = step.job_id
     WHERE step.finished_at > %(since)s
     GROUP BY job.kind, step.name ORDER BY count(*) DESC, job.kind, step.name LIMIT %(most)s
@@ -29,8 +29,11 @@ _DURATIONS = """
         WHERE finished_at > %(from)s AND (finished_at > %(lately)s OR finished_at <= %(until)s)
           AND started_at IS NOT NULL AND state = 'completed'
     )
-    SELECT kind, recent, count(*), percentile_cont(0.95) WITHIN GROUP (ORDER BY seconds)::float
-    FROM ended GROUP BY kind, recent
+    SELECT kind, coalesce(percentile_cont(0.95) WITHIN GROUP (ORDER BY seconds)
+                          FILTER (WHERE recent), 0)::float, count(*) FILTER (WHERE recent),
+           coalesce(percentile_cont(0.95) WITHIN GROUP (ORDER BY seconds)
+                    FILTER (WHERE NOT recent), 0)::float, count(*) FILTER (WHERE NOT recent)
+    FROM ended GROUP BY kind ORDER BY kind
 """
 _CHECKPOINTS = """
     SELECT kind, max(checkpoint_bytes) FILTER (WHERE checkpoint IS NOT NULL)
@@ -40,7 +43,10 @@ _CHECKPOINTS = """
 
 @dataclass(frozen=True)
 class StepFigures:
-    """Results of all steps with one name that ended in the last 24 hours."""
+    """Results of a kind's steps of one name that ended in the last 24 hours.
+
+    `ended` and `failed` are counts; `attempts` is the average per step.
+    """
 
     kind: str
     step: str
@@ -61,29 +67,22 @@ class Durations:
     """
 
     kind: str
-    recent_seconds: float = 0.0
-    recent: int = 0
-    usual_seconds: float = 0.0
-    usual: int = 0
+    recent_seconds: float
+    recent: int
+    usual_seconds: float
+    usual: int
 
 
 def measure_steps(now: datetime) -> list[StepFigures]:
     """Return step results of the last 24 hours by kind and step name, most frequent first."""
     rows = fetch_all(_STEPS, {"since": now - RECENT, "most": MAX_STEPS})
-    return [
-        StepFigures(kind, step, ended, failed, attempts)
-        for kind, step, ended, attempts, failed in rows
-    ]
+    return [StepFigures(*row) for row in rows]
 
 
 def measure_durations(now: datetime) -> list[Durations]:
     """Return the P95 durations of completed jobs by kind."""
     bounds = {"lately": now - RECENT, "from": now - USUALLY_FROM, "until": now - USUALLY_UNTIL}
-    by_kind: dict[str, dict[str, Any]] = {}
-    for kind, is_recent, count, seconds in fetch_all(_DURATIONS, bounds):
-        name = "recent" if is_recent else "usual"
-        by_kind.setdefault(kind, {}).update({name: count, f"{name}_seconds": seconds})
-    return [Durations(kind, **each) for kind, each in sorted(by_kind.items())]
+    return [Durations(*row) for row in fetch_all(_DURATIONS, bounds)]
 
 
 def measure_checkpoints() -> dict[str, int]:

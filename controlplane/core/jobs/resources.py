@@ -33,7 +33,7 @@ class JobShape(Resource[Any]):
     subject = serializers.CharField(help_text="Object that the job works on: `segment:finance`.")
     state = serializers.ChoiceField(Job.State.values)
     step_index = serializers.IntegerField()
-    progress = ProgressShape()
+    progress = ProgressShape(source="*")
     checkpoint = serializers.JSONField(
         help_text="Position at which the current step resumes, or null; the format is the kind's."
     )
@@ -68,11 +68,7 @@ def describe_job(job: Job, now: datetime) -> Mapping[str, Any]:
     return {
         **vars(job),
         "title": kinds.get_title(job),
-        "progress": {
-            "done": job.done,
-            "total": job.total,
-            "rate_per_second": None if rate is None else round(rate, 3),
-        },
+        "rate_per_second": None if rate is None else round(rate, 3),
         "stuck": stuck_jobs.is_stuck(job, now),
         "steps": sorted(job.steps.all(), key=lambda step: step.index),
         "path": kinds.get_path(job),

@@ -30,7 +30,7 @@ SendText = Callable[[str], Awaitable[None]]
 
 
 class Mailbox:
-    """A FIFO queue of texts for one socket; sockets share texts, so that each costs a reference.
+    """A bounded FIFO queue of texts for one socket; the sockets share the texts.
 
     When it is full, messages are dropped. Once the queue is empty, the client is told to reload the
     topics of the dropped messages.

@@ -39,7 +39,7 @@ class Subscriber:
 
 
 class ProcessState(Protocol):
-    """State of the web process that the hub needs; answered from memory unless noted."""
+    """State of the web process that the hub reads, from memory unless noted."""
 
     def database_reachable(self) -> bool: ...
 

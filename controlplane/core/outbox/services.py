@@ -31,7 +31,9 @@ def announce(
     `subject` (`episode:12`) share a thread at each destination and are delivered in order. `facts`
     are JSON values. A repeated `event_key` adds nothing.
     """
-    event_key = _fit_key(event_key)
+    if len(event_key) > MAX_KEY_LENGTH:
+        digest = hashlib.sha256(event_key.encode("utf-8", "surrogatepass"))
+        event_key = f"sha256:{digest.hexdigest()}"
     severity = severity or severity_of(event)
     if to is None:
         destinations = router.get().routed(event, scope, severity, subject, now)
@@ -56,9 +58,3 @@ def announce(
     if destinations:
         wake("outbox")
     return len(destinations)
-
-
-def _fit_key(event_key: str) -> str:
-    if len(event_key) <= MAX_KEY_LENGTH:
-        return event_key
-    return f"sha256:{hashlib.sha256(event_key.encode('utf-8', 'surrogatepass')).hexdigest()}"
