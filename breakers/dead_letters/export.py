@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from controlplane.core.audit.export import FORMULA_STARTS
+from controlplane.core.audit.services import FORMULA_STARTS
 
 from . import letter_list
 from .letters import ids

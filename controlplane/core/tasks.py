@@ -11,7 +11,7 @@ from controlplane.core.jobs import engine as jobs
 from controlplane.core.jobs import stuck_jobs
 
 from . import retention, ticks
-from .audit import verification
+from .audit import services as audit
 from .gates.retention_rules import EVENTS, VERDICTS
 from .idempotency.retention_rules import IDEMPOTENCY_KEYS
 from .instances.retention_rules import ACKNOWLEDGEMENTS, INSTANCES
@@ -38,7 +38,7 @@ def run_tick(name: str) -> None:
 
 ticks.tick("approvals.expire", seconds=60, queue="switches")(approvals.expire_due_requests)
 ticks.tick("reviews.reopen", seconds=300, queue="switches")(reviews.reopen_due_reviews)
-ticks.tick(verification.TICK, seconds=60, queue="housekeeping")(verification.verify_next_rows)
+ticks.tick(audit.TICK, seconds=60, queue="housekeeping")(audit.verify_next_rows)
 ticks.tick(stuck_jobs.TICK, seconds=15, queue="housekeeping")(stuck_jobs.check_stuck_jobs)
 ticks.tick("jobs.alarms", seconds=60, queue="housekeeping")(job_alarms.update_alarms)
 

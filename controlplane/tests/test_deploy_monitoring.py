@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from controlplane.core import health, metrics
-from controlplane.core.audit import verification
+from controlplane.core.audit import services
 from controlplane.core.clock import db_now
 from controlplane.core.liveness import Loop
 from controlplane.dataplane import metrics as dataplane_metrics
@@ -35,9 +35,7 @@ class Served:
 @pytest.fixture
 def exposed(transactional_db):
     """Return the names of all metrics of the web, the data plane and the other processes."""
-    verification.verify_next_rows(
-        db_now()
-    )  # Nothing is known of a trail before somebody verified it.
+    services.verify_next_rows(db_now())  # Nothing is known of a trail before somebody verified it.
     before = health._snapshot_source
     health.set_snapshot_source(Served)
     # A busy machine may take longer than a scrape waits.

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from controlplane.core import exposition, metrics
-from controlplane.core.audit import verification
+from controlplane.core.audit import services as audit
 from controlplane.core.clock import db_now
 from controlplane.core.gates import kinds
 from controlplane.core.liveness import Loop
@@ -29,7 +29,7 @@ _TYPE = re.compile(r"^# TYPE (switchgear_\w+) (\w+)$", re.MULTILINE)
 
 @pytest.mark.django_db(transaction=True)
 def test_metrics() -> None:
-    verification.verify_next_rows(db_now())  # The trail has figures once it was looked at.
+    audit.verify_next_rows(db_now())  # The trail has figures once it was looked at.
     scraped = (
         metrics.exposition(OPENMETRICS)[0],
         metrics.process_exposition(OPENMETRICS, Loop(may_rest_seconds=30))[0],

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from controlplane.core.instances import selection
+from controlplane.core.instances import exports
 from controlplane.core.instances.queries import Head
 from switches.models import DrillMark, Publication
 
@@ -54,13 +54,13 @@ def read_marks() -> Marks:
 
 def list_present(marked: Marks, now: datetime) -> list[str]:
     """Return the names of marked instances that reported within 30 s."""
-    return selection.list_live_instances(marked.names, marked.services, now)
+    return exports.list_live_instances(marked.names, marked.services, now)
 
 
 def measure_effect(marked: Marks, version: int, since: datetime) -> MarkedEffect:
     """Return the acknowledgments of the published `version`, committed at `since`."""
     row = Publication.objects.get(pk=1)
-    reports = selection.load_statuses(
+    reports = exports.load_statuses(
         marked.names,
         marked.services,
         version=version,
@@ -74,8 +74,8 @@ def measure_effect(marked: Marks, version: int, since: datetime) -> MarkedEffect
     return MarkedEffect(
         instances=len(reports),
         applied=len(reports) - len(behind_ids),
-        p50_ms=selection.nearest_rank(delays_ms, 0.5),
-        p99_ms=selection.nearest_rank(delays_ms, 0.99),
+        p50_ms=exports.nearest_rank(delays_ms, 0.5),
+        p99_ms=exports.nearest_rank(delays_ms, 0.99),
         stragglers=tuple(behind_ids[:MAX_NAMED]),
     )
 

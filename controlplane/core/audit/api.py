@@ -15,7 +15,6 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from controlplane.core.audit import search, services
-from controlplane.core.audit.export import build_csv_rows
 from controlplane.core.audit.models import ACTOR_TYPES, AuditEntry, match_actor
 from controlplane.core.errors import InvalidInput
 from controlplane.core.http import file_responses
@@ -201,7 +200,7 @@ def filter_entries(entries: QuerySet[AuditEntry], filters: dict[str, Any]) -> Qu
 
 def _format_csv(rows: Iterable[dict[str, Any]]) -> Iterator[str]:
     writer = csv.writer(_Echo(), quoting=csv.QUOTE_ALL)
-    return map(writer.writerow, build_csv_rows(rows))
+    return map(writer.writerow, services.build_csv_rows(rows))
 
 
 class _Echo:

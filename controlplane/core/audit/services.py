@@ -1,9 +1,10 @@
-"""Services of the audit trail: append, read and verify entries."""
+"""Services of the audit trail: append, read, verify and export entries."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+import structlog
 from django.db import connection, transaction
 from django.db.models import QuerySet
 
@@ -15,8 +16,13 @@ from controlplane.core.outbox import services as outbox
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.sql import execute, fetch_all
 
+TICK = "audit.verify"
+MAX_VERIFIED_AT_ONCE = 10_000
 READ_AT_ONCE = 500
 WRITTEN_AT_ONCE = 500
+COLUMNS = (*chain.FIELDS, "hash")
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+"""First characters of spreadsheet formulas, including fullwidth forms."""
 CHAIN_LOCK = 0x5317C4  # an arbitrary number, unique among our advisory locks
 # A loose index scan, one lookup per distinct action: PostgreSQL has no such plan for DISTINCT.
 _ACTIONS = f"""
@@ -28,6 +34,8 @@ WITH RECURSIVE found AS (
       FROM found WHERE found.action IS NOT NULL
 ) SELECT action FROM found WHERE action IS NOT NULL
 """  # noqa: S608 - the table's own name
+
+log = structlog.get_logger(__name__)
 
 
 def record(
@@ -92,7 +100,7 @@ def _build_entry(id: int, previous_hash: str, row: Mapping[str, Any]) -> AuditEn
 
 def as_row(entry: AuditEntry) -> dict[str, Any]:
     """Return an entry as exported and hashed: plain values, `at` as RFC 3339."""
-    row = {field: getattr(entry, field) for field in (*chain.FIELDS, "hash")}
+    row = {field: getattr(entry, field) for field in COLUMNS}
     return {**row, "at": canonical.timestamp(entry.at)}
 
 
@@ -166,3 +174,49 @@ def record_anchor(*, actor: Actor, now: datetime) -> AuditEntry:
         now=now,
     )
     return entry
+
+
+@transaction.atomic
+def verify_next_rows(now: datetime, *, most: int = MAX_VERIFIED_AT_ONCE) -> int:
+    """Verify up to `most` rows after the last verified one; return the number of valid rows.
+
+    After an invalid row the next call starts at that row again. Each round also compares the trail
+    with the head of the last complete round, which reveals a truncated or rehashed trail.
+    """
+    AuditRound.objects.get_or_create(pk=1, defaults={"begun_at": now})
+    state = AuditRound.objects.select_for_update(skip_locked=True).first()
+    if state is None:
+        return 0  # Another process is verifying.
+    last = state.reached_id + most
+    newest = AuditEntry.objects.order_by("-id").values_list("id", flat=True).first() or 0
+    at_end = newest <= last
+    anchors = {}
+    if state.reached_id < state.whole_id and (state.whole_id <= last or at_end):
+        anchors[state.whole_id] = state.whole_hash
+    rows = read_entries(AuditEntry.objects.filter(id__gt=state.reached_id, id__lte=last))
+    verdict = chain.verify(rows, anchors, after=(state.reached_id, state.reached_hash))
+    if verdict.intact:
+        state.problem, state.broken_at = "", None
+        if at_end:
+            state.whole_id, state.whole_hash = verdict.head_id, verdict.head_hash
+            state.whole_at = now
+            state.reached_id, state.reached_hash = 0, chain.GENESIS
+        else:
+            state.reached_id, state.reached_hash = verdict.head_id, verdict.head_hash
+    elif not state.problem:
+        state.problem, state.broken_at = f"row {verdict.bad_id}: {verdict.problem}", now
+        log.error("audit.broken", row=verdict.bad_id, problem=verdict.problem)
+    state.save()
+    return verdict.rows
+
+
+def build_csv_rows(rows: Iterable[Mapping[str, Any]]) -> Iterator[list[str]]:
+    """Yield the header and each row; texts that look like a formula get a leading quote."""
+    yield list(COLUMNS)
+    for row in rows:
+        yield [_escape_formula(row[column]) for column in COLUMNS]
+
+
+def _escape_formula(value: Any) -> str:
+    text = str(value)
+    return f"'{text}" if text.startswith(FORMULA_STARTS) else text

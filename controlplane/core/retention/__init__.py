@@ -1,10 +1,11 @@
 """Retention of rows: rules by table, and the deletion of older rows."""
 
-from controlplane.core.retention.deletion import purge, purge_by_statements
 from controlplane.core.retention.rules import (
     RETENTION_RULES,
     RetentionRule,
     keep_permanently,
+    purge,
+    purge_by_statements,
 )
 
 __all__ = [

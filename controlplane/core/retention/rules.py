@@ -1,22 +1,30 @@
-"""Registry of retention rules, which apps register in modules named `retention_rules`.
+"""Registry of retention rules, and the deletion of older rows in small transactions.
 
-Each table must have a rule or a reason for permanent retention; a test checks this.
+Apps register their rules in modules named `retention_rules`. Each table must have a rule or a
+reason for permanent retention; a test checks this.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, NamedTuple
 
 from django.apps import apps
 from django.conf import settings
+from django.db import transaction
 from django.db.models import Model
 
 from controlplane.core import canonical
 from controlplane.core.registry import KindRegistry
-from controlplane.core.sql import fetch_all
+from controlplane.core.sql import execute, fetch_all
 
 DAY = timedelta(days=1)
+BATCH_SIZE = 5000
+MAX_ROWS = 1_000_000
+
+# Locked rows are left for the next run.
+_OLD = "SELECT {key} FROM {table} it WHERE {where} {order} LIMIT %(most)s FOR UPDATE SKIP LOCKED"
 _SIZE = """
     SELECT count(*), min({since})::timestamptz, count(*) FILTER (WHERE {where}) FROM {table} it
 """
@@ -123,3 +131,57 @@ def find_period_errors(days_by_rule: Mapping[str, int]) -> Iterator[str]:
             yield f"{name} can't be chosen: {rule.why}"
         elif not rule.bounds[0] <= days <= rule.bounds[1]:
             yield f"{name} is kept for {rule.bounds[0]} to {rule.bounds[1]} days, not for {days}."
+
+
+def purge(
+    rules: Iterable[RetentionRule],
+    now: datetime,
+    *,
+    at_once: int = BATCH_SIZE,
+    most: int = MAX_ROWS,
+) -> int:
+    """Delete up to `most` rows by each rule, `at_once` per transaction; return their number."""
+    return sum(
+        _delete_in_batches(partial(_delete_batch, rule, now - rule.effective_period), at_once, most)
+        for rule in rules
+    )
+
+
+def purge_by_statements(
+    statements: Iterable[tuple[str, timedelta]], now: datetime, *, at_once: int, most: int
+) -> int:
+    """Delete rows by SQL statements, each given with its retention period; return their number.
+
+    For deletions that a rule's condition can't express. Statements have the parameters `before` and
+    `most`.
+    """
+
+    def run(statement: str, before: datetime, size: int) -> int:
+        return execute(statement, {"before": before, "most": size})
+
+    return sum(
+        _delete_in_batches(partial(run, statement, now - period), at_once, most)
+        for statement, period in statements
+    )
+
+
+def _delete_in_batches(delete: Callable[[int], int], at_once: int, most: int) -> int:
+    """Call `delete` with a batch size until a batch is not full or `most` rows are deleted."""
+    done = 0
+    while done < most:
+        deleted = delete(min(at_once, most - done))
+        done += deleted
+        if deleted < at_once:
+            break
+    return done
+
+
+@transaction.atomic
+def _delete_batch(rule: RetentionRule, before: datetime, most: int) -> int:
+    order = f"ORDER BY {rule.order}" if rule.order else ""
+    column = rule.model_class._meta.pk.column
+    statement = _OLD.format(key=column, table=rule.table, where=rule.condition, order=order)
+    keys = [key for (key,) in fetch_all(statement, {**sql_parameters(before), "most": most})]
+    # Through the model, so that dependent rows go as well.
+    rule.model_class._base_manager.filter(pk__in=keys).delete()
+    return len(keys)

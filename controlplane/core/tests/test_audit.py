@@ -9,7 +9,7 @@ from django.db import DatabaseError, connection, transaction
 from psycopg.types.json import Jsonb
 
 from controlplane.core.actors import system_actor
-from controlplane.core.audit import chain, export, services, verification
+from controlplane.core.audit import chain, services
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.outbox.models import OutboxMessage
@@ -236,7 +236,7 @@ def test_row_that_follows_one_of_a_temporary_table_of_that_name_is_refused():
 @pytest.mark.django_db
 def test_command_tells_a_trail_cut_after_the_last_round(capsys):
     write(5)
-    verification.verify_next_rows(db_now())
+    services.verify_next_rows(db_now())
     as_owner_without_trigger("DELETE FROM core_auditentry WHERE id > 3")
 
     with pytest.raises(SystemExit) as ended:
@@ -278,8 +278,8 @@ def test_command_says_what_it_did_not_check(capsys):
 
 @pytest.mark.parametrize("starts", ["=", "@", "＝", "＋", "－", "＠"])
 def test_formulas_are_defused_also_in_fullwidth(starts):
-    row = dict.fromkeys(export.COLUMNS, f"{starts}cmd")
+    row = dict.fromkeys(services.COLUMNS, f"{starts}cmd")
 
-    _header, cells = export.build_csv_rows([row])
+    _header, cells = services.build_csv_rows([row])
 
     assert set(cells) == {f"'{starts}cmd"}

@@ -6,7 +6,6 @@ import pytest
 
 from controlplane.core import metrics
 from controlplane.core.audit import attention, chain, services
-from controlplane.core.audit import verification as rounds
 from controlplane.core.audit.metrics import collect_audit_metrics
 from controlplane.core.audit.models import AuditRound
 from controlplane.core.clock import db_now
@@ -36,16 +35,16 @@ def read_metrics(now):
 def test_a_round_goes_on_where_the_last_turn_ended_and_begins_again(now):
     write(5)
 
-    assert [rounds.verify_next_rows(now, most=2) for _ in range(2)] == [2, 2]
+    assert [services.verify_next_rows(now, most=2) for _ in range(2)] == [2, 2]
     assert (get_round().reached_id, get_round().whole_at) == (4, None)
 
-    assert rounds.verify_next_rows(now, most=2) == 1
+    assert services.verify_next_rows(now, most=2) == 1
     assert (get_round().reached_id, get_round().whole_id, get_round().whole_at) == (0, 5, now)
-    assert rounds.verify_next_rows(now, most=2) == 2
+    assert services.verify_next_rows(now, most=2) == 2
 
 
 def test_an_empty_trail_is_whole(now):
-    assert rounds.verify_next_rows(now) == 0
+    assert services.verify_next_rows(now) == 0
     assert read_metrics(now) == {
         "switchgear_audit_intact": 1,
         "switchgear_audit_verified_age_seconds": 0,
@@ -54,10 +53,10 @@ def test_an_empty_trail_is_whole(now):
 
 def test_age_counts_from_the_last_whole_round_or_else_from_the_first_turn(now):
     write(3)
-    rounds.verify_next_rows(now, most=2)
+    services.verify_next_rows(now, most=2)
     assert read_metrics(now + timedelta(hours=1))["switchgear_audit_verified_age_seconds"] == 3600
 
-    rounds.verify_next_rows(now + timedelta(minutes=59), most=2)
+    services.verify_next_rows(now + timedelta(minutes=59), most=2)
 
     assert read_metrics(now + timedelta(hours=1))["switchgear_audit_verified_age_seconds"] == 60
 
@@ -67,9 +66,9 @@ def test_a_changed_row_is_told_once_and_stays_said_until_it_holds(now, caplog):
     reason = "UPDATE core_auditentry SET reason = %s WHERE id = 3"
     as_owner_without_trigger(reason, "nothing happened")
 
-    rounds.verify_next_rows(now, most=2)
-    rounds.verify_next_rows(now, most=2)
-    rounds.verify_next_rows(now + timedelta(minutes=1), most=2)
+    services.verify_next_rows(now, most=2)
+    services.verify_next_rows(now, most=2)
+    services.verify_next_rows(now + timedelta(minutes=1), most=2)
 
     (waiting,) = attention.list_broken_trail(now)
     assert (waiting.severity, waiting.since) == ("critical", now)
@@ -78,7 +77,7 @@ def test_a_changed_row_is_told_once_and_stays_said_until_it_holds(now, caplog):
     assert [record.levelname for record in caplog.records] == ["ERROR"]
 
     as_owner_without_trigger(reason, "because it had to be done")
-    rounds.verify_next_rows(now, most=2)
+    services.verify_next_rows(now, most=2)
 
     assert attention.list_broken_trail(now) == []
     assert read_metrics(now)["switchgear_audit_intact"] == 1
@@ -98,7 +97,7 @@ def test_a_trail_that_was_cut_at_its_end_is_noticed(now, most):
 
 def test_a_trail_that_was_rewritten_and_rehashed_is_noticed(now):
     write(3)
-    rounds.verify_next_rows(now)
+    services.verify_next_rows(now)
     rows = list(services.read_trail())
     rows[1]["reason"] = "nothing happened"
     for before, row in zip([None, *rows], rows, strict=False):
@@ -111,18 +110,18 @@ def test_a_trail_that_was_rewritten_and_rehashed_is_noticed(now):
     assert chain.verify(services.read_trail()).intact
     assert not services.verify().intact
 
-    rounds.verify_next_rows(now)
+    services.verify_next_rows(now)
 
     assert "row 3: it does not match its anchor" in get_round().problem
 
 
 @pytest.mark.django_db(transaction=True)  # The scrape asks on a connection of its own.
 def test_metrics_have_it():
-    rounds.verify_next_rows(db_now())
+    services.verify_next_rows(db_now())
 
     assert b"switchgear_audit_intact 1.0" in metrics.exposition("")[0]
 
 
 def turns(now, most, count):
     for _ in range(count):
-        rounds.verify_next_rows(now, most=most)
+        services.verify_next_rows(now, most=most)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from controlplane.core.audit import chain, export, services
+from controlplane.core.audit import chain, services
 from controlplane.core.clock import db_now
 from controlplane.core.errors import InvalidInput
 from controlplane.core.shell import ShellCommand, shell_actor
@@ -54,7 +54,7 @@ class Command(ShellCommand):
     def export(self, options: dict[str, Any]) -> None:
         if options["format"] == "csv":
             csv.writer(sys.stdout, quoting=csv.QUOTE_ALL).writerows(
-                export.build_csv_rows(services.read_trail())
+                services.build_csv_rows(services.read_trail())
             )
             return
         for row in services.read_trail():
