@@ -15,6 +15,7 @@ from django_htmx.middleware import HtmxDetails
 
 from .actors import Person
 from .canonical import timestamp
+from .errors import DomainError
 
 P = ParamSpec("P")
 DIALOG = "dialog-body"
@@ -73,6 +74,14 @@ def render_live(request: PersonRequest, template: str, context: dict[str, Any]) 
     response = render(request, template, context)
     response["Switchgear-Now"] = timestamp(context["now"])
     return response
+
+
+def show_refusal(
+    request: PersonRequest, heading: str, error: DomainError, back: str, *, status: int = 0
+) -> HttpResponse:
+    """Show why nothing was changed, with a link to the page named `back`."""
+    context = {"heading": heading, "detail": error.detail, "back": back}
+    return show(request, "core/notice.html", context, status=status or error.status)
 
 
 def respond_done(request: PersonRequest, message: str, url: str) -> HttpResponse:

@@ -17,8 +17,9 @@ from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, DomainError, InvalidInput
 from controlplane.core.http.confirmation import require_fresh
 from controlplane.core.http.permissions import actor_of
-from controlplane.core.page_responses import PersonRequest, respond_done, show, signed_in
+from controlplane.core.page_responses import PersonRequest, respond_done, show_refusal, signed_in
 
+BACK = "approvals_page"
 PENDING_SHOWN = 100
 DECIDED_SHOWN = 25
 WHY_NOT = "Say why you deny it: whoever asked has to know what to do next. Nothing was decided."
@@ -78,7 +79,7 @@ def deny(request: PersonRequest, approval_id: int) -> HttpResponse:
     is_pending = approval.state == Approval.State.PENDING and not is_review
     is_approver = request.user.may_approve and approval.requester_id != request.user.pk
     if is_pending and is_approver and not _read_comment(request):
-        return _show_error(request, "Not denied", DomainError(WHY_NOT), 422)
+        return show_refusal(request, "Not denied", DomainError(WHY_NOT), BACK, status=422)
     return _decide(request, approval_id, services.deny)
 
 
@@ -98,7 +99,7 @@ def edit(request: PersonRequest, approval_id: int) -> HttpResponse:
             approval_id=approval_id, reason=reason, actor=actor_of(request), now=db_now()
         )
     except (Conflict, InvalidInput) as error:
-        return _show_error(request, "Not changed", error)
+        return show_refusal(request, "Not changed", error, BACK)
     return respond_done(request, f"{approval.summary}: asked anew.", announcements.PAGE)
 
 
@@ -110,7 +111,7 @@ def _decide(
             approval_id, comment=_read_comment(request), actor=actor_of(request), now=db_now()
         )
     except Conflict as conflict:
-        return _show_error(request, "Not decided", conflict)
+        return show_refusal(request, "Not decided", conflict, BACK)
     is_review = approval.kind == Approval.Kind.BREAK_GLASS_REVIEW
     word = "signed" if is_review else announcements.get_outcome(approval)
     return respond_done(request, f"{approval.summary}: {word}.", announcements.PAGE)
@@ -118,13 +119,6 @@ def _decide(
 
 def _read_comment(request: PersonRequest) -> str:
     return request.POST.get("comment", "").replace("\x00", "").strip()[:2000]
-
-
-def _show_error(
-    request: PersonRequest, heading: str, error: DomainError, status: int | None = None
-) -> HttpResponse:
-    context = {"heading": heading, "detail": error.detail, "back": "approvals_page"}
-    return show(request, "core/notice.html", context, status=status or error.status)
 
 
 def _build_cards(approvals: Collection[Approval]) -> list[dict[str, Any]]:

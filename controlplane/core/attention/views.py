@@ -18,7 +18,7 @@ from controlplane.core.page_responses import (
     PersonRequest,
     render_live,
     respond_done,
-    show,
+    show_refusal,
     signed_in,
 )
 
@@ -49,9 +49,7 @@ def acknowledge(request: PersonRequest, escalation_id: int) -> HttpResponse:
             escalation_id=escalation_id, actor=actor_of(request), now=db_now()
         )
     except (Conflict, NotFound) as refusal:
-        context = {"heading": "Nothing to acknowledge", "detail": refusal.detail}
-        context["back"] = "attention_page"
-        return show(request, "core/notice.html", context, status=refusal.status)
+        return show_refusal(request, "Nothing to acknowledge", refusal, "attention_page")
     message = f"You acknowledged {summaries.format_title(known)}. Nobody is told for 24 hours."
     return respond_done(request, message, "/attention/")
 

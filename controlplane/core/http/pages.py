@@ -57,11 +57,8 @@ def _render_framed(
             return None
         if isinstance(error, Forbidden):
             admins = authority.holders_of(Power.ADMINISTER)
-            context = {
-                **context,
-                "admins": admins,
-                "able": authority.names_with_permission(error.extra),
-            }
+            able = authority.names_with_permission(error.extra)
+            context = {**context, "admins": admins, "able": able}
         return str(template.render({**context, "layout": "base.html"}, request))
     except (DatabaseError, InterfaceError):
         return None

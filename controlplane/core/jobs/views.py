@@ -23,6 +23,7 @@ from controlplane.core.page_responses import (
     render_live,
     respond_done,
     show,
+    show_refusal,
     signed_in,
 )
 
@@ -83,12 +84,7 @@ def intervene(request: PersonRequest, job_id: int, verb: str) -> HttpResponse:
         except InvalidInput as error:
             form.add_error("reason", [text for texts in error.errors.values() for text in texts])
         except Conflict as conflict:
-            notice = {
-                "heading": "Nothing was changed",
-                "detail": conflict.detail,
-                "back": "jobs_page",
-            }
-            return show(request, "core/notice.html", notice, status=409)
+            return show_refusal(request, "Nothing was changed", conflict, "jobs_page")
         else:
             return respond_done(request, f"{title} {DONE[verb]}.", reverse("jobs_page"))
     context = {
