@@ -48,7 +48,7 @@ def render_page(request: HttpRequest, error: DomainError) -> HttpResponse:
 def _render_framed(
     template: Any, context: dict[str, Any], request: HttpRequest, error: DomainError
 ) -> str | None:
-    """Return the page in its frame; None if nobody is signed in or the database is unavailable."""
+    """Return the page with navigation; None if nobody is signed in or the database is down."""
     if error.status >= InternalError.status or getattr(request, "htmx", False):
         return None
     try:

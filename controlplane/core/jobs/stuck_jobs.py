@@ -91,7 +91,7 @@ def escalate_stuck_jobs(now: datetime) -> int:
 
 @transaction.atomic
 def _mark_stuck(pk: int, escalates: bool, now: datetime) -> bool:
-    """Mark a job as stuck, and escalate it if `escalates` is True; skip a locked job."""
+    """Mark a job as stuck and, with `escalates`, escalate it; skip a locked job."""
     job = Job.objects.select_for_update(skip_locked=True).filter(pk=pk).first()
     if job is None or not is_stuck(job, now):
         return False
