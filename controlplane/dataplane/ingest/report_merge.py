@@ -76,8 +76,13 @@ def _merge(
     started_at = None if report.started_at is None else min(report.started_at, at)
     returning, former = boots.find_former(row, report.boot), boots.list_former(row, report.boot)
     if row.boot == report.boot and row.seq is not None:
-        if report.seq <= row.seq:
-            return _merge_late_report(row, report.seq)
+        if report.seq <= row.seq:  # A late report: only record that it was received.
+            age, received = row.seq - report.seq, row.reported.get("seqs", 1)
+            if age > REMEMBERED:
+                return row, False
+            if received >> age & 1:
+                return row, True
+            return replace(row, reported={**row.reported, "seqs": received | 1 << age}), False
         known, since = row.reported, row.reported_at
         started_at = row.started_at or started_at
         bits = (known.get("seqs", 1) << min(report.seq - row.seq, REMEMBERED + 1)) | 1
@@ -156,18 +161,6 @@ def list_new_events(
         if more > 0 and 0 <= more_good <= more:
             events.append(SloEvents(slo, after.id, *span, more_good, more, services))
     return events
-
-
-def _merge_late_report(row: InstanceRow, seq: int) -> tuple[InstanceRow, bool]:
-    """Return the row with `seq` recorded as received, and True if it was received before."""
-    assert row.seq is not None  # noqa: S101 - for the type; the caller has checked.
-    age = row.seq - seq
-    bits = row.reported.get("seqs", 1)
-    if age > REMEMBERED:
-        return row, False
-    if bits >> age & 1:
-        return row, True
-    return replace(row, reported={**row.reported, "seqs": bits | 1 << age}), False
 
 
 def _add_increments(

@@ -13,7 +13,7 @@ from . import breaker_reports, instance_sql, report_merge
 from .breaker_reports import BreakerChanges
 from .breaker_writer import BreakerWriter
 from .check_counts import CallerCounts
-from .instance_rows import InstanceReport, InstanceRow, SloEvents
+from .instance_rows import InstanceReport, SloEvents
 from .instance_sql import Ack
 from .pending_reports import ROW_WEIGHT, PendingReport
 
@@ -81,7 +81,10 @@ async def write_reports(
                 row, each.report, each.at, each.epoch, each.token_id
             )
             duplicates.append(duplicate)
-            acks += _new_acks(row, merged)
+            epoch, version, at = merged.applied_epoch, merged.applied_version, merged.applied_at
+            is_new = (epoch, version) != (row.applied_epoch, row.applied_version)
+            if is_new and epoch is not None and version is not None and at is not None:
+                acks.append(Ack(epoch, version, row.id, at))
             events += report_merge.list_new_events(row, merged, each.report, each.services)
             news.add(row, merged, each.report, each.at)
             if merged is not row:
@@ -115,11 +118,3 @@ async def write_counts(
             rows[caller] = report_merge.add_calls(rows[caller], of.switches, now, of.since)
             await yielder.yield_after(weigh_counts(of))
         await instance_sql.store_rows(connection, before, [*rows.values()])
-
-
-def _new_acks(before: InstanceRow, after: InstanceRow) -> list[Ack]:
-    epoch, version, at = after.applied_epoch, after.applied_version, after.applied_at
-    if epoch is None or version is None or at is None:
-        return []
-    is_known = (epoch, version) == (before.applied_epoch, before.applied_version)
-    return [] if is_known else [Ack(epoch, version, after.id, at)]

@@ -83,20 +83,17 @@ class Refresher:
                 self._woken.clear()
                 refresh = asyncio.create_task(self._refresh(connection))
                 await wait_at_most(deadline, refresh)
-                await self._pause()
+                # Pause as long as the last rebuild took, so that a burst of changes is applied in
+                # few steps and requests keep at least half of the event loop.
+                await asyncio.sleep(self._rebuild_seconds)
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(self._config.poll_seconds - self._rebuild_seconds):
+                        await self._woken.wait()
         finally:
             # A refresh that timed out may still use the socket: close it afterwards, because its
             # descriptor could be reused meanwhile.
             if refresh is not None:
                 refresh.add_done_callback(lambda _: connection.pgconn.finish())
-
-    async def _pause(self) -> None:
-        # Pause as long as the last rebuild took, so that a burst of changes is applied in few steps
-        # and requests keep at least half of the event loop.
-        await asyncio.sleep(self._rebuild_seconds)
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(self._config.poll_seconds - self._rebuild_seconds):
-                await self._woken.wait()
 
     async def _refresh(self, connection: database.Connection) -> None:
         state = self._state

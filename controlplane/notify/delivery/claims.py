@@ -7,7 +7,6 @@ messages.
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 from django.db import transaction
 from django.db.models import Case, F, Min, Q, QuerySet, When
@@ -90,10 +89,15 @@ def due_messages(now: datetime, destination: str | None = None) -> QuerySet[Outb
     pending = OutboxMessage.objects.filter(state="pending")
     if destination is not None:
         pending = pending.filter(destination=destination)
+    # The first pending message per destination and subject. Members of a digest block no other
+    # message, because the digest may wait. This is one aggregate query, because comparing each
+    # message with its predecessors takes minutes for many messages.
+    holding = pending.filter(~digests.IN_DIGEST | Q(lease_until__lte=now)).exclude(subject="")
+    firsts = holding.order_by().values("destination", "subject").annotate(first=Min("id"))
     return pending.filter(
         free,
         Q(next_attempt_at__lte=now) | Q(created_at__gt=now + AHEAD),
-        Q(subject="") | Q(pk__in=_first_of_subjects(pending, now)),
+        Q(subject="") | Q(pk__in=firsts.values("first")),
         attempts__lt=MAX_ATTEMPTS,
     )
 
@@ -172,7 +176,12 @@ def record_outcome(claimed: ClaimedMessage, outcome: AttemptOutcome) -> bool:
     """
     message = claimed.message
     if outcome.keep_away_seconds:
-        _pause_destination(message.destination, outcome.keep_away_seconds)
+        pace = _lock_pace(message.destination)
+        now = db_now()
+        until = now + timedelta(seconds=outcome.keep_away_seconds)
+        former = rate_limits.keep_away_until(pace.keep_away_until, now)
+        pace.keep_away_until = max(former or until, until)
+        pace.save(update_fields=["keep_away_until"])
     now = db_now()
     has_failed = outcome.state == OutboxMessage.State.FAILED
     pause = outcome.pause_seconds or 0.0
@@ -202,17 +211,6 @@ def _is_lease_over(now: datetime | Combinable) -> Q:
     return Q(lease_until__lte=now) | Q(lease_until__gt=longest, attempts__gt=0)
 
 
-def _first_of_subjects(pending: QuerySet[OutboxMessage], now: datetime) -> QuerySet[Any, Any]:
-    """Return the ids of the first pending message per destination and subject.
-
-    Members of a digest block no other message, because the digest may wait. This is one aggregate
-    query, because comparing each message with its predecessors takes minutes for many messages.
-    """
-    holding = pending.filter(~digests.IN_DIGEST | Q(lease_until__lte=now)).exclude(subject="")
-    firsts = holding.order_by().values("destination", "subject").annotate(first=Min("id"))
-    return firsts.values("first")
-
-
 def _lock_pace(destination: str) -> Pace:
     locked = Pace.objects.select_for_update().filter(pk=destination)
     if (pace := locked.first()) is not None:
@@ -220,16 +218,6 @@ def _lock_pace(destination: str) -> Pace:
     first = Pace(destination=destination, paced_until=db_now())
     Pace.objects.bulk_create([first], ignore_conflicts=True)
     return locked.get()
-
-
-def _pause_destination(destination: str, seconds: float) -> None:
-    pace = _lock_pace(destination)
-    now = db_now()
-    until = now + timedelta(seconds=seconds)
-    pace.keep_away_until = max(
-        rate_limits.keep_away_until(pace.keep_away_until, now) or until, until
-    )
-    pace.save(update_fields=["keep_away_until"])
 
 
 def _longest_waiting(destination: str, now: datetime) -> OutboxMessage | None:

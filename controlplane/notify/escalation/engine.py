@@ -68,7 +68,16 @@ def notify_due(now: datetime) -> int:
     if any(told.verdict.kind != "step" for told in due):
         due += _list_early(ladders, now)
     _send_notifications(due, now)
-    _save(due, now)
+    for told in due:
+        one, verdict = told.escalation, told.verdict
+        one.facts = messages.add_recipients(one, verdict, told.ladder, now)
+        one.step, one.next_at = verdict.step, verdict.next_at
+        one.notices += 1
+        one.notified_at = now
+    Escalation.objects.bulk_update([told.escalation for told in due], CHANGED)
+    if due:
+        kinds = Counter(str(told.verdict.kind) for told in due)
+        log.info("escalation.told", escalations=len(due), **kinds)
     return len(due)
 
 
@@ -150,19 +159,6 @@ def _send_list(here: Sequence[Notification], destination: str, now: datetime) ->
         to=None if destination == ROUTES else [destination],
         now=now,
     )
-
-
-def _save(due: Sequence[Notification], now: datetime) -> None:
-    for told in due:
-        one, verdict = told.escalation, told.verdict
-        one.facts = messages.add_recipients(one, verdict, told.ladder, now)
-        one.step, one.next_at = verdict.step, verdict.next_at
-        one.notices += 1
-        one.notified_at = now
-    Escalation.objects.bulk_update([told.escalation for told in due], CHANGED)
-    if due:
-        kinds = Counter(str(told.verdict.kind) for told in due)
-        log.info("escalation.told", escalations=len(due), **kinds)
 
 
 def escalation_status(escalation: Escalation) -> schedule.EscalationStatus:

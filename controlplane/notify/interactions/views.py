@@ -58,10 +58,10 @@ def _handle_in_time(
 ) -> None:
     """Run the action in a thread; if the thread takes too long, reply that the action failed."""
     told = threading.Lock()  # Acquired before the failure reply, so that it is sent once.
-    context = (request_id_of(request), client_ip(request))
+    origin = {"request_id": request_id_of(request), "ip": client_ip(request)}
     thread = threading.Thread(
         target=_handle_press,
-        args=(pressed, digest, started + WORK_SECONDS, context, told),
+        args=(pressed, digest, started + WORK_SECONDS, origin, told),
         daemon=True,
         name="slack-interaction",
     )
@@ -73,15 +73,12 @@ def _handle_in_time(
 
 
 def _handle_press(
-    pressed: ButtonPress, digest: str, ends: float, context: tuple[str, str], told: threading.Lock
+    pressed: ButtonPress, digest: str, ends: float, origin: dict[str, str], told: threading.Lock
 ) -> None:
-    request_id, ip = context
-    with structlog.contextvars.bound_contextvars(request_id=request_id):
+    with structlog.contextvars.bound_contextvars(request_id=origin["request_id"]):
         try:
             with threads.own_connection():
-                actor = services.handle_press(
-                    pressed, digest, ends=ends, request_id=request_id, ip=ip
-                )
+                actor = services.handle_press(pressed, digest, ends=ends, **origin)
         except Exception as error:
             if problems.as_domain_error(error) is None:
                 log.exception("slack.interaction_failed", button=pressed.name)

@@ -9,7 +9,7 @@ from controlplane.core.page_registry import AttentionItem, attention_source
 from controlplane.notify.models.targets import Route, Target
 
 from . import directory, reach
-from .reach import Reach, Rung
+from .reach import Rung
 
 PAGE = "/targets/"
 MAX_ITEMS = 300
@@ -46,7 +46,17 @@ def list_unreachable(now: datetime) -> list[AttentionItem]:
         silent = [_no_recipients(*NO_ROUTE_RECIPIENTS, reached, now)]
     else:
         unreached = [(route, found) for route, found in reached.items() if not found.to]
-        silent = [_silent_route(route, found) for route, found in unreached[:MAX_ITEMS]]
+        silent = [
+            AttentionItem(
+                kind="route",
+                severity="warning",
+                title=f"The route for {route.event} to {route.target.name} reaches nobody",
+                detail=f"{route.target.name}: {found.why}.",
+                path=PAGE,
+                since=route.created_at,
+            )
+            for route, found in unreached[:MAX_ITEMS]
+        ]
     return _silent_steps(ladders, now) + silent
 
 
@@ -101,15 +111,4 @@ def _silent_target(rungs: list[tuple[str, Rung]]) -> AttentionItem:
         detail=f"Would be told: {steps}. Until somebody is named, those steps are skipped.",
         path=PAGE,
         since=target.created_at,
-    )
-
-
-def _silent_route(route: Route, reached: Reach) -> AttentionItem:
-    return AttentionItem(
-        kind="route",
-        severity="warning",
-        title=f"The route for {route.event} to {route.target.name} reaches nobody",
-        detail=f"{route.target.name}: {reached.why}.",
-        path=PAGE,
-        since=route.created_at,
     )

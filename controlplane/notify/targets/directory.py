@@ -70,28 +70,18 @@ def read_directory(targets: Iterable[Target]) -> Directory:
     The targets must be fetched with `select_related("user")`.
     """
     wanted = list(targets)
-    steps = _read_steps([one.pk for one in wanted if one.kind == Target.Kind.ESCALATION])
-    wanted += [step.target for ladder in steps.values() for step in ladder]
+    steps: dict[int, list[EscalationStep]] = defaultdict(list)
+    escalations = [one.pk for one in wanted if one.kind == Target.Kind.ESCALATION]
+    step_rows = EscalationStep.objects.select_related("target__user").order_by("position")
+    for step in step_rows.filter(escalation__in=escalations):
+        steps[step.escalation_id].append(step)
+        wanted.append(step.target)
+    members: dict[int, list[Target]] = defaultdict(list)
     rotations = {one.pk for one in wanted if one.kind == Target.Kind.ON_CALL}
-    return Directory(_read_members(rotations), steps)
-
-
-def _read_steps(escalations: Sequence[int]) -> dict[int, list[EscalationStep]]:
-    found: dict[int, list[EscalationStep]] = defaultdict(list)
-    if escalations:
-        rows = EscalationStep.objects.select_related("target__user")
-        for step in rows.filter(escalation__in=escalations).order_by("escalation", "position"):
-            found[step.escalation_id].append(step)
-    return found
-
-
-def _read_members(rotations: set[int]) -> dict[int, list[Target]]:
-    found: dict[int, list[Target]] = defaultdict(list)
-    if rotations:
-        rows = OnCallMember.objects.select_related("person__user")
-        for row in rows.filter(rotation__in=rotations).order_by("rotation", "position"):
-            found[row.rotation_id].append(row.person)
-    return found
+    member_rows = OnCallMember.objects.select_related("person__user").order_by("position")
+    for row in member_rows.filter(rotation__in=rotations):
+        members[row.rotation_id].append(row.person)
+    return Directory(members, steps)
 
 
 def _person_destinations(person: Target) -> list[str]:

@@ -15,7 +15,7 @@ from controlplane.core.errors import InvalidInput
 from controlplane.core.message_templates import SEVERITIES
 from controlplane.notify.models.targets import Target
 from controlplane.notify.transports import destinations
-from controlplane.notify.transports.base import TRANSPORTS, Transport
+from controlplane.notify.transports.base import TRANSPORTS
 
 from . import on_call_rotation
 from .directory import MAX_DESTINATION_LENGTH
@@ -171,8 +171,10 @@ def _check_channel(asked: TargetRequest, present: Target | None, errors: Errors)
             if asked.settings.get(one.name) and not (one.is_flag or one.choices):
                 errors[one.name].append(f"Only an address of {other.key} has {one.noun}.")
     try:
-        if address:
-            address = _channel_address(transport, address)
+        if address and transport.check_address:
+            address = transport.check_address(address)
+        elif address and (address != transport.key or not transport.address_examples):
+            raise ValueError
     except ValueError as error:
         errors["address"].append(str(error) or f"Write {destinations.address_forms()}.")
     else:
@@ -181,14 +183,6 @@ def _check_channel(asked: TargetRequest, present: Target | None, errors: Errors)
             for name, texts in transport.settings.check(asked.settings, present).items():
                 errors[name] += texts
     return {"address": address}
-
-
-def _channel_address(transport: Transport, address: str) -> str:
-    if transport.check_address:
-        return transport.check_address(address)
-    if address != transport.key or not transport.address_examples:
-        raise ValueError
-    return address
 
 
 def _check_rotation(asked: TargetRequest, present: Target | None, errors: Errors) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from django.core.paginator import Paginator
+from django.db.models import Q
 
 from controlplane.core.message_templates import MESSAGE_TEMPLATES, SEVERITIES
 from controlplane.notify.models.targets import Route, Target
@@ -17,6 +18,7 @@ from .directory import Directory
 from .reach import Reach
 
 SHOWN = 200
+SEVERITY_ESCALATIONS = Q(name__in=SEVERITIES, kind=Target.Kind.ESCALATION)
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ def page_context(now: datetime, *, page: str | None = None, routes: str | None =
     `page` and `routes` are the page numbers of the tables of targets and of routes.
     """
     targets = Target.objects.select_related("user").order_by("name")
-    listed = Paginator(targets.exclude(**_severity_filter()), SHOWN).get_page(page)
+    listed = Paginator(targets.exclude(SEVERITY_ESCALATIONS), SHOWN).get_page(page)
     ways = Route.objects.select_related("target__user").order_by("id")
     routed = Paginator(ways, SHOWN).get_page(routes)
     shown = list(listed.object_list)
@@ -65,12 +67,8 @@ def page_context(now: datetime, *, page: str | None = None, routes: str | None =
     }
 
 
-def _severity_filter() -> dict[str, Any]:
-    return {"name__in": SEVERITIES, "kind": Target.Kind.ESCALATION}
-
-
 def _severity_rows(others: Sequence[Target], now: datetime) -> list[dict[str, Any]]:
-    present = {one.name: one for one in Target.objects.filter(**_severity_filter())}
+    present = {one.name: one for one in Target.objects.filter(SEVERITY_ESCALATIONS)}
     found = [present[name] for name in SEVERITIES if name in present] + [*others]
     ladders = reach.read_ladders([one.name for one in found], now)
     return [
