@@ -39,10 +39,7 @@ def exhausted_statuses(_now: datetime) -> QuerySet[SloStatus]:
 
 @attention_source(7, only_if=unacknowledged_alerts)
 def list_alerts(now: datetime) -> Sequence[AttentionItem]:
-    """Return open alerts that are not acknowledged, the worst first.
-
-    Alerts about subjects that the list already contains, such as an open breaker, are left out.
-    """
+    """Return unacknowledged alerts, the worst first, except on subjects that are listed already."""
     alerts = _exclude_duplicates(unacknowledged_alerts(now), now).order_by(
         WORST_FIRST, "opened_at", "pk"
     )

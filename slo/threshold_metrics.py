@@ -98,10 +98,7 @@ def _count_window(
 
 
 def _load_edges(part: str) -> dict[tuple[str, str], list[tuple[float, int]]]:
-    """Return the edges (milliseconds, SLI id) of histograms, by service and metric.
-
-    If `part` is not empty, only histograms of that metric are returned.
-    """
+    """Return edges (milliseconds, SLI id) by service and metric, of the metric `part` if set."""
     rows = Sli.objects.filter(slo__isnull=True, edge_ms__isnull=False, first__isnull=False)
     if part:
         rows = rows.filter(metric=part)

@@ -183,10 +183,7 @@ def _announce_summary(alerts: Sequence[Alert], event: str, now: datetime) -> Non
 
 
 def find_runbook(alert: Alert) -> str:
-    """Return the path or URL of an alert's runbook, empty if there is none.
-
-    A runbook of the alert, its SLO or its threshold rule precedes one found by service and name.
-    """
+    """Return an alert's runbook as a path or URL, set or found by name; empty if there is none."""
     if runbook := alert.facts.get("runbook"):
         return str(runbook)
     for source in (alert.slo, alert.threshold):

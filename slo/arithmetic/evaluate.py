@@ -1,7 +1,4 @@
-"""Evaluation of an SLO at a minute, from its counters alone.
-
-The evaluation tick, the status endpoint and backtests all use this implementation.
-"""
+"""Evaluation of an SLO at a minute, from its counters alone: for ticks, status and backtests."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -123,10 +120,7 @@ def burn_rate(window: WindowCounts, objective: Objective) -> float | None:
 
 
 def is_above(window: WindowCounts, objective: Objective, threshold: Decimal) -> bool:
-    """Return True if the burn rate of a known window is strictly above a threshold.
-
-    The comparison is exact, without rounding.
-    """
+    """Return True if a known window's burn rate, before rounding, is above a threshold."""
     numerator, denominator = _bad_share(threshold, objective.target)
     return bool(window.bad * denominator > window.total * numerator)
 
@@ -137,7 +131,7 @@ def _rule_state(
     windows_by_name: Mapping[str, WindowCounts],
     rates: Mapping[str, float | None],
 ) -> str:
-    """Return `ok` if a known window is not above the threshold, `firing` if both are."""
+    """Return `firing` if both windows are above the threshold, `ok` if one is not, or `unknown`."""
     is_known = True
     for name in (rule.long, rule.short):
         if rates[name] is None:

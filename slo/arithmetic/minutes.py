@@ -37,10 +37,7 @@ def end_of(minute: int) -> datetime:
 
 @lru_cache(maxsize=4096)
 def window_minutes(window: str) -> int:
-    """Return the length of a window (`5m`, `1h`, `3d`) in minutes.
-
-    Raise :class:`ValueError`, with a message for people, if it is not in whole minutes.
-    """
+    """Return a window (`5m`, `3d`) in minutes. Raise :class:`ValueError` if they are not whole."""
     duration = durations.parse(window)
     if duration % _MINUTE:
         raise ValueError("A window must be of whole minutes, such as 5m, 1h or 3d.")

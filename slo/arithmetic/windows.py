@@ -1,7 +1,4 @@
-"""Counts of events over a window, computed from cumulative counters. Pure.
-
-A count is the difference of the counters at both ends, without excluded spans.
-"""
+"""Counts of events over a window, without excluded spans, from cumulative counters. Pure."""
 
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
@@ -13,10 +10,7 @@ from .objective import MinuteSpan, Objective
 
 
 class CounterValues(NamedTuple):
-    """`good` of `total` events, and the minutes `covered` by samples.
-
-    The values are cumulative up to the end of a minute, or differences of cumulative values.
-    """
+    """Counts of events and covered minutes, cumulative or as a difference of cumulative values."""
 
     good: float
     total: float

@@ -39,9 +39,9 @@ _lock = threading.Lock()
 
 @contextmanager
 def limit_backtests(actor: Actor) -> Iterator[None]:
-    """Limit backtests to one per person or token, and :data:`MAX_RUNNING` in this process.
+    """Limit running backtests to one per person or token, and :data:`MAX_RUNNING` per process.
 
-    Raise :class:`TooManyRequests` if either limit is reached.
+    Raise :class:`TooManyRequests` at a limit.
     """
     name = actor.identity
     with _lock:

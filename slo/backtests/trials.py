@@ -59,10 +59,7 @@ class TrialResult:
 
 
 def run_trials(slo: Slo, objective: Objective, duration: timedelta, now: datetime) -> TrialResult:
-    """Evaluate the rules of `objective`, and of the saved SLO, over the last `duration`.
-
-    Excluded spans do not count.
-    """
+    """Evaluate the rules of `objective`, and the saved ones, over the last `duration`."""
     until = end_of(due_minute(now))
     sli = Sli.objects.filter(slo=slo).first()
     first = end_of(sli.first) if sli and sli.first is not None else None

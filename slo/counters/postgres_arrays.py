@@ -29,10 +29,7 @@ def text_array(values: Iterable[str]) -> str:
 def execute_rows(
     statement: str, rows: Sequence[Mapping[str, Any]], batch_size: int = BATCH_SIZE
 ) -> list[tuple[Any, ...]]:
-    """Execute a statement whose only parameter is a JSON array of rows, in batches.
-
-    Return the rows that the statement returns, if any.
-    """
+    """Execute a statement whose parameter is a JSON array of rows, in batches; return its rows."""
     returned: list[tuple[Any, ...]] = []
     with connection.cursor() as cursor:
         for start in range(0, len(rows), batch_size):

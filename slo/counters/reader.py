@@ -52,11 +52,7 @@ _HISTORY = """
 
 @dataclass(frozen=True)
 class CounterHistory:
-    """The counters of one SLI over a span of minutes, in memory.
-
-    `counts` are those at `minutes`, which ascend; `first` is the minute of the SLI's first row, if
-    any.
-    """
+    """The counters of an SLI at `minutes`, which ascend; `first` is the minute of its first row."""
 
     minutes: list[int]
     counts: list[CounterValues]

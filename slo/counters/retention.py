@@ -1,7 +1,4 @@
-"""Deletion of old counters (samples, series, delta batches, hours) and of removed SLOs.
-
-A removed SLO is kept whole while it has alerts, which have a retention rule of their own.
-"""
+"""Deletion of old counters, and of removed SLOs, which stay whole while they have alerts."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -169,10 +166,7 @@ def _purge_history(minute: int, most: int) -> int:
 
 @transaction.atomic
 def _delete_hours(old: dict[int, int]) -> int:
-    """Delete the hours of each SLI (by id) before the given one.
-
-    The row `ORIGIN` keeps the counters at that point, from which later counts continue.
-    """
+    """Delete hours of SLIs before the given ones; the row `ORIGIN` keeps the counters by then."""
     writer.lock_slis(old.keys())
     before = {sli: [hour * MINUTES_AN_HOUR - 1] for sli, hour in old.items()}
     origins = [

@@ -48,10 +48,7 @@ LAST_MINUTE = 2**31 - 1
 
 
 class LockedSli(NamedTuple):
-    """An SLI that is locked until the end of the transaction.
-
-    `first` and `last` are the minutes of its first and last row, `slo` is its SLO's name, if any.
-    """
+    """A locked SLI, with the minutes of its first and last row, and the name of its SLO, if any."""
 
     id: int
     first: int | None

@@ -74,10 +74,7 @@ def load_burn_plot(slo: Slo, first: int, last: int) -> BurnPlot:
 
 
 def load_budget_plot(slo: Slo, last: int) -> tuple[tuple[int, ...], tuple[float, ...]]:
-    """Return minutes of the period up to minute `last`, and the share of the budget left at each.
-
-    Both are empty if the budget is unknown.
-    """
+    """Return minutes up to `last`, and the budget left at each; both are empty if it is unknown."""
     period = slo.window_days * MINUTES_A_DAY
     step = max(1, period // BUDGET_POINTS)
     points = tuple(sorted({*range(last - period, last + 1, step), last}))
@@ -140,10 +137,7 @@ def _worst_rates(
 
 @dataclass(frozen=True)
 class PlotSpan:
-    """The span of a plot, from the end of minute `first` to the end of `last`.
-
-    `name` is one of `RANGES`, empty for a custom span.
-    """
+    """The span of a plot, between the ends of two minutes; `name` is one of `RANGES` or empty."""
 
     name: str
     first: int

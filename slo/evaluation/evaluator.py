@@ -35,10 +35,7 @@ class EvaluatedSlo:
 
 
 def evaluate_slos(slos: Sequence[Slo], at_minute: int) -> list[EvaluatedSlo]:
-    """Evaluate SLOs at the end of a minute.
-
-    If the evaluation of an SLO fails, the error is logged, and that SLO is unknown.
-    """
+    """Evaluate SLOs at the end of a minute. If one fails, its error is logged, and it is unknown."""
     slis = _load_slis(slos)
     slo_ids = [slo.pk for slo in slos] if len(slos) == 1 else None
     excluded = objective_loader.load_exclusions(slo_ids, end_of(at_minute) - MAX_PERIOD)
@@ -77,10 +74,7 @@ def evaluate_slos(slos: Sequence[Slo], at_minute: int) -> list[EvaluatedSlo]:
 
 
 def load_status(slo: Slo, at: datetime | None = None) -> dict[str, Any]:
-    """Return the body of `GET …/status`, computed from the counters.
-
-    It is the status of the last minute that had ended at `at`, by default of the last due minute.
-    """
+    """Return the body of `GET …/status`, for the last minute ended at `at`, or the last due one."""
     minute = due_minute(db_now()) if at is None else last_ended(at)
     (one,) = evaluate_slos([slo], minute)
     return one.evaluation.document()

@@ -1,7 +1,4 @@
-"""Updates of minute counters, which are deferred to a tick if they change too many rows.
-
-A whole day of counts sent at once, for example, is a large update.
-"""
+"""Updates of minute counters, which are deferred to a tick if they change too many rows."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping

@@ -56,10 +56,7 @@ class FastPath:
         stored: Mapping[str, StoredSeries],
         update: CounterUpdate,
     ) -> int | None:
-        """Append a source's sample; return how many are new: 1, or 0 for a repeated sample.
-
-        If the sample needs :class:`SampleMerger`, return None and append nothing.
-        """
+        """Append a source's sample; return how many are new (0 or 1), None if it can't be appended."""
         if len(boots) != 1 or len(stored) != 1:
             return None
         ((boot, samples),) = boots.items()

@@ -1,7 +1,4 @@
-"""Parsers for the fields of pushed entries. Pure.
-
-Each returns the parsed value, or raises :class:`ValueError` with a message for people.
-"""
+"""Parsers of the fields of pushed entries; ValueErrors have messages for people. Pure."""
 
 import re
 from collections.abc import Callable

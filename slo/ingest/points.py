@@ -26,11 +26,7 @@ MAX_BOOTS = 200
 
 
 class SliTarget(NamedTuple):
-    """The SLI (id) that pushed entries for an SLO count for.
-
-    `threshold_ms` is set for a latency SLO. If `is_polled`, entries are refused, because the
-    counters are read from Prometheus.
-    """
+    """The SLI (id) of an SLO; if `is_polled`, its counters are read from Prometheus."""
 
     sli: int
     threshold_ms: float | None
@@ -39,10 +35,7 @@ class SliTarget(NamedTuple):
 
 @transaction.atomic(savepoint=False)
 def accept_points(points: Sequence[Point], *, now: datetime) -> dict[str, Any]:
-    """Record points; return the response, which lists refused points with reasons.
-
-    Raise :class:`InvalidInput` if all points are refused.
-    """
+    """Record points; return the response. Raise :class:`InvalidInput` if all are refused."""
     refused = RefusedEntries()
     known = load_targets({point.slo for point in points if point.slo})
     batch = SampleBatch()

@@ -66,10 +66,7 @@ def _add_counted(
     update: CounterUpdate,
     stored: Mapping[SourceKey, Mapping[str, StoredSeries]],
 ) -> list[SourceIncrement]:
-    """Add counted events to the update; return their increments for the gates of ramps.
-
-    For events without a start time, that increment begins at the source's previous report.
-    """
+    """Add counted events to the update; return their increments for the gates of ramps."""
     gate_increments: list[SourceIncrement] = []
     last_reported: dict[SourceKey, int] = {}
     for sli, source, began_at, ended_at, good, total in sorted(counted):
@@ -80,7 +77,7 @@ def _add_counted(
         step = Increment(began, ended, increments.round_count(good), increments.round_count(total))
         update.add_increment(sli, step)
         update.cover(sli, (began, ended))
-        if began == ended:
+        if began == ended:  # Without a start time, begin at the previous report.
             key = sli, source
             presence = stored.get(key, {}).get(PRESENCE_BOOT)
             before = presence.head.at if presence else ended - increments.MINUTE

@@ -131,10 +131,7 @@ def load_around(needed: Iterable[tuple[StoredSeries, int, int]]) -> dict[int, li
 def save_series(
     new: Sequence[tuple[SourceKey, str, Boot, Sample]], changed: Sequence[tuple[int, Boot, Sample]]
 ) -> dict[tuple[SourceKey, str], int]:
-    """Write the boot and last sample of series: `new` ones by source and boot, `changed` by id.
-
-    Return the ids of new series.
-    """
+    """Write the boot and last sample of series; return the ids of new ones by source and boot."""
     rows = [
         {"sli": sli, "source": source, "boot": name, **_series_columns(boot, head)}
         for (sli, source), name, boot, head in new

@@ -52,10 +52,7 @@ class Sli(models.Model):
 
 
 class CounterMinute(models.Model):
-    """Cumulative counters of an SLI up to the end of a minute.
-
-    `covered` is the number of minutes covered by samples.
-    """
+    """Cumulative counters, and number of covered minutes, of an SLI up to the end of a minute."""
 
     pk = models.CompositePrimaryKey("sli_id", "minute")
     sli = models.ForeignKey(Sli, on_delete=models.CASCADE, db_index=False)

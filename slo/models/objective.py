@@ -116,10 +116,7 @@ class EvaluatedMinute(models.Model):
 
 
 class Exclusion(models.Model):
-    """A span of whole minutes that does not count for an SLO, such as a maintenance.
-
-    A removed exclusion has no effect. Counters never change.
-    """
+    """A span of whole minutes that does not count for an SLO; once removed, it has no effect."""
 
     slo = models.ForeignKey(Slo, on_delete=models.CASCADE, related_name="exclusions")
     starts_at = models.DateTimeField()

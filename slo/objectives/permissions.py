@@ -1,7 +1,4 @@
-"""Permission to change objectives and threshold rules: admins and their tokens only.
-
-Exclusions and acknowledgements are open to every operator.
-"""
+"""Permission to change objectives and threshold rules: admins and their tokens have it."""
 
 from controlplane.core.actors import Actor
 from controlplane.core.errors import Forbidden

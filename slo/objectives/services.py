@@ -135,10 +135,7 @@ def _lock_slo(name: str) -> Slo | None:
 
 
 def _reset_polling(sli: Sli) -> None:
-    """Restart the polling of Prometheus after the source of an SLO has changed.
-
-    Events counted so far are kept; the first new sample is a baseline.
-    """
+    """Restart polling with a new baseline after a change of source; earlier events are kept."""
     # First, to wait for samples of the old source being recorded: their writer locks this row.
     Sli.objects.filter(pk=sli.pk).update(
         asked_to=None, ask_after=None, source_error="", source_error_since=None

@@ -131,10 +131,7 @@ def _describe_scope(alert: Alert, stopped: Sequence[Episode]) -> str:
 
 
 def _describe_budget(alert: Alert, now: datetime) -> str:
-    """Describe the budget spent during the incident, and the budget left.
-
-    The incident begins with the longest window of the alert's rule at its opening.
-    """
+    """Describe the budget spent since a window before the alert opened, and the budget left."""
     if alert.slo is None:
         return "*this rule has none; which SLOs suffered?*"
     end = last_ended(alert.resolved_at or now)

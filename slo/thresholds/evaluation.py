@@ -38,10 +38,7 @@ class RuleResult:
 
 @transaction.atomic
 def evaluate_rules(now: datetime) -> int:
-    """Evaluate all enabled rules; return how many alerts opened or resolved.
-
-    If another process is evaluating them, return 0 at once.
-    """
+    """Evaluate all rules, if no other process does; return how many alerts opened or resolved."""
     if not lifecycle.try_lock(lifecycle.THRESHOLDS_LOCK):
         return 0
     last = Tick.objects.filter(name=TICK).values_list("ran_at", flat=True).first()
@@ -139,10 +136,7 @@ def _to_firing_rule(rule: ThresholdRule, one: MetricReading) -> FiringRule:
 
 
 def _find_gone(severities: Mapping[AlertKey, str]) -> dict[AlertKey, str]:
-    """Return the keys of open alerts that must resolve, with reasons; `severities` are of all.
-
-    Their rules were removed or disabled, or have another severity now.
-    """
+    """Return why open alerts must resolve (rule removed, disabled or changed), by key."""
     present = {one.name: one for one in ThresholdRule.objects.all()}
     found: dict[AlertKey, str] = {}
     for (name, subject), severity in severities.items():

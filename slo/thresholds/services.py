@@ -1,7 +1,4 @@
-"""Services that create, change, remove and find threshold rules.
-
-Alerts of a removed or changed rule resolve at the next evaluation.
-"""
+"""Services that create, change, remove and find threshold rules."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -65,10 +62,7 @@ def put_rule(
 
 
 def remove_rule(*, name: str, reason: str = "", actor: Actor, now: datetime) -> ThresholdRule:
-    """Remove a rule; its open alerts resolve at the next evaluation.
-
-    Raise :class:`Forbidden` or :class:`NotFound`.
-    """
+    """Remove a rule; its alerts resolve soon. Raise :class:`Forbidden` or :class:`NotFound`."""
     require_admin(actor)
     with transaction.atomic():
         rule = find_rule(name, lock=True)

@@ -40,10 +40,7 @@ WORDS = {"allow": "let through"}
 @signed_in
 @require_GET
 def alerts_page(request: PersonRequest) -> HttpResponse:
-    """Show the list of alerts, by default open ones, the worst first.
-
-    Resolved or all alerts are listed newest first.
-    """
+    """Show alerts: by default open ones, the worst first; resolved or all ones, newest first."""
     now = db_now()
     state = request.GET.get("state", "")
     state = state if state in STATES else OPEN
@@ -175,10 +172,7 @@ def _window_rows(alert: Alert) -> list[dict[str, Any]]:
 
 
 def _figure_rows(alert: Alert) -> list[dict[str, Any]]:
-    """Return the other figures in the evidence of a threshold rule's alert.
-
-    Values are formatted by the suffix of their names: `_at`, `_by`, `_percent` or `_seconds`.
-    """
+    """Return the other figures of a threshold rule's alert, formatted by their names' suffixes."""
     if alert.kind == Alert.Kind.BURN:
         return []
     shown_elsewhere = {"value", "limit", "comparison", "samples", "stands"}

@@ -158,10 +158,7 @@ def _handle_form(
     metric_type: ThresholdMetric,
     form: ThresholdForm,
 ) -> HttpResponse:
-    """Show the form on GET and if it is invalid; otherwise save the rule.
-
-    The button `check` previews the rule's status instead.
-    """
+    """Show the form, save the rule, or (button `check`) preview the rule's status."""
     now = db_now()
     more: dict[str, Any] = {}
     status = 422 if form.is_bound else 200

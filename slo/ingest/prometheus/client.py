@@ -28,10 +28,7 @@ HEADERS = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Ag
 
 @dataclass(frozen=True)
 class CounterQuery:
-    """The PromQL of an SLI's counters, `good` and `total`, and the `moments` to query them at.
-
-    Moments are whole seconds, ascending; `url` is the server's base URL.
-    """
+    """The PromQL of an SLI's counters, and the moments (whole seconds, ascending) to query."""
 
     url: str
     good: str
@@ -137,10 +134,7 @@ async def _run_query(query: CounterQuery, server: _PrometheusServer, end: float)
 async def _read_counters(
     query: CounterQuery, at: datetime, server: _PrometheusServer
 ) -> CounterReading | None:
-    """Return both counters at a moment, None if one has no series.
-
-    Raise :class:`InvalidResponse` or :class:`QueryFailed`.
-    """
+    """Return both counters at a moment, None if one has no series."""
     both = (_read_counter(name, query, at, server) for name in ("good", "total"))
     good, total = await asyncio.gather(*both, return_exceptions=True)
     if isinstance(good, BaseException):

@@ -65,10 +65,7 @@ def poll_due(now: datetime, *, resolver: name_resolution.Resolve = name_resoluti
 
 
 def due_moments(asked_to: int | None, now: datetime) -> tuple[datetime, ...]:
-    """Return the ends of the minutes to query, oldest first.
-
-    `asked_to` is the last minute queried before; None, for a new SLI, means only the last minute.
-    """
+    """Return the ends of the minutes to query: those after `asked_to`, or the last one if None."""
     last = last_ended(now - SCRAPE_DELAY)
     first = last if asked_to is None else max(asked_to + 1, last - MAX_MINUTES_BACK)
     return tuple(
@@ -95,10 +92,7 @@ def _save_results(
     keys: Sequence[int],
     now: datetime,
 ) -> int:
-    """Record the query results of the SLIs whose ids are in `keys`; return the number of readings.
-
-    An SLI is skipped if its lease was lost or its source has changed since the query.
-    """
+    """Record the results of SLIs with unchanged lease and source; return the number of readings."""
     rows = Sli.objects.select_for_update(no_key=True).order_by("pk")
     slis = list(rows.filter(pk__in=keys, ask_after=now + LEASE))
     # Read after the lock: a change of the source waits for it before deleting the old series.

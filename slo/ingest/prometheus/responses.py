@@ -23,10 +23,7 @@ class InvalidResponse(Exception):
 
 
 def parse_counter(body: bytes) -> float | None:
-    """Return the value in a successful response, None if the query has found no series.
-
-    Raise :class:`InvalidResponse` if the result is not a single number.
-    """
+    """Return the only value in a response, None without series. Raise :class:`InvalidResponse`."""
     data = _parse_document(body).get("data")
     if not isinstance(data, Mapping):
         raise InvalidResponse("the answer has no data")

@@ -61,10 +61,7 @@ def parse_text(text: str) -> list[Any]:
 
 
 def export_slos(names: Collection[str] = ()) -> list[documents.Document]:
-    """Return the SLOs of these names, by default all, as OpenSLO documents.
-
-    Raise :class:`NotFound` for an unknown name.
-    """
+    """Return the named SLOs, or all, as OpenSLO documents. Raise :class:`NotFound`."""
     rows = Slo.objects.present().order_by("name")
     if names:
         rows = rows.filter(name__in=names)
