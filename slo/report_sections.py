@@ -30,7 +30,7 @@ def budgets_section(start: datetime, end: datetime, now: datetime) -> ReportSect
     edges = [*map(last_ended, days), last_ended(until)]
     slos = list(Slo.objects.present().order_by("name"))
     spent = budgets.load_spent(slos, edges)
-    alert_counts = _count_alerts(start, end) if slos else {}
+    alert_counts = _count_alerts(start, end)
     nothing = SpentBudget(None, ())
     budget_rows = [(slo, spent.get(slo.pk, nothing), alert_counts.get(slo.pk, {})) for slo in slos]
     budget_rows.sort(key=_sort_key)

@@ -64,7 +64,11 @@ def run_backtest(
     the result also lists every tick. Raise :class:`InvalidInput` for an invalid field, span or
     step.
     """
-    objective = _build_objective(slo, instead, start)
+    if unknown := instead.keys() - {*REPLACEABLE}:
+        raise InvalidInput({name: ["Nothing else stands in for it here."] for name in unknown})
+    document = documents.validate(slo.name, {**documents.to_document(slo), **instead})
+    excluded = tuple(replay.load_excluded_spans(slo, start))
+    objective = replace(documents.to_objective(document), excluded=excluded)
     end = min(end or now, now)
     _require_span(start, end, now, "start", "end")
     max_steps = MAX_STEPS if each else MAX_TICKS
@@ -92,15 +96,6 @@ def tick_document(at: datetime, evaluation: Evaluation) -> dict[str, Any]:
         "state": evaluation.state,
         "burn_rates": dict(evaluation.burn_rates),
     }
-
-
-def _build_objective(slo: Slo, instead: Mapping[str, Any], start: datetime) -> Objective:
-    if unknown := instead.keys() - {*REPLACEABLE}:
-        raise InvalidInput({name: ["Nothing else stands in for it here."] for name in unknown})
-    document = documents.validate(slo.name, {**documents.to_document(slo), **instead})
-    return replace(
-        documents.to_objective(document), excluded=tuple(replay.load_excluded_spans(slo, start))
-    )
 
 
 def _evaluate(

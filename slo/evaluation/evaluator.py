@@ -35,7 +35,7 @@ class EvaluatedSlo:
 
 
 def evaluate_slos(slos: Sequence[Slo], at_minute: int) -> list[EvaluatedSlo]:
-    """Evaluate SLOs at the end of a minute. If one fails, its error is logged, and it is unknown."""
+    """Evaluate SLOs at the end of a minute; an SLO whose evaluation fails is unknown."""
     slis = _load_slis(slos)
     slo_ids = [slo.pk for slo in slos] if len(slos) == 1 else None
     excluded = objective_loader.load_exclusions(slo_ids, end_of(at_minute) - MAX_PERIOD)

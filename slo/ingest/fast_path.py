@@ -56,7 +56,7 @@ class FastPath:
         stored: Mapping[str, StoredSeries],
         update: CounterUpdate,
     ) -> int | None:
-        """Append a source's sample; return how many are new (0 or 1), None if it can't be appended."""
+        """Append a source's sample if possible; return how many are new (0 or 1), else None."""
         if len(boots) != 1 or len(stored) != 1:
             return None
         ((boot, samples),) = boots.items()

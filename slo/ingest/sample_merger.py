@@ -1,6 +1,6 @@
 """Merging of new samples into the stored samples of their source."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from slo.arithmetic.boots import Boot, MergeResult, merge_samples
 from slo.arithmetic.increments import Increment, Sample, minute_of
@@ -92,19 +92,12 @@ class SampleMerger:
             elif samples or boot != series.boot(boot.samples):
                 is_last = bool(samples) and samples[-1].at >= series.head.at
                 self._changed.append((series.id, boot, samples[-1] if is_last else series.head))
-                self._plan_samples(series, boot, samples, is_whole=is_whole)
-
-    def _plan_samples(
-        self, series: StoredSeries, boot: Boot, samples: Sequence[Sample], *, is_whole: bool
-    ) -> None:
-        if not samples:
-            return
-        if not is_whole:
-            self._appended[series.id] = [*samples]
-            return
-        minutes = {minute_of(sample.at) for sample in samples}
-        whole = [sample for sample in boot.samples if minute_of(sample.at) in minutes]
-        self._replaced[series.id] = whole
+                if samples and is_whole:
+                    minutes = {minute_of(sample.at) for sample in samples}
+                    whole = [one for one in boot.samples if minute_of(one.at) in minutes]
+                    self._replaced[series.id] = whole
+                elif samples:
+                    self._appended[series.id] = samples
 
 
 def net_increments(merged: MergeResult) -> list[Increment]:

@@ -13,6 +13,7 @@ from controlplane.core.json_values import Errors, add_error
 from slo.arithmetic.objective import Objective, json_number
 from slo.evaluation import objective_loader
 from slo.models import Slo
+from slo.models.objective import PROMETHEUS
 
 from . import names
 from .rules import read_rules
@@ -181,12 +182,6 @@ def describe_action(one: Mapping[str, Any]) -> str:
     return f"On {ACTION_TRIGGERS.get(one['on'], one['on'])}, {does}{also}"
 
 
-def describe_source(one: Mapping[str, Any]) -> str:
-    if one.get("type") != "prometheus":
-        return "pushed to us"
-    return f"Prometheus at {one['url']}\ngood: {one['good']}\ntotal: {one['total']}"
-
-
 def describe_changes(
     before: Mapping[str, Any] | None, after: Mapping[str, Any]
 ) -> Sequence[AuditChange]:
@@ -207,7 +202,11 @@ def describe_document(document: Mapping[str, Any]) -> dict[str, str]:
     found["window_days"] = "1 day" if days == 1 else f"{days} days"
     if found["threshold_ms"]:
         found["threshold_ms"] += " ms"
-    found["source"] = describe_source(document["source"])
+    source = document["source"]
+    found["source"] = "pushed to us"
+    if source.get("type") == PROMETHEUS:
+        queries = f"good: {source['good']}\ntotal: {source['total']}"
+        found["source"] = f"Prometheus at {source['url']}\n{queries}"
     found["rules"] = "\n".join(map(describe_rule, document["rules"]))
     found["actions"] = "\n".join(map(describe_action, document["actions"]))
     return found

@@ -38,10 +38,10 @@ def test_form_that_nobody_touched_says_what_stood_there():
     document = documents.validate("core-p99", ALL_OF_IT)
     shown = Draft.from_document({**document, "name": "core-p99"})
 
-    fields = sent_fields(shown).document()
+    sent = sent_fields(shown)
 
-    assert fields.pop("name") == "core-p99"
-    assert documents.validate("core-p99", fields) == document
+    assert sent.text("name") == "core-p99"
+    assert documents.validate("core-p99", sent.document()) == document
 
 
 @pytest.mark.parametrize(
@@ -54,11 +54,9 @@ def test_target_is_typed_in_percent(typed, share):
 
 def test_what_is_no_number_is_refused_where_numbers_are_read():
     draft = Draft({"name": "a", "kind": "availability", "target": "99.9", "window_days": "month"})
-    fields = draft.document()
-    fields.pop("name")
 
     with pytest.raises(documents.InvalidInput) as refused:
-        documents.validate("a", fields)
+        documents.validate("a", draft.document())
 
     assert drafts.errors_about("window_days", refused.value.errors)
 

@@ -65,9 +65,11 @@ def validate(name: str, fields: Mapping[str, Any]) -> Document:
             "min_events", raw.get("min_events", 1), 0, MAX_EVENTS, errors
         ),
         "severity": json_values.read_choice("severity", raw.get("severity"), SEVERITIES, errors),
-        "enabled": _read_flag("enabled", raw.get("enabled", True), errors),
+        "enabled": raw.get("enabled", True),
         "runbook_url": json_values.read_url("runbook_url", raw.get("runbook_url"), 500, errors),
     }
+    if not isinstance(document["enabled"], bool):
+        add_error(errors, "enabled", "Must be true or false, without quotes.")
     if not errors and metric_type is not None:
         _refuse_constant_rules(document, metric_type, errors)
     if errors:
@@ -165,12 +167,6 @@ def _read_value(raw: Any, errors: Errors) -> float:
         add_error(errors, "value", "Say with what it is compared.")
         return 0.0
     return json_values.read_number("value", raw, 0, MAX_VALUE, errors)
-
-
-def _read_flag(path: str, raw: Any, errors: Errors) -> bool:
-    if not isinstance(raw, bool):
-        add_error(errors, path, "Must be true or false, without quotes.")
-    return bool(raw)
 
 
 def _refuse_constant_rules(

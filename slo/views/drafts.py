@@ -12,6 +12,8 @@ from slo.arithmetic.objective import (
     describe_objective,
     describe_rule,
 )
+from slo.models import Slo
+from slo.objectives import documents
 
 Errors = Mapping[str, Sequence[str]]
 
@@ -39,10 +41,12 @@ class Draft:
         return self.texts.get(name, "")
 
     @classmethod
-    def from_post(cls, data: Mapping[str, Any]) -> "Draft":
+    def from_post(cls, data: Mapping[str, Any], slo: Slo | None = None) -> "Draft":
+        """Return the posted form; `slo`, if it exists already, keeps its name."""
         names = (*SIMPLE, *NUMBERS, "target", "source", *SOURCE)
+        texts = {name: _clean(data.get(name, "")) for name in names}
         return cls(
-            {name: _clean(data.get(name, "")) for name in names},
+            texts | ({"name": slo.name} if slo else {}),
             tuple(_parse_rows(data, "rule", RULE)),
             tuple(_parse_rows(data, "action", ACTION)),
         )
@@ -61,18 +65,18 @@ class Draft:
             tuple(cls.to_texts(one, ACTION) for one in document.get("actions") or []),
         )
 
+    @classmethod
+    def from_slo(cls, slo: Slo) -> "Draft":
+        return cls.from_document({**documents.to_document(slo), "name": slo.name})
+
     @staticmethod
     def to_texts(one: Mapping[str, Any], names: Sequence[str]) -> dict[str, str]:
         """Return the fields `names` of a rule or an action as form texts."""
         return {name: _to_text(one.get(name)) for name in names}
 
-    def with_name(self, name: str | None) -> "Draft":
-        """Return the draft with this name, or unchanged if `name` is None."""
-        return replace(self, texts={**self.texts, "name": name}) if name else self
-
     def document(self) -> dict[str, Any]:
-        """Return the SLO document, not validated; numbers that can't be parsed stay texts."""
-        found: dict[str, Any] = {name: self.text(name) for name in SIMPLE}
+        """Return the document, without the name, not validated; unreadable numbers stay texts."""
+        found: dict[str, Any] = {name: self.text(name) for name in SIMPLE if name != "name"}
         found["target"] = _parse_share(self.text("target"))
         found |= {name: _parse_number(self.text(name)) for name in NUMBERS if self.text(name)}
         if self.text("kind") != "latency":

@@ -62,9 +62,7 @@ def create_page(request: PersonRequest) -> HttpResponse:
 def edit_page(request: PersonRequest, name: str) -> HttpResponse:
     require_admin(actor_of(request))
     slo = services.find_slo(name)
-    return _handle_form(
-        request, slo, Draft.from_document({**documents.to_document(slo), "name": slo.name})
-    )
+    return _handle_form(request, slo, Draft.from_slo(slo))
 
 
 @signed_in
@@ -102,7 +100,7 @@ def _handle_form(request: PersonRequest, slo: Slo | None, draft: Draft) -> HttpR
     if request.method == "GET":
         return render(request, "slo/edit.html", _form_context(slo, draft, {}))
     do = request.POST.get("do", "")
-    draft = Draft.from_post(request.POST).with_name(slo.name if slo else None)
+    draft = Draft.from_post(request.POST, slo)
     draft = draft.apply_button(do, _preset_rules(draft, do))
     context = _validated_context(slo, draft) | _typed_context(request)
     target = str(request.htmx.target) if request.htmx else ""
@@ -146,9 +144,8 @@ def _save(
 
 def _validated_context(slo: Slo | None, draft: Draft) -> dict[str, Any]:
     fields = draft.document()
-    name = fields.pop("name")
     try:
-        after = documents.validate(name, fields)
+        after = documents.validate(draft.text("name"), fields)
     except InvalidInput as error:
         return {**_form_context(slo, draft, error.errors), "judged": True}
     before = documents.to_document(slo) if slo else None
@@ -203,10 +200,8 @@ def backtest_page(request: PersonRequest, name: str) -> HttpResponse:
     slo = services.find_slo(name)
     actor_of(request).require("slo:read")
     data = request.POST or request.GET
-    present = Draft.from_document({**documents.to_document(slo), "name": slo.name})
-    draft = (
-        Draft.from_post(request.POST).with_name(slo.name) if request.method == "POST" else present
-    )
+    present = Draft.from_slo(slo)
+    draft = Draft.from_post(request.POST, slo) if request.method == "POST" else present
     span = data.get("span", "")
     span = span if span in BACKTEST_SPANS else USUAL_SPAN
     context = {
@@ -217,10 +212,8 @@ def backtest_page(request: PersonRequest, name: str) -> HttpResponse:
         "hidden": list(draft.hidden()),
         "is_changed": draft != present,
     }
-    fields = draft.document()
-    fields.pop("name")
     try:
-        objective = documents.to_objective(documents.validate(name, fields))
+        objective = documents.to_objective(documents.validate(name, draft.document()))
     except InvalidInput as error:
         context |= {"errors": error.errors}
         return show(request, "slo/backtest.html", context, status=422)

@@ -1,6 +1,6 @@
 """Conversion of OpenSLO indicators to sources of counters. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from slo.models.objective import PROMETHEUS, PUSH
@@ -59,7 +59,8 @@ def _read_prometheus(
     server: str,
     at: str,
 ) -> dict[str, Any] | None:
-    one, total = (_find_query(metric) for metric in metrics)
+    specs = (as_mapping(metric.get("spec")) for metric in metrics)
+    one, total = (_first_text(spec, QUERIES).strip() for spec in specs)
     if not one or not total:
         index.wrong(at, "Write the queries at metricSource.spec.query.")
         return None
@@ -92,11 +93,10 @@ def _read_metric(
     return {**found, "type": str(found["type"]).lower()}
 
 
-def _find_query(metric: Mapping[str, Any]) -> str:
-    spec = as_mapping(metric.get("spec"))
-    return next((spec[name].strip() for name in QUERIES if isinstance(spec.get(name), str)), "")
-
-
 def _find_address(metric: Mapping[str, Any]) -> str:
     details = {**as_mapping(metric.get("spec")), **as_mapping(metric.get("connection"))}
-    return next((details[name] for name in ADDRESSES if isinstance(details.get(name), str)), "")
+    return _first_text(details, ADDRESSES)
+
+
+def _first_text(fields: Mapping[str, Any], names: Sequence[str]) -> str:
+    return next((fields[name] for name in names if isinstance(fields.get(name), str)), "")
