@@ -3,7 +3,7 @@
 from django.urls import URLPattern
 
 from controlplane.core.http.routes import both_forms
-from slo.api import alerts, exclusions, openslo, sli, slos, thresholds
+from slo.api import alerts, openslo, sli, slos, thresholds
 
 ONE = "slos/<str:name>"
 
@@ -13,12 +13,10 @@ api_urlpatterns: list[URLPattern] = [
     *both_forms(f"{ONE}/status", slos.StatusView.as_view(), name="api-slo-status"),
     *both_forms(f"{ONE}/series", slos.SeriesView.as_view(), name="api-slo-series"),
     *both_forms(f"{ONE}/backtest", slos.BacktestView.as_view(), name="api-slo-backtest"),
-    *both_forms(
-        f"{ONE}/exclusions/", exclusions.ExclusionList.as_view(), name="api-slo-exclusions"
-    ),
+    *both_forms(f"{ONE}/exclusions/", slos.ExclusionList.as_view(), name="api-slo-exclusions"),
     *both_forms(
         f"{ONE}/exclusions/<str:exclusion_id>/",
-        exclusions.ExclusionDetail.as_view(),
+        slos.ExclusionDetail.as_view(),
         name="api-slo-exclusion",
     ),
     *both_forms("sli/", sli.SliView.as_view(), name="api-sli"),

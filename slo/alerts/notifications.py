@@ -16,11 +16,8 @@ from slo.models.alerts import SEVERITIES as SEVERITY_ORDER
 
 ALERT_PREFIX = "alert:"
 ALERT_EVENT, RESOLVED_EVENT = "slo.alert", "slo.alert_over"
-ALERT_SUMMARY_EVENT, RESOLVED_SUMMARY_EVENT, MISSED_SUMMARY_EVENT = (
-    "slo.alerts",
-    "slo.alerts_over",
-    "slo.alerts_missed",
-)
+ALERT_SUMMARY_EVENT, RESOLVED_SUMMARY_EVENT = "slo.alerts", "slo.alerts_over"
+MISSED_SUMMARY_EVENT = "slo.alerts_missed"
 SUMMARY_THREAD = "alerts:many"
 """Message thread that all summaries share."""
 ALERTS_PATH = "/alerts/"

@@ -18,10 +18,15 @@ from slo.models import Alert
 from slo.postmortems import alert_timeline, draft
 
 from .bodies import AcknowledgeAlertBody, AlertFilters
-from .exclusions import parse_id
 from .resources import ONE_ALERT, AcknowledgedAlertShape, AlertShape, PostmortemShape
-from .slos import READ, WRITE
+from .slos import READ, WRITE, parse_id
 
+COLUMN_BY_FILTER = {
+    "kind": "kind",
+    "severity": "severity",
+    "service": "service",
+    "slo": "slo__name",
+}
 RELATED = ("slo", "threshold")
 CONDITION_BY_STATE = {
     "open": Q(resolved_at__isnull=True, acknowledged_at__isnull=True),
@@ -42,11 +47,9 @@ class AlertList(ListView[Alert]):
     def apply_filters(self, rows: QuerySet[Alert], filters: dict[str, Any]) -> QuerySet[Alert]:
         if "state" in filters:
             rows = rows.filter(CONDITION_BY_STATE[filters["state"]])
-        for field in ("kind", "severity", "service"):
-            if field in filters:
-                rows = rows.filter(**{field: filters[field]})
-        if "slo" in filters:
-            rows = rows.filter(slo__name=filters["slo"])
+        columns = {"kind": "kind", "severity": "severity", "service": "service", "slo": "slo__name"}
+        for name in columns.keys() & filters.keys():
+            rows = rows.filter(**{columns[name]: filters[name]})
         if "q" in filters:
             text = filters["q"]
             rows = rows.filter(Q(rule__icontains=text) | Q(subject__icontains=text))

@@ -18,10 +18,9 @@ from controlplane.core.http.json_format import StrictJSONParser
 from controlplane.core.http.views import ApiView, Done, mutation
 from controlplane.core.protocol import MAX_SLI_BODY_BYTES, too_large
 from slo.ingest import points, push_body
-from slo.ingest.push_body import Deltas, Point
+from slo.ingest.push_body import MAX_ENTRIES, Deltas, Point
 
 WRITE, REPORT = "slo:write", "report:write"
-MAX_ENTRIES = push_body.MAX_ENTRIES
 _BULK_FIELDS = ("points", "deltas", "batch_id")
 
 

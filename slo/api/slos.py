@@ -1,4 +1,4 @@
-"""The API of SLOs: documents, status, series and backtests."""
+"""The API of SLOs: documents, status, series, backtests and exclusions."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -11,19 +11,22 @@ from rest_framework.response import Response
 
 from controlplane.core.actors import Actor
 from controlplane.core.clock import db_now
-from controlplane.core.errors import InvalidInput
+from controlplane.core.errors import InvalidInput, NotFound
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
 from slo.api import resources
 from slo.arithmetic.minutes import end_of
 from slo.backtests import history
 from slo.backtests.replay import limit_backtests
 from slo.evaluation.evaluator import load_status
-from slo.models import Slo
-from slo.objectives import services
+from slo.models import Exclusion, Slo
+from slo.objectives import exclusions, services
 from slo.objectives.permissions import require_admin
 
 from .bodies import (
     BacktestBody,
+    ExclusionBody,
+    ExclusionFilters,
+    ExclusionRemovalBody,
     NewSloBody,
     SeriesFilters,
     SloBody,
@@ -31,9 +34,20 @@ from .bodies import (
     SloRemovalBody,
     StatusFilters,
 )
-from .resources import ONE_SLO, BacktestShape, ChangedSloShape, SeriesShape, SloShape, StatusShape
+from .resources import (
+    ONE_EXCLUSION,
+    ONE_SLO,
+    BacktestShape,
+    ChangedSloShape,
+    ExclusionShape,
+    OutcomeShape,
+    SeriesShape,
+    SloShape,
+    StatusShape,
+)
 
 READ, WRITE = "slo:read", "slo:write"
+MAX_ID_DIGITS = 18
 EARLIEST = end_of(0)
 
 
@@ -160,6 +174,61 @@ class BacktestView(ApiView):
                 now=now,
             )
         return Done(result)
+
+
+class ExclusionList(ListView[Exclusion]):
+    """The exclusions of an SLO, the newest first."""
+
+    path_parameters = ONE_SLO
+    queryset = Exclusion.objects.all()
+    serializer_class = ExclusionShape
+    filters = ExclusionFilters
+    ordering = "-id"
+    read_scope = READ
+    write_scope = WRITE
+
+    def apply_filters(
+        self, rows: QuerySet[Exclusion], filters: dict[str, Any]
+    ) -> QuerySet[Exclusion]:
+        rows = rows.filter(slo=services.find_slo(self.kwargs["name"]))
+        return rows if filters["removed"] else rows.filter(removed_at__isnull=True)
+
+    @extend_schema(request=ExclusionBody, responses={201: OutcomeShape})
+    @mutation(ExclusionBody)
+    def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, name: str) -> Done:
+        """Exclude a time span, past or future.
+
+        The response has the budget before and after, also in a dry run.
+        """
+        done = exclusions.add_exclusion(name=name, actor=actor, now=now, **body)
+        return Done(resources.outcome_resource(done), status=201)
+
+
+class ExclusionDetail(ApiView):
+    path_parameters = ONE_EXCLUSION
+    write_scope = WRITE
+
+    @extend_schema(request=ExclusionRemovalBody, responses={200: OutcomeShape})
+    @mutation(ExclusionRemovalBody)
+    def delete(
+        self, *, body: dict[str, Any], actor: Actor, now: datetime, name: str, exclusion_id: str
+    ) -> Done:
+        """Remove an exclusion, so that its time span counts again."""
+        done = exclusions.remove_exclusion(
+            name=name,
+            exclusion_id=parse_id(exclusion_id),
+            reason=body.get("reason", ""),
+            actor=actor,
+            now=now,
+        )
+        return Done(resources.outcome_resource(done))
+
+
+def parse_id(text: str) -> int:
+    """Return the id in a URL path. Raise :class:`NotFound` unless it has 1 to 18 digits."""
+    if not (text.isascii() and text.isdigit() and len(text) <= MAX_ID_DIGITS):
+        raise NotFound("There is nothing of that number here.")
+    return int(text)
 
 
 def _write(name: str, body: dict[str, Any], actor: Actor, now: datetime) -> Done:

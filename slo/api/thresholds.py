@@ -18,7 +18,8 @@ from slo.objectives import names
 from slo.objectives.permissions import require_admin
 from slo.thresholds import services, statuses
 
-READ, WRITE = "slo:read", "slo:write"
+from .slos import READ, WRITE
+
 ONE_RULE = (OpenApiParameter("name", str, OpenApiParameter.PATH, pattern=f"^{names.NAME}$"),)
 
 

@@ -140,7 +140,6 @@ def _choose_step(raw: Any, span: timedelta, usual: int, max_steps: int) -> timed
 
 
 def _parse_step(raw: Any) -> timedelta:
-    """Return a number of seconds, or a duration such as `5m`, as a timedelta."""
     if isinstance(raw, str) and raw.strip().isascii() and raw.strip().isdigit():
         raw = int(raw.strip()[:9])
     try:

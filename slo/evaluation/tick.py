@@ -27,7 +27,7 @@ from slo.arithmetic.objective import json_number
 from slo.arithmetic.windows import WindowCounts
 from slo.models import Alert, EvaluatedMinute, Slo
 
-from . import evaluator, statuses, unknown_actions
+from . import evaluator, statuses
 from .evaluator import EvaluatedSlo
 
 MAX_MISSED_MINUTES = 60
@@ -94,12 +94,12 @@ def _evaluate_minute(minute: int, now: datetime, *, is_last: bool) -> bool | Non
     slos = list(Slo.objects.present().order_by("pk"))
     evaluated = evaluator.evaluate_slos(slos, minute)
     states = statuses.load_states()
-    closed = [one for one in evaluated if unknown_actions.fails_closed(one.slo)]
+    closed = [one for one in evaluated if statuses.fails_closed(one.slo)]
     since = statuses.load_rule_since(closed, at)
     statuses.save_statuses(evaluated, since, minute, at)
     _update_burn_alerts(evaluated, at, missed=0 if last is None else minute - last - 1)
     if is_last:
-        unknown_actions.run_unknown_actions(closed, since, at, now)
+        statuses.run_unknown_actions(closed, since, at, now)
         lifecycle.notify_and_act(Alert.Kind.BURN, now)
     changed_names = [
         one.slo.name for one in evaluated if states.get(one.slo.pk) != one.evaluation.state

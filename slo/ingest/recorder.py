@@ -90,7 +90,6 @@ def _add_counted(
 def _record_gate_events(
     gate_increments: Iterable[SourceIncrement], locked: Mapping[int, LockedSli]
 ) -> None:
-    """Record the whole number of events of each increment of an SLO, for the gates of ramps."""
     event_counts.record(
         [
             {

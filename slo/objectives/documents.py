@@ -120,10 +120,6 @@ def to_objective(document: Mapping[str, Any]) -> Objective:
     )
 
 
-def is_valid_name(text: str) -> bool:
-    return names.is_valid_name(text, RESERVED_NAMES)
-
-
 def is_valid_service(text: str) -> bool:
     return _SERVICE.fullmatch(text) is not None
 

@@ -14,7 +14,7 @@ from slo.counters import reader
 from slo.models import Series, Sli, Slo
 from slo.models.objective import PROMETHEUS
 
-from . import documents
+from . import documents, names
 from .permissions import require_admin
 
 MAX_SLOS = 20_000
@@ -101,7 +101,7 @@ def find_slo(name: str, *, lock: bool = False) -> Slo:
     """Return the SLO of this name, and lock its row if `lock`. Raise :class:`NotFound`."""
     rows = Slo.objects.present().filter(name=name)
     rows = rows.select_for_update(no_key=True) if lock else rows
-    slo = rows.first() if documents.is_valid_name(name) else None
+    slo = rows.first() if names.is_valid_name(name, documents.RESERVED_NAMES) else None
     if slo is None:
         raise NotFound("There is no such SLO; it may be made with PUT.")
     return slo
@@ -109,7 +109,8 @@ def find_slo(name: str, *, lock: bool = False) -> Slo:
 
 def require_new(name: str) -> None:
     """Raise :class:`Conflict` if there is an SLO of this name."""
-    if documents.is_valid_name(name) and Slo.objects.present().filter(name=name).exists():
+    present = Slo.objects.present().filter(name=name)
+    if names.is_valid_name(name, documents.RESERVED_NAMES) and present.exists():
         raise Conflict(f"There is an SLO {name} already; change it with PUT.")
 
 

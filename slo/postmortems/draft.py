@@ -104,7 +104,6 @@ def _write_impact(alert: Alert, stopped: Sequence[Episode], now: datetime) -> It
 
 
 def _describe_acknowledgement(alert: Alert) -> str:
-    """Describe the time until the alert was acknowledged, and the target for that time."""
     allowed = RESPONSE_TARGETS.get(alert.severity)
     within = (
         f"within {durations.format_readable(allowed)}" if allowed else "on the next working day"

@@ -18,11 +18,8 @@ from . import rules
 TICK = "slo.thresholds"
 INTERVAL = timedelta(seconds=10)
 UNMEASURED = "Nobody measures this here."
-REMOVED, OFF, CHANGED = (
-    "The rule was removed.",
-    "The rule was turned off.",
-    "The rule was changed.",
-)
+REMOVED, OFF = "The rule was removed.", "The rule was turned off."
+CHANGED = "The rule was changed."
 
 log = structlog.get_logger(__name__)
 

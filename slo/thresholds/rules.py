@@ -109,10 +109,6 @@ def describe_rule(rule: ThresholdRule) -> str:
     return f"{text} {COMPARISON_WORDS[rule.comparison]} {shown}{over}{least}"
 
 
-def is_valid_name(text: str) -> bool:
-    return names.is_valid_name(text, RESERVED_NAMES)
-
-
 def _find_metric(metric: str, errors: Errors) -> ThresholdMetric | None:
     if "metric" in errors:
         return None

@@ -10,6 +10,7 @@ from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, NotFound
 from slo.models import ThresholdRule
+from slo.objectives import names
 from slo.objectives.permissions import require_admin
 
 from . import rules
@@ -84,7 +85,7 @@ def find_rule(name: str, *, lock: bool = False) -> ThresholdRule:
     """Return the rule of this name, and lock its row if `lock`. Raise :class:`NotFound`."""
     rows = ThresholdRule.objects.filter(name=name)
     rows = rows.select_for_update(no_key=True) if lock else rows
-    rule = rows.first() if rules.is_valid_name(name) else None
+    rule = rows.first() if names.is_valid_name(name, rules.RESERVED_NAMES) else None
     if rule is None:
         raise NotFound("There is no such threshold rule; it may be made with PUT.")
     return rule
@@ -92,7 +93,8 @@ def find_rule(name: str, *, lock: bool = False) -> ThresholdRule:
 
 def require_new(name: str) -> None:
     """Raise :class:`Conflict` if there is a threshold rule of this name."""
-    if rules.is_valid_name(name) and ThresholdRule.objects.filter(name=name).exists():
+    present = ThresholdRule.objects.filter(name=name)
+    if names.is_valid_name(name, rules.RESERVED_NAMES) and present.exists():
         raise Conflict(f"There is a rule {name} already; change it with PUT.")
 
 

@@ -255,7 +255,6 @@ def _budget_data(slo: Slo, last: int) -> dict[str, Any]:
 
 
 def _limit_lines(objective: Objective) -> list[dict[str, Any]]:
-    """Return the burn rates at which rules fire, paging rules first."""
     ordered = sorted(objective.rules, key=lambda rule: (rule.severity != "page", -rule.burn_rate))
     return [
         {

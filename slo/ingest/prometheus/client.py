@@ -134,7 +134,6 @@ async def _run_query(query: CounterQuery, server: _PrometheusServer, end: float)
 async def _read_counters(
     query: CounterQuery, at: datetime, server: _PrometheusServer
 ) -> CounterReading | None:
-    """Return both counters at a moment, None if one has no series."""
     both = (_read_counter(name, query, at, server) for name in ("good", "total"))
     good, total = await asyncio.gather(*both, return_exceptions=True)
     if isinstance(good, BaseException):

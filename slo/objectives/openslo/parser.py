@@ -92,6 +92,7 @@ def _read_objectives(
         "description": description if isinstance(description, str) else "",
         "service": _read_service(index, entry),
         "window_days": _read_days(index, spec.get("timeWindow"), f"{at}.timeWindow"),
+        "kind": "ratio",
         **_own_annotations(index, entry),
     }
     rules = _read_rules(index, spec, at)
@@ -101,7 +102,8 @@ def _read_objectives(
             index.wrong(place, "Must be an object with a target.")
             continue
         fields = {**shared, "target": _read_target(index, objective, place)}
-        fields |= _read_source(index, entry, objective, place, server, fields)
+        if indicator := _find_indicator(index, entry, objective, place):
+            fields["source"] = indicators.read_source(index, indicator, server)
         if rules is not None:
             fields["rules"] = rules
         else:
@@ -110,33 +112,26 @@ def _read_objectives(
             yield place, _objective_name(entry, objective, number), fields
 
 
-def _read_source(
-    index: DocumentIndex,
-    entry: OpenSloEntry,
-    objective: Mapping[str, Any],
-    place: str,
-    server: str,
-    fields: Mapping[str, Any],
-) -> dict[str, Any]:
+def _find_indicator(
+    index: DocumentIndex, entry: OpenSloEntry, objective: Mapping[str, Any], place: str
+) -> OpenSloEntry | None:
+    """Return the indicator of an objective, which may be that of the whole SLO.
+
+    If there is none, add an error and return None.
+    """
     if any(name in objective for name in ("timeSliceTarget", "timeSliceWindow")):
         message = "Time slices are not counted here; take Occurrences of good and total events."
         index.wrong(f"{place}.timeSliceTarget", message)
-        return {}
+        return None
     within, at = entry.spec, f"{entry.place}.spec"
     if "indicator" in objective or "indicatorRef" in objective:
         within, at = objective, place
     if "indicatorRef" in within:
-        indicator = index.resolve(SLI, within, "indicatorRef", at)
-    elif "indicator" in within:
-        indicator = index.resolve(SLI, within["indicator"], "indicatorRef", f"{at}.indicator")
-    else:
-        index.wrong(f"{at}.indicator", "Say what is counted: an indicator, or an indicatorRef.")
-        return {}
-    if indicator is None:
-        return {}
-    found = indicators.read_source(index, indicator, server)
-    kind = {} if "kind" in fields else {"kind": "ratio"}
-    return {**kind, "source": found} if found else kind
+        return index.resolve(SLI, within, "indicatorRef", at)
+    if "indicator" in within:
+        return index.resolve(SLI, within["indicator"], "indicatorRef", f"{at}.indicator")
+    index.wrong(f"{at}.indicator", "Say what is counted: an indicator, or an indicatorRef.")
+    return None
 
 
 def _own_annotations(index: DocumentIndex, entry: OpenSloEntry) -> dict[str, Any]:
