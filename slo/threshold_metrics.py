@@ -17,7 +17,7 @@ from controlplane.core.threshold_metrics import (
     ThresholdMetric,
     format_count,
 )
-from slo.arithmetic.minutes import last_ended
+from slo.arithmetic.minutes import MINUTE, last_ended
 from slo.arithmetic.windows import CounterValues, Exact, WindowCounts, measure_window
 from slo.counters import reader
 from slo.ingest.histograms import nearest_edges
@@ -33,7 +33,6 @@ SHARES: Mapping[str, Fraction] = {
 }
 TO_DO = "See what became slow: a callee, a queue, or the load."
 PAGE = "/slos/thresholds/"
-_MINUTE = timedelta(minutes=1)
 
 
 @dataclass(frozen=True)
@@ -75,7 +74,7 @@ def quantile_bound(edges: Sequence[HistogramEdge], share: Fraction) -> float | N
 
 def read_latency(query: MetricQuery, now: datetime) -> Iterator[MetricReading]:
     """Yield a percentile of each histogram over the query's window of whole minutes."""
-    at, minutes = last_ended(now), query.window // _MINUTE
+    at, minutes = last_ended(now), query.window // MINUTE
     edges = _load_edges(query.part)
     if not edges:
         of_part = f" of {query.part}" if query.part else ""

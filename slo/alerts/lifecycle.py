@@ -19,10 +19,8 @@ from slo.models import Alert, EvaluatedMinute
 
 from . import actions, notifications
 
-MINUTE = timedelta(minutes=1)
 MAX_OPENED = 2000
 """Most alerts to open in one evaluation; the others open at the next evaluation."""
-NOT_FIRING = "Its rule has not fired for two minutes."
 MAX_OUTPUT_LENGTH = 500
 
 _CONTINUE = """
@@ -75,7 +73,7 @@ def update_alerts(
     if changes.postponed:
         _execute(_POSTPONE, ids=[*changes.postponed], times=[*changes.postponed.values()])
     opened = _open_alerts(kind, changes.opened[:MAX_OPENED], now)
-    ended |= dict.fromkeys(changes.resolved, NOT_FIRING)
+    ended |= dict.fromkeys(changes.resolved, "Its rule has not fired for two minutes.")
     _resolve_alerts(ended, now)
     if kind == Alert.Kind.BURN:
         over = (one.key[1] for one in open_alerts if one.id in ended)

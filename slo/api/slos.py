@@ -48,7 +48,6 @@ from .resources import (
 
 READ, WRITE = "slo:read", "slo:write"
 MAX_ID_DIGITS = 18
-EARLIEST = end_of(0)
 
 
 class SloList(ListView[Slo]):
@@ -131,7 +130,7 @@ class StatusView(ApiView):
         slo = services.find_slo(name)
         if at is not None and at > db_now():
             raise InvalidInput({"at": ["Nobody knows yet; leave it out for now."]})
-        if at is not None and at < EARLIEST:
+        if at is not None and at < end_of(0):
             raise InvalidInput({"at": ["Nothing is known of times before 1970."]})
         return Response(load_status(slo, at))
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from .increments import MAX_STEP, Increment, Sample, increment_between, increment_from_zero
+from .increments import MAX_STEP, Increment, Sample, increment_between
 
 PRESENCE_BOOT = "(times)"
 """Pseudo-boot of a source that reports increments: its samples, all zero, prove presence."""
@@ -36,7 +36,9 @@ class Boot:
         steps = [increment_between(*pair) for pair in pairwise(self.samples)]
         is_whole = bool(self.samples) and self.samples[0].at == self.first
         if is_whole and self.counted_from is not None:
-            steps.insert(0, increment_from_zero(self.counted_from, self.samples[0]))
+            first = self.samples[0]
+            began = min(self.counted_from, first.at)
+            steps.insert(0, Increment(began, first.at, first.good, first.total))
         return steps
 
 

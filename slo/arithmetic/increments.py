@@ -64,11 +64,6 @@ def increment_between(before: Sample, after: Sample) -> Increment:
     return Increment(before.at, after.at, good, total)
 
 
-def increment_from_zero(since: int, first: Sample) -> Increment:
-    """Return the increment from zero at `since` to the first sample of a series."""
-    return Increment(min(since, first.at), first.at, first.good, first.total)
-
-
 def split_by_minute(increment: Increment) -> Iterator[tuple[int, float, float]]:
     """Yield (minute, good, total) for each minute in which an increment counts events.
 

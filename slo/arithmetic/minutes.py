@@ -12,17 +12,17 @@ MINUTE_SECONDS = 60
 MINUTES_A_DAY = 24 * 60
 EVALUATION_DELAY = timedelta(seconds=20)
 """A minute is evaluated this long after its end, so that its reports and samples have arrived."""
-_MINUTE = timedelta(minutes=1)
+MINUTE = timedelta(minutes=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def minute_of(at: datetime) -> int:
-    return -((_EPOCH - at) // _MINUTE)
+    return -((_EPOCH - at) // MINUTE)
 
 
 def last_ended(at: datetime) -> int:
     """Return the last minute that is over at `at`."""
-    return (at - _EPOCH) // _MINUTE
+    return (at - _EPOCH) // MINUTE
 
 
 def due_minute(now: datetime) -> int:
@@ -32,13 +32,13 @@ def due_minute(now: datetime) -> int:
 
 def end_of(minute: int) -> datetime:
     """Return the time at which a minute ends, in UTC."""
-    return _EPOCH + minute * _MINUTE
+    return _EPOCH + minute * MINUTE
 
 
 @lru_cache(maxsize=4096)
 def window_minutes(window: str) -> int:
     """Return a window (`5m`, `3d`) in minutes. Raise :class:`ValueError` if they are not whole."""
     duration = durations.parse(window)
-    if duration % _MINUTE:
+    if duration % MINUTE:
         raise ValueError("A window must be of whole minutes, such as 5m, 1h or 3d.")
-    return duration // _MINUTE
+    return duration // MINUTE

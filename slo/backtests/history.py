@@ -9,6 +9,7 @@ from typing import Any
 from controlplane.core import canonical, durations
 from controlplane.core.errors import InvalidInput
 from slo.arithmetic.evaluate import Evaluation
+from slo.arithmetic.minutes import MINUTE
 from slo.arithmetic.objective import Objective
 from slo.models import Sli, Slo
 from slo.objectives import documents
@@ -23,7 +24,6 @@ MAX_TICKS = 45_000
 USUAL_STEPS = 300
 STEPS = (60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400)
 SECOND = timedelta(seconds=1)
-MINUTE = timedelta(minutes=1)
 A_DAY = timedelta(days=1)
 EARLIEST = timedelta(days=800)
 REPLACEABLE = ("rules", "target", "window_days", "min_events")

@@ -20,7 +20,7 @@ from slo.arithmetic.evaluate import (
     unknown_evaluation,
 )
 from slo.arithmetic.hysteresis import AlertKey, FiringRule, OpenAlert
-from slo.arithmetic.minutes import end_of, last_ended, window_minutes
+from slo.arithmetic.minutes import MINUTE, end_of, last_ended, window_minutes
 from slo.arithmetic.objective import BurnRateRule, Objective
 from slo.arithmetic.windows import measure_window, merge_spans
 from slo.counters import reader
@@ -28,7 +28,6 @@ from slo.counters.reader import CounterHistory
 from slo.evaluation import objective_loader
 from slo.models import Sli, Slo
 
-MINUTE = timedelta(minutes=1)
 MAX_RUNNING = 2
 """Most concurrent backtests in a process, as each takes seconds of CPU."""
 RETRY_AFTER_SECONDS = 5

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from slo.arithmetic.evaluate import UNKNOWN
-from slo.arithmetic.minutes import due_minute, end_of
+from slo.arithmetic.minutes import MINUTE, due_minute, end_of
 from slo.arithmetic.objective import PAGE, TICKET, BurnRateRule, Objective
 from slo.evaluation.objective_loader import load_objective
 from slo.models import Sli, Slo
@@ -22,10 +22,7 @@ class CallTotals:
 
 @dataclass(frozen=True)
 class RuleTrial:
-    """The alerts of a rule in a trial, and how long they lasted together.
-
-    `places` are the start and width of each alert in the drawing, in percent.
-    """
+    """The alerts of a rule in a trial; `places` are their starts and widths in percent."""
 
     rule: BurnRateRule
     fired: tuple[BacktestAlert, ...]
@@ -89,7 +86,7 @@ def _make_trial(
     rule: BurnRateRule, alerts: Sequence[BacktestAlert], since: datetime, until: datetime
 ) -> RuleTrial:
     own = [one for one in alerts if one.rule == rule]
-    whole = max(until - since, replay.MINUTE)
+    whole = max(until - since, MINUTE)
 
     def percent(part: timedelta) -> float:
         return round(part / whole * 100, 3)

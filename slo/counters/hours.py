@@ -39,16 +39,13 @@ class CarriedCounts(NamedTuple):
     increase, which all later minute rows need too.
     """
 
-    hour: int | None
-    was: CounterValues
-    by: CounterValues
+    hour: int | None = None
+    was: CounterValues = ZERO
+    by: CounterValues = ZERO
 
     @property
     def end_minute(self) -> int:
         return 0 if self.hour is None else (self.hour + 1) * MINUTES_AN_HOUR
-
-
-NOTHING_CARRIED = CarriedCounts(None, ZERO, ZERO)
 
 
 def add_to_hours(increments: Mapping[int, MinuteIncrements]) -> dict[int, CarriedCounts]:

@@ -82,7 +82,7 @@ def add_increments(
     bounds: list[dict[str, Any]] = []
     for sli, minutes in minutes_by_sli.items():
         if minutes:
-            before = carried.get(sli, hours.NOTHING_CARRIED)
+            before = carried.get(sli, hours.CarriedCounts())
             _plan_rows(locked[sli], increments[sli], minutes, preceding, before, moves, inserts)
             first, last = locked[sli].first, locked[sli].last
             if first is None or last is None or minutes[0] < first or minutes[-1] > last:

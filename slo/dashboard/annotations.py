@@ -103,7 +103,6 @@ def _load_exclusions(slo: Slo, since: datetime, until: datetime) -> list[Annotat
 
 
 def _overlap(begin: str, end: str, since: datetime, until: datetime) -> Q:
-    """Return the condition that an event from column `begin` to `end` overlaps a span."""
     is_unfinished = Q(**{f"{end}__isnull": True})
     return Q(**{f"{begin}__lt": until}) & (is_unfinished | Q(**{f"{end}__gt": since}))
 

@@ -15,7 +15,7 @@ from slo.alerts import actions, notifications
 from slo.alerts.actions import LABELS, UNKNOWN_PREFIX, PlannedAction
 from slo.arithmetic.evaluate import FIRING, UNKNOWN, RuleEvaluation
 from slo.arithmetic.objective import PAGE
-from slo.models import Slo, SloStatus
+from slo.models import SloStatus
 
 from .evaluator import EvaluatedSlo
 
@@ -98,11 +98,6 @@ def _rule_documents(
     if since is None:
         return [one.document() for one in rules]
     return [{**one.document(), "since": timestamp(since[one.rule.key])} for one in rules]
-
-
-def fails_closed(slo: Slo) -> bool:
-    """Return True if the SLO has an action that also runs when the SLO is unknown."""
-    return any(action.get("on_unknown") == "act" for action in slo.actions)
 
 
 def run_unknown_actions(

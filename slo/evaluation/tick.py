@@ -18,6 +18,7 @@ from slo.arithmetic.evaluate import FIRING, UNKNOWN, RuleEvaluation
 from slo.arithmetic.hysteresis import AlertKey, FiringRule
 from slo.arithmetic.minutes import (
     EVALUATION_DELAY,
+    MINUTE,
     MINUTE_SECONDS,
     MINUTES_A_DAY,
     due_minute,
@@ -94,7 +95,12 @@ def _evaluate_minute(minute: int, now: datetime, *, is_last: bool) -> bool | Non
     slos = list(Slo.objects.present().order_by("pk"))
     evaluated = evaluator.evaluate_slos(slos, minute)
     states = statuses.load_states()
-    closed = [one for one in evaluated if statuses.fails_closed(one.slo)]
+    # SLOs with actions that also run when the SLO is unknown.
+    closed = [
+        one
+        for one in evaluated
+        if any(action.get("on_unknown") == "act" for action in one.slo.actions)
+    ]
     since = statuses.load_rule_since(closed, at)
     statuses.save_statuses(evaluated, since, minute, at)
     _update_burn_alerts(evaluated, at, missed=0 if last is None else minute - last - 1)
@@ -154,8 +160,8 @@ def _update_burn_alerts(evaluated: Sequence[EvaluatedSlo], at: datetime, *, miss
         firing=firing,
         unknown=unknown,
         gone=gone,
-        before=at - lifecycle.MINUTE,
-        missed=missed * lifecycle.MINUTE,
+        before=at - MINUTE,
+        missed=missed * MINUTE,
         now=at,
     )
 

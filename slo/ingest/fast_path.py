@@ -1,7 +1,4 @@
-"""Fast path for sources with one boot that send one sample, soon after their previous one.
-
-All of them are written in one statement. :class:`SampleMerger` would give the same result.
-"""
+"""A fast path beside :class:`SampleMerger`, for sources that send one sample after another."""
 
 from collections.abc import Mapping, Sequence
 

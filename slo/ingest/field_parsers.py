@@ -24,7 +24,8 @@ Moments = dict[str, datetime]
 """Cache of parsed times by text, because most points of a request have the same time."""
 
 
-def parse_moment(value: Any, moments: Moments) -> datetime:
+def parse_moment(value: Any, moments: Moments | None = None) -> datetime:
+    moments = {} if moments is None else moments
     if isinstance(value, str):
         if value in moments:
             return moments[value]
@@ -35,10 +36,6 @@ def parse_moment(value: Any, moments: Moments) -> datetime:
             except (ValueError, OverflowError):
                 pass
     raise ValueError("Must be a time in RFC 3339, such as 2026-11-21T02:11:00Z.")
-
-
-def parse_time(value: Any) -> datetime:
-    return parse_moment(value, {})
 
 
 def parse_count(value: Any) -> float:

@@ -227,12 +227,12 @@ _DELTA: Mapping[str, Parser] = {
     "good": field_parsers.parse_count,
     "total": field_parsers.parse_count,
     "source": field_parsers.text_parser(MAX_SOURCE_LENGTH),
-    "at": field_parsers.parse_time,
+    "at": parse_moment,
 }
 _POINT: Mapping[str, Parser] = {
     **_DELTA,
     "boot": field_parsers.parse_boot,
-    "started_at": field_parsers.parse_time,
+    "started_at": parse_moment,
     "metric": field_parsers.pattern_parser(
         _METRIC, "Must be 1 to 120 letters, digits, `.`, `_` or `-`."
     ),

@@ -16,8 +16,6 @@ from controlplane.core.json_values import Errors, add_error
 from slo.arithmetic.minutes import MINUTES_A_DAY, end_of, window_minutes
 from slo.arithmetic.objective import PAGE, TICKET, BurnRateRule
 
-Document = dict[str, Any]
-
 SEED = (
     BurnRateRule("1h", "5m", Decimal(14), PAGE),
     BurnRateRule("6h", "30m", Decimal(6), TICKET),
@@ -78,7 +76,7 @@ PRESETS = {
 }
 
 
-def reachable_rules(name: str, target: Decimal, window_days: int) -> list[Document]:
+def reachable_rules(name: str, target: Decimal, window_days: int) -> list[dict[str, Any]]:
     """Return the rules of the preset `name` as documents, without rules that can never fire."""
     rules = PRESETS[name].rules(window_days)
     return [rule.document() for rule in rules if can_fire(rule.burn_rate, target)]

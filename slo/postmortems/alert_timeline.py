@@ -149,10 +149,7 @@ def load_episodes(alert: Alert, now: datetime) -> list[Episode]:
 
 
 def _group_alike(rows: Iterable[AuditEntry]) -> list[TimelineEntry]:
-    """Return the events of audit rows, one for each row.
-
-    If an actor did an action more than `MAX_UNGROUPED` times within a minute, it is a single event.
-    """
+    """Return the events of audit rows; many alike, by one actor within a minute, are one event."""
     groups: list[list[AuditEntry]] = []
     latest: dict[tuple[str, str, str], list[AuditEntry]] = {}
     for row in rows:

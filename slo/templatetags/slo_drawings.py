@@ -30,11 +30,10 @@ def budget_bar(remaining: float | None) -> SafeString:
         ((METER_WIDTH * quarter / 4 - 0.25,) for quarter in (1, 2, 3)),
     )
     return format_html(
-        '<svg class="budget budget--{}" viewBox="0 0 {} 8" preserveAspectRatio="none" '
-        'aria-hidden="true" focusable="false"><rect class="budget__ground" width="{}" height="8">'
-        '</rect><rect class="budget__left" width="{}" height="8"></rect>{}</svg>',
+        '<svg class="budget budget--{0}" viewBox="0 0 {1} 8" preserveAspectRatio="none" '
+        'aria-hidden="true" focusable="false"><rect class="budget__ground" width="{1}" height="8">'
+        '</rect><rect class="budget__left" width="{2}" height="8"></rect>{3}</svg>',
         spent_tone(remaining),
-        METER_WIDTH,
         METER_WIDTH,
         _format_number(full),
         ticks,
@@ -76,12 +75,11 @@ def rate_meter(rate: float | None, limit: float) -> SafeString:
     full = METER_WIDTH * min(1.0, (rate or 0.0) / most)
     tone = "unknown" if rate is None else "above" if rate > limit else "below"
     return format_html(
-        '<svg class="rate rate--{}" viewBox="0 0 {} 8" preserveAspectRatio="none" '
-        'aria-hidden="true" focusable="false"><rect class="rate__ground" y="2" width="{}" '
-        'height="4"></rect><rect class="rate__now" y="2" width="{}" height="4"></rect>'
-        '<rect class="rate__limit" x="{}" width="1" height="8"></rect></svg>',
+        '<svg class="rate rate--{0}" viewBox="0 0 {1} 8" preserveAspectRatio="none" '
+        'aria-hidden="true" focusable="false"><rect class="rate__ground" y="2" width="{1}" '
+        'height="4"></rect><rect class="rate__now" y="2" width="{2}" height="4"></rect>'
+        '<rect class="rate__limit" x="{3}" width="1" height="8"></rect></svg>',
         tone,
-        METER_WIDTH,
         METER_WIDTH,
         _format_number(full),
         _format_number(METER_WIDTH * limit / most - 0.5),

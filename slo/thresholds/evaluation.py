@@ -17,7 +17,6 @@ from . import rules
 
 TICK = "slo.thresholds"
 INTERVAL = timedelta(seconds=10)
-UNMEASURED = "Nobody measures this here."
 REMOVED, OFF = "The rule was removed.", "The rule was turned off."
 CHANGED = "The rule was changed."
 
@@ -79,7 +78,7 @@ def evaluate_rule(
     """
     known = find_metric(rule.metric)
     if known is None:
-        return RuleResult(error=UNMEASURED)
+        return RuleResult(error="Nobody measures this here.")
     measure, part = known
     query = MetricQuery(
         statistic=rule.statistic,

@@ -18,6 +18,7 @@ from controlplane.core.threshold_metrics import (
     ThresholdMetric,
     find_metric,
 )
+from slo.arithmetic.minutes import MINUTE
 from slo.models import ThresholdRule
 from slo.models.alerts import SEVERITIES
 from slo.objectives import names
@@ -34,7 +35,6 @@ FIELDS = (
     "enabled", "runbook_url",
 )  # fmt: skip
 
-_MINUTE = timedelta(minutes=1)
 COMPARISON_WORDS = {ABOVE: "above", AT_LEAST: "at least", BELOW: "below", AT_MOST: "at most"}
 
 
@@ -150,7 +150,7 @@ def _read_window(raw: Any, metric_type: ThresholdMetric | None, errors: Errors) 
     except ValueError as error:
         add_error(errors, "window", str(error))
         return ""
-    if found % _MINUTE:
+    if found % MINUTE:
         add_error(errors, "window", "Must be of whole minutes, such as 5m, 1h or 3d.")
     elif not shortest <= found <= longest:
         between = f"{durations.format_canonical(shortest)} to {durations.format_canonical(longest)}"

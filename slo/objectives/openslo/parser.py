@@ -29,15 +29,14 @@ PREFIX = "switchgear/"
 OCCURRENCES = "Occurrences"
 UNASSIGNED = "unassigned"
 """Service name in OpenSLO documents, which require one, of an SLO without a service."""
-_DAY = MINUTES_A_DAY
 UNIT_MINUTES = {
     "m": 1,
     "h": 60,
-    "d": _DAY,
-    "w": 7 * _DAY,
-    "M": 30 * _DAY,
-    "Q": 90 * _DAY,
-    "Y": 365 * _DAY,
+    "d": MINUTES_A_DAY,
+    "w": 7 * MINUTES_A_DAY,
+    "M": 30 * MINUTES_A_DAY,
+    "Q": 90 * MINUTES_A_DAY,
+    "Y": 365 * MINUTES_A_DAY,
 }
 _WINDOW = re.compile(r"([1-9][0-9]{0,3})([mhdwMQY])")
 _SLUG = re.compile(r"[^a-z0-9-]+")
@@ -115,10 +114,7 @@ def _read_objectives(
 def _find_indicator(
     index: DocumentIndex, entry: OpenSloEntry, objective: Mapping[str, Any], place: str
 ) -> OpenSloEntry | None:
-    """Return the indicator of an objective, which may be that of the whole SLO.
-
-    If there is none, add an error and return None.
-    """
+    """Return the indicator of an objective, or of its SLO. Without one, add an error."""
     if any(name in objective for name in ("timeSliceTarget", "timeSliceWindow")):
         message = "Time slices are not counted here; take Occurrences of good and total events."
         index.wrong(f"{place}.timeSliceTarget", message)
@@ -175,7 +171,7 @@ def _read_days(index: DocumentIndex, raw: Any, place: str) -> int:
         index.wrong(place, "Must be one window, with a duration such as 28d or 4w.")
         return 30
     number, unit = int(written[1]), written[2]
-    days, rest = divmod(number * UNIT_MINUTES[unit], _DAY)
+    days, rest = divmod(number * UNIT_MINUTES[unit], MINUTES_A_DAY)
     if rest:
         index.wrong(f"{place}.duration", "Must be whole days.")
         return 30
