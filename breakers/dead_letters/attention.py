@@ -19,23 +19,11 @@ HELD_LONG = timedelta(minutes=10)
 OPEN_LONG = timedelta(minutes=5)
 
 
-def alarmed_streams(_now: datetime) -> QuerySet[LetterStream]:
-    return LetterStream.objects.filter(alarmed_at__isnull=False)
-
-
-def overfull_streams(_now: datetime) -> QuerySet[LetterStream]:
-    return LetterStream.objects.filter(depth__gt=configured_sources().most_kept)
-
-
 def silent_servers(_now: datetime) -> QuerySet[LetterServer]:
     return LetterServer.objects.filter(is_away=True, name__in=configured_sources().servers)
 
 
-def stalled_work(now: datetime) -> tuple[QuerySet[Departure], QuerySet[Job]]:
-    return _list_overdue_removals(now), _list_held_jobs(now)
-
-
-@attention_source(38, only_if=alarmed_streams)
+@attention_source(38, only_if=lambda _now: LetterStream.objects.filter(alarmed_at__isnull=False))
 def list_backlogs(now: datetime) -> Sequence[AttentionItem]:
     """List streams with an open alarm, the deepest first."""
     rows = [one for one in streams.list_shown(now) if one.alarmed_at is not None]
@@ -69,13 +57,16 @@ def list_away_servers(now: datetime) -> Sequence[AttentionItem]:
     ]
 
 
-@attention_source(39, only_if=stalled_work)
+@attention_source(39, only_if=lambda now: (_list_overdue_removals(now), _list_held_jobs(now)))
 def list_stalled(now: datetime) -> Sequence[AttentionItem]:
     """List removals and bulk replays that have made no progress for minutes."""
     return [*_overdue_removal_items(now), *_held_job_items(now)]
 
 
-@attention_source(62, only_if=overfull_streams)
+@attention_source(
+    62,
+    only_if=lambda _now: LetterStream.objects.filter(depth__gt=configured_sources().most_kept),
+)
 def list_overfull(now: datetime) -> Sequence[AttentionItem]:
     """List streams with more letters than `DLQ_MOST_KEPT`."""
     most = configured_sources().most_kept

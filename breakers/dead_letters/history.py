@@ -5,8 +5,6 @@ The history follows this chain as far as the archive reaches.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from django.db import models
@@ -40,117 +38,83 @@ _DONE = {
 }
 
 
-@dataclass(frozen=True)
-class LetterEvent:
-    """A failure, removal or restore in the history of a letter.
-
-    `kind` is `failed`, `retried`, `discarded`, `purged`, `archived` (by retention), `restored`,
-    `leaving` (removal not settled yet) or `gone` (removed by another Redis client). `id` is the id
-    of the dead letter at the time of the event, `new_id` its id after the event.
-    """
-
-    kind: str
-    id: str
-    at: datetime | None
-    error: str = ""
-    error_type: str = ""
-    attempts: int | None = None
-    group: str = ""
-    by: str = ""
-    reason: str = ""
-    action: str = ""
-    new_id: str = ""
-    edited: bool = False
-    changes: tuple[FieldChange, ...] = ()
-    departure: int | None = None
-
-
 def list_events(
-    stream: LetterStream,
-    entry: LetterEntry,
-    *,
-    redaction: Redaction | None,
-    departures: list[Departure] | None = None,
-) -> list[LetterEvent]:
-    """Return the events of an entry, oldest first.
+    stream: LetterStream, entry: LetterEntry, *, redaction: Redaction | None
+) -> list[dict[str, Any]]:
+    """Return the failures, removals and restores of a letter, oldest first.
 
-    Pass `departures` if the removals of this entry are loaded already.
+    The `kind` of an event is `failed`, `retried`, `discarded`, `purged`, `archived` (by retention),
+    `restored`, `leaving` (removal not settled yet) or `gone` (removed by another Redis client).
+    `id` is the id of the dead letter at the time of the event, `new_id` its id after the event.
     """
-    own = _list_departures(stream, entry.position) if departures is None else departures
     events = [_failure_event(entry, redaction)]
-    for departure in own:
+    for departure in _list_departures(stream, entry.position):
         events += _removal_events(departure, redaction)
     for earlier, failed in _earlier_retries(stream, entry.retry_of):
         events = [_failure_event(failed, redaction), *_removal_events(earlier, redaction), *events]
     return events
 
 
-def list_archived_events(departure: Departure, *, redaction: Redaction | None) -> list[LetterEvent]:
-    """Return the events of a removed letter, oldest first."""
-    return list_events(departure.stream, departure.entry, redaction=redaction)
-
-
-def event_resource(event: LetterEvent) -> dict[str, Any]:
+def event_resource(event: dict[str, Any]) -> dict[str, Any]:
     """Return an event as JSON, without empty fields."""
-    at = timestamp(event.at) if event.at else None
-    resource: dict[str, Any] = {"kind": event.kind, "id": event.id, "at": at}
-    texts = ("error", "error_type", "group", "by", "reason", "action", "new_id")
-    optional = {name: getattr(event, name) for name in (*texts, "attempts", "departure")}
-    resource |= {name: value for name, value in optional.items() if value not in ("", None)}
-    if event.kind != FAILED:
-        resource |= {"edited": event.edited, "changes": [vars(one) for one in event.changes]}
+    resource = {name: value for name, value in event.items() if value not in ("", None)}
+    resource["at"] = timestamp(event["at"]) if event["at"] else None
+    if "changes" in event:
+        resource["changes"] = [vars(one) for one in event["changes"]]
     return resource
 
 
-def _failure_event(entry: LetterEntry, redaction: Redaction | None) -> LetterEvent:
+def _failure_event(entry: LetterEntry, redaction: Redaction | None) -> dict[str, Any]:
     # Only the truncated error fields are redacted, as the payload may have megabytes.
     most = 4 * differences.MAX_SHOWN_BYTES  # A character has four bytes at most.
     names = (ERROR, ERROR_TYPE, GROUP)
     pairs = tuple((name, value[:most]) for name, value in entry.pairs if name in names)
     failure = LetterEntry(entry.id, pairs)
     redacted = failure if redaction is None else redaction.redact_entry(failure)
-    return LetterEvent(
-        FAILED,
-        id=entry.id,
-        at=entry.failed_at,
-        error=redacted.error[: differences.MAX_SHOWN_BYTES],
-        error_type=redacted.error_type,
-        attempts=entry.attempts,
-        group=redacted.group,
-    )
+    return {
+        "kind": FAILED,
+        "id": entry.id,
+        "at": entry.failed_at,
+        "error": redacted.error[: differences.MAX_SHOWN_BYTES],
+        "error_type": redacted.error_type,
+        "attempts": entry.attempts,
+        "group": redacted.group,
+    }
 
 
-def _removal_events(departure: Departure, redaction: Redaction | None) -> Iterator[LetterEvent]:
+def _removal_events(departure: Any, redaction: Redaction | None) -> Iterator[dict[str, Any]]:
     states = Departure.State
     kind = _DONE[Departure.Action(departure.action)]
     kind = {states.INTENDED: "leaving", states.GONE: "gone"}.get(states(departure.state), kind)
     is_restored = departure.state == states.RESTORED
-    yield LetterEvent(
-        kind,
-        id=departure.entry_id,
-        at=departure.done_at or departure.intended_at,
-        by=departure.by,
-        reason=departure.reason,
-        action=departure.action,
-        new_id="" if is_restored else departure.new_id,
-        edited=_is_edited(departure),
-        changes=tuple(_list_edits(departure, redaction)),
-        departure=departure.pk,
-    )
+    yield {
+        "kind": kind,
+        "id": departure.entry_id,
+        "at": departure.done_at or departure.intended_at,
+        "by": departure.by,
+        "reason": departure.reason,
+        "action": departure.action,
+        "new_id": "" if is_restored else departure.new_id,
+        "edited": departure.is_edited,
+        "changes": _list_edits(departure, redaction),
+        "departure": departure.pk,
+    }
     if is_restored:
-        yield LetterEvent(
-            "restored",
-            id=departure.entry_id,
-            at=departure.restored_at,
-            by=departure.restored_by,
-            reason=departure.restore_reason,
-            new_id=departure.new_id,
-            departure=departure.pk,
-        )
+        yield {
+            "kind": "restored",
+            "id": departure.entry_id,
+            "at": departure.restored_at,
+            "by": departure.restored_by,
+            "reason": departure.restore_reason,
+            "new_id": departure.new_id,
+            "edited": False,
+            "changes": [],
+            "departure": departure.pk,
+        }
 
 
-def _list_edits(departure: Departure, redaction: Redaction | None) -> list[FieldChange]:
-    is_compared = departure.size_bytes <= MAX_COMPARED_BYTES and _is_edited(departure)
+def _list_edits(departure: Any, redaction: Redaction | None) -> list[FieldChange]:
+    is_compared = departure.size_bytes <= MAX_COMPARED_BYTES and departure.is_edited
     after = departure.edited_pairs if is_compared else None
     if after is None:
         return []
@@ -158,9 +122,7 @@ def _list_edits(departure: Departure, redaction: Redaction | None) -> list[Field
     return differences.compare_messages(before, _message_pairs(after), redaction)
 
 
-def _earlier_retries(
-    stream: LetterStream, retry_of: str
-) -> Iterator[tuple[Departure, LetterEntry]]:
+def _earlier_retries(stream: LetterStream, retry_of: str) -> Iterator[tuple[Any, LetterEntry]]:
     seen: set[str] = set()
     while retry_of and retry_of not in seen and len(seen) < MAX_LOOKBACK:
         seen.add(retry_of)
@@ -190,15 +152,11 @@ def _archived_entry(departure: Departure) -> LetterEntry:
     return LetterEntry(departure.entry_id, pairs)
 
 
-def _list_departures(stream: LetterStream, position: str) -> list[Departure]:
+def _list_departures(stream: LetterStream, position: str) -> list[Any]:
+    """Return the removals of a letter, with `is_edited`, without their payloads."""
     rows = Departure.objects.without_payload().filter(stream=stream, position=position)
     edited = models.Case(models.When(edited=None, then=False), default=True)
     return list(rows.annotate(is_edited=edited).order_by("id")[:MAX_LOOKBACK])
-
-
-def _is_edited(departure: Departure) -> bool:
-    annotated: bool | None = getattr(departure, "is_edited", None)
-    return departure.edited is not None if annotated is None else annotated
 
 
 def _message_pairs(pairs: Pairs) -> list[tuple[bytes, bytes]]:

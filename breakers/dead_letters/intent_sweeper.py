@@ -23,7 +23,7 @@ from .models import Departure, LetterStream
 from .redis_servers import reader
 from .redis_servers.servers import ServerRefused, ServerUnavailable
 from .removals import audit_rows, execution, restoration, settlement
-from .removals.execution import RemovalOutcome
+from .removals.execution import Outcomes, RemovalOutcome
 
 GRACE_PERIOD = timedelta(seconds=30)
 """Minimum age of an intent before the sweeper executes it."""
@@ -89,10 +89,7 @@ def _next_batch(stream: LetterStream, after: int, now: datetime) -> list[Departu
 
 
 def _record_audit(
-    stream: LetterStream,
-    settled: dict[str, list[Departure]],
-    outcomes: dict[int, RemovalOutcome],
-    now: datetime,
+    stream: LetterStream, settled: dict[str, list[Departure]], outcomes: Outcomes, now: datetime
 ) -> None:
     """Write audit rows for single removals; a bulk job writes one row for all its letters."""
     single = [one for one in settled["done"] if one.job_id is None]

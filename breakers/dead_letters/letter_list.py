@@ -15,16 +15,15 @@ from controlplane.core.errors import InvalidInput, NotFound
 
 from .bulk import selection
 from .letters import ids, presentation
-from .letters.entries import LetterEntry
+from .letters.entries import NO_LIMITS, LetterEntry, ReadLimits
 from .letters.filters import LetterFilter
 from .models import LetterStream
 from .redis_servers import reader
-from .redis_servers.reader import ReadLimits
 
 DEFAULT_PAGE, MAX_PAGE = 50, 200
 PAGE_SECONDS = 2.0
 """Time limit for collecting a page."""
-BRIEF = ReadLimits(value_bytes=reader.SHOWN_BYTES, fields=5000, total_bytes=reader.SHOWN_IN_ALL)
+BRIEF = replace(presentation.LIST_LIMITS, fields=5000)
 """Read limits for lists; many fields have to be read, since the metadata fields come last."""
 FETCHED_AT_ONCE = 50
 FETCHED_BYTES = 1024 * 1024
@@ -67,11 +66,12 @@ def read_page(
     """
     after = parse_cursor(cursor)
     deadline = time.monotonic() + seconds
-    limits = reader.NO_LIMITS if whole or chosen.needs_payload else BRIEF
+    limits = NO_LIMITS if whole or chosen.needs_payload else BRIEF
     iterate = _iterate_indexed if chosen.uses_index else _iterate_stream
     entries: list[LetterEntry] = []
     looked_at, size = 0, 0
-    for entry, more in iterate(stream, chosen, after, newest_first, limits, limit):
+    limits = replace(limits, entries=reader.AT_ONCE if chosen.needs_payload else limit)
+    for entry, more in iterate(stream, chosen, after, newest_first, limits):
         looked_at += 1
         after = entry.id
         if chosen.matches(entry):
@@ -119,32 +119,17 @@ _Candidates = Iterator[tuple[LetterEntry, bool]]
 
 
 def _iterate_stream(
-    stream: LetterStream,
-    chosen: LetterFilter,
-    after: str,
-    newest_first: bool,
-    limits: ReadLimits,
-    limit: int,
+    stream: LetterStream, _chosen: LetterFilter, after: str, newest_first: bool, limits: ReadLimits
 ) -> _Candidates:
-    limits = replace(limits, entries=reader.AT_ONCE if chosen.needs_payload else limit)
-    while True:
-        page = reader.read_page(
-            stream.server, stream.name, after=after, newest_first=newest_first, limits=limits
-        )
+    for page in reader.iterate_pages(
+        stream.server, stream.name, after=after, newest_first=newest_first, limits=limits
+    ):
         for number, entry in enumerate(page.entries, 1):
             yield entry, number < len(page.entries) or page.more
-        if not page.more or not page.entries:
-            return
-        after = page.entries[-1].id
 
 
 def _iterate_indexed(
-    stream: LetterStream,
-    chosen: LetterFilter,
-    after: str,
-    newest_first: bool,
-    limits: ReadLimits,
-    _limit: int,
+    stream: LetterStream, chosen: LetterFilter, after: str, newest_first: bool, limits: ReadLimits
 ) -> _Candidates:
     candidates = selection.filter_index(stream, chosen)
     candidates = candidates.order_by("-position" if newest_first else "position")

@@ -1,61 +1,52 @@
 """Weekly report section of dead letters: arrivals, removals and frequent errors."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from django.db.models import Count, Max, Q, Sum
 
 from controlplane.core.page_registry import REPORT_SECTIONS, Chart, ReportRow, ReportSection
 
 from .models import Departure, DepthMinute, Gap, LetterStream
-from .monitoring import alarms, streams, weekly_failures
-from .monitoring.weekly_failures import GroupFailures
+from .monitoring import alarms, groups, streams
+from .monitoring.groups import GroupFailures
 
 MAX_ROWS = 50
 MAX_GROUPS = 8
 MAX_LABEL_LENGTH = 60
-COLUMNS = ("stream", "arrived", "retried", "discarded", "archived", "vanished", "deepest", "depth")
+FIGURES = ("arrived", "retried", "discarded", "archived", "vanished", "deepest", "depth")
 REMOVALS = {"retried": ["retry"], "discarded": ["discard", "purge"], "archived": ["age", "length"]}
 
 
-@dataclass(frozen=True)
-class StreamWeek:
-    """Arrivals, removals and maximum depth of a stream in the reported week."""
-
-    stream: LetterStream
-    arrived: int
-    retried: int
-    discarded: int
-    archived: int
-    vanished: int
-    deepest: int
-
-    @property
-    def is_empty(self) -> bool:
-        figures = (self.arrived, self.retried, self.discarded, self.archived)
-        return not any((*figures, self.vanished, self.deepest, self.stream.depth))
+Week = dict[str, Any]
+"""Arrivals, removals, maximum and present depth of a `stream` in the reported week."""
 
 
 @REPORT_SECTIONS.add(68)
 def dead_letters_section(start: datetime, end: datetime, now: datetime) -> ReportSection:
     """Return the section; the streams with the most arrivals come first."""
-    weeks = [one for one in _load_weeks(start, min(end, now), now) if not one.is_empty]
-    weeks.sort(key=lambda one: (-one.arrived, -one.deepest, str(one.stream)))
-    failed = weekly_failures.list_most_failed(start, end, MAX_GROUPS) if weeks else []
+    weeks = [
+        one for one in _load_weeks(start, min(end, now), now) if any(one[name] for name in FIGURES)
+    ]
+    weeks.sort(key=lambda one: (-one["arrived"], -one["deepest"], str(one["stream"])))
+    failed = groups.list_most_failed(start, end, MAX_GROUPS) if weeks else []
     return ReportSection(
         slug="dead-letters",
         title="Dead letters",
         summary=_summarize_weeks(weeks),
         tone=_choose_tone(weeks),
-        columns=COLUMNS,
-        rows=tuple(_render_row(one) for one in weeks[:MAX_ROWS]),
+        columns=("stream", *FIGURES),
+        rows=tuple(
+            ReportRow({**one, "stream": str(one["stream"])}, alarms.stream_path(one["stream"]))
+            for one in weeks[:MAX_ROWS]
+        ),
         total=len(weeks),
         charts=(_build_chart(failed),) if failed else (),
     )
 
 
-def _load_weeks(start: datetime, end: datetime, now: datetime) -> list[StreamWeek]:
+def _load_weeks(start: datetime, end: datetime, now: datetime) -> list[Week]:
     shown = [one for one in streams.list_shown(now) if one.source == LetterStream.Source.STREAM]
     if not shown:
         return []
@@ -72,7 +63,8 @@ def _load_weeks(start: datetime, end: datetime, now: datetime) -> list[StreamWee
         arrived, deepest = depths.get(one.pk, (0, 0))
         removed = removals.get(one.pk, dict.fromkeys(REMOVALS, 0))
         gone = int(vanished.get(one.pk, 0))
-        weeks.append(StreamWeek(one, arrived, **removed, vanished=gone, deepest=deepest))
+        week = {"stream": one, "arrived": arrived, **removed, "vanished": gone}
+        weeks.append({**week, "deepest": deepest, "depth": one.depth})
     return weeks
 
 
@@ -88,22 +80,16 @@ def _count_removals(start: datetime, end: datetime) -> dict[int, Mapping[str, in
     return {pk: dict(zip(REMOVALS, figures, strict=True)) for pk, *figures in rows}
 
 
-def _render_row(one: StreamWeek) -> ReportRow:
-    cells = {**vars(one), "stream": str(one.stream), "depth": one.stream.depth}
-    return ReportRow(cells, alarms.stream_path(one.stream))
-
-
-def _summarize_weeks(weeks: list[StreamWeek]) -> str:
-    arrived = sum(one.arrived for one in weeks)
-    lying = sum(one.stream.depth for one in weeks)
+def _summarize_weeks(weeks: list[Week]) -> str:
+    total = {name: sum(one[name] for one in weeks) for name in FIGURES}
+    arrived, lying = total["arrived"], total["depth"]
+    retried, vanished = total["retried"], total["vanished"]
     if not arrived and not lying:
         return "No message died."
-    filled = sum(one.arrived > 0 for one in weeks)
+    filled = sum(one["arrived"] > 0 for one in weeks)
     in_streams = "1 stream" if filled == 1 else f"{filled:,} streams"
     text = f"{_count_letters(arrived)} arrived in {in_streams}"
-    retried = sum(one.retried for one in weeks)
-    dropped = sum(one.discarded + one.archived for one in weeks)
-    vanished = sum(one.vanished for one in weeks)
+    dropped = total["discarded"] + total["archived"]
     # Letters of an earlier week, or older than the discovery of their stream, did not "arrive".
     before = max(0, lying + retried + dropped + vanished - arrived)
     if before:
@@ -114,8 +100,8 @@ def _summarize_weeks(weeks: list[StreamWeek]) -> str:
     return f"{text}."
 
 
-def _choose_tone(weeks: list[StreamWeek]) -> str:
-    is_bad = any(one.stream.alarmed_at or one.stream.depth or one.vanished for one in weeks)
+def _choose_tone(weeks: list[Week]) -> str:
+    is_bad = any(one["stream"].alarmed_at or one["depth"] or one["vanished"] for one in weeks)
     return "warn" if is_bad else "good"
 
 
@@ -131,7 +117,8 @@ def _build_chart(failed: list[GroupFailures]) -> Chart:
 
 
 def _group_label(one: GroupFailures) -> str:
-    text = ": ".join(part for part in (one.error_type, one.pattern) if part) or "no error given"
+    parts = filter(None, (one.group.error_type, one.group.pattern))
+    text = ": ".join(parts) or "no error given"
     return text if len(text) <= MAX_LABEL_LENGTH else f"{text[: MAX_LABEL_LENGTH - 1].rstrip()}…"
 
 

@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from rest_framework import serializers
+
 from controlplane.core.canonical import timestamp
 from controlplane.core.jobs.models import Job
-from controlplane.core.jobs.resources import job_resource
+from controlplane.core.jobs.resources import JobShape, describe_job
 
 from .bulk import replays
 from .letters import ids
@@ -23,25 +25,39 @@ def stream_resources(rows: Sequence[LetterStream], now: datetime) -> list[dict[s
     return [_stream_resource(row, growth.get(row.pk, 0.0)) for row in rows]
 
 
+class EntryIdField(serializers.CharField):
+    """A position (padded entry id), rendered as the entry id."""
+
+    def to_representation(self, value: str) -> str:
+        return ids.to_entry_id(value)
+
+
+class ReplayShape(JobShape):
+    checkpoint = serializers.JSONField(help_text="Progress of the current step, or null.")
+    stream = serializers.CharField(source="replay.stream.name")
+    server = serializers.CharField(source="replay.stream.server")
+    action = serializers.ChoiceField(replays.ACTIONS, source="replay.action")
+    filter = serializers.DictField(source="replay.chosen")
+    until = EntryIdField(
+        source="replay.until", help_text="Id of the last letter that the job may remove."
+    )
+    counts = serializers.DictField(
+        help_text="Numbers of letters: done, gone, skipped, why (skipped by reason), looked_at."
+    )
+    rate_per_second = serializers.FloatField(source="replay.rate_per_second")
+    most_retries = serializers.IntegerField(source="replay.most_retries")
+    waits_for = serializers.ListField(child=serializers.CharField(), source="replay.waits_for")
+    approval = serializers.IntegerField(source="replay.approval_id", allow_null=True)
+
+
 def replay_resource(job: Job, now: datetime) -> dict[str, Any]:
     """Return a bulk job as JSON.
 
-    It runs no query if `replay__stream` is selected and `steps` are prefetched.
+    No query runs if `replay__stream` was selected and `steps` were prefetched.
     """
     replay: Replay = getattr(job, "replay")  # noqa: B009 - the checker knows it only at times
-    return {
-        **job_resource(job, now),
-        "stream": replay.stream.name,
-        "server": replay.stream.server,
-        "action": replay.action,
-        "filter": replay.chosen,
-        "until": ids.to_entry_id(replay.until),
-        "counts": {**replays.NO_COUNTS, **replay.counts},
-        "rate_per_second": replay.rate_per_second,
-        "most_retries": replay.most_retries,
-        "waits_for": replay.waits_for,
-        "approval": replay.approval_id,
-    }
+    counts = {**replays.NO_COUNTS, **replay.counts}
+    return ReplayShape.render({**describe_job(job, now), "replay": replay, "counts": counts})
 
 
 def _stream_resource(row: LetterStream, growth_per_minute: float) -> dict[str, Any]:

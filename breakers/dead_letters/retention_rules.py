@@ -1,5 +1,9 @@
 """Retention rules of the archive, stream depths, gaps and error groups."""
 
+from datetime import datetime, timedelta
+from functools import partial
+
+from controlplane.core import retention
 from controlplane.core.retention import RETENTION_RULES, RetentionRule, keep_permanently
 
 from .removals.archive import ARCHIVED_FOR
@@ -15,8 +19,45 @@ ARCHIVE = RetentionRule(
     why="Letters that were retried or discarded, so that it can be undone.",
     exempt="What is on its way.",
 )
+DEPTHS = RetentionRule(
+    name="letter-depths",
+    model="breakers.DepthMinute",
+    period=timedelta(days=3),
+    since="minute",
+    order="minute",
+    bounds=(3, 90),
+    tick="dlq.purge",
+    why="How many dead letters lay where, by the minute.",
+)
+_long_term = partial(RetentionRule, period=timedelta(days=90), bounds=(8, 3650), tick="dlq.purge")
+GAPS = _long_term(
+    name="letter-gaps",
+    model="breakers.Gap",
+    since="noticed_at",
+    why="How many letters vanished without us, and when that was noticed.",
+)
+GROUP_DAYS = _long_term(
+    name="letter-days",
+    model="breakers.GroupDay",
+    where="day < %(before)s::timestamptz::date",
+    since="day",
+    order="day",
+    why="How many letters failed alike on a day.",
+)
+# A group's row is locked by whoever adds a letter or a day to it.
+GROUPS = _long_term(
+    name="letter-groups",
+    model="breakers.LetterGroup",
+    where="last_at < %(before)s"
+    " AND NOT EXISTS (SELECT FROM breakers_letter WHERE group_id = it.id)"
+    " AND NOT EXISTS (SELECT FROM breakers_groupday WHERE group_id = it.id)",
+    since="last_at",
+    why="What failed alike.",
+    exempt="Those with letters, or with days that are kept.",
+)
+PURGED = (DEPTHS, GAPS, GROUP_DAYS, GROUPS)
 
-RETENTION_RULES.register(ARCHIVE)
+RETENTION_RULES.register(ARCHIVE, *PURGED)
 
 keep_permanently(
     "A mirror of what lies in Redis: it goes with it. DLQ_KEPT_DAYS says how long letters lie.",
@@ -27,3 +68,8 @@ keep_permanently(
 keep_permanently(
     "Who retried what in bulk belongs to the proof; jobs of that kind stay.", "breakers.Replay"
 )
+
+
+def purge(now: datetime, *, at_once: int, most: int) -> int:
+    """Delete up to `most` old rows of each kind, `at_once` in one transaction; return how many."""
+    return retention.purge(PURGED, now, at_once=at_once, most=most)

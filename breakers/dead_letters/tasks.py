@@ -10,8 +10,8 @@ from controlplane.core import ticks
 from controlplane.core.jobs import engine
 from controlplane.core.jobs.models import Job
 
-from . import intent_sweeper
-from .monitoring import retention_rules, sampler
+from . import intent_sweeper, retention_rules
+from .monitoring import sampler
 from .removals import retention
 
 AT_ONCE = 5000

@@ -25,9 +25,15 @@ api_urlpatterns: list[URLPattern] = [
     *both_forms(f"{STREAM}/export", export.ExportView.as_view(), name="api-dlq-export"),
     *both_forms("dlq/jobs/", jobs.ReplayList.as_view(), name="api-dlq-jobs"),
     *both_forms(f"{JOB}/", jobs.ReplayView.as_view(), name="api-dlq-job"),
-    *both_forms(f"{JOB}/pause", jobs.PauseReplayView.as_view(), name="api-dlq-job-pause"),
-    *both_forms(f"{JOB}/resume", jobs.ResumeReplayView.as_view(), name="api-dlq-job-resume"),
-    *both_forms(f"{JOB}/cancel", jobs.CancelReplayView.as_view(), name="api-dlq-job-cancel"),
+    *(
+        route
+        for verb, description in jobs.INTERVENTIONS.items()
+        for route in both_forms(
+            f"{JOB}/{verb}",
+            jobs.build_intervention(verb, description).as_view(),
+            name=f"api-dlq-job-{verb}",
+        )
+    ),
     *both_forms("dlq/outbox/", outbox.FailedList.as_view(), name="api-dlq-outbox"),
     *both_forms(f"{FAILED}/retry", outbox.RetryMessageView.as_view(), name="api-dlq-outbox-retry"),
     *both_forms(

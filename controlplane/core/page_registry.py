@@ -44,7 +44,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class ReportRow:
-    """A row of a report section: JSON values by column name, and the path of the row's page."""
+    """A row of a report section: JSON values or times by column, and the path of its page."""
 
     cells: Mapping[str, Any]
     path: str

@@ -2,25 +2,16 @@
 
 from datetime import datetime
 
-from django.db.models import Count, Min, QuerySet
+from django.db.models import Count, Min
 
 from controlplane.core.page_registry import AttentionItem, attention_source
 from switches.drills import queries
-from switches.models import Drill, Switch
 from switches.report.section_rows import pluralize
 
 MAX_ITEMS = 200
 
 
-def find_failures(_now: datetime) -> QuerySet[Drill]:
-    return queries.find_failed_drills()
-
-
-def find_never_proven(_now: datetime) -> QuerySet[Switch]:
-    return queries.find_never_proven()
-
-
-@attention_source(45, only_if=find_failures)
+@attention_source(45, only_if=lambda _now: queries.find_failed_drills())
 def list_failed_drills(_now: datetime) -> list[AttentionItem]:
     found = queries.find_failed_drills().select_related("job").order_by("pk")[:MAX_ITEMS]
     return [
@@ -36,7 +27,7 @@ def list_failed_drills(_now: datetime) -> list[AttentionItem]:
     ]
 
 
-@attention_source(90, only_if=find_never_proven)
+@attention_source(90, only_if=lambda _now: queries.find_never_proven())
 def list_never_rehearsed(now: datetime) -> list[AttentionItem]:
     found = queries.find_never_proven().aggregate(count=Count("pk"), since=Min("registered_at"))
     count, since = found["count"], found["since"]

@@ -12,7 +12,6 @@ from datetime import datetime, timedelta
 from django.db import transaction
 
 from controlplane.core.actors import Actor, system_actor
-from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict
 from controlplane.core.jobs import control, endings, kinds, stepwise
 from controlplane.core.jobs.claims import LeasedJob
@@ -33,6 +32,7 @@ NO_INSTANCES = (
     "No marked instance was heard from within 30 seconds: nobody polls under a marked name. "
     "Look at the marks, and whether the instances run."
 )
+TOO_LATE = "Whoever ran the drill came back too late to see it ({part}); it had ended by itself."
 SKIPPED = StepPassed({"skipped": True})
 
 
@@ -53,19 +53,8 @@ def cancel_drill(job: Job, reason: str, actor: Actor, now: datetime) -> None:
     drill.save(update_fields=["live", "measured"])
     endings.close_escalation(row, now)
     if released:
-        version = drill.released_version
-        transitions.record_audit(
-            "drill.released", locked.switch, drill, actor, now, version=version
-        )
-    audit.record(
-        actor=actor,
-        action="job.cancelled",
-        target=row.subject,
-        reason=reason,
-        before={"job": row.pk, "state": before},
-        after={"job": row.pk, "kind": row.kind, "state": row.state, "step": row.step_index},
-        now=now,
-    )
+        transitions.audit_release(locked, actor, now)
+    endings.record_audit(row, "job.cancelled", now, reason, actor=actor, before=before)
 
 
 def _list_instances(turn: LeasedJob, _step: JobStep, now: datetime, _probe: Probe) -> StepPassed:
@@ -117,11 +106,8 @@ def _release(turn: LeasedJob, _step: JobStep, now: datetime, probe: Probe) -> St
         if not transitions.release(locked, now):
             return StepPassed() if locked.drill.released_version else SKIPPED
         probe("drill.released.written")
-        version = locked.drill.released_version
-        transitions.record_audit(
-            "drill.released", locked.switch, locked.drill, ACTOR, now, version=version
-        )
-    return StepPassed({"version": version})
+        transitions.audit_release(locked, ACTOR, now)
+    return StepPassed({"version": locked.drill.released_version})
 
 
 def _released_applied(
@@ -150,9 +136,9 @@ def _wait_until_applied(
             return StepContinues(now + POLL_INTERVAL)  # A mark was removed meanwhile.
         turn.heartbeat(now)
         late = part == "engage" and drill.ends_by is not None and now >= drill.ends_by
-        why = _describe_late(part) if late else _describe_unproven(part, found)
-        transitions.record_measurement(drill, part, found.as_dict(), why=why)
-    return StepPassed(found.as_dict())
+        why = TOO_LATE.format(part=part) if late else _describe_unproven(part, found)
+        transitions.record_measurement(drill, part, vars(found), why=why)
+    return StepPassed(vars(found))
 
 
 def _record(turn: LeasedJob, _step: JobStep, now: datetime, probe: Probe) -> StepPassed:
@@ -161,9 +147,7 @@ def _record(turn: LeasedJob, _step: JobStep, now: datetime, probe: Probe) -> Ste
         turn.change(outcome=transitions.describe_outcome(locked.drill), heartbeat_at=now)
         if locked.drill.live:
             passed = not locked.drill.failure_reason
-            transitions.end_drill(
-                locked.switch, locked.drill, turn.job, passed=passed, actor=ACTOR, now=now
-            )
+            transitions.end_drill(locked, turn.job, passed=passed, actor=ACTOR, now=now)
             probe("drill.ended.written")
     return StepPassed()
 
@@ -174,10 +158,7 @@ def _release_again(turn: LeasedJob, _step: JobStep, now: datetime) -> None:
         locked = transitions.lock_drill(turn.job.pk)
         turn.heartbeat(now)
         if transitions.release(locked, now):
-            version = locked.drill.released_version
-            transitions.record_audit(
-                "drill.released", locked.switch, locked.drill, ACTOR, now, version=version
-            )
+            transitions.audit_release(locked, ACTOR, now)
 
 
 def _give_up(turn: LeasedJob, _step: JobStep, now: datetime) -> None:
@@ -190,7 +171,7 @@ def _give_up(turn: LeasedJob, _step: JobStep, now: datetime) -> None:
         drill.measured = {WHY: f"It broke: {turn.job.error}", **drill.measured}
         drill.save(update_fields=["measured"])
         turn.change(outcome=transitions.describe_outcome(drill), heartbeat_at=now)
-        transitions.end_drill(locked.switch, drill, turn.job, passed=False, actor=ACTOR, now=now)
+        transitions.end_drill(locked, turn.job, passed=False, actor=ACTOR, now=now)
 
 
 LOOK = StepKind("look", _list_instances, compensate=_give_up)
@@ -207,9 +188,8 @@ _live_work, _dry_work = stepwise.build_worker(LIVE_STEPS), stepwise.build_worker
 
 
 def plan_steps(mode: str) -> list[PlannedStep]:
-    return [
-        PlannedStep(step.name) for step in (DRY_STEPS if mode == live_drills.DRY else LIVE_STEPS)
-    ]
+    steps = DRY_STEPS if mode == live_drills.DRY else LIVE_STEPS
+    return [PlannedStep(step.name) for step in steps]
 
 
 def advance_drills(turns: Sequence[LeasedJob], now: datetime, probe: Probe) -> int:
@@ -222,10 +202,6 @@ def advance_drills(turns: Sequence[LeasedJob], now: datetime, probe: Probe) -> i
 def describe_stopped(state: str) -> str:
     """Return the error text for a drill of a switch in `state` (engaged or ramping)."""
     return f"The switch is {state}: what is real is proven by its own effect."
-
-
-def _describe_late(part: str) -> str:
-    return f"Whoever ran the drill came back too late to see it ({part}); it had ended by itself."
 
 
 def _describe_unproven(part: str, found: marked_instances.MarkedEffect) -> str:

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from controlplane.core.instances import exports
 from controlplane.core.instances.queries import Head
@@ -28,20 +27,11 @@ class MarkedEffect:
     applied: int
     p50_ms: int | None
     p99_ms: int | None
-    stragglers: tuple[str, ...]
+    stragglers: list[str]
 
     @property
     def by_everybody(self) -> bool:
         return 0 < self.instances == self.applied
-
-    def as_dict(self) -> dict[str, Any]:
-        return {
-            "instances": self.instances,
-            "applied": self.applied,
-            "p50_ms": self.p50_ms,
-            "p99_ms": self.p99_ms,
-            "stragglers": list(self.stragglers),
-        }
 
 
 def list_patterns() -> list[str]:
@@ -76,7 +66,7 @@ def measure_effect(marked: Marks, version: int, since: datetime) -> MarkedEffect
         applied=len(reports) - len(behind_ids),
         p50_ms=exports.nearest_rank(delays_ms, 0.5),
         p99_ms=exports.nearest_rank(delays_ms, 0.99),
-        stragglers=tuple(behind_ids[:MAX_NAMED]),
+        stragglers=behind_ids[:MAX_NAMED],
     )
 
 

@@ -1,11 +1,8 @@
 """Template context of drills: table rows with steps, and the drill section of a switch page."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from controlplane.core.jobs.models import Job
 from switches.episodes import live_drills
 from switches.models import Drill, DrillMark, DrillSchedule, Switch
 from switches.scopes import GLOBAL
@@ -23,44 +20,14 @@ STEPS = {
 }
 
 
-@dataclass(frozen=True)
-class DrillStep:
-    """A step of a drill row; `state` is the job step's state, or `skipped`."""
-
-    title: str
-    state: str
-
-
-@dataclass(frozen=True)
-class DrillRow:
-    """A drill as a table row.
-
-    `outcome` is `running`, `passed`, `failed`, `cancelled`, or `looked` (a dry drill that found
-    instances). `now` is the title of the running step. `engage` and `release` are the measurements
-    of these steps, or None.
-    """
-
-    drill: Drill
-    job: Job
-    outcome: str
-    said: str
-    steps: tuple[DrillStep, ...]
-    now: str
-    engage: dict[str, Any] | None
-    release: dict[str, Any] | None
-
-
-def build_drill_rows(drills: Iterable[Drill]) -> list[DrillRow]:
-    """Return rows of drills that were fetched with their jobs and job steps."""
-    return [_build_drill_row(drill) for drill in drills]
-
-
 def switch_context(switch: Switch, now: datetime) -> dict[str, Any]:
-    newest = _with_steps().filter(switch_id=switch.pk).order_by("-job_id").first()
-    last = _build_drill_row(newest) if newest else None
+    drills = Drill.objects.select_related("job").prefetch_related("job__steps")
+    newest = drills.filter(switch_id=switch.pk).order_by("-job_id").first()
+    last = build_drill_row(newest) if newest else None
+    is_running = last is not None and last["outcome"] == "running"
     return {
-        "drill": last if last and last.outcome == "running" else None,
-        "last_drill": last if last and last.outcome != "running" else None,
+        "drill": last if is_running else None,
+        "last_drill": None if is_running else last,
         "drill_schedule": DrillSchedule.objects.filter(switch_id=switch.pk).first(),
         "drill_possible": switch.scope != GLOBAL.name,
         "drill_marked": DrillMark.objects.exists(),
@@ -68,24 +35,29 @@ def switch_context(switch: Switch, now: datetime) -> dict[str, Any]:
     }
 
 
-def _with_steps() -> Any:
-    return Drill.objects.select_related("job").prefetch_related("job__steps")
+def build_drill_row(drill: Drill) -> dict[str, Any]:
+    """Return a drill, fetched with its job and job steps, as a table row.
 
-
-def _build_drill_row(drill: Drill) -> DrillRow:
+    `outcome` is `running`, `passed`, `failed`, `cancelled`, or `looked` (a dry drill that found
+    instances). `now` is the title of the running step. `engage` and `release` are the measurements
+    of these steps, or None.
+    """
     steps = sorted(drill.job.steps.all(), key=lambda step: step.index)
     present = next((step for step in steps if step.index == drill.job.step_index), None)
     outcome = _get_outcome(drill)
-    return DrillRow(
-        drill=drill,
-        job=drill.job,
-        outcome=outcome,
-        said=drill.failure_reason if outcome == "running" else transitions.describe_outcome(drill),
-        steps=tuple(DrillStep(STEPS.get(step.name, step.name), step_state(step)) for step in steps),
-        now=STEPS.get(present.name, present.name) if outcome == "running" and present else "",
-        engage=drill.measured.get("engage"),
-        release=drill.measured.get("release"),
-    )
+    is_running = outcome == "running"
+    return {
+        "drill": drill,
+        "job": drill.job,
+        "outcome": outcome,
+        "said": drill.failure_reason if is_running else transitions.describe_outcome(drill),
+        "steps": [
+            {"title": STEPS.get(step.name, step.name), "state": step_state(step)} for step in steps
+        ],
+        "now": STEPS.get(present.name, present.name) if is_running and present else "",
+        "engage": drill.measured.get("engage"),
+        "release": drill.measured.get("release"),
+    }
 
 
 def _get_outcome(drill: Drill) -> str:

@@ -4,9 +4,14 @@ from datetime import datetime
 
 from django.db.models import F, Q
 
-from controlplane.core.canonical import timestamp
-from controlplane.core.page_registry import REPORT_SECTIONS, ReportRow, ReportSection
-from switches.report.section_rows import pluralize, read_first_rows, shorten_reason, switch_path
+from controlplane.core.page_registry import REPORT_SECTIONS, ReportSection
+from switches.report.section_rows import (
+    build_table,
+    pluralize,
+    read_first_rows,
+    shorten_reason,
+    switch_path,
+)
 
 from . import queries
 
@@ -33,20 +38,13 @@ def not_rehearsed_section(_start: datetime, _end: datetime, now: datetime) -> Re
             else "Every switch was proven by a drill within 90 days."
         ),
         tone="warn" if total else "good",
-        columns=("switch", "owner", "last_proven_at", "last_drill_failed"),
-        rows=tuple(
-            ReportRow(
-                {
-                    "switch": switch.pk,
-                    "owner": switch.owner,
-                    "last_proven_at": (
-                        timestamp(switch.last_proven_at) if switch.last_proven_at else None
-                    ),
-                    "last_drill_failed": shorten_reason(failed.get(switch.pk, "")),
-                },
-                switch_path(switch.pk),
-            )
-            for switch in rows
-        ),
         total=total,
+        **build_table(
+            rows,
+            lambda switch: switch_path(switch.pk),
+            switch="pk",
+            owner="owner",
+            last_proven_at="last_proven_at",
+            last_drill_failed=lambda switch: shorten_reason(failed.get(switch.pk, "")),
+        ),
     )

@@ -34,7 +34,7 @@ def _begin_one(schedule_id: int, now: datetime) -> int:
         row = DrillSchedule.objects.filter(pk=schedule_id, next_at__lte=now).first()
         if row is None:  # Another tick was faster, or the schedule was removed.
             return 0
-        switch = services.lock_switch_row(row.switch_id)
+        switch = Switch.objects.select_for_update().get(pk=row.switch_id)
         try:
             with transaction.atomic():
                 services.begin_scheduled(row, ACTOR, now)

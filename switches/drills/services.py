@@ -16,7 +16,7 @@ from switches import publication
 from switches.drills import transitions
 from switches.drills.job import describe_stopped, plan_steps
 from switches.episodes import live_drills
-from switches.models import Drill, DrillMark, DrillSchedule, Publication, Switch
+from switches.models import Drill, DrillMark, DrillSchedule, Publication
 from switches.scopes import GLOBAL, join_words, question_fields
 from switches.services.registration import identify, lock_switch, register_and_lock
 
@@ -211,10 +211,6 @@ def begin_scheduled(row: DrillSchedule, actor: Actor, now: datetime) -> Drill:
     scope, _, key = row.switch_id.partition(":")
     job_key = f"drill:auto:{row.switch_id}:{timestamp(row.next_at)}"
     return _create_drill(scope, key, row.mode, row.reason, actor, now, job_key=job_key)
-
-
-def lock_switch_row(switch_id: str) -> Switch:
-    return Switch.objects.select_for_update().get(pk=switch_id)
 
 
 def _parse_days(every: str) -> int:

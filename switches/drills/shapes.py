@@ -8,6 +8,7 @@ from rest_framework import serializers
 from controlplane.core.http.fields import Filters, MutationBody, Text
 from controlplane.core.http.resources import Resource, TimestampField
 from controlplane.core.jobs.models import Job, JobStep
+from controlplane.core.jobs.resources import JobStepShape
 from switches.drills import marked_instances
 from switches.episodes import live_drills
 from switches.models import Drill, DrillMark, DrillSchedule
@@ -17,8 +18,6 @@ ONE_SCHEDULE = (
     OpenApiParameter("scope", str, OpenApiParameter.PATH, enum=SCOPES.names),
     OpenApiParameter("key", str, OpenApiParameter.PATH, pattern=f"^{KEY_PATTERN}$"),
 )
-
-
 SKIPPED = "skipped"
 
 
@@ -54,13 +53,8 @@ class DrillFilters(Filters):
     mode = serializers.ChoiceField(live_drills.MODES, required=False)
 
 
-class DrillStepShape(Resource[JobStep]):
-    name = serializers.CharField()
+class DrillStepShape(JobStepShape):
     state = serializers.ChoiceField([*JobStep.State.values, SKIPPED])
-    attempts = serializers.IntegerField()
-    started_at = TimestampField(allow_null=True)
-    finished_at = TimestampField(allow_null=True)
-    error = serializers.CharField()
 
     def to_representation(self, step: JobStep) -> dict[str, Any]:
         return {**super().to_representation(step), "state": step_state(step)}

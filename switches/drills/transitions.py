@@ -50,15 +50,15 @@ def engage(locked: LockedDrill, now: datetime) -> None:
     # Not the transaction's `now`, which is long past if it waited for the lock.
     drill.engaged_at = max(now, db_now())
     drill.ends_by = drill.engaged_at + live_drills.MAX_DURATION
-    drill.measured = {
-        **drill.measured,
-        MARKED: sorted(marked_instances.list_patterns()),
-    }
+    drill.measured = {**drill.measured, MARKED: sorted(marked_instances.list_patterns())}
     drill.save(update_fields=["engaged_version", "engaged_at", "ends_by", "measured"])
 
 
 def release(locked: LockedDrill, now: datetime) -> bool:
-    """Publish the switch's real state to all instances again; return False if already released."""
+    """Publish the switch's real state to all instances again.
+
+    Return False if the drill was not engaged, or is released already.
+    """
     drill = locked.drill
     if drill.engaged_at is None or drill.released_at is not None:
         return False
@@ -66,6 +66,11 @@ def release(locked: LockedDrill, now: datetime) -> bool:
     drill.released_at = max(now, db_now())
     drill.save(update_fields=["released_version", "released_at"])
     return True
+
+
+def audit_release(locked: LockedDrill, actor: Actor, now: datetime) -> None:
+    version = locked.drill.released_version
+    record_audit("drill.released", locked.switch, locked.drill, actor, now, version=version)
 
 
 def forget_mark(pattern: str) -> None:
@@ -87,10 +92,9 @@ def record_measurement(drill: Drill, part: str, found: dict[str, Any], why: str 
     drill.save(update_fields=["measured"])
 
 
-def end_drill(
-    switch: Switch, drill: Drill, job: Job, *, passed: bool, actor: Actor, now: datetime
-) -> None:
+def end_drill(locked: LockedDrill, job: Job, *, passed: bool, actor: Actor, now: datetime) -> None:
     """End the drill, mark the switch as proven if it passed, and write audit row and message."""
+    switch, drill = locked.switch, locked.drill
     drill.live, drill.passed = False, passed
     drill.save(update_fields=["live", "passed"])
     proves = passed and drill.mode == live_drills.LIVE
@@ -98,15 +102,8 @@ def end_drill(
         switch.last_proven_at = now
         switch.save(update_fields=["last_proven_at"])
     action = "drill.passed" if passed else "drill.failed"
-    record_audit(
-        action,
-        switch,
-        drill,
-        actor,
-        now,
-        reason=drill.failure_reason,
-        **drill.measurements,
-    )
+    reason = drill.failure_reason
+    record_audit(action, switch, drill, actor, now, reason=reason, **drill.measurements)
     if drill.mode != live_drills.LIVE:
         return
     outbox.announce(
@@ -114,7 +111,7 @@ def end_drill(
         event_key=f"drill:{drill.pk}:{action}",
         scope=switch.scope,
         severity="info" if passed else "warning",
-        subject=message_subject(drill.pk),
+        subject=f"drill:{drill.pk}",
         facts=message_facts(
             switch,
             reason=job.reason,
@@ -159,11 +156,6 @@ def describe_outcome(drill: Drill) -> str:
         f"{_format_instances(count)} stopped{_format_delay(measurement)}, "
         f"and let traffic flow again{_format_delay(back)}."
     )
-
-
-def message_subject(drill_id: int) -> str:
-    """Return the subject that groups messages about one drill in a thread."""
-    return f"drill:{drill_id}"
 
 
 def message_facts(switch: Switch, **more: Any) -> dict[str, Any]:

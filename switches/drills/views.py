@@ -1,5 +1,6 @@
 """Page of drills, and forms to start and cancel drills and to mark instances."""
 
+from collections.abc import Callable
 from typing import Any
 
 from django import forms
@@ -8,9 +9,9 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods
 
-from controlplane.core.change_views import ServiceForm, submitted_data
+from controlplane.core.change_views import ServiceForm, attempt_change, submitted_data
 from controlplane.core.clock import db_now
-from controlplane.core.errors import Conflict, DomainError, InvalidInput
+from controlplane.core.errors import DomainError
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.page_responses import PersonRequest, respond_done, show, signed_in
 from controlplane.core.reasons import MAX_CHARACTERS
@@ -73,7 +74,7 @@ def drills_page(request: PersonRequest) -> HttpResponse:
         "now": now,
         "head": head,
         "live": True,
-        "drills": presentation.build_drill_rows(found[:SHOWN]),
+        "drills": [presentation.build_drill_row(drill) for drill in found[:SHOWN]],
         "older": found[SHOWN - 1].pk if len(found) > SHOWN else None,
         "newest": not before,
         "marks": [(mark, there[mark.pattern]) for mark in marks[:MARKS_SHOWN]],
@@ -95,30 +96,24 @@ def new_drill(request: PersonRequest) -> HttpResponse:
     form = BeginForm(
         submitted_data(request), initial={"switch": request.GET.get("switch", "")[:200]}
     )
-    now, refused, status = db_now(), "", 422 if form.is_bound else 200
-    if form.is_valid():
-        arguments = {**form.service_arguments(), "actor": actor, "now": now}
-        try:
-            drill = services.begin_and_schedule(
-                **arguments, every=form.get_text("every").strip() or None
-            )
-        except InvalidInput as error:
-            form.add_service_errors(error.errors)
-        except Conflict as conflict:
-            refused, status = conflict.detail, 409
-        else:
-            return respond_done(
-                request, f"The drill of {drill.switch_id} begins.", _drill_path(drill)
-            )
-    marked = marked_instances.read_marks()
-    context = {
-        "form": form,
-        "refused": refused,
-        "marked": bool(marked),
-        "there": marked_instances.list_present(marked, now),
-        "named": marked_instances.MAX_NAMED,
-    }
-    return show(request, "switches/drill_new.html", context, status=status)
+    now = db_now()
+
+    def begin() -> HttpResponse:
+        every = form.get_text("every").strip() or None
+        arguments = form.service_arguments()
+        drill = services.begin_and_schedule(**arguments, every=every, actor=actor, now=now)
+        path = f"{reverse('drills_page')}#drill-{drill.pk}"
+        return respond_done(request, f"The drill of {drill.switch_id} begins.", path)
+
+    def get_context() -> dict[str, Any]:
+        marked = marked_instances.read_marks()
+        return {
+            "marked": bool(marked),
+            "there": marked_instances.list_present(marked, now),
+            "named": marked_instances.MAX_NAMED,
+        }
+
+    return _handle_form(request, form, begin, "switches/drill_new.html", get_context)
 
 
 @signed_in
@@ -130,20 +125,16 @@ def cancel_drill(request: PersonRequest, drill_id: int) -> HttpResponse:
     if drill is None:
         raise Http404
     form = CancelForm(submitted_data(request))
-    refused, status = "", 422 if form.is_bound else 200
-    if form.is_valid():
+
+    def cancel() -> HttpResponse:
         reason = form.get_text("reason")
-        try:
-            services.cancel_drill(drill_id=drill_id, reason=reason, actor=actor, now=db_now())
-        except InvalidInput as error:
-            form.add_service_errors(error.errors)
-        except Conflict as conflict:
-            refused, status = conflict.detail, 409
-        else:
-            message = f"The drill of {drill.switch_id} has ended; nobody is stopped by it."
-            return respond_done(request, message, reverse("drills_page"))
-    context = {"form": form, "drill": drill, "refused": refused}
-    return show(request, "switches/drill_cancel.html", context, status=status)
+        services.cancel_drill(drill_id=drill_id, reason=reason, actor=actor, now=db_now())
+        message = f"The drill of {drill.switch_id} has ended; nobody is stopped by it."
+        return respond_done(request, message, reverse("drills_page"))
+
+    return _handle_form(
+        request, form, cancel, "switches/drill_cancel.html", lambda: {"drill": drill}
+    )
 
 
 @signed_in
@@ -152,19 +143,14 @@ def new_mark(request: PersonRequest) -> HttpResponse:
     actor = actor_of(request)
     services.require_approver(actor)
     form = MarkForm(submitted_data(request))
-    status = 422 if form.is_bound else 200
-    if form.is_valid():
-        try:
-            mark, _ = services.mark_instances(
-                pattern=form.get_text("pattern"), actor=actor, now=db_now()
-            )
-        except InvalidInput as error:
-            form.add_service_errors(error.errors)
-        else:
-            return respond_done(
-                request, f"{mark.pattern} takes part in drills.", reverse("drills_page")
-            )
-    return show(request, "switches/drill_mark.html", {"form": form}, status=status)
+
+    def mark() -> HttpResponse:
+        pattern = form.get_text("pattern")
+        row, _ = services.mark_instances(pattern=pattern, actor=actor, now=db_now())
+        message = f"{row.pattern} takes part in drills."
+        return respond_done(request, message, reverse("drills_page"))
+
+    return _handle_form(request, form, mark, "switches/drill_mark.html")
 
 
 @signed_in
@@ -191,8 +177,22 @@ def remove_schedule(request: PersonRequest) -> HttpResponse:
     return respond_done(request, f"No drill of {scope}:{key} comes round.", reverse("drills_page"))
 
 
-def _drill_path(drill: Drill) -> str:
-    return f"{reverse('drills_page')}#drill-{drill.pk}"
+def _handle_form(
+    request: PersonRequest,
+    form: ServiceForm,
+    act: Callable[[], HttpResponse],
+    template: str,
+    get_context: Callable[[], dict[str, Any]] = dict,
+) -> HttpResponse:
+    """Return the response of `act`; show the form if it is new, invalid or refused."""
+
+    def show_form(refused: str = "") -> HttpResponse:
+        context = {"form": form, "refused": refused, **get_context()}
+        status = 409 if refused else 422 if form.is_bound else 200
+        return show(request, template, context, status=status)
+
+    answer = attempt_change(form, act, lambda error: show_form(error.detail))
+    return show_form() if answer is None else answer
 
 
 def _show_refusal(request: PersonRequest, error: DomainError) -> HttpResponse:

@@ -13,12 +13,74 @@ from controlplane.core.actors import Actor
 from controlplane.core.clock import db_now
 from controlplane.core.http.fields import MutationBody, Text
 from controlplane.core.http.openapi import BY_SESSION
+from controlplane.core.http.resources import OptionalTextField, Resource, TimestampField
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
 from switches.models import WeeklyReport
-from switches.report import queries, services
-from switches.report.resources import FullReportShape, ReportShape
+from switches.report import compose, services
 
 ONE_WEEK = (OpenApiParameter("week", str, OpenApiParameter.PATH, pattern="^[0-9]{4}-W[0-9]{2}$"),)
+
+
+class AnchorShape(Resource[WeeklyReport]):
+    id = serializers.IntegerField(
+        source="anchor_id", help_text="Id of the audit row written with the report."
+    )
+    hash = serializers.CharField(source="anchor_hash")
+
+    def to_representation(self, report: WeeklyReport) -> Any:
+        return None if report.anchor_id is None else super().to_representation(report)
+
+
+class ReportShape(Resource[WeeklyReport]):
+    week = serializers.CharField(help_text="ISO week such as 2026-W47.")
+    starts_at = TimestampField()
+    ends_at = TimestampField(help_text="Start of the next week.")
+    generated_at = TimestampField()
+    final = serializers.BooleanField(help_text="False until the week has ended.")
+    anchor = AnchorShape(source="*", allow_null=True, help_text="Null if the report is not saved.")
+    sent_at = TimestampField(allow_null=True)
+    signed_at = TimestampField(allow_null=True)
+    signed_by = OptionalTextField()
+    comment = serializers.CharField()
+
+
+class ChartShape(serializers.Serializer[Any]):
+    title = serializers.CharField()
+    unit = serializers.CharField()
+    alt = serializers.CharField()
+    bars = serializers.ListField(
+        child=serializers.ListField(child=serializers.JSONField()),
+        help_text="Pairs of a label and a number.",
+    )
+
+
+class RowShape(serializers.Serializer[Any]):
+    cells = serializers.DictField(
+        child=serializers.JSONField(),
+        help_text="Values by column; `…_at` are times, `…_seconds` durations.",
+    )
+    path = serializers.CharField(help_text="Path of the console page.")
+
+
+class SectionShape(serializers.Serializer[Any]):
+    slug = serializers.CharField()
+    title = serializers.CharField()
+    summary = serializers.CharField()
+    tone = serializers.ChoiceField(compose.WORST_FIRST)
+    columns = serializers.ListField(child=serializers.CharField())
+    rows = RowShape(many=True)
+    total = serializers.IntegerField(help_text="Number of all rows; `rows` lists the first.")
+    charts = ChartShape(many=True)
+    unread = serializers.BooleanField(help_text="True if the section could not be read.")
+
+    def to_representation(self, section: Any) -> Any:
+        return section  # Stored as JSON; an older report may lack keys.
+
+
+class FullReportShape(ReportShape):
+    time_zone = serializers.CharField(source="content.time_zone")
+    environment = serializers.CharField(source="content.environment")
+    sections = SectionShape(source="content.sections", many=True)
 
 
 class SignBody(MutationBody):
@@ -41,18 +103,16 @@ class ReportList(ListView[WeeklyReport]):
 class ReportDetail(ApiView):
     path_parameters = ONE_WEEK
     read_scope = "reports:read"
-    http_method_names = ["get", "head"]
 
     @extend_schema(responses=FullReportShape)
     def get(self, request: Request, week: str) -> Response:
         """Return a report. An unsaved report of the running week is composed as of now."""
-        return Response(FullReportShape.render(queries.find_report(week, db_now())))
+        return Response(FullReportShape.render(compose.find_report(week, db_now())))
 
 
 class SignView(ApiView):
     path_parameters = ONE_WEEK
     write_scope = "reports:read"  # `services.sign` checks the power to sign.
-    http_method_names = ["post"]
 
     @extend_schema(request=SignBody, responses=ReportShape, auth=BY_SESSION)
     @mutation(SignBody)
@@ -62,5 +122,5 @@ class SignView(ApiView):
         A report that is generated again loses its signature.
         """
         read = {"comment": body.get("comment", ""), "anchor_id": body.get("anchor_id")}
-        signed = services.sign_report(week=queries.parse_week(week), **read, actor=actor, now=now)
+        signed = services.sign_report(week=compose.parse_week(week), **read, actor=actor, now=now)
         return Done(ReportShape.render(signed))

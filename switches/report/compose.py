@@ -1,4 +1,4 @@
-"""Composition of a weekly report from the registered sections, as JSON values."""
+"""Composition of weekly reports from the registered sections, and their lookup."""
 
 from contextlib import nullcontext
 from datetime import datetime
@@ -11,8 +11,11 @@ from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection, transaction
 
 from controlplane.core import canonical
+from controlplane.core.errors import NotFound
 from controlplane.core.page_registry import REPORT_SECTIONS, ReportBuilder, ReportSection
 from controlplane.core.registry import RegisteredFunction
+from switches.models import WeeklyReport
+from switches.report import weeks
 from switches.report.weeks import Week
 
 log = structlog.get_logger(__name__)
@@ -44,6 +47,40 @@ def compose(week: Week, now: datetime) -> dict[str, Any]:
             _read_section(section, starts_at, ends_at, now) for section in REPORT_SECTIONS.values()
         ],
     }
+
+
+def parse_week(text: str) -> Week:
+    """Return the week named in a URL. Raise :class:`NotFound` for an invalid name."""
+    try:
+        return weeks.parse(text)
+    except ValueError as error:
+        raise NotFound(f"{text!r} is no week. {error}") from error
+
+
+def find_report(text: str, now: datetime) -> WeeklyReport:
+    """Return the saved report of a week, or a composed one for the running week.
+
+    Raise :class:`NotFound` for a future week or a past week without a report.
+    """
+    week = parse_week(text)
+    saved = WeeklyReport.objects.filter(week=str(week)).first()
+    if saved is not None:
+        return saved
+    if weeks.week_of(now, get_zone()) == week:
+        content = compose(week, now)
+        return WeeklyReport(
+            week=str(week),
+            starts_at=week.starts_at(get_zone()),
+            ends_at=week.ends_at(get_zone()),
+            generated_at=datetime.fromisoformat(content["generated_at"]),
+            final=False,
+            content=content,
+        )
+    if week.starts_at(get_zone()) > now:
+        raise NotFound(f"The week {week} has not begun.")
+    raise NotFound(
+        f"No report was made of {week}. `manage.py report weekly --week {week}` makes it."
+    )
 
 
 def list_unread_sections(content: dict[str, Any]) -> list[str]:
@@ -83,22 +120,21 @@ def _to_json(section: ReportSection) -> dict[str, Any]:
         section.tone if section.tone in WORST_FIRST else "warn",
         columns=list(section.columns),
         rows=[
-            {"cells": {name: row.cells.get(name) for name in section.columns}, "path": row.path}
+            {
+                "cells": {name: _to_cell(row.cells.get(name)) for name in section.columns},
+                "path": row.path,
+            }
             for row in section.rows
         ],
         total=section.total,
-        charts=[
-            {
-                "title": chart.title,
-                "unit": chart.unit,
-                "alt": chart.alt,
-                "bars": [[label, value] for label, value in chart.bars],
-            }
-            for chart in section.charts
-        ],
+        charts=[{**vars(chart), "bars": list(map(list, chart.bars))} for chart in section.charts],
     )
     canonical.dumps(content)
     return content
+
+
+def _to_cell(value: Any) -> Any:
+    return canonical.timestamp(value) if isinstance(value, datetime) else value
 
 
 def _build_section(slug: str, title: str, summary: str, tone: str, **more: Any) -> dict[str, Any]:

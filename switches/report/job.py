@@ -58,10 +58,6 @@ def _get_week(job: Job) -> Week:
     return weeks.parse(job.subject.partition(":")[2])
 
 
-def _get_path(job: Job) -> str:
-    return f"/reports/weekly/{_get_week(job)}/"
-
-
 STEPS = (
     StepKind("make", _generate, most_attempts=MAX_ATTEMPTS),
     StepKind("tell", _send, most_attempts=MAX_ATTEMPTS),
@@ -73,7 +69,7 @@ kinds.register(
         title="Weekly report",
         tick="jobs.turn",
         work=stepwise.build_worker(STEPS),
-        path=_get_path,
+        path=lambda job: f"/reports/weekly/{_get_week(job)}/",
         most=AT_ONCE,
         kept_days=RETENTION_DAYS,
     )

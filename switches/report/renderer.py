@@ -1,7 +1,7 @@
 """Report content for templates: typed cells and laid-out charts."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 from typing import Any
@@ -23,29 +23,8 @@ TONES = {
 MARKS = {"bad": "!!", "warn": " !", "unknown": " ?", "good": "  "}
 
 
-@dataclass(frozen=True)
-class Bar:
-    """A bar with its label and formatted value; numbers are in the drawing's units."""
-
-    label: str
-    value: str
-    x: float
-    y: float
-    width: float
-    height: float
-    middle: float
-
-
-@dataclass(frozen=True)
-class BarChart:
-    width: int
-    height: int
-    ground: int
-    label_y: int
-    bars: tuple[Bar, ...]
-
-
-def layout_bars(values: list[tuple[str, float]]) -> BarChart:
+def layout_bars(values: Sequence[tuple[str, float]]) -> dict[str, Any]:
+    """Return the size and bars of a bar chart, in the units of its drawing."""
     ground = HEIGHT - BOTTOM
     most = max((value for _, value in values), default=0.0)
     room = (WIDTH - LEFT - RIGHT) / max(1, len(values))
@@ -55,17 +34,17 @@ def layout_bars(values: list[tuple[str, float]]) -> BarChart:
         height = (ground - TOP) * max(0.0, value) / most if most > 0 else 0.0
         middle = LEFT + room * (number + 0.5)
         bars.append(
-            Bar(
-                label=label,
-                value=format_value(value),
-                x=round(middle - width / 2, 1),
-                y=round(ground - height, 1),
-                width=round(width, 1),
-                height=round(height, 1),
-                middle=round(middle, 1),
-            )
+            {
+                "label": label,
+                "value": format_value(value),
+                "x": round(middle - width / 2, 1),
+                "y": round(ground - height, 1),
+                "width": round(width, 1),
+                "height": round(height, 1),
+                "middle": round(middle, 1),
+            }
         )
-    return BarChart(WIDTH, HEIGHT, ground, HEIGHT - 6, tuple(bars))
+    return {"width": WIDTH, "height": HEIGHT, "ground": ground, "label_y": HEIGHT - 6, "bars": bars}
 
 
 def format_value(value: float) -> str:
@@ -89,41 +68,8 @@ class ReportCell:
         return self.at is None and len(self.text) > LONG_CELL
 
 
-@dataclass(frozen=True)
-class TableRow:
-    cells: tuple[ReportCell, ...]
-    path: str
-
-
-@dataclass(frozen=True)
-class ReportChart:
-    title: str
-    unit: str
-    alt: str
-    drawing: BarChart
-
-
-@dataclass(frozen=True)
-class Section:
-    slug: str
-    title: str
-    summary: str
-    tone: str
-    icon: str
-    word: str
-    heads: tuple[ReportCell, ...]
-    rows: tuple[TableRow, ...]
-    total: int
-    more: int
-    charts: tuple[ReportChart, ...]
-    unread: bool
-
-    @property
-    def is_quiet(self) -> bool:
-        return self.tone == "good" and not self.rows and not self.charts
-
-
-def build_sections(content: Mapping[str, Any]) -> list[Section]:
+def build_sections(content: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the sections of a report with icon, cells and drawings, for templates."""
     return [_build_section(section) for section in content["sections"]]
 
 
@@ -150,72 +96,51 @@ def format_heading(column: str) -> str:
     return words[:1].upper() + words[1:]
 
 
-def _build_section(content: Mapping[str, Any]) -> Section:
+def _build_section(content: Mapping[str, Any]) -> dict[str, Any]:
     icon, word = TONES[content["tone"]]
-    rows = tuple(
-        TableRow(
-            tuple(build_cell(name, row["cells"][name]) for name in content["columns"]), row["path"]
-        )
+    columns = content["columns"]
+    rows = [
+        {"cells": [build_cell(name, row["cells"][name]) for name in columns], "path": row["path"]}
         for row in content["rows"]
-    )
-    kinds = {c.label: c.kind for row in rows for c in row.cells if c.kind != "empty"}
-    return Section(
-        slug=content["slug"],
-        title=content["title"],
-        summary=content["summary"],
-        tone=content["tone"],
-        icon=icon,
-        word=word,
-        heads=tuple(
-            ReportCell(format_heading(name), kinds.get(format_heading(name), "text"), "")
-            for name in content["columns"]
-        ),
-        rows=rows,
-        total=content["total"],
-        more=max(0, content["total"] - len(rows)),
-        charts=tuple(
-            ReportChart(
-                chart["title"],
-                chart["unit"],
-                chart["alt"],
-                layout_bars([(label, value) for label, value in chart["bars"]]),
-            )
-            for chart in content["charts"]
-        ),
-        unread=content["unread"],
-    )
+    ]
+    kinds = {c.label: c.kind for row in rows for c in row["cells"] if c.kind != "empty"}
+    headings = [format_heading(name) for name in columns]
+    charts = [{**chart, "drawing": layout_bars(chart["bars"])} for chart in content["charts"]]
+    return {
+        **content,
+        "icon": icon,
+        "word": word,
+        "heads": [ReportCell(heading, kinds.get(heading, "text"), "") for heading in headings],
+        "rows": rows,
+        "more": max(0, content["total"] - len(rows)),
+        "charts": charts,
+        "is_quiet": content["tone"] == "good" and not rows and not charts,
+    }
 
 
 def render_lines(content: Mapping[str, Any], zone: tzinfo, public_url: str) -> Iterator[str]:
+    """Yield the lines of a report as plain text, with times in `zone`."""
     state = "final" if content["final"] else "so far"
     yield f"Weekly report {content['week']} of {content['environment']}, {state}"
     since, until = (datetime.fromisoformat(content[key]) for key in ("starts_at", "ends_at"))
     yield f"{_format_time(since, zone)} to {_format_time(until, zone)}, {content['time_zone']}"
     for section in build_sections(content):
         yield ""
-        yield f"{MARKS[section.tone]} {section.title}: {section.summary}"
-        yield from _render_rows(section, zone, public_url)
+        yield f"{MARKS[section['tone']]} {section['title']}: {section['summary']}"
+        for row in section["rows"]:
+            first, *rest = row["cells"]
+            cells = [f"{c.label}: {_render_cell(c, zone)}" for c in rest if c.kind != "empty"]
+            yield f"     {' · '.join([_render_cell(first, zone), *cells])}"
+            yield f"       {public_url}{row['path']}"
+        if section["more"]:
+            yield f"     and {section['more']:,} more"
+        for chart in section["charts"]:
+            bars = "  ".join(f"{bar['label']} {bar['value']}" for bar in chart["drawing"]["bars"])
+            yield f"     {chart['title']} ({chart['unit']}): {bars}"
 
 
-def _render_rows(section: Section, zone: tzinfo, public_url: str) -> Iterator[str]:
-    for row in section.rows:
-        yield f"     {_render_cells(row, zone)}"
-        yield f"       {public_url}{row.path}"
-    if section.more:
-        yield f"     and {section.more:,} more"
-    for chart in section.charts:
-        bars = "  ".join(f"{bar.label} {bar.value}" for bar in chart.drawing.bars)
-        yield f"     {chart.title} ({chart.unit}): {bars}"
-
-
-def _render_cells(row: TableRow, zone: tzinfo) -> str:
-    first, *rest = row.cells
-    cells = [f"{c.label}: {_render_cell(c, zone)}" for c in rest if c.kind != "empty"]
-    return " · ".join([_render_cell(first, zone), *cells])
-
-
-def _render_cell(build_cell: Any, zone: tzinfo) -> str:
-    return _format_time(build_cell.at, zone) if build_cell.at else " ".join(build_cell.text.split())
+def _render_cell(cell: ReportCell, zone: tzinfo) -> str:
+    return _format_time(cell.at, zone) if cell.at else " ".join(cell.text.split())
 
 
 def _format_time(moment: datetime, zone: tzinfo) -> str:

@@ -1,11 +1,13 @@
-"""Text formatting shared by report sections: counts, names and paths."""
+"""Tables, counts, names and paths shared by the report sections."""
 
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 from urllib.parse import quote
 
 from django.db.models import Count, Model, Q, QuerySet, Window
 
 from controlplane.core.actors import label_of
+from controlplane.core.page_registry import ReportRow
 
 MAX_ROWS = 50
 """Maximum rows of a section; its total counts all rows."""
@@ -31,6 +33,40 @@ def engaged_by(episode: Any) -> str:
 def switch_path(switch_id: str) -> str:
     scope, _, key = switch_id.partition(":")
     return f"/switches/{quote(scope)}/{quote(key)}/" if key else "/"
+
+
+def episode_path(episode: Any) -> str:
+    return switch_path(episode.switch_id)
+
+
+def reason_of(row: Any) -> str:
+    return shorten_reason(row.reason)
+
+
+def build_table(
+    rows: Iterable[Any], path: str | Callable[[Any], str], **cells: str | Callable[[Any], Any]
+) -> dict[str, Any]:
+    """Return the `columns` and `rows` of a :class:`ReportSection`.
+
+    Each keyword names a column. Its value is the name of a row's attribute (or key, if rows are
+    dicts), or a function of the row. `path` is the page of all rows, or a function of the row.
+    """
+
+    def read(row: Any, source: str | Callable[[Any], Any]) -> Any:
+        if callable(source):
+            return source(row)
+        return row[source] if isinstance(row, dict) else getattr(row, source)
+
+    return {
+        "columns": tuple(cells),
+        "rows": tuple(
+            ReportRow(
+                {column: read(row, source) for column, source in cells.items()},
+                path if isinstance(path, str) else path(row),
+            )
+            for row in rows
+        ),
+    }
 
 
 M = TypeVar("M", bound=Model)

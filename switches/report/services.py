@@ -148,7 +148,14 @@ def sign_report(
     report.comment = comment.strip()[:MAX_COMMENT_LENGTH]
     report.save(update_fields=["signed_at", "signed_by", "comment"])
     escalations.close(subject=get_subject(report.week), now=now)
-    entry = _record_signature(report, actor, now)
+    entry = audit.record(
+        actor=actor,
+        action="report.signed",
+        target=get_subject(report.week),
+        reason=report.comment,
+        after={"sha256": canonical.digest(report.content)},
+        now=now,
+    )
     outbox.announce(
         event="report.signed",
         event_key=f"audit:{entry.pk}",
@@ -241,17 +248,6 @@ def _lock_report(week: Week) -> WeeklyReport:
     if report is None:
         raise NotFound(f"There is no report of {week}.")
     return report
-
-
-def _record_signature(report: WeeklyReport, actor: Actor, now: datetime) -> AuditEntry:
-    return audit.record(
-        actor=actor,
-        action="report.signed",
-        target=get_subject(report.week),
-        reason=report.comment,
-        after={"sha256": canonical.digest(report.content)},
-        now=now,
-    )
 
 
 def _build_facts(report: WeeklyReport) -> dict[str, Any]:

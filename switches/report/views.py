@@ -11,8 +11,7 @@ from controlplane.core.errors import Conflict
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.page_responses import PersonRequest, respond_done, show, signed_in
 from switches.models import WeeklyReport
-from switches.report import queries, services, weeks
-from switches.report.compose import get_zone
+from switches.report import compose, services, weeks
 from switches.report.renderer import build_sections
 
 PAGE_SIZE = 26
@@ -29,11 +28,11 @@ def reports_page(request: PersonRequest) -> HttpResponse:
     except ValueError:
         before = ""
     found = list(reports[: PAGE_SIZE + 1])
-    running = weeks.week_of(now, get_zone())
+    running = weeks.week_of(now, compose.get_zone())
     context = {
         "now": now,
         "running": running,
-        "due_at": running.due_at(get_zone()),
+        "due_at": running.due_at(compose.get_zone()),
         "rows": [(report, weeks.parse(report.week)) for report in found[:PAGE_SIZE]],
         "older": found[PAGE_SIZE - 1].week if len(found) > PAGE_SIZE else None,
         "newest": not before,
@@ -46,21 +45,21 @@ def reports_page(request: PersonRequest) -> HttpResponse:
 @require_GET
 def report_page(request: PersonRequest, week: str) -> HttpResponse:
     now = db_now()
-    report = queries.find_report(week, now)
+    report = compose.find_report(week, now)
     this = weeks.parse(report.week)
     sections = build_sections(report.content)
     context = {
         "report": report,
         "week": this,
-        "acting": [section for section in sections if section.tone != "good"],
-        "full": [section for section in sections if not section.is_quiet],
-        "quiet": [section for section in sections if section.is_quiet],
+        "acting": [section for section in sections if section["tone"] != "good"],
+        "full": [section for section in sections if not section["is_quiet"]],
+        "quiet": [section for section in sections if section["is_quiet"]],
         "sha256": canonical.digest(report.content),
         "zone": report.content["time_zone"],
         "environment": report.content["environment"],
         "public_url": settings.PUBLIC_URL.rstrip("/"),
         "previous": this.later(-1) if _is_saved(this.later(-1)) else None,
-        "next": this.later(1) if this.later(1).starts_at(get_zone()) <= now else None,
+        "next": this.later(1) if this.later(1).starts_at(compose.get_zone()) <= now else None,
     }
     return render(request, "switches/report.html", context)
 
@@ -72,7 +71,7 @@ def sign(request: PersonRequest, week: str) -> HttpResponse:
     anchor = request.POST.get("anchor_id", "")[:18]
     try:
         report = services.sign_report(
-            week=queries.parse_week(week),
+            week=compose.parse_week(week),
             comment=comment,
             anchor_id=int(anchor) if anchor.isascii() and anchor.isdigit() else None,
             actor=actor_of(request),

@@ -5,34 +5,23 @@ from typing import Any, ClassVar
 
 from drf_spectacular.utils import extend_schema
 
-from breakers.dead_letters.letters.presentation import DETAIL_LIMITS, NO_LIMITS, letter_resource
+from breakers.dead_letters.letters.entries import NO_LIMITS
+from breakers.dead_letters.letters.presentation import DETAIL_LIMITS, letter_resource
 from breakers.dead_letters.letters.redaction import configured_redaction
-from breakers.dead_letters.models import LetterStream
 from breakers.dead_letters.removals import actions, reveal
 from controlplane.core.actors import Actor
 from controlplane.core.errors import InvalidInput
 from controlplane.core.http.views import Done, mutation
 
-from .bodies import ReasonBody, RetryBody, RevealBody, ServerFilter
-from .messages import DeadLetterView, find_letter_stream, normalize_id
+from .bodies import ReasonBody, RetryBody, RevealBody
+from .messages import DeadLetterView, normalize_id
 from .shapes import ONE_MESSAGE, SERVER, DiscardedShape, RetriedShape, RevealedShape
 
 DEFAULT_REASON = "Asked for over the API, without saying why."
 
 
-class LetterAction(DeadLetterView):
-    """Base of the endpoints for one letter."""
-
+class RemovalView(DeadLetterView):
     path_parameters = (*ONE_MESSAGE, SERVER)
-    http_method_names = ["post"]
-
-    def stream(self, name: str, now: datetime) -> LetterStream:
-        return find_letter_stream(
-            ServerFilter.parse(self.request.query_params)["server"], name, now
-        )
-
-
-class RemovalView(LetterAction):
     action: ClassVar[str]
 
     def prepare(
@@ -43,7 +32,7 @@ class RemovalView(LetterAction):
             raise InvalidInput({"edited_fields": ["Must be an object: names and new values."]})
         request = actions.RemovalRequest(
             action=self.action,
-            stream=self.stream(name, now),
+            stream=self.find_stream(name, now),
             entry_id=normalize_id(entry_id),
             reason=body["reason"],
             edited_fields=edited or {},
@@ -59,29 +48,33 @@ class RemovalView(LetterAction):
 
 
 class RetryLetterView(RemovalView):
+    """Retry the message: add it to its origin stream, optionally edited.
+
+    Repeating the request returns the same response.
+    """
+
     action = actions.RETRY
 
     @extend_schema(operation_id="dlq_retry", request=RetryBody, responses=RetriedShape)
     @mutation(RetryBody, first=RemovalView.prepare)
     def post(self, *, prepared: actions.PreparedRemoval, now: datetime, **_given: Any) -> Done:
-        """Retry the message: add it to its origin stream, optionally edited.
-
-        Repeating the request returns the same response.
-        """
         return self.record(prepared, now)
 
 
 class DiscardLetterView(RemovalView):
+    """Discard the letter. It stays in the archive for 30 days and can be restored."""
+
     action = actions.DISCARD
 
     @extend_schema(operation_id="dlq_discard", request=ReasonBody, responses=DiscardedShape)
     @mutation(ReasonBody, first=RemovalView.prepare)
     def post(self, *, prepared: actions.PreparedRemoval, now: datetime, **_given: Any) -> Done:
-        """Discard the letter. It stays in the archive for 30 days and can be restored."""
         return self.record(prepared, now)
 
 
-class RevealLetterView(LetterAction):
+class RevealLetterView(DeadLetterView):
+    path_parameters = (*ONE_MESSAGE, SERVER)
+
     def is_dry(self, *, body: dict[str, Any], **_given: Any) -> bool:
         return bool(body.get("dry_run"))
 
@@ -102,7 +95,7 @@ class RevealLetterView(LetterAction):
         Only admins and their tokens may reveal letters. A repeat with the same idempotency key,
         and a dry run, return the letter redacted.
         """
-        stream = self.stream(name, now)
+        stream = self.find_stream(name, now)
         reason = body.get("reason") or DEFAULT_REASON
         entry = reveal.reveal_letter(
             stream=stream, entry_id=normalize_id(entry_id), actor=actor, now=now, reason=reason

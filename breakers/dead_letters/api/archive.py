@@ -18,11 +18,11 @@ from breakers.dead_letters.sources import DEFAULT_SERVER
 from controlplane.core.actors import Actor
 from controlplane.core.clock import db_now
 from controlplane.core.errors import InvalidInput, NotFound
-from controlplane.core.http.views import ApiView, Done, ListView, mutation
+from controlplane.core.http.views import Done, ListView, mutation
 
 from .bodies import ArchiveFilters, ReasonBody
-from .messages import READ, WRITE
-from .shapes import ANY_SERVER, DepartureShape, RestoredShape, WholeDepartureShape
+from .messages import DeadLetterIdView
+from .shapes import DepartureShape, RestoredShape, WholeDepartureShape
 
 _COLUMNS = {
     "server": "stream__server",
@@ -33,16 +33,13 @@ _COLUMNS = {
 }
 
 
-class ArchiveList(ListView[Departure]):
+class ArchiveList(DeadLetterIdView, ListView[Departure]):
     """List letters that were removed, or are being removed, through Switchgear, newest first."""
 
-    path_parameters = (ANY_SERVER,)
     queryset = Departure.objects.without_payload().select_related("stream")
     serializer_class = DepartureShape
     filters = ArchiveFilters
     ordering = "-id"
-    read_scope = READ
-    http_method_names = ["get", "head"]
 
     def get_serializer_context(self) -> dict[str, Any]:
         return {**super().get_serializer_context(), "now": db_now()}
@@ -61,11 +58,7 @@ class ArchiveList(ListView[Departure]):
         return rows.filter(**{_COLUMNS.get(name, name): value for name, value in values.items()})
 
 
-class ArchivedView(ApiView):
-    path_parameters = (ANY_SERVER,)
-    read_scope = READ
-    http_method_names = ["get", "head"]
-
+class ArchivedView(DeadLetterIdView):
     @extend_schema(operation_id="dlq_archived", responses=WholeDepartureShape)
     def get(self, _request: Request, departure_id: int) -> Response:
         """Return an archived letter with its redacted fields and its history."""
@@ -82,7 +75,7 @@ class ArchivedView(ApiView):
                 message.pairs, sizes=message.sizes, measure=limits
             )
         names = ("fields", "truncated", "attempts", "failed_at", "group")
-        events = history.list_archived_events(row, redaction=redaction)
+        events = history.list_events(row.stream, row.entry, redaction=redaction)
         return Response(
             {
                 **DepartureShape(row, context={"now": db_now()}).data,
@@ -93,11 +86,7 @@ class ArchivedView(ApiView):
         )
 
 
-class RestoreView(ApiView):
-    path_parameters = (ANY_SERVER,)
-    write_scope = WRITE
-    http_method_names = ["post"]
-
+class RestoreView(DeadLetterIdView):
     def prepare(
         self, *, body: dict[str, Any], actor: Actor, now: datetime, departure_id: int
     ) -> restoration.PreparedRestore:

@@ -5,12 +5,12 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from breakers.dead_letters import export, letter_list
+from breakers.dead_letters import letter_list
 from breakers.dead_letters.bulk import replays
 from breakers.dead_letters.letters.filters import LetterFilter
 from breakers.dead_letters.models import Departure
 from breakers.dead_letters.sources import DEFAULT_SERVER
-from controlplane.core.http.fields import Filters, Moment, MutationBody, Text
+from controlplane.core.http.fields import Filters, Moment, MutationBody, StrictIntegerField, Text
 from controlplane.core.jobs.models import Job
 
 CRITERIA = {
@@ -73,10 +73,6 @@ class MessageFilters(LetterFilters):
     )
 
 
-class LetterExportFilters(LetterFilters):
-    format = serializers.ChoiceField(tuple(export.FORMATS), default="jsonl")
-
-
 class ArchiveFilters(Filters):
     server = serializers.CharField(
         required=False, max_length=60, help_text="Redis server; `default` if `stream` is given."
@@ -113,17 +109,6 @@ class StrictNumber(serializers.FloatField):
 
     def to_internal_value(self, data: Any) -> float:
         if isinstance(data, bool) or not isinstance(data, int | float):
-            self.fail("invalid")
-        return super().to_internal_value(data)
-
-
-class StrictInteger(serializers.IntegerField):
-    """A JSON integer; texts and booleans are rejected."""
-
-    default_error_messages = {"invalid": "Must be a whole number."}
-
-    def to_internal_value(self, data: Any) -> int:
-        if isinstance(data, bool) or not isinstance(data, int):
             self.fail("invalid")
         return super().to_internal_value(data)
 
@@ -171,8 +156,10 @@ class JobBody(MutationBody):
     rate_per_second = StrictNumber(
         required=False, help_text="Maximum number of letters per second, 50 if omitted."
     )
-    most_retries = StrictInteger(
-        required=False, help_text="Letters with this many retries are skipped; 3 if omitted."
+    most_retries = StrictIntegerField(
+        required=False,
+        error_messages={"invalid": "Must be a whole number."},
+        help_text="Letters with this many retries are skipped; 3 if omitted.",
     )
     waits_for = serializers.ListField(
         child=Text(),

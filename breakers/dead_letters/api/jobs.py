@@ -11,19 +11,19 @@ from rest_framework.response import Response
 from breakers.dead_letters.bulk import eligibility, replays
 from breakers.dead_letters.letters.filters import LetterFilter
 from breakers.dead_letters.models import LetterStream
-from breakers.dead_letters.resources import replay_resource
+from breakers.dead_letters.resources import ReplayShape, replay_resource
 from controlplane.core.actors import Actor
 from controlplane.core.approvals.api import ApprovalShape
 from controlplane.core.approvals.models import Approval
 from controlplane.core.clock import db_now
 from controlplane.core.errors import InvalidInput, NotFound
-from controlplane.core.http.views import ApiView, Done, ListView, mutation
+from controlplane.core.http.views import Done, ListView, mutation
 from controlplane.core.jobs import control
 from controlplane.core.jobs.models import Job
 
 from .bodies import LIVE, JobBody, ReplayFilters, ReplayVerbBody, ServerFilter
-from .messages import READ, WRITE, find_letter_stream
-from .shapes import ANY_SERVER, SERVER, PlanShape, PurgeAskedShape, ReplayShape
+from .messages import WRITE, DeadLetterIdView, find_letter_stream
+from .shapes import SERVER, PlanShape, PurgeAskedShape
 
 ROWS = Job.objects.filter(kind=replays.KIND).select_related("replay__stream")
 ROWS = ROWS.prefetch_related("steps")
@@ -40,17 +40,13 @@ class ListedReplayShape(ReplayShape):
         return replay_resource(job, self.context["now"])
 
 
-class ReplayList(ListView[Job]):
+class ReplayList(DeadLetterIdView, ListView[Job]):
     """List the bulk jobs over dead letters, newest first."""
 
-    path_parameters = (ANY_SERVER,)
     queryset = ROWS
     serializer_class = ListedReplayShape
     filters = ReplayFilters
     ordering = "-id"
-    read_scope = READ
-    write_scope = WRITE
-    http_method_names = ["get", "head", "post"]
 
     def get_serializer_context(self) -> dict[str, Any]:
         return {**super().get_serializer_context(), "now": db_now()}
@@ -148,55 +144,40 @@ def _parse_filter(given: Any) -> LetterFilter:
     return chosen
 
 
-class ReplayView(ApiView):
-    path_parameters = (ANY_SERVER,)
-    read_scope = READ
-    http_method_names = ["get", "head"]
-
+class ReplayView(DeadLetterIdView):
     @extend_schema(operation_id="dlq_job", responses=ReplayShape)
     def get(self, _request: Request, job_id: int) -> Response:
         """Return one bulk job with its progress, rate, errors and hold reason."""
         return Response(replay_resource(_find_job(job_id), db_now()))
 
 
-class ReplayIntervention(ApiView):
-    path_parameters = (ANY_SERVER,)
-    write_scope = WRITE
-    http_method_names = ["post"]
+def build_intervention(verb: str, description: str) -> type[DeadLetterIdView]:
+    """Return the endpoint that pauses, resumes or cancels a bulk job."""
+
+    class InterventionView(DeadLetterIdView):
+        @extend_schema(
+            operation_id=f"dlq_job_{verb}",
+            description=description,
+            request=ReplayVerbBody,
+            responses=ReplayShape,
+        )
+        @mutation(ReplayVerbBody)
+        def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, job_id: int) -> Done:
+            _find_job(job_id)
+            given = body.get("reason", "").strip()
+            reason = given or f"Asked to {verb} over the API, without saying why."
+            control.intervene(job_id=job_id, verb=verb, reason=reason, actor=actor, now=now)
+            return Done(replay_resource(_find_job(job_id), now))
+
+    return InterventionView
 
 
-class PauseReplayView(ReplayIntervention):
-    @extend_schema(operation_id="dlq_job_pause", request=ReplayVerbBody, responses=ReplayShape)
-    @mutation(ReplayVerbBody)
-    def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, job_id: int) -> Done:
-        """Pause the job until it is resumed."""
-        return _change_job("pause", body, actor, now, job_id)
-
-
-class ResumeReplayView(ReplayIntervention):
-    @extend_schema(operation_id="dlq_job_resume", request=ReplayVerbBody, responses=ReplayShape)
-    @mutation(ReplayVerbBody)
-    def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, job_id: int) -> Done:
-        """Resume a paused job at its last checkpoint."""
-        return _change_job("resume", body, actor, now, job_id)
-
-
-class CancelReplayView(ReplayIntervention):
-    @extend_schema(operation_id="dlq_job_cancel", request=ReplayVerbBody, responses=ReplayShape)
-    @mutation(ReplayVerbBody)
-    def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, job_id: int) -> Done:
-        """Cancel the job permanently.
-
-        Letters removed so far stay removed, and are in the archive.
-        """
-        return _change_job("cancel", body, actor, now, job_id)
-
-
-def _change_job(verb: str, body: dict[str, Any], actor: Actor, now: datetime, job_id: int) -> Done:
-    _find_job(job_id)
-    reason = body.get("reason", "").strip() or f"Asked to {verb} over the API, without saying why."
-    control.intervene(job_id=job_id, verb=verb, reason=reason, actor=actor, now=now)
-    return Done(replay_resource(_find_job(job_id), now))
+INTERVENTIONS = {
+    "pause": "Pause the job until it is resumed.",
+    "resume": "Resume a paused job at its last checkpoint.",
+    "cancel": "Cancel the job permanently.\n\nLetters removed so far stay removed, and are in the "
+    "archive.",
+}
 
 
 def _find_job(job_id: int) -> Job:

@@ -1,6 +1,7 @@
 """API endpoints of streams: the inbox, a stream's letters and groups, and one letter."""
 
 import time
+from dataclasses import replace
 from datetime import datetime
 from typing import ClassVar
 
@@ -23,6 +24,7 @@ from controlplane.core.http.views import ApiView
 
 from .bodies import InboxFilters, MessageFilters, ServerFilter
 from .shapes import (
+    ANY_SERVER,
     ONE_MESSAGE,
     ONE_STREAM,
     GroupShape,
@@ -35,12 +37,7 @@ from .shapes import (
 READ, WRITE = "dlq:read", "dlq:write"
 INDEXING_SECONDS = 1.4
 """Time limit for indexing new letters before groups are counted."""
-DETAIL_READ_LIMITS = reader.ReadLimits(
-    value_bytes=DETAIL_LIMITS.value_bytes,
-    fields=DETAIL_LIMITS.fields,
-    entries=1,
-    total_bytes=2 * DETAIL_LIMITS.total_bytes,
-)
+DETAIL_READ_LIMITS = replace(DETAIL_LIMITS, entries=1, total_bytes=2 * DETAIL_LIMITS.total_bytes)
 
 
 class DeadLetterView(ApiView):
@@ -49,12 +46,25 @@ class DeadLetterView(ApiView):
     read_scope = READ
     write_scope = WRITE
     path_parameters: ClassVar[tuple[OpenApiParameter, ...]] = ONE_STREAM
+    filters: ClassVar[type[ServerFilter]] = ServerFilter
+
+    def find_stream(self, name: str, now: datetime) -> LetterStream:
+        """Return the stream on the server of the query parameter `server`."""
+        server = ServerFilter.parse(self.request.query_params)["server"]
+        return find_letter_stream(server, name, now)
+
+
+class DeadLetterIdView(ApiView):
+    """Base of the endpoints whose path has the id of a removal, bulk job or message, or no id."""
+
+    read_scope = READ
+    write_scope = WRITE
+    path_parameters = (ANY_SERVER,)
 
 
 class Inbox(ApiView):
     read_scope = READ
     filters = InboxFilters
-    http_method_names = ["get", "head"]
 
     @extend_schema(operation_id="dlq_inbox", responses=StreamShape(many=True))
     def get(self, request: Request) -> Response:
@@ -72,7 +82,6 @@ class Inbox(ApiView):
 
 class MessageList(DeadLetterView):
     filters = MessageFilters
-    http_method_names = ["get", "head"]
 
     @extend_schema(operation_id="dlq_messages", responses=PageShape)
     def get(self, request: Request, name: str) -> Response:
@@ -109,15 +118,11 @@ class MessageList(DeadLetterView):
 
 class MessageDetail(DeadLetterView):
     path_parameters = ONE_MESSAGE
-    filters = ServerFilter
-    http_method_names = ["get", "head"]
 
     @extend_schema(operation_id="dlq_message", responses=MessageShape)
     def get(self, request: Request, name: str, entry_id: str) -> Response:
         """Return one letter and its history."""
-        stream = find_letter_stream(
-            self.filters.parse(request.query_params)["server"], name, db_now()
-        )
+        stream = self.find_stream(name, db_now())
         entry = reader.read_entry(
             stream.server, stream.name, normalize_id(entry_id), limits=DETAIL_READ_LIMITS
         )
@@ -136,14 +141,11 @@ class MessageDetail(DeadLetterView):
 
 
 class GroupList(DeadLetterView):
-    filters = ServerFilter
-    http_method_names = ["get", "head"]
-
     @extend_schema(operation_id="dlq_groups", responses=GroupsShape)
     def get(self, request: Request, name: str) -> Response:
         """List a stream's letters grouped by error, the largest groups first."""
         now = db_now()
-        stream = find_letter_stream(self.filters.parse(request.query_params)["server"], name, now)
+        stream = self.find_stream(name, now)
         complete = indexer.catch_up(stream, now, seconds=INDEXING_SECONDS)
         results = [GroupShape.render(one) for one in groups.list_groups(stream)]
         return Response({"results": results, "complete": complete})

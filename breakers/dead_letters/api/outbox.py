@@ -7,37 +7,30 @@ from drf_spectacular.utils import extend_schema
 
 from controlplane.core.actors import Actor
 from controlplane.core.http.fields import MutationBody, Text
-from controlplane.core.http.views import ApiView, Done, ListView, mutation
+from controlplane.core.http.views import Done, ListView, mutation
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.notify.delivery import failed_messages, selection
 from controlplane.notify.delivery.api import ROWS, ListedShape, delivery_resource
 from controlplane.notify.targets import destination_names
 
 from .bodies import ReasonBody
-from .messages import READ, WRITE
-from .shapes import ANY_SERVER, FailedDeliveryShape
+from .messages import DeadLetterIdView
+from .shapes import FailedDeliveryShape
 
 
 class OutboxRetryBody(MutationBody):
     reason = Text(required=False, max_length=500, help_text="What has changed since the failure.")
 
 
-class FailedList(ListView[OutboxMessage]):
+class FailedList(DeadLetterIdView, ListView[OutboxMessage]):
     """List the undelivered messages that were neither retried nor discarded, newest first."""
 
-    path_parameters = (ANY_SERVER,)
     queryset = ROWS.filter(selection.GIVEN_UP)
     serializer_class = ListedShape
     ordering = "-id"
-    read_scope = READ
-    http_method_names = ["get", "head"]
 
 
-class RetryMessageView(ApiView):
-    path_parameters = (ANY_SERVER,)
-    write_scope = WRITE
-    http_method_names = ["post"]
-
+class RetryMessageView(DeadLetterIdView):
     @extend_schema(
         operation_id="dlq_outbox_retry", request=OutboxRetryBody, responses=FailedDeliveryShape
     )
@@ -48,11 +41,7 @@ class RetryMessageView(ApiView):
         return Done({**_delivery_resource(row, actor), "retried": True})
 
 
-class DiscardMessageView(ApiView):
-    path_parameters = (ANY_SERVER,)
-    write_scope = WRITE
-    http_method_names = ["post"]
-
+class DiscardMessageView(DeadLetterIdView):
     @extend_schema(
         operation_id="dlq_outbox_discard", request=ReasonBody, responses=FailedDeliveryShape
     )

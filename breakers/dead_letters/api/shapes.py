@@ -5,15 +5,13 @@ from typing import Any
 from drf_spectacular.utils import OpenApiParameter, extend_schema_field
 from rest_framework import serializers
 
-from breakers.dead_letters.bulk import replays
-from breakers.dead_letters.letters import ids
 from breakers.dead_letters.letters.redaction import configured_redaction
 from breakers.dead_letters.models import Departure, LetterStream
 from breakers.dead_letters.monitoring.groups import ErrorGroup
 from breakers.dead_letters.removals import archive
+from breakers.dead_letters.resources import EntryIdField
 from controlplane.core.approvals.api import ApprovalShape
 from controlplane.core.http.resources import OptionalTextField, Resource, TimestampField
-from controlplane.core.jobs.resources import JobShape
 from controlplane.notify.delivery.api import DeliveryShape
 
 SERVER = OpenApiParameter(
@@ -46,13 +44,6 @@ class RedactedField(serializers.CharField):
 
     def to_representation(self, value: str) -> str:
         return configured_redaction().redact_text(value.encode()).decode("utf-8", "replace")
-
-
-class EntryIdField(serializers.CharField):
-    """A position (padded entry id), rendered as the entry id."""
-
-    def to_representation(self, value: str) -> str:
-        return ids.to_entry_id(value)
 
 
 class RestorableField(serializers.BooleanField):
@@ -284,22 +275,6 @@ class RestoredShape(DepartureShape):
     restored = serializers.BooleanField()
     departure = serializers.IntegerField()
     dry_run = serializers.BooleanField(required=False)
-
-
-class ReplayShape(JobShape):
-    checkpoint = serializers.JSONField(help_text="Progress of the current step, or null.")
-    stream = serializers.CharField()
-    server = serializers.CharField()
-    action = serializers.ChoiceField(replays.ACTIONS)
-    filter = serializers.DictField()
-    until = serializers.CharField(help_text="Id of the last letter that the job may remove.")
-    counts = serializers.DictField(
-        help_text="Numbers of letters: done, gone, skipped, why (skipped by reason), looked_at."
-    )
-    rate_per_second = serializers.FloatField()
-    most_retries = serializers.IntegerField()
-    waits_for = serializers.ListField(child=serializers.CharField())
-    approval = serializers.IntegerField(allow_null=True)
 
 
 class PlanShape(serializers.Serializer[Any]):

@@ -14,7 +14,6 @@ from controlplane.core.errors import InvalidInput
 from controlplane.core.gates import services as gates
 from controlplane.core.gates.questions import FAIL, GateAnswer, GateQuestion
 from controlplane.core.gates.verdicts import FRESH
-from controlplane.core.jobs.models import Job
 
 TYPE = "breaker"
 MAX_HELD = 20
@@ -48,45 +47,36 @@ def validate_dependencies(given: Sequence[Any]) -> list[str]:
 
 def store_gates(replay: Replay, now: datetime) -> None:
     """Store the gates of a bulk job, in the current transaction."""
-    gates.store_questions(_build_questions(replay.job, replay.waits_for, now))
+    gates.store_questions(_build_questions(replay, now))
 
 
 def withdraw_gates(replay: Replay) -> None:
     """Delete the gates of a bulk job, in the current transaction."""
-    gates.withdraw_questions(_build_questions(replay.job, replay.waits_for, None))
+    gates.withdraw_questions(_build_questions(replay, replay.job.created_at))
 
 
 def describe_hold(replay: Replay, now: datetime) -> str:
-    """Return a sentence that says why the bulk job is held; empty if it is not held."""
-    questions = _build_questions(replay.job, replay.waits_for, None)
-    for question, answer in zip(questions, gates.evaluate_questions(questions, now), strict=True):
-        is_fresh = _is_fresh(answer, question.since, now)
-        if text := _describe_answer(str(question.spec["dependency"]), answer, is_fresh):
-            return text
-    return ""
-
-
-def _build_questions(
-    job: Job, waits_for: Sequence[str], now: datetime | None
-) -> list[GateQuestion]:
-    since = now or job.created_at  # The same each time, so that the gates keep their identity.
-    return [
-        GateQuestion(f"job:{job.pk}:{number}", {"type": TYPE, "dependency": name}, since)
-        for number, name in enumerate(waits_for)
-    ]
-
-
-def _describe_answer(name: str, answer: GateAnswer, is_fresh: bool) -> str:
-    """Return the hold reason of one gate; empty if the gate is open.
+    """Return a sentence that says why the bulk job is held; empty if it is not held.
 
     A breaker without any report does not hold the job: the dependency may have no breaker.
     """
-    why = str(answer.evidence.get("why") or "it is tried again")
-    if not is_fresh:
-        return f"Whether the breaker of {name} is closed is not known: {why}."
-    if answer.verdict == FAIL or answer.evidence.get("half_open"):
-        return f"The breaker of {name} is not closed: {why}."
+    questions = _build_questions(replay, replay.job.created_at)
+    for question, answer in zip(questions, gates.evaluate_questions(questions, now), strict=True):
+        name = question.spec["dependency"]
+        why = answer.evidence.get("why") or "it is tried again"
+        if not _is_fresh(answer, question.since, now):
+            return f"Whether the breaker of {name} is closed is not known: {why}."
+        if answer.verdict == FAIL or answer.evidence.get("half_open"):
+            return f"The breaker of {name} is not closed: {why}."
     return ""
+
+
+def _build_questions(replay: Replay, since: datetime) -> list[GateQuestion]:
+    """Return a gate for each dependency; `since` is the job's start, as it is a part of the key."""
+    return [
+        GateQuestion(f"job:{replay.job.pk}:{number}", {"type": TYPE, "dependency": name}, since)
+        for number, name in enumerate(replay.waits_for)
+    ]
 
 
 def _is_fresh(answer: GateAnswer, since: datetime, now: datetime) -> bool:

@@ -20,8 +20,6 @@ TOO_OFTEN, IN_FLIGHT = "retried_too_often", "in_flight"
 TOO_MANY_FIELDS, TOO_LARGE = "too_many_fields", "too_large"
 TOO_SLOW = "too_slow"
 """Skip reason: the server repeatedly failed to accept or return the letter in time."""
-END = ids.to_position(f"{ids.MAX_PART}-{ids.MAX_PART}")
-"""The greatest possible position."""
 AT_ONCE = 200
 
 
@@ -90,7 +88,7 @@ def _count_by_reading(
     counts: Counter[str] = Counter()
     looked_at, after, more = 0, "", True
     while more and time.monotonic() < deadline:
-        batch = selection.read_batch(stream, chosen, after=after, until=END)
+        batch = selection.read_batch(stream, chosen, after=after, until=ids.MAX_POSITION)
         for entry in batch.entries:
             if chosen.matches(entry):
                 why = entry_skip_reason(entry, action=action, most_retries=most_retries)

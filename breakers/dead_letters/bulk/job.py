@@ -31,9 +31,8 @@ from controlplane.core.live import change_notices
 from controlplane.core.outbox import services as outbox
 
 from . import breaker_gates, tally, worker
-from .open_intents import ReplayHeld, settle_open_intents
 from .selection import AT_ONCE
-from .worker import ReplaySlice
+from .worker import ReplayHeld, ReplaySlice, settle_open_intents
 
 ACTOR = system_actor("dead-letters")
 LOOK_AGAIN = timedelta(seconds=2)
@@ -114,7 +113,7 @@ def _record_result(turn: LeasedJob, _step: JobStep, now: datetime, probe: Probe)
             action=f"dead_letters.{'purged' if replay.action == PURGE else 'replayed'}",
             target=job.subject,
             reason=job.reason,
-            after=_audit_summary(replay),
+            after={"job": replay.pk, **_audit_summary(replay)},
             now=now,
         )
         probe("replay.recorded")
@@ -152,27 +151,14 @@ def _cancel(job: Job, reason: str, actor: Actor, now: datetime) -> None:
     breaker_gates.withdraw_gates(replay)
     endings.close_escalation(row, now)
     change_notices.notify_changed("dlq", f"job:{row.pk}")
-    audit.record(
-        actor=actor,
-        action="job.cancelled",
-        target=row.subject,
-        reason=reason,
-        before={"job": row.pk, "state": before},
-        after={
-            "kind": row.kind,
-            "state": row.state,
-            "step": row.step_index,
-            **_audit_summary(replay),
-        },
-        now=now,
-    )
+    summary = _audit_summary(replay)
+    endings.record_audit(row, "job.cancelled", now, reason, actor=actor, before=before, **summary)
 
 
 def _settle_open_intents(job: Job, now: datetime) -> bool:
     """Settle the job's open intents; return False if they are left to the sweeper."""
-    own = Replay.objects.select_related("stream").get(pk=job.pk)
     try:
-        settle_open_intents(own, now)
+        settle_open_intents(Replay.objects.select_related("stream").get(pk=job.pk), now)
     except (ReplayHeld, ServerUnavailable, ServerRefused):
         return False
     return True
@@ -197,7 +183,6 @@ def _describe_skips(counts: dict[str, Any]) -> str:
 def _audit_summary(replay: Replay) -> dict[str, Any]:
     counts = replay.counts
     return {
-        "job": replay.pk,
         "action": replay.action,
         "filter": replay.chosen,
         **{name: counts[name] for name in ("done", "gone", "skipped", "why")},
@@ -206,14 +191,13 @@ def _audit_summary(replay: Replay) -> dict[str, Any]:
 
 
 def _announce_result(replay: Replay, job: Job, now: datetime) -> None:
-    counts = replay.counts
     approval = Approval.objects.filter(pk=replay.approval_id or 0).first()
     chosen = ", ".join(f"{name} {value}" for name, value in replay.chosen.items())
     facts = {
         "stream": str(replay.stream),
         "did": DID[replay.action],
-        **{name: counts[name] for name in ("done", "gone", "skipped")},
-        "why": _describe_skips(counts),
+        **{name: replay.counts[name] for name in ("done", "gone", "skipped")},
+        "why": _describe_skips(replay.counts),
         "chosen": chosen or "everything",
         "by": approval.requested_by if approval else job.created_by,
         "approved_by": approval.decided_by if approval else "",

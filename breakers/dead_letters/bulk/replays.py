@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from django.db import transaction
@@ -64,10 +65,12 @@ def request_replay(
     validate_limits(stream, action, rate_per_second, most_retries)
     reason = settlement.require_reason(reason)
     dependencies: list[str] = []
-    if action == RETRY and waits_for is None:
-        dependencies = breaker_gates.find_consumer_dependencies(stream)
-    elif action == RETRY and waits_for is not None:
-        dependencies = breaker_gates.validate_dependencies(waits_for)
+    if action == RETRY:
+        dependencies = (
+            breaker_gates.find_consumer_dependencies(stream)
+            if waits_for is None
+            else breaker_gates.validate_dependencies(waits_for)
+        )
     last = samples.sample_stream(stream.server, stream.name).last
     if not last:
         raise Conflict(f"There are no dead letters in {stream}.", depth=0)
@@ -173,15 +176,11 @@ def _request_purge_approval(
     )
 
 
-def _no_lock() -> None:
-    """Do nothing, since the stream's row has to be locked after the approval's row."""
-
-
-def _reason_problems(reason: str) -> list[str]:
-    return reasons.find_text_problems(reason, called="reason")
-
-
-@approvals.on_approval(Approval.Kind.PURGE, lock_first=_no_lock, check_reason=_reason_problems)
+@approvals.on_approval(
+    Approval.Kind.PURGE,
+    lock_first=lambda: None,  # The stream's row has to be locked after the approval's row.
+    check_reason=partial(reasons.find_text_problems, called="reason"),
+)
 def _purge_as_approved(approval: Approval, actor: Actor, now: datetime) -> None:
     diff = approval.diff
     replay = Replay(

@@ -7,11 +7,11 @@ from django.db.models import Q, QuerySet
 
 from breakers.dead_letters.letters import ids
 from breakers.dead_letters.letters.batches import batch_by_size
-from breakers.dead_letters.letters.entries import LetterEntry
+from breakers.dead_letters.letters.entries import LetterEntry, ReadLimits
 from breakers.dead_letters.letters.filters import LetterFilter
 from breakers.dead_letters.models import Letter, LetterStream
 from breakers.dead_letters.redis_servers import reader
-from breakers.dead_letters.redis_servers.reader import BUDGET, EntryPage, ReadLimits
+from breakers.dead_letters.redis_servers.reader import BUDGET, EntryPage
 from breakers.dead_letters.removals.settlement import MAX_BYTES, MAX_FIELDS
 
 AT_ONCE = 50

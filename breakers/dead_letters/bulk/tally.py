@@ -1,7 +1,7 @@
 """Counts of a bulk job: removed letters from the archive, skipped letters as they are read."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -54,25 +54,21 @@ class ReplayTally:
 
     @classmethod
     def from_counts(cls, counts: Mapping[str, Any]) -> Self:
-        return cls(
-            done=counts.get("done", 0),
-            gone=counts.get("gone", 0),
-            why=Counter(counts.get("why", {})),
-            not_meant=counts.get("not_meant", 0),
-        )
+        numbers = {name: counts.get(name, 0) for name in ("done", "gone", "not_meant")}
+        return cls(**numbers, why=Counter(counts.get("why", {})))
 
     def add_skipped(self, chunk: ReplayChunk) -> None:
         self.why.update(chunk.why)
         self.not_meant += chunk.not_meant
 
-    def add_settled(self, settled: Mapping[str, int], *, others: int) -> None:
+    def add_settled(self, settled: Mapping[str, Sequence[Departure]], *, others: int) -> None:
         """Add the outcome of a chunk.
 
         `others` is the number of letters that another job or actor is removing.
         """
-        self.done += settled.get("done", 0)
-        self.gone += settled.get("gone", 0)
-        self.why[eligibility.IN_FLIGHT] += others + settled.get("repeated", 0)
+        self.done += len(settled["done"])
+        self.gone += len(settled["gone"])
+        self.why[eligibility.IN_FLIGHT] += others + len(settled["repeated"])
 
     def as_dict(self) -> dict[str, Any]:
         why = {name: number for name, number in sorted(self.why.items()) if number}

@@ -12,19 +12,20 @@ from typing import cast
 
 from django.db import transaction
 
+from breakers.dead_letters.letters.batches import batch_by_size
 from breakers.dead_letters.letters.filters import LetterFilter
-from breakers.dead_letters.models import Replay
+from breakers.dead_letters.models import Departure, Replay
 from breakers.dead_letters.monitoring import indexer
+from breakers.dead_letters.redis_servers.reader import BUDGET
 from breakers.dead_letters.removals import execution, intents, settlement
 from controlplane.core import canonical
 from controlplane.core.actors import Actor, ActorType
 from controlplane.core.jobs.claims import LeasedJob, LeaseLost
-from controlplane.core.jobs.kinds import Probe
+from controlplane.core.jobs.kinds import Probe, no_probe
 from controlplane.core.jobs.models import Job, JobStep
 from controlplane.core.live import change_notices
 
 from . import breaker_gates, eligibility, selection
-from .open_intents import ReplayHeld, raise_if_refused, settle_open_intents
 from .rate_limiter import ReplayRateLimiter
 from .selection import AT_ONCE, SelectedBatch
 from .tally import ReplayChunk, ReplayTally, recount_removals
@@ -35,6 +36,10 @@ SHORT_SLICE_SECONDS = 1.0
 NOTIFY_EVERY_SECONDS = 1.0
 MAX_TRIES = 3
 LARGE_BYTES = 1024 * 1024  # bytes
+
+
+class ReplayHeld(Exception):
+    """Raised with the hold reason if no letter can be removed for now."""
 
 
 @dataclass
@@ -129,6 +134,41 @@ def run_slice(work: ReplaySlice) -> bool:
     return False
 
 
+def settle_open_intents(
+    replay: Replay,
+    now: datetime,
+    probe: Probe = no_probe,
+    *,
+    is_doubtful: bool = False,
+    most_bytes: int | None = None,
+) -> None:
+    """Execute and settle the open intents of a dead worker, and recount the job.
+
+    Pass `is_doubtful` to recount even without open intents, if a worker may have died after
+    settling some. Intents for letters larger than `most_bytes` are left to the sweeper. Raises
+    :class:`ReplayHeld` and :class:`ServerUnavailable`; unsettled intents stay open.
+    """
+    own = Departure.objects.filter(
+        job=replay.job_id, state=Departure.State.INTENDED, position__gt=replay.position
+    )
+    if most_bytes is not None:
+        own = own.filter(size_bytes__lte=most_bytes)
+    try:
+        sized = list(own.order_by("position").values_list("pk", "size_bytes"))
+        for pks in batch_by_size(sized, max_bytes=BUDGET, max_items=AT_ONCE):
+            departures = list(own.filter(pk__in=pks).order_by("position"))
+            is_doubtful = True
+            outcomes = execution.execute_intents(replay.stream, departures)
+            with transaction.atomic():
+                settlement.settle_intents(replay.stream, departures, outcomes, now)
+            probe("replay.resumed")
+            if refused := [one.why for one in outcomes.values() if one.kind == "refused"]:
+                raise ReplayHeld(refused[0])
+    finally:
+        if is_doubtful:
+            replay.counts = recount_removals(replay.pk).counts
+
+
 def _catch_up_index(work: ReplaySlice) -> bool:
     """Index all letters up to `until` and count them; return True if the index is complete.
 
@@ -167,14 +207,10 @@ def _split_into_chunks(work: ReplaySlice, batch: SelectedBatch) -> Iterator[Repl
 
 def _wait_for_permit(work: ReplaySlice, chunk: ReplayChunk) -> bool:
     """Wait for the rate limiter; return False if the wait exceeds this slice."""
-    if not chunk.entries:
-        return True
-    seconds = work.limiter.seconds_to_wait(work.now.timestamp(), AT_ONCE)
-    if not seconds:
-        return True
-    if not work.is_alone or seconds > work.seconds_left:
+    wait = work.limiter.seconds_to_wait(work.now.timestamp(), AT_ONCE) if chunk.entries else 0.0
+    if wait and (not work.is_alone or wait > work.seconds_left):
         return False
-    time.sleep(seconds)
+    time.sleep(wait)
     return True
 
 
@@ -199,13 +235,11 @@ def _remove_chunk(work: ReplaySlice, chunk: ReplayChunk) -> None:
         outcomes = execution.execute_intents(work.replay.stream, departures)
         work.probe("replay.carried_out")
         with transaction.atomic():
-            settled = settlement.settle_and_count(
-                work.replay.stream, departures, outcomes, work.now
-            )
+            settled = settlement.settle_intents(work.replay.stream, departures, outcomes, work.now)
         work.probe("replay.settled")
-        if any(one.kind == "refused" for one in outcomes.values()):
+        if refused := [one.why for one in outcomes.values() if one.kind == "refused"]:
             recount_removals(work.replay.pk)
-        raise_if_refused(outcomes)
+            raise ReplayHeld(refused[0])
         work.limiter.record(len(departures), work.now.timestamp())
         counts.add_settled(settled, others=len(chunk.entries) - len(departures))
     work.replay.counts, work.replay.position = counts.as_dict(), chunk.position

@@ -24,17 +24,13 @@ def apply_edits(
     """
     problems: dict[str, list[str]] = {}
     values: dict[bytes, list[bytes]] = {}
-    names = _names_as_shown(entry)
+    names, original = _names_as_shown(entry), [name for name, _ in entry.original]
     for shown, given in edited_fields.items():
-        name = names.get(shown) or _encode_text(shown)
-        times = sum(each == name for each, _ in entry.original)
-        new = given if times > 1 and given is not None else [given]
-        problem = _find_problem(name, given, times)
-        if name is None or problem:
-            problems[f"edited_fields.{to_text(shown.encode('utf-8', 'replace'))}"] = [problem]
-            continue
-        encoded = (_encode_value(one) for one in new if one is not None)
-        values[name] = [value for value in encoded if value is not None]
+        name = names.get(shown) or _encode_name(shown)
+        try:
+            values[name] = _encode_values(name, given, original.count(name))
+        except ValueError as error:
+            problems[f"edited_fields.{to_text(shown.encode('utf-8', 'replace'))}"] = [str(error)]
     if problems:
         raise InvalidInput(problems)
     edited = _replace_values(entry, values)
@@ -66,40 +62,43 @@ def _names_as_shown(entry: LetterEntry) -> dict[str, bytes]:
     return {text: next(iter(names)) for text, names in shown.items() if len(names) == 1}
 
 
-def _find_problem(name: bytes | None, given: Any, times: int) -> str:
-    """Return an error message if the field can't get this value, otherwise an empty text.
+def _encode_values(name: bytes, given: Any, times: int) -> list[bytes]:
+    """Return the new values of a field that occurs `times` times in the message.
 
-    The name occurs `times` times in the message.
+    Raises `ValueError` if the field can't get these values.
     """
     if not name:
-        return "This can't be the name of a field."
+        raise ValueError("This can't be the name of a field.")
     if name in RESERVED_NAMES:
-        return "This is a note on the message, not part of it; a retry leaves it behind."
+        raise ValueError("This is a note on the message, not part of it; a retry leaves it behind.")
     if REDACTED in _all_text(given):
-        return f"{REDACTED} stands for a value that is hidden: reveal it, or leave the field out."
-    if times > 1 and given is not None and not (isinstance(given, list) and len(given) == times):
-        return f"This name is there {times} times: give a list of {times} values, or null."
-    each = given if times > 1 and given is not None else [given]
-    if any(one is not None and _encode_value(one) is None for one in each):
-        return "This value can't be written as UTF-8 or as JSON."
-    return ""
-
-
-def _encode_value(given: Any) -> bytes | None:
-    if isinstance(given, str):
-        return _encode_text(given)
+        raise ValueError(
+            f"{REDACTED} stands for a value that is hidden: reveal it, or leave the field out."
+        )
+    if given is None:
+        return []
+    if times > 1 and not (isinstance(given, list) and len(given) == times):
+        raise ValueError(
+            f"This name is there {times} times: give a list of {times} values, or null."
+        )
     try:
-        text = json.dumps(given, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    except (TypeError, ValueError):
-        return None
-    return _encode_text(text)
+        new = given if times > 1 else [given]
+        return [_encode_value(one) for one in new if one is not None]
+    except (TypeError, ValueError) as error:
+        raise ValueError("This value can't be written as UTF-8 or as JSON.") from error
 
 
-def _encode_text(given: str) -> bytes | None:
+def _encode_value(given: Any) -> bytes:
+    if not isinstance(given, str):
+        given = json.dumps(given, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return str(given).encode()
+
+
+def _encode_name(shown: str) -> bytes:
     try:
-        return given.encode()
+        return shown.encode()
     except UnicodeEncodeError:
-        return None
+        return b""
 
 
 def _all_text(given: Any) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 import orjson
 
@@ -25,6 +26,30 @@ EARLIEST, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo
 
 
 @dataclass(frozen=True)
+class ReadLimits:
+    """Limits of what is read or shown of entries; by default those of removable letters.
+
+    `value_bytes` limits each value, `fields` the fields of an entry, `entries` the entries of a
+    page. Beyond `total_bytes` of names and values, an entry's values are empty, with their sizes
+    only.
+    """
+
+    value_bytes: int = 64 * 1024 * 1024 + 1024
+    fields: int = 100_000
+    entries: int = 500
+    total_bytes: int = 64 * 1024 * 1024 + 1024
+
+
+NO_LIMITS = ReadLimits()
+"""Limits within which every removable letter is whole."""
+
+
+def _text_of(name: bytes) -> Any:
+    """Return a property for the text of a field, empty if the entry lacks the field."""
+    return property(lambda entry: to_text(entry.value(name) or b""))
+
+
+@dataclass(frozen=True)
 class LetterEntry:
     """A stream entry, possibly read in part.
 
@@ -36,6 +61,12 @@ class LetterEntry:
     pairs: tuple[tuple[bytes, bytes], ...]
     sizes: tuple[int, ...] = ()
     fields_total: int = 0
+
+    error = _text_of(ERROR)
+    error_type = _text_of(ERROR_TYPE)
+    group = _text_of(GROUP)
+    original_id = _text_of(ORIGINAL_ID)
+    retry_of = _text_of(RETRY_OF)
 
     @property
     def position(self) -> str:
@@ -61,22 +92,6 @@ class LetterEntry:
         return tuple(pair for pair in self.pairs if pair[0] not in METADATA)
 
     @property
-    def error(self) -> str:
-        return self._text(ERROR)
-
-    @property
-    def error_type(self) -> str:
-        return self._text(ERROR_TYPE)
-
-    @property
-    def group(self) -> str:
-        return self._text(GROUP)
-
-    @property
-    def original_id(self) -> str:
-        return self._text(ORIGINAL_ID)
-
-    @property
     def attempts(self) -> int | None:
         return self._number(ATTEMPTS)
 
@@ -86,17 +101,12 @@ class LetterEntry:
         return self._number(RETRY_COUNT) or 0
 
     @property
-    def retry_of(self) -> str:
-        """Id of the previous dead letter of a retried message; empty if unknown."""
-        return self._text(RETRY_OF)
-
-    @property
     def failed_at(self) -> datetime | None:
         """Time of failure in the metadata; if that is missing or invalid, the time in the entry id.
 
         None if the id has no time either.
         """
-        return _parse_moment(self._text(FAILED_AT)) or ids.added_at(self.position)
+        return _parse_moment(to_text(self.value(FAILED_AT) or b"")) or ids.added_at(self.position)
 
     @property
     def plausible_failed_at(self) -> datetime | None:
@@ -109,11 +119,8 @@ class LetterEntry:
         """Return the first value of the field `name`; None if the entry has no such field."""
         return next((value for each, value in self.pairs if each == name), None)
 
-    def _text(self, name: bytes) -> str:
-        return to_text(self.value(name) or b"")
-
     def _number(self, name: bytes) -> int | None:
-        text = self._text(name).strip()
+        text = to_text(self.value(name) or b"").strip()
         return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
 

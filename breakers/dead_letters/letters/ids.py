@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 from controlplane.core.errors import NotFound
 
 MAX_PART = 2**64 - 1
-FIRST = "-"
-"""Start of a Redis range that begins with the first entry."""
+MAX_ID = f"{MAX_PART}-{MAX_PART}"
+MAX_POSITION = MAX_ID  # The greatest id has no padding.
 _DIGITS = 20
 
 

@@ -7,36 +7,22 @@ values.
 
 import base64
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from controlplane.core.canonical import timestamp
 
 from . import entries, ids
-from .entries import RESERVED_NAMES, LetterEntry, Pairs, to_text
+from .entries import RESERVED_NAMES, LetterEntry, Pairs, ReadLimits, to_text
 from .redaction import Redaction, configured_redaction
 
 DisplayValue = str | dict[str, Any]
 
 
-@dataclass(frozen=True)
-class DisplayLimits:
-    """Limits of what is shown.
-
-    `value_bytes` limits each value, `fields` the number of fields besides the metadata,
-    `total_bytes` the total size of the values.
-    """
-
-    value_bytes: int
-    fields: int
-    total_bytes: int
-
-
-LIST_LIMITS = DisplayLimits(value_bytes=2048, fields=100, total_bytes=1024 * 1024)
-"""Display limits of each letter in a list."""
-DETAIL_LIMITS = DisplayLimits(value_bytes=1024 * 1024, fields=10_000, total_bytes=2 * 1024 * 1024)
-"""Display limits of a single letter."""
-NO_LIMITS = DisplayLimits(value_bytes=2**63, fields=2**63, total_bytes=2**63)
+LIST_LIMITS = ReadLimits(value_bytes=2048, fields=100, total_bytes=1024 * 1024)
+"""Limits of each letter in a list."""
+DETAIL_LIMITS = ReadLimits(value_bytes=1024 * 1024, fields=10_000, total_bytes=2 * 1024 * 1024)
+"""Limits of a single letter."""
 
 
 def letter_resource(
@@ -44,7 +30,7 @@ def letter_resource(
     *,
     redaction: Redaction | None,
     fingerprint: str = "",
-    measure: DisplayLimits = LIST_LIMITS,
+    measure: ReadLimits = LIST_LIMITS,
 ) -> dict[str, Any]:
     """Return an entry as the API shows it; missing metadata is None.
 
@@ -80,7 +66,7 @@ def letter_resource(
 
 
 def display_fields(
-    pairs: Pairs, *, sizes: Iterable[int] = (), measure: DisplayLimits = LIST_LIMITS
+    pairs: Pairs, *, sizes: Iterable[int] = (), measure: ReadLimits = LIST_LIMITS
 ) -> tuple[dict[str, Any], bool]:
     """Return the displayed values by name, in order, and True if they are complete.
 
@@ -110,7 +96,7 @@ def display_value(
     size = max(size or 0, len(given))
     cut = given[:most]
     is_cut = len(cut) < size
-    text = _decode_text(cut, is_cut=is_cut)
+    text = decode_text(cut, is_cut=is_cut)
     if text is None:
         encoded = {"base64": base64.b64encode(cut).decode(), "bytes": size}
         return {**encoded, "truncated": True} if is_cut else encoded
@@ -119,7 +105,7 @@ def display_value(
 
 def is_text(given: bytes) -> bool:
     """Return True if the value is displayed as text."""
-    return _decode_text(given, is_cut=False) is not None
+    return decode_text(given, is_cut=False) is not None
 
 
 def to_plain_text(shown: Any) -> str:
@@ -131,7 +117,7 @@ def to_plain_text(shown: Any) -> str:
     return str(shown)
 
 
-def truncate_entry(entry: LetterEntry, measure: DisplayLimits) -> LetterEntry:
+def truncate_entry(entry: LetterEntry, measure: ReadLimits) -> LetterEntry:
     """Return the entry without the parts that are not shown, which then need not be redacted."""
     sizes = entry.sizes or tuple(len(given) for _, given in entry.pairs)
     pairs, left = [], measure.total_bytes
@@ -143,7 +129,7 @@ def truncate_entry(entry: LetterEntry, measure: DisplayLimits) -> LetterEntry:
     return replace(entry, pairs=tuple(pairs), sizes=sizes)
 
 
-def _decode_text(given: bytes, *, is_cut: bool) -> str | None:
+def decode_text(given: bytes, *, is_cut: bool) -> str | None:
     """Return the text, or None if the value is binary; a truncated last character is dropped."""
     if b"\x00" in given:
         return None

@@ -52,14 +52,16 @@ def _open_alarm(pk: int, now: datetime) -> bool:
         return False
     stream.alarmed_at = now
     stream.save(update_fields=["alarmed_at"])
-    facts = {
-        **_message_facts(stream, since),
-        "growth": streams.growth_per_minute([stream], now)[stream.pk],
-        "worst": _describe_largest_group(stream),
-        "origin": stream.origin or None,
-        "to_do": f"Runbook: {RUNBOOK_PATH}",
-    }
-    _announce_alarm(BACKLOG, stream, since, facts, now)
+    _announce_alarm(
+        BACKLOG,
+        stream,
+        since,
+        now,
+        growth=streams.growth_per_minute([stream], now)[stream.pk],
+        worst=_describe_largest_group(stream),
+        origin=stream.origin or None,
+        to_do=f"Runbook: {RUNBOOK_PATH}",
+    )
     return True
 
 
@@ -72,19 +74,9 @@ def _close_alarm(pk: int, now: datetime, *, is_watched: bool) -> bool:
         return False
     stream.alarmed_at = None
     stream.save(update_fields=["alarmed_at"])
-    facts = {**_message_facts(stream, alarmed_at), "why": None if is_watched else UNWATCHED_REASON}
-    _announce_alarm(RECOVERED, stream, alarmed_at, facts, now)
+    why = None if is_watched else UNWATCHED_REASON
+    _announce_alarm(RECOVERED, stream, alarmed_at, now, why=why)
     return True
-
-
-def _message_facts(stream: LetterStream, since: datetime) -> dict[str, Any]:
-    return {
-        "stream": str(stream),
-        "depth": stream.depth,
-        "limit": stream_state.ALARM_DEPTH,
-        "since_at": timestamp(since),
-        "path": stream_path(stream),
-    }
 
 
 def _describe_largest_group(stream: LetterStream) -> str | None:
@@ -96,13 +88,20 @@ def _describe_largest_group(stream: LetterStream) -> str | None:
 
 
 def _announce_alarm(
-    event: str, stream: LetterStream, since: datetime, facts: dict[str, Any], now: datetime
+    event: str, stream: LetterStream, since: datetime, now: datetime, **facts: Any
 ) -> None:
     outbox.announce(
         event=event,
         event_key=f"{event}:{stream.pk}:{timestamp(since)}",
         subject=message_thread(stream),
-        facts=facts,
+        facts={
+            "stream": str(stream),
+            "depth": stream.depth,
+            "limit": stream_state.ALARM_DEPTH,
+            "since_at": timestamp(since),
+            "path": stream_path(stream),
+            **facts,
+        },
         now=now,
     )
     live.notify_changed(stream_state.TOPIC, str(stream))

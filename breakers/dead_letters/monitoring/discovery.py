@@ -2,7 +2,6 @@
 
 import functools
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import redis
@@ -20,18 +19,11 @@ START = "0"
 log = structlog.get_logger(__name__)
 
 
-@dataclass(frozen=True)
-class DiscoveredStreams:
-    """Names of the matching streams found by a scan, and the cursor of the next scan."""
-
-    names: frozenset[str]
-    cursor: str
-
-
-def discover_streams(server: RedisServer, cursor: str) -> DiscoveredStreams:
+def discover_streams(server: RedisServer, cursor: str) -> tuple[set[str], str]:
     """Scan some thousand keys from `cursor` on; an empty cursor starts over.
 
-    Names that are not UTF-8, or that PostgreSQL can't store, are skipped and logged. Raises
+    Return the names of the matching streams and the cursor of the next scan. Names that are not
+    UTF-8, or that PostgreSQL can't store, are skipped and logged. Raises
     :class:`ServerUnavailable` and :class:`ServerRefused`.
     """
     try:
@@ -40,7 +32,7 @@ def discover_streams(server: RedisServer, cursor: str) -> DiscoveredStreams:
         raise servers.translate_error(server.name, error) from error
 
 
-def _scan_single(server: RedisServer, cursor: str) -> DiscoveredStreams:
+def _scan_single(server: RedisServer, cursor: str) -> tuple[set[str], str]:
     names: set[str] = set()
     at = cursor if cursor.isascii() and cursor.isdigit() else START
     for _ in range(MAX_CALLS):
@@ -48,10 +40,10 @@ def _scan_single(server: RedisServer, cursor: str) -> DiscoveredStreams:
         names.update(_filter_names(server.name, keys))
         if at == START:
             break
-    return DiscoveredStreams(frozenset(names), "" if at == START else at)
+    return names, "" if at == START else at
 
 
-def _scan_cluster(server: RedisServer, cursor: str) -> DiscoveredStreams:
+def _scan_cluster(server: RedisServer, cursor: str) -> tuple[set[str], str]:
     """Scan the primary nodes, ordered by name.
 
     The cursor is a node's name, a space, and the SCAN cursor of that node.
@@ -66,13 +58,13 @@ def _scan_cluster(server: RedisServer, cursor: str) -> DiscoveredStreams:
         at = at if str(node.name) == first_node and at.isdigit() else START
         while True:
             if calls == MAX_CALLS:
-                return DiscoveredStreams(frozenset(names), f"{node.name} {at}")
+                return names, f"{node.name} {at}"
             at, keys = _scan_keys(server, at, target_nodes=node)
             calls += 1
             names.update(_filter_names(server.name, keys))
             if at == START:
                 break
-    return DiscoveredStreams(frozenset(names), "")
+    return names, ""
 
 
 def _scan_keys(server: RedisServer, cursor: str, **options: Any) -> tuple[str, list[bytes]]:

@@ -22,6 +22,7 @@ from controlplane.core.live import change_notices as live
 from controlplane.core.sql import fetch_all
 
 from . import stream_state
+from .stream_state import SampledStream
 
 AT_ONCE = 5000
 BUDGET = 32 * 1024 * 1024  # bytes of payload that one script call may read
@@ -44,9 +45,7 @@ _FORGET = """
 """
 
 
-def find_inconsistent(
-    read: Sequence[tuple[LetterStream, StreamSample]],
-) -> list[tuple[LetterStream, StreamSample]]:
+def find_inconsistent(read: Sequence[SampledStream]) -> list[SampledStream]:
     """Return the completely indexed streams whose index differs from their sample.
 
     They differ if letters were deleted, reappeared, or are being removed.

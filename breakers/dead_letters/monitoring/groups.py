@@ -1,9 +1,13 @@
-"""Groups of a stream's letters with the same error, from the index."""
+"""Groups of letters with the same error: those in a stream, and the most frequent ones."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, date, datetime, timedelta
 
-from breakers.dead_letters.models import LetterStream
+from django.db.models import Sum
+
+from breakers.dead_letters.models import GroupDay, LetterGroup, LetterStream
+from breakers.dead_letters.sources import configured_sources
 from controlplane.core.sql import fetch_all
 
 MAX_GROUPS = 500
@@ -16,7 +20,6 @@ _GROUPS = """
                min(position) AS oldest, max(position) AS newest
         FROM breakers_letter
         WHERE stream_id = %(stream)s
-          AND (%(since)s::timestamptz IS NULL OR failed_at >= %(since)s)
         GROUP BY group_id
     ) lying JOIN breakers_lettergroup known ON known.id = lying.group_id
     ORDER BY lying.count DESC, lying.last_at DESC, known.fingerprint LIMIT %(most)s
@@ -43,9 +46,34 @@ class ErrorGroup:
     newest: str
 
 
-def list_groups(
-    stream: LetterStream, *, since: datetime | None = None, most: int = MAX_GROUPS
-) -> list[ErrorGroup]:
-    """Return the groups, the largest first; with `since`, only of letters that failed later."""
-    values = {"stream": stream.pk, "since": since, "most": most}
-    return [ErrorGroup(*row) for row in fetch_all(_GROUPS, values)]
+def list_groups(stream: LetterStream, *, most: int = MAX_GROUPS) -> list[ErrorGroup]:
+    """Return up to `most` groups, the largest first."""
+    return [ErrorGroup(*row) for row in fetch_all(_GROUPS, {"stream": stream.pk, "most": most})]
+
+
+@dataclass(frozen=True)
+class GroupFailures:
+    """Arrivals of an error group, in total and by day (UTC)."""
+
+    group: LetterGroup
+    arrived: int
+    days: Mapping[date, int]
+
+
+def list_most_failed(start: datetime, end: datetime, most: int) -> list[GroupFailures]:
+    """Return up to `most` groups with the most arrivals, the largest first.
+
+    Whole UTC days are counted, from the day of `start` to the last day that begins before `end`.
+    """
+    last_day = (end - timedelta(microseconds=1)).astimezone(UTC).date()
+    days = GroupDay.objects.filter(day__gte=start.astimezone(UTC).date(), day__lte=last_day)
+    served = days.filter(group__stream__server__in=configured_sources().servers)
+    summed = served.values("group").annotate(total=Sum("arrived")).order_by("-total", "group")
+    totals = {one["group"]: int(one["total"]) for one in summed[:most]}
+    groups: dict[int, LetterGroup] = {}
+    by_day: dict[int, dict[date, int]] = {pk: {} for pk in totals}
+    shown = days.filter(group__in=totals).select_related("group__stream")
+    for row in shown.order_by("day"):
+        groups[row.group_id] = row.group
+        by_day[row.group_id][row.day] = row.arrived
+    return [GroupFailures(groups[pk], totals[pk], by_day[pk]) for pk in totals if pk in groups]

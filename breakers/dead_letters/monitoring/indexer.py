@@ -5,14 +5,14 @@ no other process has indexed meanwhile, so any number of processes may index a s
 """
 
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import orjson
-from django.db import connection, transaction
+from django.db import transaction
 
 from breakers.dead_letters.letters import entries, fingerprints, ids
 from breakers.dead_letters.letters.entries import LetterEntry
@@ -21,7 +21,7 @@ from breakers.dead_letters.models import LetterStream
 from breakers.dead_letters.redis_servers import samples, servers
 from breakers.dead_letters.redis_servers.samples import StreamSample
 from breakers.dead_letters.redis_servers.servers import ScriptCall
-from controlplane.core.sql import fetch_all
+from controlplane.core.sql import execute, fetch_all
 
 from . import gaps, stream_state
 
@@ -65,10 +65,7 @@ _RESTORED = """
     WHERE stream_id = %(stream)s AND (
         state = 'restoring' OR state = 'restored' AND new_id = ANY(%(ids)s::text[]))
 """
-_COLUMNS = (
-    *("position", "error", "consumer_group", "attempts", "retries", "failed_at"),
-    "size_bytes",
-)
+_COLUMNS = ["position", "error", "consumer_group", "attempts", "retries", "failed_at", "size_bytes"]
 _DAYS = """
     INSERT INTO breakers_groupday AS known (group_id, day, arrived)
     SELECT * FROM unnest(%(groups)s::bigint[], %(days)s::date[], %(counts)s::bigint[])
@@ -190,21 +187,18 @@ def _store_batch(
 
 def _upsert_groups(stream: LetterStream, seen: Sequence[IndexedEntry]) -> dict[str, int]:
     """Insert or update the entries' groups; return their primary keys by fingerprint."""
-    times: dict[str, tuple[datetime, datetime]] = {}
-    alike: dict[str, IndexedEntry] = {}
+    alike: dict[str, list[IndexedEntry]] = defaultdict(list)
     for one in seen:
-        alike.setdefault(one.fingerprint, one)
-        first, last = times.get(one.fingerprint, (one.failed_at, one.failed_at))
-        times[one.fingerprint] = min(first, one.failed_at), max(last, one.failed_at)
-    rows = [alike[fingerprint] for fingerprint in sorted(alike)]
+        alike[one.fingerprint].append(one)
+    groups = [alike[fingerprint] for fingerprint in sorted(alike)]
     values = {
         "stream": stream.pk,
-        "fingerprints": [one.fingerprint for one in rows],
-        "types": [one.error_type for one in rows],
-        "patterns": [one.pattern for one in rows],
-        "samples": [one.error for one in rows],
-        "first": [times[one.fingerprint][0] for one in rows],
-        "last": [times[one.fingerprint][1] for one in rows],
+        "fingerprints": [group[0].fingerprint for group in groups],
+        "types": [group[0].error_type for group in groups],
+        "patterns": [group[0].pattern for group in groups],
+        "samples": [group[0].error for group in groups],
+        "first": [min(one.failed_at for one in group) for group in groups],
+        "last": [max(one.failed_at for one in group) for group in groups],
     }
     return dict(fetch_all(_GROUPS, values))
 
@@ -253,10 +247,6 @@ def _count_by_day(new: Sequence[IndexedEntry], groups: dict[str, int], now: date
     )
     if days:
         keys = sorted(days)
-        values: dict[str, Any] = {
-            "groups": [group for group, _ in keys],
-            "days": [day for _, day in keys],
-            "counts": [days[key] for key in keys],
-        }
-        with connection.cursor() as cursor:
-            cursor.execute(_DAYS, values)
+        groups_column, days_column = zip(*keys, strict=True)
+        counts = [days[key] for key in keys]
+        execute(_DAYS, {"groups": list(groups_column), "days": list(days_column), "counts": counts})

@@ -26,6 +26,7 @@ from controlplane.core.live import change_notices as live
 from controlplane.core.outbox.models import OutboxMessage
 
 from . import alarms, discovery, gaps, indexer, stream_state, streams
+from .stream_state import SampledStream
 
 INDEXING_SECONDS = 1.5  # for all streams in one run
 GAP_SECONDS = 0.5  # for all streams in one run, in addition
@@ -78,11 +79,11 @@ def _query_servers(names: Mapping[str, Sequence[str]]) -> dict[str, _ServerSampl
 def _query_server(server: str, known: Sequence[str], cursor: str) -> _ServerSample:
     """Query one server; runs in a thread without a database connection."""
     try:
-        found = discovery.discover_streams(servers.get_server(server), cursor)
-        by_name = samples.sample_streams(server, sorted({*known, *found.names}))
+        names, next_cursor = discovery.discover_streams(servers.get_server(server), cursor)
+        by_name = samples.sample_streams(server, sorted({*known, *names}))
     except DomainError as error:
         return _ServerSample(cursor=cursor, error=error.detail)
-    return _ServerSample(found.names, found.cursor, by_name)
+    return _ServerSample(frozenset(names), next_cursor, by_name)
 
 
 def _record_server(server: str, result: _ServerSample, now: datetime) -> bool:
@@ -104,10 +105,10 @@ def _record_server(server: str, result: _ServerSample, now: datetime) -> bool:
 
 def _record_streams(
     known: Sequence[LetterStream], results: Mapping[str, _ServerSample], now: datetime
-) -> list[tuple[LetterStream, StreamSample]]:
+) -> list[SampledStream]:
     """Record the samples; return the streams to index or to check for gaps."""
-    changed: list[tuple[LetterStream, StreamSample]] = []
-    same: list[tuple[LetterStream, StreamSample]] = []
+    changed: list[SampledStream] = []
+    same: list[SampledStream] = []
     for one in known:
         by_name = results[one.server].samples if one.server in results else None
         sample = (by_name or {}).get(one.name)
@@ -122,7 +123,7 @@ def _record_streams(
     return [*recorded, *unindexed]
 
 
-def _index_changed(changed: Sequence[tuple[LetterStream, StreamSample]], now: datetime) -> None:
+def _index_changed(changed: Sequence[SampledStream], now: datetime) -> None:
     """Index changed streams for a second each at most, then search for gaps.
 
     The random order gives every stream a chance if time runs out.

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import transaction
 
 from breakers.dead_letters.letters import ids
 from breakers.dead_letters.models import MAX_NAME_LENGTH, LetterStream
 from breakers.dead_letters.redis_servers.samples import StreamSample
 from breakers.dead_letters.sources import configured_sources
 from controlplane.core.live import change_notices as live
-from controlplane.core.sql import fetch_all
+from controlplane.core.sql import execute, fetch_all
 
 from . import streams
 
@@ -19,6 +19,7 @@ ALARM_DEPTH = 100
 """Number of letters; a stream that exceeds it for 10 minutes raises an alarm."""
 MINUTE = timedelta(minutes=1)
 TOPIC = "dlq"
+SampledStream = tuple[LetterStream, StreamSample]
 
 _MINUTES = """
     INSERT INTO breakers_depthminute AS kept (stream_id, minute, sampled_at, depth, most, arrived)
@@ -68,9 +69,7 @@ def record_sample(stream: LetterStream, sample: StreamSample, now: datetime) -> 
     stream.refresh_from_db()
 
 
-def record_samples(
-    seen: Sequence[tuple[LetterStream, StreamSample]], now: datetime
-) -> list[tuple[LetterStream, StreamSample]]:
+def record_samples(seen: Sequence[SampledStream], now: datetime) -> list[SampledStream]:
     """Record samples, unless a later sample was recorded.
 
     Streams locked by another transaction are skipped. Return the other streams, reloaded, with
@@ -125,23 +124,18 @@ def record_unchanged(unchanged: Sequence[LetterStream], now: datetime) -> None:
 
 def record_minute(pks: Sequence[int], now: datetime) -> None:
     """Record the depths of the streams for the current minute."""
-    with connection.cursor() as cursor:
-        cursor.execute(_MINUTES, {"ids": list(pks), "now": now})
+    execute(_MINUTES, {"ids": list(pks), "now": now})
 
 
 def record_arrivals(stream: LetterStream, added: Sequence[datetime | None], now: datetime) -> None:
     """Count entries as arrivals of this minute, except older ones than the stream's discovery."""
-    arrived = sum(at is None or at >= stream.found_at for at in added)
-    if arrived:
-        values: dict[str, Any] = {"stream": stream.pk, "depth": stream.depth}
-        with connection.cursor() as cursor:
-            cursor.execute(_ARRIVED, {**values, "arrived": arrived, "now": now})
+    if arrived := sum(at is None or at >= stream.found_at for at in added):
+        values = {"stream": stream.pk, "depth": stream.depth, "arrived": arrived, "now": now}
+        execute(_ARRIVED, values)
 
 
 @transaction.atomic
-def _write_samples(
-    seen: Sequence[tuple[LetterStream, StreamSample]], now: datetime, *, waits: bool
-) -> list[int]:
+def _write_samples(seen: Sequence[SampledStream], now: datetime, *, waits: bool) -> list[int]:
     """Write samples in one statement, except where a later sample is recorded.
 
     Return the primary keys of all streams that could be locked.

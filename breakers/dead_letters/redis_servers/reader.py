@@ -2,42 +2,16 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from breakers.dead_letters.letters import ids
-from breakers.dead_letters.letters.entries import LetterEntry
+from breakers.dead_letters.letters.entries import NO_LIMITS, LetterEntry, ReadLimits
 
 from . import servers
 from .servers import ScriptCall
 
-MAX_STREAM_ID = f"{ids.MAX_PART}-{ids.MAX_PART}"
-NO_LIMIT_BYTES = 64 * 1024 * 1024 + 1024  # Larger letters are never removed nor shown whole.
-MAX_FIELDS = 100_000
-AT_ONCE = 500
+AT_ONCE = NO_LIMITS.entries
 BUDGET = 4 * 1024 * 1024  # bytes of payload that one script call may read
-SHOWN_BYTES = 2048  # of a value in a list
-SHOWN_FIELDS = 100
-SHOWN_IN_ALL = 1024 * 1024  # bytes of an entry in a list
-
-
-@dataclass(frozen=True)
-class ReadLimits:
-    """Limits of a read.
-
-    `value_bytes` limits each value, `fields` the fields of an entry, `entries` the entries of a
-    page. Beyond `total_bytes` of names and values, an entry's values are empty, with their sizes
-    only.
-    """
-
-    value_bytes: int = NO_LIMIT_BYTES
-    fields: int = MAX_FIELDS
-    entries: int = AT_ONCE
-    total_bytes: int = NO_LIMIT_BYTES
-
-
-LIST_LIMITS = ReadLimits(value_bytes=SHOWN_BYTES, fields=SHOWN_FIELDS, total_bytes=SHOWN_IN_ALL)
-"""Read limits for lists."""
-NO_LIMITS = ReadLimits()
-"""Read limits within which every removable letter is read whole."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +30,7 @@ def read_page(
     first: str = "-",
     last: str = "+",
     newest_first: bool = False,
-    limits: ReadLimits = LIST_LIMITS,
+    limits: ReadLimits = NO_LIMITS,
 ) -> EntryPage:
     """Return up to `limits.entries` entries between the ids `first` and `last`, inclusive.
 
@@ -64,7 +38,7 @@ def read_page(
     still have `more`, since one call reads a few megabytes at most, but at least one entry. Raises
     :class:`ServerUnavailable` and :class:`ServerRefused`.
     """
-    if after == MAX_STREAM_ID and not newest_first:
+    if after == ids.MAX_ID and not newest_first:
         return EntryPage([], False)  # Redis rejects a range that starts after the greatest id.
     if after:
         first, last = (first, f"({after}") if newest_first else (f"({after}", last)
@@ -72,21 +46,16 @@ def read_page(
     return _run_read(server, stream, (first, last, order), limits)
 
 
-def iterate_entries(
-    server: str,
-    stream: str,
-    *,
-    after: str = "",
-    last: str = "+",
-    limits: ReadLimits = NO_LIMITS,
-) -> Iterator[LetterEntry]:
-    """Yield every entry after `after` up to `last`, oldest first, read page by page."""
-    while True:
-        found = read_page(server, stream, after=after, last=last, limits=limits)
-        yield from found.entries
-        if not found.more or not found.entries:
+def iterate_pages(
+    server: str, stream: str, *, after: str = "", **options: Any
+) -> Iterator[EntryPage]:
+    """Yield all pages with an entry; `options` are those of :func:`read_page`."""
+    page = read_page(server, stream, after=after, **options)
+    while page.entries:
+        yield page
+        if not page.more:
             return
-        after = found.entries[-1].id
+        page = read_page(server, stream, after=page.entries[-1].id, **options)
 
 
 def read_entry(

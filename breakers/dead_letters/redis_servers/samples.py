@@ -33,7 +33,7 @@ class StreamSample:
     last_given: str
 
 
-NOT_LOOKED_AT = ids.to_position(f"{ids.MAX_PART}-{ids.MAX_PART}")
+NOT_LOOKED_AT = ids.MAX_POSITION
 EMPTY_SAMPLE = StreamSample(there=False, depth=0, first="", last="", last_given="")
 
 
@@ -47,8 +47,12 @@ def sample_streams(server: str, names: Sequence[str]) -> dict[str, StreamSample]
     for start in range(0, len(names), AT_ONCE):
         batch = names[start : start + AT_ONCE]
         cached = [_find_cached(server, name) for name in batch]
+        # With the cached state as arguments, the script reports an unchanged stream as such.
         calls = [
-            ScriptCall([name], _expected_state(one))
+            ScriptCall(
+                [name],
+                (one.depth, ids.to_entry_id(one.first), ids.to_entry_id(one.last)) if one else (),
+            )
             for name, one in zip(batch, cached, strict=True)
         ]
         replies = servers.get_server(server).run_many("sample", calls)
@@ -89,13 +93,6 @@ def _cache_sample(server: str, name: str, sample: StreamSample) -> None:
         _cache.clear()
     seconds = CACHED_SECONDS * random.uniform(0.5, 1.5)  # noqa: S311 - not all at the same time
     _cache[server, name] = (time.monotonic() + seconds, sample)
-
-
-def _expected_state(cached: StreamSample | None) -> tuple[int | str, ...]:
-    """Return the script's arguments by which it reports a stream as unchanged."""
-    if cached is None:
-        return ()
-    return (cached.depth, ids.to_entry_id(cached.first), ids.to_entry_id(cached.last))
 
 
 def _parse_sample(reply: Any) -> StreamSample:

@@ -1,8 +1,14 @@
-"""Retry and discard of a single letter, by the protocol of :mod:`.two_phase`."""
+"""Retry and discard of a single letter.
+
+Preparing commits an intent and executes it in Redis, in transactions of its own, and can be
+repeated. Recording writes the outcome and the audit row. If the process dies in between,
+`breakers.dead_letters.intent_sweeper` settles the intent.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from django.db import transaction
@@ -17,7 +23,6 @@ from controlplane.core.errors import Conflict, NotFound
 
 from . import audit_rows, execution, intents, missing_letters, settlement
 from .execution import RemovalOutcome
-from .two_phase import execute_intent, record_prepared
 
 RETRY, DISCARD = Departure.Action.RETRY, Departure.Action.DISCARD
 
@@ -68,19 +73,18 @@ class PreparedRemoval:
         return {"discarded": True, "departure": pk, "repeated": repeated}
 
 
-def remove_letter(request: RemovalRequest) -> dict[str, Any]:
-    """Retry or discard a letter, outside of a transaction; return the response."""
-    return record_prepared(prepare_removal(request), request.now)
+def remove_letter(**fields: Any) -> dict[str, Any]:
+    """Retry or discard a letter, outside of a transaction; return the response.
+
+    `fields` are those of :class:`RemovalRequest`.
+    """
+    prepared = prepare_removal(RemovalRequest(**fields))
+    with transaction.atomic():
+        return prepared.record(prepared.request.now)
 
 
-def retry(**fields: Any) -> dict[str, Any]:
-    """Retry a letter; `fields` are those of :class:`RemovalRequest`."""
-    return remove_letter(RemovalRequest(action=RETRY, **fields))
-
-
-def discard(**fields: Any) -> dict[str, Any]:
-    """Discard a letter; `fields` are those of :class:`RemovalRequest`."""
-    return remove_letter(RemovalRequest(action=DISCARD, **fields))
+retry = partial(remove_letter, action=RETRY)
+discard = partial(remove_letter, action=DISCARD)
 
 
 def prepare_removal(request: RemovalRequest) -> PreparedRemoval:
@@ -116,7 +120,10 @@ def prepare_removal(request: RemovalRequest) -> PreparedRemoval:
         now=request.now,
     )
     if not declared:
-        raise _other_intent_error(request, entry.position)
+        departure = missing_letters.find_last_departure(request.stream, entry.position)
+        if departure is not None:
+            raise missing_letters.departed_error(departure)
+        raise Conflict(f"Another is at the dead letter {request.entry_id} just now. Look again.")
     return _execute(request, declared[0])
 
 
@@ -156,13 +163,6 @@ def _has_same_edits(departure: Departure, edited: Pairs | None) -> bool:
     return packed == (pack_pairs(edited) if edited is not None else None)
 
 
-def _other_intent_error(request: RemovalRequest, position: str) -> Conflict:
-    departure = missing_letters.find_last_departure(request.stream, position)
-    if departure is not None:
-        return missing_letters.departed_error(departure)
-    return Conflict(f"Another is at the dead letter {request.entry_id} just now. Look again.")
-
-
 def _prepare_missing(request: RemovalRequest) -> PreparedRemoval:
     """Return the earlier removal if this request repeats it.
 
@@ -198,7 +198,7 @@ def _execute(request: RemovalRequest, departure: Departure) -> PreparedRemoval:
             outcomes = {departure.pk: outcome}
             settlement.settle_intents(stream, [departure], outcomes, request.now)
 
-    outcome = execute_intent(
+    outcome = execution.execute_or_withdraw(
         stream.server,
         lambda: execution.execute_intents(stream, [departure])[departure.pk],
         settle,

@@ -53,13 +53,8 @@ def restorable_until(departure: Departure) -> datetime | None:
     """Return the time until which a letter can be restored; None if it can't, as after a retry."""
     states = Departure.State
     is_in_origin = departure.state == states.DONE and departure.action == Departure.Action.RETRY
-    if (
-        departure.state not in (states.DONE, states.GONE)
-        or is_in_origin
-        or departure.done_at is None
-    ):
-        return None
-    return departure.done_at + ARCHIVED_FOR
+    is_removed = departure.state in (states.DONE, states.GONE) and not is_in_origin
+    return departure.done_at + ARCHIVED_FOR if is_removed and departure.done_at else None
 
 
 def is_restorable(departure: Departure, now: datetime) -> bool:

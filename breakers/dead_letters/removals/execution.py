@@ -6,28 +6,30 @@ stream has one hash of notes for each day of intents, in the stream's cluster sl
 
 import functools
 import itertools
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 from redis.crc import key_slot
 
-from breakers.dead_letters.letters.entries import (
-    RESERVED_NAMES,
-    RETRY_COUNT,
-    RETRY_OF,
-)
+from breakers.dead_letters.letters.entries import RESERVED_NAMES, RETRY_COUNT, RETRY_OF, ReadLimits
 from breakers.dead_letters.models import Departure, LetterStream
 from breakers.dead_letters.redis_servers import reader, samples, servers
-from breakers.dead_letters.redis_servers.servers import RedisServer, ScriptCall, ServerRefused
+from breakers.dead_letters.redis_servers.servers import (
+    RedisServer,
+    ScriptCall,
+    ServerRefused,
+    ServerUnavailable,
+)
 from controlplane.core.errors import NotFound
 
 NOTED_FOR = timedelta(days=7)
 """Retention of notes; an older intent is not repeated, as its outcome is unknown."""
 NOTES_TTL_SECONDS = int(NOTED_FOR.total_seconds())
 MAX_DROPPED = 500
-PEEK_LIMITS = reader.ReadLimits(value_bytes=1, fields=1, entries=1)
+PEEK_LIMITS = ReadLimits(value_bytes=1, fields=1, entries=1)
 
 TRANSIENT_ERRORS = (
     *("maxmemory", "misconf", "noreplicas", "readonly", "read only replica"),
@@ -58,9 +60,11 @@ class RemovalOutcome:
         return any(words in self.why.lower() for words in TRANSIENT_ERRORS)
 
 
-def execute_intents(
-    stream: LetterStream, departures: Sequence[Departure]
-) -> dict[int, RemovalOutcome]:
+Outcomes = dict[int, RemovalOutcome]
+"""Outcomes by primary key of the intent."""
+
+
+def execute_intents(stream: LetterStream, departures: Sequence[Departure]) -> Outcomes:
     """Execute intents of one stream in Redis; return the outcomes by primary key.
 
     Writes no table, and can be repeated for a week. Raises :class:`ServerUnavailable`, after which
@@ -87,13 +91,38 @@ def execute_restore(departure: Departure) -> RemovalOutcome:
         return _parse_outcome(error)
 
 
+def execute_or_withdraw(
+    server: str,
+    execute: Callable[[], RemovalOutcome],
+    withdraw: Callable[[RemovalOutcome], object],
+    *,
+    noted: str,
+) -> RemovalOutcome:
+    """Execute a committed intent by `execute`; call `withdraw` if the server refuses.
+
+    Raises :class:`ServerRefused`, and :class:`ServerUnavailable` with a message that the action,
+    described by `noted`, is executed later.
+    """
+    try:
+        outcome = execute()
+    except ServerUnavailable as error:
+        raise ServerUnavailable(
+            f"The Redis server {server} does not answer. {noted} is noted,"
+            " and is carried out once it answers; asking again does no harm."
+        ) from error
+    if outcome.kind == "refused":
+        withdraw(outcome)
+        raise ServerRefused(outcome.why, server=server)
+    return outcome
+
+
 def is_responding(stream: LetterStream) -> bool:
     """Return True if the stream's server responds to a small call."""
     try:
         samples.sample_stream(stream.server, stream.name)
     except ServerRefused:
         return True
-    except (servers.ServerUnavailable, NotFound):
+    except (ServerUnavailable, NotFound):
         return False
     return True
 
@@ -131,7 +160,7 @@ def notes_key(stream: LetterStream, at: datetime, *, beside: str = "") -> str:
 
 def _execute_retries(
     server: RedisServer, stream: LetterStream, departures: Sequence[Departure]
-) -> dict[int, RemovalOutcome]:
+) -> Outcomes:
     if not departures:
         return {}
     if delivery_guarantee(stream) == "at least once":
@@ -172,29 +201,23 @@ def _retry_across_slots(
 
 def _execute_drops(
     server: RedisServer, stream: LetterStream, departures: Sequence[Departure]
-) -> dict[int, RemovalOutcome]:
-    outcomes: dict[int, RemovalOutcome] = {}
-    for notes, batch in _group_by_notes(stream, departures):
-        arguments: list[str | int] = [NOTES_TTL_SECONDS, *(one.entry_id for one in batch)]
-        try:
-            replies = server.run("drop", ScriptCall([stream.name, notes], arguments))
-        except ServerRefused as error:
-            replies = [error] * len(batch)
-        pairs = zip(batch, replies, strict=True)
-        outcomes |= {one.pk: _parse_outcome(reply) for one, reply in pairs}
-    return outcomes
-
-
-def _group_by_notes(
-    stream: LetterStream, departures: Sequence[Departure]
-) -> Iterator[tuple[str, Sequence[Departure]]]:
-    """Yield a notes key with up to `MAX_DROPPED` of its intents, for one script call each."""
-    by_key: dict[str, list[Departure]] = {}
+) -> Outcomes:
+    """Delete letters by one script call for each notes key and `MAX_DROPPED` letters."""
+    by_key: dict[str, list[Departure]] = defaultdict(list)
     for one in departures:
-        by_key.setdefault(notes_key(stream, one.intended_at), []).append(one)
+        by_key[notes_key(stream, one.intended_at)].append(one)
+    outcomes: Outcomes = {}
     for notes, rows in sorted(by_key.items()):
         for start in range(0, len(rows), MAX_DROPPED):
-            yield notes, rows[start : start + MAX_DROPPED]
+            batch = rows[start : start + MAX_DROPPED]
+            arguments: list[str | int] = [NOTES_TTL_SECONDS, *(one.entry_id for one in batch)]
+            try:
+                replies = server.run("drop", ScriptCall([stream.name, notes], arguments))
+            except ServerRefused as error:
+                replies = [error] * len(batch)
+            pairs = zip(batch, replies, strict=True)
+            outcomes |= {one.pk: _parse_outcome(reply) for one, reply in pairs}
+    return outcomes
 
 
 def _parse_outcome(reply: Any) -> RemovalOutcome:

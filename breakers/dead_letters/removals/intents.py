@@ -16,10 +16,16 @@ from controlplane.core.sql import fetch_all
 
 MAX_TYPE_LENGTH = 200
 MAX_ACTOR_LENGTH = 200
-_OWN = (
-    *("position", "fields", "edited", "size_bytes"),
-    *("error_type", "error", "fingerprint", "retry_of"),
-)
+_OWN = [
+    "position",
+    "fields",
+    "edited",
+    "size_bytes",
+    "error_type",
+    "error",
+    "fingerprint",
+    "retry_of",
+]
 """Columns that differ between the letters of one call."""
 _DECLARED = """
     INSERT INTO breakers_departure (stream_id, action, state, job_id, reason, by, intended_at,

@@ -1,4 +1,4 @@
-"""Restore of letters from the archive to their stream, by the protocol of :mod:`.two_phase`."""
+"""Restore of letters from the archive, prepared and recorded as in :mod:`.actions`."""
 
 import time
 from dataclasses import dataclass
@@ -20,7 +20,6 @@ from controlplane.core.live import change_notices
 
 from . import archive, audit_rows, execution, settlement
 from .execution import RemovalOutcome
-from .two_phase import execute_intent, record_prepared
 
 MAX_RESTORED = 500
 BUDGET_SECONDS = 2.0
@@ -51,7 +50,8 @@ def restore_letter(
 ) -> dict[str, Any]:
     """Restore an archived letter, outside of a transaction; return the response."""
     prepared = prepare_restore(departure_id=departure_id, reason=reason, actor=actor, now=now)
-    return record_prepared(prepared, now)
+    with transaction.atomic():
+        return prepared.record(now)
 
 
 def prepare_restore(
@@ -78,7 +78,7 @@ def prepare_restore(
             departure.save(update_fields=["state", "restored_by", "restore_reason", "restored_at"])
         deadline.check()
         authority.require_still([actor])
-    outcome = execute_intent(
+    outcome = execution.execute_or_withdraw(
         departure.stream.server,
         lambda: execution.execute_restore(departure),
         lambda _refused: _revert_restore(departure, before),

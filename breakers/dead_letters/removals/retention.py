@@ -6,6 +6,7 @@ The age of a letter is taken from its entry id, or from its index row if the id 
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 
 import structlog
@@ -13,11 +14,10 @@ from django.db import transaction
 from django.db.models import Q
 
 from breakers.dead_letters.letters import ids
-from breakers.dead_letters.letters.entries import LetterEntry
+from breakers.dead_letters.letters.entries import LetterEntry, ReadLimits
 from breakers.dead_letters.models import Departure, Letter, LetterStream, Replay
 from breakers.dead_letters.monitoring import indexer
 from breakers.dead_letters.redis_servers import reader, samples
-from breakers.dead_letters.redis_servers.reader import ReadLimits
 from breakers.dead_letters.redis_servers.servers import ServerRefused, ServerUnavailable
 from breakers.dead_letters.sources import configured_sources
 from controlplane.core.errors import Conflict
@@ -142,24 +142,20 @@ def _excess_batches(stream: LetterStream) -> Iterator[Sequence[LetterEntry]]:
 def _iterate_batches(
     stream: LetterStream, *, first: str, last: str
 ) -> Iterator[Sequence[LetterEntry]]:
-    after = ""
     limits = ReadLimits(entries=AT_ONCE)
-    while True:
-        page = reader.read_page(
-            stream.server, stream.name, first=first, last=last, after=after, limits=limits
-        )
-        if page.entries:
-            after = page.entries[-1].id
-            yield page.entries
-        if not page.more or not page.entries:
-            return
+    pages = reader.iterate_pages(stream.server, stream.name, first=first, last=last, limits=limits)
+    return (page.entries for page in pages)
 
 
 def _archive_batch(
     stream: LetterStream, entries: Sequence[LetterEntry], action: str, now: datetime
 ) -> int:
     """Archive entries, except too large ones and those with another intent; return how many."""
-    archivable = [entry for entry in entries if _is_archivable(entry, action)]
+    archivable = []
+    for entry in entries:
+        with suppress(Conflict):
+            actions.require_removable(entry, None, action)
+            archivable.append(entry)
     if not archivable:
         return 0
     declared = intents.declare_intents(
@@ -172,13 +168,4 @@ def _archive_batch(
     )
     outcomes = execution.execute_intents(stream, declared)
     with transaction.atomic():
-        counts = settlement.settle_and_count(stream, declared, outcomes, now)
-    return counts.get("done", 0)
-
-
-def _is_archivable(entry: LetterEntry, action: str) -> bool:
-    try:
-        actions.require_removable(entry, None, action)
-    except Conflict:
-        return False
-    return True
+        return len(settlement.settle_intents(stream, declared, outcomes, now)["done"])

@@ -5,11 +5,11 @@ Redis and may be repeated, :func:`settle_intents` records the outcomes. After a 
 `breakers.dead_letters.intent_sweeper` settles the intents.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 
 import structlog
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import F, Value
 from django.db.models.functions import Greatest
 
@@ -17,8 +17,9 @@ from breakers.dead_letters.models import POSITION, Departure, Gap, Letter, Lette
 from controlplane.core import reasons
 from controlplane.core.errors import InvalidInput
 from controlplane.core.live import change_notices
+from controlplane.core.sql import execute
 
-from .execution import RemovalOutcome
+from .execution import Outcomes, RemovalOutcome
 
 SCOPE = "dlq:write"
 MAX_FIELDS = 3500
@@ -41,22 +42,8 @@ _CAME = """
 """
 
 
-def settle_and_count(
-    stream: LetterStream,
-    departures: Sequence[Departure],
-    outcomes: Mapping[int, RemovalOutcome],
-    now: datetime,
-) -> dict[str, int]:
-    """Settle intents as :func:`settle_intents` does; return the number of intents by kind."""
-    found = settle_intents(stream, departures, outcomes, now)
-    return {kind: len(rows) for kind, rows in found.items() if rows}
-
-
 def settle_intents(
-    stream: LetterStream,
-    departures: Sequence[Departure],
-    outcomes: Mapping[int, RemovalOutcome],
-    now: datetime,
+    stream: LetterStream, departures: Sequence[Departure], outcomes: Outcomes, now: datetime
 ) -> dict[str, list[Departure]]:
     """Record the outcomes of intents in the current transaction; return settled intents by kind.
 
@@ -78,13 +65,14 @@ def settle_intents(
         outcome = outcomes[row.pk]
         found[_classify(outcome, earlier.get(row.position))].append(row)
         row.new_id, row.done_at = outcome.new_id[:POSITION], now
-    for row in found["done"]:
-        row.state = State.DONE
-    for row in found["gone"]:
-        row.state = State.GONE
+    for kind, state in (("done", State.DONE), ("gone", State.GONE)):
+        for row in found[kind]:
+            row.state = state
     taken_back = [row.pk for row in (*found["refused"], *found["repeated"])]
     Departure.objects.filter(pk__in=taken_back).delete()
-    _update_rows([*found["done"], *found["gone"]], now)
+    settled = [*found["done"], *found["gone"]]
+    columns = ([getattr(row, name) for row in settled] for name in ("pk", "state", "new_id"))
+    execute(_CAME, [now, *columns])
     _remove_from_index(locked, found["done"], found["gone"], now)
     transaction.on_commit(lambda: _log_retries(locked, found["done"]))
     return found
@@ -111,7 +99,7 @@ def require_reason(reason: str) -> str:
 
 
 def _recreate_executed(
-    stream: LetterStream, departures: Sequence[Departure], outcomes: Mapping[int, RemovalOutcome]
+    stream: LetterStream, departures: Sequence[Departure], outcomes: Outcomes
 ) -> list[Departure]:
     """Return executed intents whose rows were deleted, to be inserted again.
 
@@ -155,19 +143,11 @@ def _classify(outcome: RemovalOutcome, earlier: set[str] | None) -> str:
 
     `earlier` are the `new_id` values of other settled removals of the letter, None without any.
     """
-    if outcome.kind == "refused":
-        return "refused"
-    if outcome.kind == "done":
-        return "done"
+    if outcome.kind in ("refused", "done"):
+        return outcome.kind
     if outcome.kind == "again":
         return "repeated" if earlier and outcome.new_id in earlier else "done"
     return "gone" if earlier is None else "repeated"
-
-
-def _update_rows(rows: Sequence[Departure], now: datetime) -> None:
-    columns = ([row.pk for row in rows], [row.state for row in rows], [row.new_id for row in rows])
-    with connection.cursor() as cursor:
-        cursor.execute(_CAME, [now, *columns])
 
 
 def _remove_from_index(

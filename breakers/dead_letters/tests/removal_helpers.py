@@ -5,7 +5,7 @@ from typing import Any
 from breakers.dead_letters.letters.entries import LetterEntry
 from breakers.dead_letters.models import Departure, LetterStream
 from breakers.dead_letters.redis_servers import reader
-from breakers.dead_letters.removals import intents
+from breakers.dead_letters.removals import intents, settlement
 from breakers.tests.fleet import NOW
 from controlplane.core.actors import Actor
 from controlplane.core.audit.models import AuditEntry
@@ -52,3 +52,9 @@ def audited(action: str = "") -> list[AuditEntry]:
 
 def departures() -> list[tuple[str, str]]:
     return list(Departure.objects.order_by("id").values_list("action", "state"))
+
+
+def settle_and_count(stream, departures, outcomes, now):
+    """Settle intents; return their number by kind."""
+    found = settlement.settle_intents(stream, departures, outcomes, now)
+    return {kind: len(rows) for kind, rows in found.items() if rows}

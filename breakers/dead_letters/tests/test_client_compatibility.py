@@ -37,7 +37,7 @@ def failing(message):
 
 
 def only_letter(letters):
-    [entry] = reader.read_page("default", letters.name(), limits=reader.NO_LIMITS).entries
+    [entry] = reader.read_page("default", letters.name()).entries
     return entry
 
 

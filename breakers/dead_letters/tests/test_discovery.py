@@ -18,9 +18,8 @@ def letters(settings):
 def discover_names():
     names, cursor = set(), ""
     while True:
-        looked = discovery.discover_streams(servers.get_server("default"), cursor)
-        names |= looked.names
-        cursor = looked.cursor
+        found, cursor = discovery.discover_streams(servers.get_server("default"), cursor)
+        names |= found
         if not cursor:
             return names
 

@@ -5,8 +5,7 @@ import base64
 import orjson
 
 from breakers.dead_letters.letters import presentation
-from breakers.dead_letters.letters.entries import LetterEntry
-from breakers.dead_letters.letters.presentation import DisplayLimits
+from breakers.dead_letters.letters.entries import LetterEntry, ReadLimits
 
 
 def letter(*pairs, **options):
@@ -65,7 +64,7 @@ def test_any_bytes_at_all_can_be_written_as_json():
 
 def test_measure_bounds_the_value():
     fields, whole = presentation.display_fields(
-        [(b"a", b"12345")], measure=DisplayLimits(value_bytes=3, fields=9, total_bytes=99)
+        [(b"a", b"12345")], measure=ReadLimits(value_bytes=3, fields=9, total_bytes=99)
     )
 
     assert fields == {"a": {"text": "123", "bytes": 5, "truncated": True}}

@@ -4,8 +4,8 @@ import uuid
 
 import pytest
 
+from breakers.dead_letters.letters.entries import ReadLimits
 from breakers.dead_letters.redis_servers import reader, servers
-from breakers.dead_letters.redis_servers.reader import ReadLimits
 
 MAX_ID = "18446744073709551615-18446744073709551615"
 IDS = ("0-1", "1-1", "5-0", MAX_ID)
@@ -23,7 +23,8 @@ def name():
 
 
 def test_a_stream_with_the_smallest_and_the_largest_id_is_read_to_its_end(name):
-    found = [one.id for one in reader.iterate_entries("default", name, limits=TWO)]
+    pages = reader.iterate_pages("default", name, limits=TWO)
+    found = [one.id for page in pages for one in page.entries]
 
     assert found == list(IDS)
 

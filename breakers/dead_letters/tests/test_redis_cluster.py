@@ -15,7 +15,8 @@ from breakers.dead_letters.models import Departure, LetterServer
 from breakers.dead_letters.monitoring import groups, sampler, streams
 from breakers.dead_letters.redis_servers import reader, samples, servers
 from breakers.dead_letters.redis_servers.servers import ServerUnavailable
-from breakers.dead_letters.removals import actions, execution, intents, restoration, settlement
+from breakers.dead_letters.removals import actions, execution, intents, restoration
+from breakers.dead_letters.tests.removal_helpers import settle_and_count
 from breakers.tests.fleet import NOW, SECOND
 from controlplane.core.actors import system_actor
 
@@ -107,14 +108,14 @@ def test_a_retry_reaches_the_origin_once(cluster, tag, promise):
 def test_intents_carried_out_twice_reach_the_origin_once(cluster, tag, _promise):
     cluster.add(tag, 20)
     stream = cluster.stream(tag)
-    entries = reader.read_page(cluster.name, stream.name, limits=reader.NO_LIMITS).entries
+    entries = reader.read_page(cluster.name, stream.name).entries
     declared = intents.declare_intents(
         stream=stream, entries=entries, action="retry", actor=ADA, reason=WHY, now=NOW
     )
 
     execution.execute_intents(stream, declared)
     outcomes = execution.execute_intents(stream, declared)
-    counts = settlement.settle_and_count(stream, declared, outcomes, NOW)
+    counts = settle_and_count(stream, declared, outcomes, NOW)
 
     assert counts == {"done": 20}
     retried = [message[b"dlq_retry_of"].decode() for message in cluster.origin(tag)]

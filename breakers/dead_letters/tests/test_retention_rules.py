@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 
+from breakers.dead_letters import retention_rules
 from breakers.dead_letters.models import (
     DepthMinute,
     Gap,
@@ -12,7 +13,6 @@ from breakers.dead_letters.models import (
     LetterGroup,
     LetterStream,
 )
-from breakers.dead_letters.monitoring import retention_rules
 from breakers.tests.fleet import NOW
 
 pytestmark = pytest.mark.django_db

@@ -3,11 +3,12 @@
 import json
 
 import pytest
+from django.db import transaction
 
 from breakers.dead_letters.letters import entries
 from breakers.dead_letters.models import Departure, LetterStream
 from breakers.dead_letters.monitoring import indexer
-from breakers.dead_letters.removals import actions, intents, two_phase
+from breakers.dead_letters.removals import actions, intents
 from breakers.tests.fleet import NOW
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput, NotFound
 from controlplane.core.http.tests.callers import at_once
@@ -306,7 +307,8 @@ def test_a_dry_run_checks_and_does_nothing(letters):
 
     for action in ("retry", "discard"):
         prepared = prepare(action, letters.stream(), letter, dry_run=True)
-        two_phase.record_prepared(prepared, NOW)
+        with transaction.atomic():
+            prepared.record(NOW)
 
     assert (dead(letters), departures(), audited()) == ([letter], [], [])
 

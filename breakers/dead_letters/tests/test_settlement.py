@@ -15,7 +15,18 @@ from breakers.tests.fleet import HOUR, MINUTE, NOW, SECOND
 from controlplane.core.http.tests.callers import at_once
 
 from .heaps import heap
-from .removal_helpers import KIM, LEE, REASON, audited, dead, declare, departures, entry, origin
+from .removal_helpers import (
+    KIM,
+    LEE,
+    REASON,
+    audited,
+    dead,
+    declare,
+    departures,
+    entry,
+    origin,
+    settle_and_count,
+)
 
 pytestmark = pytest.mark.django_db
 LATER = NOW + 31 * SECOND
@@ -29,7 +40,7 @@ def letters(settings):
 
 def settle(stream, declared, outcomes):
     with transaction.atomic():
-        return settlement.settle_and_count(stream, declared, outcomes, NOW)
+        return settle_and_count(stream, declared, outcomes, NOW)
 
 
 def test_a_retry_puts_the_message_back_and_says_what_it_was(letters):
@@ -401,7 +412,7 @@ def test_of_many_who_declare_and_carry_out_at_once_one_does(letters):
             )
             outcomes = execution.execute_intents(stream, declared)
             with transaction.atomic():
-                return settlement.settle_and_count(stream, declared, outcomes, NOW)
+                return settle_and_count(stream, declared, outcomes, NOW)
 
         return call
 

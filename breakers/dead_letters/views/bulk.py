@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from django import forms
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
@@ -22,8 +23,12 @@ from controlplane.core.http.permissions import actor_of
 from controlplane.core.page_responses import PersonRequest, show, signed_in
 
 from . import links, messages
-from .changes import find_unhealthy_consumers, redirect_with_message, render_refusal
-from .forms import BulkForm
+from .changes import (
+    LetterReasonForm,
+    find_unhealthy_consumers,
+    redirect_with_message,
+    render_refusal,
+)
 from .stream import find_stream_or_404
 
 COUNTING_SECONDS = 3.0
@@ -39,6 +44,44 @@ WORDS = {
     "after": "failed from",
     "before": "until",
 }
+
+
+class BulkForm(LetterReasonForm):
+    """Form of a bulk job: rate, retry limit and reason."""
+
+    renamed = {"rate_per_second": "rate", "waits_for": "waits_for"}
+
+    rate = forms.FloatField(
+        required=False,
+        min_value=replays.MIN_RATE_PER_SECOND,
+        max_value=replays.MAX_RATE_PER_SECOND,
+        error_messages={
+            "invalid": "Write a number of letters a second.",
+            "min_value": f"At least {replays.MIN_RATE_PER_SECOND:g} a second.",
+            "max_value": f"At most {replays.MAX_RATE_PER_SECOND:g} a second.",
+        },
+    )
+    most_retries = forms.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=replays.MAX_RETRIES_LIMIT,
+        error_messages={"invalid": "Write a whole number."},
+    )
+    does_wait = forms.BooleanField(required=False)
+
+    def limits(self) -> dict[str, Any]:
+        """Return rate and retry limit, with defaults for empty or invalid input."""
+        given = self.cleaned_data if self.is_bound else {}
+        return {
+            "rate_per_second": given.get("rate") or replays.RATE_PER_SECOND,
+            "most_retries": given.get("most_retries") or replays.MAX_RETRIES,
+        }
+
+    def service_arguments(self) -> dict[str, Any]:
+        arguments = {**self.limits(), "reason": self.get_text("reason")}
+        if not self.cleaned_data.get("does_wait"):
+            arguments["waits_for"] = []
+        return arguments
 
 
 @signed_in

@@ -1,9 +1,10 @@
 """Form pages that retry, discard, reveal or restore a letter, also shown in a dialog."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
+from django import forms
 from django.contrib import messages
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
@@ -17,76 +18,82 @@ from breakers.dead_letters.removals import actions, execution, restoration, reve
 from breakers.models import Dependency
 from breakers.states import dependency_status
 from breakers.states.dependency_status import DependencyStatus
-from controlplane.core.actors import Actor
-from controlplane.core.change_views import attempt_change, submitted_data
+from controlplane.core.change_views import ServiceForm, attempt_change, submitted_data
 from controlplane.core.clock import db_now
 from controlplane.core.errors import DomainError, Unavailable
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.page_responses import PersonRequest, is_in_dialog, show, signed_in
 from controlplane.core.problem import problem_headers
+from controlplane.core.reasons import MAX_CHARACTERS
 from controlplane.core.roles import Power
 
 from . import letter, links, payload
-from .forms import LetterReasonForm
 from .stream import find_stream_or_404
 
 MANY_RETRIES = 3
 """Number of retries after which another retry is unlikely to help."""
 
-CarryOut = Callable[[str, Actor, datetime], tuple[str, str]]
-"""A function that performs the action with a reason; returns the message and the next URL."""
+
+class LetterReasonForm(ServiceForm):
+    reason = forms.CharField(max_length=MAX_CHARACTERS * 2, required=False)
 
 
 @signed_in
 @require_http_methods(["GET", "POST"])
 def retry_letter(request: PersonRequest, server: str, entry_id: str, name: str) -> HttpResponse:
     now = db_now()
-    stream = find_stream_or_404(server, name, now)
+    stream, actor = find_stream_or_404(server, name, now), actor_of(request)
+    actor.require(settlement.SCOPE)
 
-    def carry_out(reason: str, actor: Actor, now: datetime) -> tuple[str, str]:
+    def act(reason: str) -> HttpResponse:
         done = actions.retry(stream=stream, entry_id=entry_id, reason=reason, actor=actor, now=now)
-        return f"Back in {stream.origin} as {done['new_id']}.", links.letter_url(stream, entry_id)
+        text = f"Back in {stream.origin} as {done['new_id']}."
+        return redirect_with_message(request, text, links.letter_url(stream, entry_id))
 
-    about = {
+    context = {
         "troubled": find_unhealthy_consumers(stream, now),
         "delivery": execution.delivery_guarantee(stream),
     }
-    return _change_letter(request, stream, entry_id, "retry", carry_out, about, now)
+    if request.method == "GET":
+        context |= _retry_warning(stream, entry_id)
+    return _confirm(request, stream, entry_id, "retry", act, context)
 
 
 @signed_in
 @require_http_methods(["GET", "POST"])
 def discard_letter(request: PersonRequest, server: str, entry_id: str, name: str) -> HttpResponse:
     now = db_now()
-    stream = find_stream_or_404(server, name, now)
+    stream, actor = find_stream_or_404(server, name, now), actor_of(request)
+    actor.require(settlement.SCOPE)
 
-    def carry_out(reason: str, actor: Actor, now: datetime) -> tuple[str, str]:
+    def act(reason: str) -> HttpResponse:
         actions.discard(stream=stream, entry_id=entry_id, reason=reason, actor=actor, now=now)
-        return f"Discarded {entry_id}; it can be put back.", links.letter_url(stream, entry_id)
+        text = f"Discarded {entry_id}; it can be put back."
+        return redirect_with_message(request, text, links.letter_url(stream, entry_id))
 
-    return _change_letter(request, stream, entry_id, "discard", carry_out, {}, now)
+    return _confirm(request, stream, entry_id, "discard", act)
 
 
 @signed_in
 @require_http_methods(["GET", "POST"])
 def restore_letter(request: PersonRequest, departure_id: int) -> HttpResponse:
-    now = db_now()
     rows = Departure.objects.without_payload().select_related("stream")
-    departure = rows.filter(pk=departure_id).first()
+    departure, actor, now = rows.filter(pk=departure_id).first(), actor_of(request), db_now()
     if departure is None:
         raise Http404
-    stream = departure.stream
+    actor.require(settlement.SCOPE)
+    stream, archive_url = departure.stream, reverse("archived_letter_page", args=[departure_id])
 
-    def carry_out(reason: str, actor: Actor, now: datetime) -> tuple[str, str]:
+    def act(reason: str) -> HttpResponse:
         restoration.restore_letter(departure_id=departure_id, reason=reason, actor=actor, now=now)
         back = Departure.objects.without_payload().get(pk=departure_id)
         is_back = back.state == Departure.State.RESTORED and back.new_id
         url = links.letter_url(stream, back.new_id) if is_back else archive_url
-        return f"It lies in {stream.name} again, as {back.new_id}.", url
+        text = f"It lies in {stream.name} again, as {back.new_id}."
+        return redirect_with_message(request, text, url)
 
-    archive_url = reverse("archived_letter_page", args=[departure_id])
-    about = {"left": departure, "back": archive_url}
-    return _change_letter(request, stream, departure.entry_id, "restore", carry_out, about, now)
+    context = {"left": departure, "back": archive_url}
+    return _confirm(request, stream, departure.entry_id, "restore", act, context)
 
 
 @signed_in
@@ -99,20 +106,18 @@ def reveal_letter(request: PersonRequest, server: str, entry_id: str, name: str)
     now = db_now()
     stream, actor = find_stream_or_404(server, name, now), actor_of(request)
     actor.require_power(Power.ADMINISTER)
-    form = LetterReasonForm(submitted_data(request))
 
-    def act() -> HttpResponse:
-        reason = form.get_text("reason")
-        entry = reveal.reveal_letter(
-            stream=stream, entry_id=entry_id, actor=actor, now=now, reason=reason
+    def act(reason: str) -> HttpResponse:
+        entry = letter.truncate_for_page(
+            reveal.reveal_letter(
+                stream=stream, entry_id=entry_id, actor=actor, now=now, reason=reason
+            )
         )
-        context = letter.letter_context(
-            request, stream, letter.truncate_for_page(entry), now, revealed=True
-        )
+        context = letter.letter_context(request, stream, entry, now, revealed=True)
         context["reveal_reason"] = reason
         return render(request, "breakers/dead_letters/letter.html", context)
 
-    return _show_or_act(request, form, act, stream, _base_context(stream, entry_id, "reveal"))
+    return _confirm(request, stream, entry_id, "reveal", act)
 
 
 @signed_in
@@ -122,57 +127,46 @@ def reveal_archived(request: PersonRequest, departure_id: int) -> HttpResponse:
     now, actor = db_now(), actor_of(request)
     actor.require_power(Power.ADMINISTER)
     departure = letter.find_departure(departure_id)
-    form = LetterReasonForm(submitted_data(request))
 
-    def act() -> HttpResponse:
-        reason = form.get_text("reason")
+    def act(reason: str) -> HttpResponse:
         reveal.reveal_archived(departure_id=departure_id, actor=actor, now=now, reason=reason)
         context = letter.archived_context(request, departure, now, revealed=True)
         return render(request, "breakers/dead_letters/archived.html", context)
 
-    context = _base_context(departure.stream, departure.entry_id, "reveal")
-    context["back"] = reverse("archived_letter_page", args=[departure_id])
-    return _show_or_act(request, form, act, departure.stream, context)
+    context = {"back": reverse("archived_letter_page", args=[departure_id])}
+    return _confirm(request, departure.stream, departure.entry_id, "reveal", act, context)
 
 
-def _change_letter(
+def _confirm(
     request: PersonRequest,
     stream: LetterStream,
     entry_id: str,
     verb: str,
-    carry_out: CarryOut,
-    about: dict[str, Any],
-    now: datetime,
+    act: Callable[[str], HttpResponse],
+    context: Mapping[str, Any] | None = None,
 ) -> HttpResponse:
-    actor = actor_of(request)
-    actor.require(settlement.SCOPE)
+    """Show the form that asks for a reason, or call `act` with the submitted reason.
+
+    After an error, the form keeps its input.
+    """
     form = LetterReasonForm(submitted_data(request))
-
-    def act() -> HttpResponse:
-        return redirect_with_message(request, *carry_out(form.get_text("reason"), actor, now))
-
-    about = {**_base_context(stream, entry_id, verb), **about}
-    if not form.is_bound and verb == "retry":
-        about.update(_retry_warning(stream, entry_id))
-    return _show_or_act(request, form, act, stream, about)
-
-
-def _show_or_act(
-    request: PersonRequest,
-    form: LetterReasonForm,
-    act: Callable[[], HttpResponse],
-    stream: LetterStream,
-    about: dict[str, Any],
-) -> HttpResponse:
-    """Show the form, or perform the action; after an error the form keeps its input."""
     answer = attempt_change(
-        form, act, lambda error: render_refusal(request, stream, about["entry_id"], error)
+        form,
+        lambda: act(form.get_text("reason")),
+        lambda error: render_refusal(request, stream, entry_id, error),
     )
     if answer is not None:
         return answer
+    shown = {
+        "stream": stream,
+        "entry_id": entry_id,
+        "verb": verb,
+        "back": links.letter_url(stream, entry_id),
+        "form": form,
+        **(context or {}),
+    }
     status = 422 if form.is_bound else 200
-    template = "breakers/dead_letters/letter_do.html"
-    return show(request, template, {**about, "form": form}, status=status)
+    return show(request, "breakers/dead_letters/letter_do.html", shown, status=status)
 
 
 def redirect_with_message(request: PersonRequest, message: str, url: str) -> HttpResponse:
@@ -214,8 +208,3 @@ def _retry_warning(stream: LetterStream, entry_id: str) -> dict[str, Any]:
     except DomainError:
         return {}
     return {"retries": entry.retries if entry else 0, "often": MANY_RETRIES}
-
-
-def _base_context(stream: LetterStream, entry_id: str, verb: str) -> dict[str, Any]:
-    back = links.letter_url(stream, entry_id)
-    return {"stream": stream, "entry_id": entry_id, "verb": verb, "back": back}

@@ -14,9 +14,8 @@ from django.shortcuts import render
 from django.views.decorators.http import require_http_methods
 
 from breakers.dead_letters.letters import presentation, redaction
-from breakers.dead_letters.letters.entries import RESERVED_NAMES, LetterEntry, to_text
+from breakers.dead_letters.letters.entries import RESERVED_NAMES, LetterEntry, ReadLimits, to_text
 from breakers.dead_letters.models import LetterStream
-from breakers.dead_letters.redis_servers.reader import ReadLimits
 from breakers.dead_letters.removals import (
     actions,
     reveal,

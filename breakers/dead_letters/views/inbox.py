@@ -1,43 +1,25 @@
 """Inbox page: all streams, the outbox, and the most frequent errors of the week."""
 
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.http import HttpResponse
-from django.urls import reverse
 from django.views.decorators.http import require_GET
 
 from breakers.dead_letters.bulk.replays import KIND
-from breakers.dead_letters.models import LetterServer, LetterStream, Replay
-from breakers.dead_letters.monitoring import streams, weekly_failures
-from breakers.dead_letters.monitoring.weekly_failures import GroupFailures
+from breakers.dead_letters.models import LetterServer, Replay
+from breakers.dead_letters.monitoring import groups, streams
 from breakers.dead_letters.sources import configured_sources
 from breakers.views import live
 from controlplane.core.clock import db_now
 from controlplane.core.jobs.models import Job
 from controlplane.core.page_responses import PersonRequest, signed_in
 
+from . import links
+
 DAYS = 7
 MAX_FAILED = 8
 REPLAYS_SHOWN = 5
-
-
-@dataclass(frozen=True)
-class StreamLine:
-    """A stream as a table row; `growth` is in letters per minute, None if unknown."""
-
-    stream: LetterStream
-    growth: float | None
-
-
-@dataclass(frozen=True)
-class FailingGroup:
-    """An error group with its arrivals on each of the last days."""
-
-    group: GroupFailures
-    days: list[int]
-    url: str
 
 
 @signed_in
@@ -51,7 +33,7 @@ def inbox_page(request: PersonRequest) -> HttpResponse:
     jobs = jobs.select_related("job", "stream")
     context = {
         "now": now,
-        "lines": [StreamLine(one, growth.get(one.pk) if one.sampled_at else None) for one in shown],
+        "lines": [(one, growth.get(one.pk) if one.sampled_at else None) for one in shown],
         "deepest": max((one.depth for one in present), default=0),
         "total": sum(one.depth for one in present),
         "filled": sum(1 for one in present if one.depth),
@@ -85,14 +67,14 @@ def _most_failed(now: datetime) -> dict[str, Any]:
     since = today - timedelta(days=DAYS - 1)
     days = [(since + timedelta(days=place)).date() for place in range(DAYS)]
     failing = [
-        FailingGroup(one, [one.days.get(day, 0) for day in days], _group_url(one))
-        for one in weekly_failures.list_most_failed(since, today + timedelta(days=1), MAX_FAILED)
+        {
+            "group": one.group,
+            "arrived": one.arrived,
+            "days": [one.days.get(day, 0) for day in days],
+            "url": f"{links.stream_url(one.group.stream)}"
+            f"?tab=messages&fingerprint={one.group.fingerprint}",
+        }
+        for one in groups.list_most_failed(since, today + timedelta(days=1), MAX_FAILED)
         if one.arrived
     ]
-    most = max((one.group.arrived for one in failing), default=0)
-    return {"failing": failing, "days": days, "most": most}
-
-
-def _group_url(failed: GroupFailures) -> str:
-    path = reverse("letter_stream_page", args=[failed.server, failed.stream])
-    return f"{path}?tab=messages&fingerprint={failed.fingerprint}"
+    return {"failing": failing, "days": days, "most": failing[0]["arrived"] if failing else 0}

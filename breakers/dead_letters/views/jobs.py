@@ -15,6 +15,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.jobs import stuck_jobs
 from controlplane.core.jobs.models import Job
+from controlplane.core.jobs.resources import measure_rate
 from controlplane.core.page_responses import PersonRequest, signed_in
 
 from .bulk import WORDS
@@ -51,7 +52,7 @@ def _page_context(request: PersonRequest, replay: Replay, now: datetime) -> dict
         "stream": replay.stream,
         "counts": counts,
         "why": [(name, number) for name, number in counts["why"].items() if number],
-        "rate": _measure_rate(job, now),
+        "rate": measure_rate(job, now),
         "left": _estimate_remaining(job, now),
         "is_stuck": stuck_jobs.is_stuck(job, now),
         "verbs": VERBS.get(Job.State(job.state), ()) if may_write else (),
@@ -61,16 +62,8 @@ def _page_context(request: PersonRequest, replay: Replay, now: datetime) -> dict
     }
 
 
-def _measure_rate(job: Job, now: datetime) -> float | None:
-    """Return letters per second since the job began, including pauses."""
-    if job.started_at is None or not job.done:
-        return None
-    seconds = ((job.finished_at or job.checkpoint_at or now) - job.started_at).total_seconds()
-    return job.done / seconds if seconds > 0 else None
-
-
 def _estimate_remaining(job: Job, now: datetime) -> timedelta | None:
-    rate = _measure_rate(job, now)
+    rate = measure_rate(job, now)
     if job.state != Job.State.RUNNING or not rate or job.total <= job.done:
         return None
     return timedelta(seconds=(job.total - job.done) / rate)

@@ -11,10 +11,9 @@ from django.views.decorators.http import require_GET
 
 from breakers.dead_letters import history
 from breakers.dead_letters.letters import ids, presentation, redaction
-from breakers.dead_letters.letters.entries import LetterEntry
+from breakers.dead_letters.letters.entries import LetterEntry, ReadLimits
 from breakers.dead_letters.models import Departure, LetterStream
 from breakers.dead_letters.redis_servers import reader
-from breakers.dead_letters.redis_servers.reader import ReadLimits
 from breakers.dead_letters.redis_servers.servers import ServerRefused, ServerUnavailable
 from breakers.dead_letters.removals import archive, execution, missing_letters, settlement
 from controlplane.core.clock import db_now
@@ -74,7 +73,7 @@ def archived_context(
         "entry": entry,
         "shown": payload.build_payload(entry, revealed=revealed),
         "revealed": revealed,
-        "events": _events_context(history.list_archived_events(left, redaction=hiding)),
+        "events": _events_context(history.list_events(left.stream, left.entry, redaction=hiding)),
         "may_write": actor_of(request).may(settlement.SCOPE),
         "may_restore": archive.is_restorable(left, now),
     }
@@ -137,7 +136,7 @@ def truncate_for_page(entry: LetterEntry) -> LetterEntry:
     )
 
 
-def _events_context(events: list[history.LetterEvent]) -> list[dict[str, Any]]:
+def _events_context(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the events for the template, newest first, with changes as text."""
     return [
         {
@@ -149,7 +148,7 @@ def _events_context(events: list[history.LetterEvent]) -> list[dict[str, Any]]:
                     "after": _change_text(change.after),
                     "changed": True,
                 }
-                for change in one.changes
+                for change in one.get("changes", ())
             ],
         }
         for one in reversed(events)

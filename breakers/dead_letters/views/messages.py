@@ -1,7 +1,6 @@
 """Tab of the stream page with the letters, optionally filtered."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from urllib.parse import urlencode
@@ -24,20 +23,6 @@ PAGE_SIZE = 50
 SECONDS = 1.5
 NAMES = (*TEXTS, *MOMENTS)
 BEHIND_MORE = ("field", "value", "error_type", "error", "after", "before")
-
-
-@dataclass(frozen=True)
-class LetterLine:
-    """A letter as a table row; its texts are truncated, redacted and escaped."""
-
-    id: str
-    url: str
-    error: str
-    error_type: str
-    failed_at: datetime | None
-    brief: list[tuple[str, str]]
-    retries: int
-    size_bytes: int
 
 
 def messages_context(request: PersonRequest, stream: LetterStream, now: datetime) -> dict[str, Any]:
@@ -94,19 +79,19 @@ def parse_filter(given: Mapping[str, str]) -> LetterFilter:
     return LetterFilter.from_mapping(criteria)
 
 
-def _letter_line(stream: LetterStream, entry: LetterEntry) -> LetterLine:
-    hiding = redaction.configured_redaction()
-    seen = hiding.redact_entry(entry)
-    return LetterLine(
-        id=entry.id,
-        url=links.letter_url(stream, entry.id),
-        error=payload.escape_unseen(seen.error[:300]),
-        error_type=payload.escape_unseen(seen.error_type[:120]),
-        failed_at=entry.failed_at,
-        brief=payload.summarize_fields(seen),
-        retries=entry.retries,
-        size_bytes=entry.size_bytes,
-    )
+def _letter_line(stream: LetterStream, entry: LetterEntry) -> dict[str, Any]:
+    """Return a letter as a table row; its texts are truncated, redacted and escaped."""
+    redacted = redaction.configured_redaction().redact_entry(entry)
+    return {
+        "id": entry.id,
+        "url": links.letter_url(stream, entry.id),
+        "error": payload.escape_unseen(redacted.error[:300]),
+        "error_type": payload.escape_unseen(redacted.error_type[:120]),
+        "failed_at": entry.failed_at,
+        "brief": payload.summarize_fields(redacted),
+        "retries": entry.retries,
+        "size_bytes": entry.size_bytes,
+    }
 
 
 def find_group(stream: LetterStream, fingerprint: str) -> LetterGroup | None:

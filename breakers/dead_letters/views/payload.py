@@ -6,12 +6,10 @@ Everything is truncated to page limits, and invisible or direction-changing char
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from breakers.dead_letters.letters import presentation, redaction
-from breakers.dead_letters.letters.entries import RESERVED_NAMES, LetterEntry, to_text
-from breakers.dead_letters.redis_servers.reader import ReadLimits
+from breakers.dead_letters.letters.entries import RESERVED_NAMES, LetterEntry, ReadLimits, to_text
 
 PAGE_LIMITS = ReadLimits(value_bytes=64 * 1024, fields=200, entries=1)
 """Read limits of a letter's page; the export contains the rest."""
@@ -25,64 +23,32 @@ _UNSEEN = re.compile(
 _WRITTEN_OUT = re.compile(r"\\u([0-9a-f]{4})")
 
 
-@dataclass(frozen=True)
-class DisplayField:
-    """A field on a page.
+def build_payload(entry: LetterEntry, *, revealed: bool = False) -> dict[str, Any]:
+    """Return the fields of an entry for templates, split into message (`own`) and metadata.
 
-    `kind` is `json`, `text`, `bytes` or `empty`; `size_bytes` is the full length. `is_cut` is True
-    if the text is truncated, `is_hidden` if a part is redacted, `is_ours` if it is metadata.
+    Hidden values are redacted unless `revealed`; `hides` is True if there are any. `left_out` is
+    the number of fields that were not read, `as_json` the whole payload as text.
     """
-
-    index: int
-    name: str
-    text: str
-    kind: str
-    size_bytes: int
-    is_cut: bool
-    is_hidden: bool
-    is_ours: bool
-
-
-@dataclass(frozen=True)
-class DisplayPayload:
-    """The fields of an entry, split into message and metadata."""
-
-    fields: tuple[DisplayField, ...]
-    left_out: int
-    as_json: str
-
-    @property
-    def own(self) -> list[DisplayField]:
-        return [one for one in self.fields if not one.is_ours]
-
-    @property
-    def added(self) -> list[DisplayField]:
-        return [one for one in self.fields if one.is_ours]
-
-    @property
-    def hides(self) -> bool:
-        return any(one.is_hidden for one in self.fields)
-
-    @property
-    def is_cut(self) -> bool:
-        return self.left_out > 0 or any(one.is_cut for one in self.fields)
-
-
-def build_payload(entry: LetterEntry, *, revealed: bool = False) -> DisplayPayload:
-    """Return the displayed fields; hidden values are redacted unless `revealed`."""
     seen = entry if revealed else redaction.configured_redaction().redact_entry(entry)
     sizes = entry.sizes or tuple(len(value) for _, value in entry.pairs)
-    fields = tuple(
+    fields = [
         _display_field(index, name, value, sizes[index])
         for index, (name, value) in enumerate(seen.pairs)
-    )
-    total = max(entry.fields_total, len(entry.pairs))
-    return DisplayPayload(fields, total - len(fields), _entry_json(seen))
+    ]
+    left_out = max(entry.fields_total, len(entry.pairs)) - len(fields)
+    return {
+        "own": [one for one in fields if not one["is_metadata"]],
+        "added": [one for one in fields if one["is_metadata"]],
+        "hides": any(one["is_hidden"] for one in fields),
+        "is_cut": left_out > 0 or any(one["is_cut"] for one in fields),
+        "left_out": left_out,
+        "as_json": _entry_json(seen),
+    }
 
 
-def summarize_fields(entry: LetterEntry, most: int = 3) -> list[tuple[str, str]]:
-    """Return the first few fields of a redacted entry as one-line texts."""
-    own = [(name, value) for name, value in entry.pairs if name not in RESERVED_NAMES][:most]
+def summarize_fields(entry: LetterEntry) -> list[tuple[str, str]]:
+    """Return names and values of a redacted entry's first three fields, truncated."""
+    own = [(name, value) for name, value in entry.pairs if name not in RESERVED_NAMES][:3]
     return [
         (escape_unseen(to_text(name[:200]))[:60], escape_unseen(to_text(value[:600]))[:160])
         for name, value in own
@@ -150,21 +116,22 @@ def is_object(tree: Any) -> bool:
     return isinstance(tree, _ObjectMembers)
 
 
-def _display_field(index: int, name: bytes, value: bytes, size: int) -> DisplayField:
+def _display_field(index: int, name: bytes, value: bytes, size: int) -> dict[str, Any]:
+    """Return a field for templates; `kind` is `json`, `text`, `bytes` or `empty`."""
     # A redacted value is shorter than the original, but not truncated.
     is_hidden = redaction.REDACTED.encode() in value
     is_cut = size > len(value) and not (is_hidden and len(value) < PAGE_LIMITS.value_bytes)
     kind, text = _format_value(value, is_cut)
-    return DisplayField(
-        index=index,
-        name=escape_unseen(to_text(name)) or "(no name)",
-        text=text,
-        kind=kind,
-        size_bytes=size,
-        is_cut=is_cut or (kind == "bytes" and len(value) > BYTES_SHOWN),
-        is_hidden=is_hidden,
-        is_ours=name in RESERVED_NAMES,
-    )
+    return {
+        "index": index,
+        "name": escape_unseen(to_text(name)) or "(no name)",
+        "text": text,
+        "kind": kind,
+        "size_bytes": size,
+        "is_cut": is_cut or (kind == "bytes" and len(value) > BYTES_SHOWN),
+        "is_hidden": is_hidden,
+        "is_metadata": name in RESERVED_NAMES,
+    }
 
 
 def _format_value(value: bytes, is_cut: bool) -> tuple[str, str]:
@@ -173,22 +140,10 @@ def _format_value(value: bytes, is_cut: bool) -> tuple[str, str]:
         return "empty", ""
     if not is_cut and (formatted := format_json(value)) is not None:
         return "json", escape_unseen(formatted)
-    whole = _drop_partial_character(value) if is_cut else value
-    if presentation.is_text(value) or presentation.is_text(whole):
-        return "text", escape_unseen(to_text(whole))
+    plain = presentation.decode_text(value, is_cut=is_cut)
+    if plain is not None:
+        return "text", escape_unseen(plain)
     return "bytes", _format_hexdump(value[:BYTES_SHOWN])
-
-
-def _drop_partial_character(value: bytes) -> bytes:
-    """Return a truncated value without an incomplete last character."""
-    if len(value) < 4:
-        return value.decode("utf-8", "ignore").encode()
-    for back in range(1, 4):
-        if value[-back] >= 0xC0:
-            return value[:-back]
-        if value[-back] < 0x80:
-            break
-    return value
 
 
 def _format_hexdump(value: bytes) -> str:

@@ -1,6 +1,5 @@
 """Page of a stream, with tabs for groups, letters, the archive and gaps."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -26,15 +25,6 @@ GROUPS_SHOWN = 50
 PAGE_SIZE = 50
 INDEXING_SECONDS = 0.05
 """Time limit for indexing during a page request; the sampler indexes the rest."""
-
-
-@dataclass(frozen=True)
-class ArchivedRow:
-    """A removed letter as a table row."""
-
-    departure: Departure
-    is_edited: bool
-    may_restore: bool
 
 
 @signed_in
@@ -101,10 +91,7 @@ def _archive_context(request: PersonRequest, stream: LetterStream, now: datetime
         query = query.filter(action=action)
     rows = list(query[: PAGE_SIZE + 1])
     return {
-        "archived": [
-            ArchivedRow(one, getattr(one, "is_edited", False), archive.is_restorable(one, now))
-            for one in rows[:PAGE_SIZE]
-        ],
+        "archived": [(one, archive.is_restorable(one, now)) for one in rows[:PAGE_SIZE]],
         "older": rows[PAGE_SIZE - 1].pk if len(rows) > PAGE_SIZE else None,
         "newest": not before,
         "wanted_action": action,

@@ -81,20 +81,31 @@ def is_escalated(job: Job, event: str) -> bool:
 def record_audit(
     job: Job,
     action: str,
+    /,
     now: datetime,
     reason: str = "",
     *,
     actor: Actor | None = None,
     before: str = "",
+    **more: Any,
 ) -> None:
-    """Write an audit row about a job, by the job engine by default; `before` is the old state."""
+    """Write an audit row about a job, by the job engine by default; `before` is the old state.
+
+    `more` are further values of the row.
+    """
     audit.record(
         actor=actor or system_actor("jobs"),
         action=action,
         target=job.subject,
         reason=reason,
         before={"job": job.pk, "state": before} if before else None,
-        after={"job": job.pk, "kind": job.kind, "state": job.state, "step": job.step_index},
+        after={
+            "job": job.pk,
+            "kind": job.kind,
+            "state": job.state,
+            "step": job.step_index,
+            **more,
+        },
         now=now,
     )
 

@@ -11,9 +11,9 @@ from controlplane.core.clock import db_now
 from controlplane.core.shell import ShellCommand, shell_actor
 from switches.models import WeeklyReport
 from switches.report import services, weeks
+from switches.report.api import FullReportShape
 from switches.report.compose import get_zone
 from switches.report.renderer import render_lines
-from switches.report.resources import FullReportShape
 from switches.report.weeks import Week
 
 WRONG_ARGUMENT = 2

@@ -8,10 +8,16 @@ from django.db.models import Case, Count, F, IntegerField, Q, Sum, Value, When
 from django.db.models.functions import Coalesce
 
 from controlplane.core.approvals.models import Approval
-from controlplane.core.canonical import timestamp
-from controlplane.core.page_registry import REPORT_SECTIONS, ReportRow, ReportSection
+from controlplane.core.page_registry import REPORT_SECTIONS, ReportSection
 from switches.models import Trip
-from switches.report.section_rows import MAX_ROWS, pluralize, read_first_rows, shorten_reason
+from switches.report.section_rows import (
+    MAX_ROWS,
+    build_table,
+    pluralize,
+    read_first_rows,
+    reason_of,
+    shorten_reason,
+)
 
 REVIEW = Approval.Kind.BREAK_GLASS_REVIEW
 PENDING = Q(state="pending")
@@ -40,20 +46,15 @@ def trips_section(start: datetime, end: datetime, _now: datetime) -> ReportSecti
             else "No machine asked for anything to be stopped."
         ),
         tone="warn" if waiting else "good",
-        columns=("policy", "outcome", "trips", "repeated"),
-        rows=tuple(
-            ReportRow(
-                {
-                    "policy": row["policy__trigger"] or "none matched",
-                    "outcome": Trip.Outcome(row["outcome"]).value,
-                    "trips": row["trips"],
-                    "repeated": row["repeated"],
-                },
-                "/trips/",
-            )
-            for row in rows[:MAX_ROWS]
-        ),
         total=len(rows),
+        **build_table(
+            rows[:MAX_ROWS],
+            "/trips/",
+            policy=lambda row: row["policy__trigger"] or "none matched",
+            outcome="outcome",
+            trips="trips",
+            repeated="repeated",
+        ),
     )
 
 
@@ -68,24 +69,17 @@ def reviews_section(start: datetime, end: datetime, now: datetime) -> ReportSect
         title="Break-glass and reviews",
         summary=_summarize_reviews(unsigned, total),
         tone="bad" if unsigned else "warn" if total else "good",
-        columns=("switch", "what", "why", "by", "used_at", "review"),
-        rows=tuple(
-            ReportRow(
-                {
-                    "switch": review.target,
-                    "what": review.summary,
-                    "why": shorten_reason(review.reason),
-                    "by": review.requested_by,
-                    "used_at": timestamp(review.requested_at),
-                    "review": "not signed"
-                    if review.state == "pending"
-                    else f"{review.state} by {review.decided_by}",
-                },
-                "/approvals/",
-            )
-            for review in rows
-        ),
         total=total,
+        **build_table(
+            rows,
+            "/approvals/",
+            switch="target",
+            what="summary",
+            why=reason_of,
+            by="requested_by",
+            used_at="requested_at",
+            review=_describe_review,
+        ),
     )
 
 
@@ -105,23 +99,18 @@ def approvals_section(start: datetime, end: datetime, now: datetime) -> ReportSe
         title="Approvals",
         summary=f"{', '.join(parts)}." if total else "Nobody had to be asked.",
         tone="warn" if pending or counts["expired"] else "good",
-        columns=("about", "what", "state", "asked_by", "asked_at", "decided_by", "comment"),
-        rows=tuple(
-            ReportRow(
-                {
-                    "about": approval.target,
-                    "what": approval.summary,
-                    "state": approval.state,
-                    "asked_by": approval.requested_by,
-                    "asked_at": timestamp(approval.requested_at),
-                    "decided_by": approval.decided_by,
-                    "comment": shorten_reason(approval.comment),
-                },
-                "/approvals/",
-            )
-            for approval in rows
-        ),
         total=total,
+        **build_table(
+            rows,
+            "/approvals/",
+            about="target",
+            what="summary",
+            state="state",
+            asked_by="requested_by",
+            asked_at="requested_at",
+            decided_by="decided_by",
+            comment=lambda approval: shorten_reason(approval.comment),
+        ),
     )
 
 
@@ -145,12 +134,14 @@ def overridden_section(start: datetime, end: datetime, _now: datetime) -> Report
             else "No safety rule was set aside."
         ),
         tone="warn" if found else "good",
-        columns=("rule", "times", "last_by_switch"),
-        rows=tuple(
-            ReportRow({"rule": rule, "times": count, "last_by_switch": last[rule]}, "/rules/")
-            for rule, count in times.most_common(MAX_ROWS)
-        ),
         total=len(times),
+        **build_table(
+            times.most_common(MAX_ROWS),
+            "/rules/",
+            rule=lambda pair: pair[0],
+            times=lambda pair: pair[1],
+            last_by_switch=lambda pair: last[pair[0]],
+        ),
     )
 
 
@@ -160,6 +151,10 @@ def _summarize_reviews(unsigned: int, total: int) -> str:
     if unsigned:
         return f"{pluralize(unsigned, 'review')} not signed by a second person."
     return f"{pluralize(total, 'review')} of this week, all signed."
+
+
+def _describe_review(review: Approval) -> str:
+    return "not signed" if review.state == "pending" else f"{review.state} by {review.decided_by}"
 
 
 def _get_rule_names(diff: dict[str, Any]) -> list[str]:

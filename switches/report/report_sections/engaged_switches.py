@@ -7,7 +7,7 @@ and left out of sections that ask for action.
 import functools
 import heapq
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -26,19 +26,19 @@ from django.db.models import (
 
 from controlplane.core import durations
 from controlplane.core.audit.models import AuditEntry
-from controlplane.core.canonical import timestamp
-from controlplane.core.page_registry import REPORT_SECTIONS, ReportRow, ReportSection
+from controlplane.core.page_registry import REPORT_SECTIONS, ReportSection
 from switches import neglected_episodes
 from switches.models import Episode, SwitchState
 from switches.ramps import descriptions
 from switches.report.reason_quality import MIN_LISTED_POINTS, assess, assess_quickly
 from switches.report.section_rows import (
     MAX_ROWS,
+    build_table,
     engaged_by,
+    episode_path,
     pluralize,
     read_first_rows,
-    shorten_reason,
-    switch_path,
+    reason_of,
 )
 from switches.scopes import SCOPES
 
@@ -71,12 +71,10 @@ def vague_section(_start: datetime, end: datetime, now: datetime) -> ReportSecti
     total = sum(points >= MIN_LISTED_POINTS for points, *_ in rated)
     # Word lookups are slow, so only candidates for the list are assessed fully.
     candidates = heapq.nlargest(2 * MAX_ROWS, rated)
-    assessed = [(assess(episode.reason), episode) for *_, episode in candidates]
-    assessed = [
-        (found, episode) for found, episode in assessed if found.points >= MIN_LISTED_POINTS
-    ]
-    assessed.sort(key=lambda pair: (-pair[0].points, pair[1].engaged_at))
-    total = max(total, len(assessed))
+    points = {episode: assess(episode.reason).points for *_, episode in candidates}
+    listed = [episode for episode in points if points[episode] >= MIN_LISTED_POINTS]
+    listed.sort(key=lambda episode: (-points[episode], episode.engaged_at))
+    total = max(total, len(listed))
     return ReportSection(
         slug="vague_reasons",
         title="Vague reasons",
@@ -88,21 +86,16 @@ def vague_section(_start: datetime, end: datetime, now: datetime) -> ReportSecti
             else "Every reason names a component, a number, or both."
         ),
         tone="warn" if total else "good",
-        columns=("switch", "reason", "what_is_missing", "engaged_by", "engaged_at"),
-        rows=tuple(
-            ReportRow(
-                {
-                    "switch": episode.switch_id,
-                    "reason": shorten_reason(episode.reason),
-                    "what_is_missing": "; ".join(found.why),
-                    "engaged_by": engaged_by(episode),
-                    "engaged_at": timestamp(episode.engaged_at),
-                },
-                switch_path(episode.switch_id),
-            )
-            for found, episode in assessed[:MAX_ROWS]
-        ),
         total=total,
+        **build_table(
+            listed[:MAX_ROWS],
+            episode_path,
+            switch="switch_id",
+            reason=reason_of,
+            what_is_missing=lambda episode: "; ".join(assess(episode.reason).why),
+            engaged_by=engaged_by,
+            engaged_at="engaged_at",
+        ),
     )
 
 
@@ -137,13 +130,16 @@ def forgotten_section(_start: datetime, end: datetime, now: datetime) -> ReportS
             else "Everything that stands was engaged, acknowledged or extended within 7 days."
         ),
         tone="bad" if total else "good",
-        columns=("switch", "why", "reason", "engaged_by", "stood_seconds"),
-        rows=_build_rows(
+        total=total,
+        **build_table(
             episodes,
+            episode_path,
+            switch="switch_id",
             why=lambda one: "; ".join(_list_signs(one, often, now)),
+            reason=reason_of,
+            engaged_by=engaged_by,
             stood_seconds=lambda one: int((now - one.engaged_at).total_seconds()),
         ),
-        total=total,
     )
 
 
@@ -161,13 +157,17 @@ def overdue_section(_start: datetime, end: datetime, now: datetime) -> ReportSec
             else "Nothing stood past its expiry."
         ),
         tone="bad" if total else "good",
-        columns=("switch", "expired_at", "acknowledged_by", "reason", "engaged_by", "now"),
-        rows=_build_rows(
-            episodes,
-            expired_at=lambda one: one.expires_at,
-            acknowledged_by=lambda one: one.acknowledged_by if one.acknowledged_at else "",
-        ),
         total=total,
+        **build_table(
+            episodes,
+            episode_path,
+            switch="switch_id",
+            expired_at="expires_at",
+            acknowledged_by=lambda one: one.acknowledged_by if one.acknowledged_at else "",
+            reason=reason_of,
+            engaged_by=engaged_by,
+            now=_describe_state,
+        ),
     )
 
 
@@ -188,9 +188,17 @@ def active_section(_start: datetime, end: datetime, now: datetime) -> ReportSect
         title="Stopped at the end of the week" if end <= now else "Stopped now",
         summary=f"{pluralize(total, 'switch')}: {by_scope}." if total else "Nothing was stopped.",
         tone="warn" if total else "good",
-        columns=("switch", "reason", "engaged_by", "engaged_at", "expires_at", "now"),
-        rows=_build_rows(episodes, expires_at=lambda one: one.expires_at),
         total=total,
+        **build_table(
+            episodes,
+            episode_path,
+            switch="switch_id",
+            reason=reason_of,
+            engaged_by=engaged_by,
+            engaged_at="engaged_at",
+            expires_at="expires_at",
+            now=_describe_state,
+        ),
     )
 
 
@@ -212,39 +220,18 @@ def permanent_section(_start: datetime, end: datetime, now: datetime) -> ReportS
             else "Nothing is engaged without expiry."
         ),
         tone="bad" if late else "warn" if total else "good",
-        columns=("switch", "reason", "confirmed_at", "confirmed_by", "confirm_by_at", "engaged_at"),
-        rows=_build_rows(
-            rows,
-            confirmed_at=lambda one: one.reconfirmed_at,
-            confirmed_by=lambda one: one.reconfirmed_by,
-            confirm_by_at=lambda one: one.reconfirm_due_at,
-        ),
         total=total,
+        **build_table(
+            rows,
+            episode_path,
+            switch="switch_id",
+            reason=reason_of,
+            confirmed_at="reconfirmed_at",
+            confirmed_by="reconfirmed_by",
+            confirm_by_at="reconfirm_due_at",
+            engaged_at="engaged_at",
+        ),
     )
-
-
-def _build_rows(
-    episodes: Iterable[Episode], **cells: Callable[[Any], Any]
-) -> tuple[ReportRow, ...]:
-    """Return a row per episode; `cells` compute further columns by name."""
-    return tuple(
-        ReportRow(
-            {
-                "switch": episode.switch_id,
-                "reason": shorten_reason(episode.reason),
-                "engaged_by": engaged_by(episode),
-                "engaged_at": timestamp(episode.engaged_at),
-                "now": _describe_state(episode),
-                **{name: _to_cell(compute(episode)) for name, compute in cells.items()},
-            },
-            switch_path(episode.switch_id),
-        )
-        for episode in episodes
-    )
-
-
-def _to_cell(value: Any) -> Any:
-    return timestamp(value) if isinstance(value, datetime) else value
 
 
 def _describe_state(episode: Episode) -> str:

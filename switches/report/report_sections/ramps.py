@@ -11,7 +11,6 @@ from django.db.models import Exists, F, OuterRef, Q
 from controlplane.core import durations
 from controlplane.core.actors import label_of
 from controlplane.core.audit.models import AuditEntry
-from controlplane.core.canonical import timestamp
 from controlplane.core.gates import kinds
 from controlplane.core.gates.questions import FAIL, PASS
 from controlplane.core.jobs.models import Job, JobStep
@@ -75,8 +74,8 @@ def _build_row(
             ),
             "gate": gates,
             "by": label_of(ramp.requested_by_type, ramp.requested_by_name),
-            "began_at": timestamp(job.started_at) if job.started_at else None,
-            "ended_at": timestamp(job.finished_at) if is_over and job.finished_at else None,
+            "began_at": job.started_at,
+            "ended_at": job.finished_at if is_over else None,
             "held_seconds": int(held.total_seconds()) if held else None,
         },
         f"/ramps/{ramp.pk}/",

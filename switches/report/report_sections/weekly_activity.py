@@ -6,18 +6,35 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from django.conf import settings
-from django.db.models import Aggregate, Count, DateTimeField, DurationField, F, Max, Q, Sum, Value
+from django.db.models import (
+    Aggregate,
+    Count,
+    DateTimeField,
+    DurationField,
+    F,
+    Max,
+    Q,
+    QuerySet,
+    Sum,
+    Value,
+)
 from django.db.models.expressions import Combinable, ExpressionWrapper
 from django.db.models.functions import Coalesce, Greatest, Least
 
 from controlplane.core import durations
 from controlplane.core.actors import label_of
 from controlplane.core.audit.models import AuditEntry
-from controlplane.core.canonical import timestamp
-from controlplane.core.page_registry import REPORT_SECTIONS, Chart, ReportRow, ReportSection
+from controlplane.core.page_registry import REPORT_SECTIONS, Chart, ReportSection
 from switches.models import Episode
 from switches.report import weeks
-from switches.report.section_rows import MAX_ROWS, engaged_by, pluralize, switch_path
+from switches.report.section_rows import (
+    MAX_ROWS,
+    build_table,
+    engaged_by,
+    episode_path,
+    pluralize,
+    switch_path,
+)
 from switches.scopes import SCOPES
 
 Days = Sequence[tuple[date, datetime, datetime]]
@@ -51,23 +68,18 @@ def flow_section(start: datetime, end: datetime, now: datetime) -> ReportSection
         title="Engaged and released",
         summary=_summarize_flow(counts),
         tone="good",
-        columns=("switch", "stood_seconds", "engaged_by", "ended_by", "how", "ended_at"),
-        rows=tuple(
-            ReportRow(
-                {
-                    "switch": episode.switch_id,
-                    "stood_seconds": int(episode.lasted.total_seconds()),
-                    "engaged_by": engaged_by(episode),
-                    "ended_by": episode.ended_by,
-                    "how": episode.ended_how,
-                    "ended_at": timestamp(episode.ended_at) if episode.ended_at else None,
-                },
-                switch_path(episode.switch_id),
-            )
-            for episode in longest
-        ),
         total=counts["count"],
-        charts=(*_chart_days(days, counts), *_chart_hours(days, now)),
+        charts=_build_charts(days, counts, now),
+        **build_table(
+            longest,
+            episode_path,
+            switch="switch_id",
+            stood_seconds=lambda episode: int(episode.lasted.total_seconds()),
+            engaged_by=engaged_by,
+            ended_by="ended_by",
+            how="ended_how",
+            ended_at="ended_at",
+        ),
     )
 
 
@@ -86,8 +98,7 @@ def actors_section(start: datetime, end: datetime, _now: datetime) -> ReportSect
         )
         .order_by("-changes", "actor_type", "actor_name")
     )
-    found = list(rows[: MAX_ROWS + 1])
-    total = len(found) if len(found) <= MAX_ROWS else rows.count()
+    found, total = _read_grouped(rows)
     return ReportSection(
         slug="who",
         title="Who",
@@ -97,24 +108,13 @@ def actors_section(start: datetime, end: datetime, _now: datetime) -> ReportSect
             else "Nobody changed anything."
         ),
         tone="good",
-        columns=("actor", "engaged", "ramped", "released", "extended", "changes"),
-        rows=tuple(
-            ReportRow(
-                {
-                    "actor": label_of(row["actor_type"], row["actor_name"]),
-                    "engaged": row["engaged"],
-                    "ramped": row["ramped"],
-                    "released": row["released"],
-                    "extended": row["extended"],
-                    "changes": row["changes"],
-                },
-                "/audit/?action=switch"
-                if row["changes"] > row["ramped"]
-                else "/audit/?action=ramp",
-            )
-            for row in found[:MAX_ROWS]
-        ),
         total=total,
+        **build_table(
+            found,
+            lambda row: f"/audit/?action={'switch' if row['changes'] > row['ramped'] else 'ramp'}",
+            actor=lambda row: label_of(row["actor_type"], row["actor_name"]),
+            **{name: name for name in ("engaged", "ramped", "released", "extended", "changes")},
+        ),
     )
 
 
@@ -126,8 +126,7 @@ def extends_section(start: datetime, end: datetime, _now: datetime) -> ReportSec
         .annotate(times=Count("pk"), last_at=Max("at"))
         .order_by("-times", "target")
     )
-    found = list(rows[: MAX_ROWS + 1])
-    total = len(found) if len(found) <= MAX_ROWS else rows.count()
+    found, total = _read_grouped(rows)
     return ReportSection(
         slug="extends",
         title="Extended",
@@ -137,20 +136,21 @@ def extends_section(start: datetime, end: datetime, _now: datetime) -> ReportSec
             else "Nothing was extended."
         ),
         tone="good",
-        columns=("switch", "times", "last_at"),
-        rows=tuple(
-            ReportRow(
-                {
-                    "switch": row["target"],
-                    "times": row["times"],
-                    "last_at": timestamp(row["last_at"]),
-                },
-                switch_path(row["target"]),
-            )
-            for row in found[:MAX_ROWS]
-        ),
         total=total,
+        **build_table(
+            found,
+            lambda row: switch_path(row["target"]),
+            switch="target",
+            times="times",
+            last_at="last_at",
+        ),
     )
+
+
+def _read_grouped(rows: QuerySet[Any, Any]) -> tuple[list[Any], int]:
+    """Return the first `MAX_ROWS` rows, and the number of all rows."""
+    found = list(rows[: MAX_ROWS + 1])
+    return found[:MAX_ROWS], len(found) if len(found) <= MAX_ROWS else rows.count()
 
 
 def _summarize_flow(counts: dict[str, Any]) -> str:
@@ -172,22 +172,25 @@ def _count_by_day(days: Days) -> dict[str, Count]:
     }
 
 
-def _chart_days(days: Days, counts: dict[str, Any]) -> tuple[Chart, ...]:
-    return tuple(
-        chart
-        for field, title, verb in (
-            ("engaged_at", "Engaged a day", "engaged"),
-            ("ended_at", "Released a day", "released"),
-        )
-        if (
-            chart := _build_chart(
-                title, "episodes", verb, days, [counts[f"{field}_{n}"] for n in _N]
-            )
-        )
-    )
+def _build_charts(days: Days, counts: dict[str, Any], now: datetime) -> tuple[Chart, ...]:
+    """Return the charts that have a value other than 0."""
+    by_day = {
+        field: [counts[f"{field}_{number}"] for number in range(len(days))]
+        for field in ("engaged_at", "ended_at")
+    }
+    charts = [
+        ("Engaged a day", "episodes", "engaged", by_day["engaged_at"]),
+        ("Released a day", "episodes", "released", by_day["ended_at"]),
+        *(
+            (f"Engaged hours a day: {scope}", "hours", f"{scope} switches engaged", hours)
+            for scope, hours in _read_engaged_hours(days, now)
+        ),
+    ]
+    return tuple(_build_chart(*chart, days) for chart in charts if any(chart[-1]))
 
 
-def _chart_hours(days: Days, now: datetime) -> tuple[Chart, ...]:
+def _read_engaged_hours(days: Days, now: datetime) -> list[tuple[str, list[float]]]:
+    """Return the hours in which switches were engaged, by scope and day."""
     so_far = [(since, max(since, min(until, now))) for _, since, until in days]
     stood = {
         f"day_{number}": Coalesce(
@@ -199,24 +202,11 @@ def _chart_hours(days: Days, now: datetime) -> tuple[Chart, ...]:
     }
     some = _open_within(days[0][1], days[-1][2])
     rows = Episode.objects.filter(some).values_list("switch__scope").annotate(**stood).order_by()
-    found = {scope: each_day for scope, *each_day in rows}
-    charts = []
-    for scope in SCOPES.names:
-        if scope in found:
-            hours = [day.total_seconds() / 3600 for day in found[scope]]
-            verb = f"{scope} switches engaged"
-            charts.append(_build_chart(f"Engaged hours a day: {scope}", "hours", verb, days, hours))
-    return tuple(chart for chart in charts if chart)
+    found = {scope: [day.total_seconds() / 3600 for day in each] for scope, *each in rows}
+    return [(scope, found[scope]) for scope in SCOPES.names if scope in found]
 
 
-_N = range(weeks.DAYS)
-
-
-def _build_chart(
-    title: str, unit: str, verb: str, days: Days, values: Sequence[float]
-) -> Chart | None:
-    if not any(values):
-        return None
+def _build_chart(title: str, unit: str, verb: str, values: Sequence[float], days: Days) -> Chart:
     most, day = max((value, -number) for number, value in enumerate(values))
     alt = f"{_format_number(sum(values))} {unit} {verb} in the week, most on {days[-day][0]:%A}: "
     return Chart(

@@ -52,12 +52,12 @@ def test_any_text_at_all_can_be_judged(text):
 def test_bars_stay_on_the_paper_in_proportion(values):
     drawing = layout_bars(values)
 
-    assert len(drawing.bars) == len(values)
-    for bar, (_, value) in zip(drawing.bars, values, strict=True):
-        assert 0 <= bar.x <= bar.x + bar.width <= drawing.width
-        assert 0 <= bar.y <= drawing.ground
-        assert abs(bar.y + bar.height - drawing.ground) < 0.11
-        assert (bar.height > 0) <= (value > 0)
+    assert len(drawing["bars"]) == len(values)
+    for bar, (_, value) in zip(drawing["bars"], values, strict=True):
+        assert 0 <= bar["x"] <= bar["x"] + bar["width"] <= drawing["width"]
+        assert 0 <= bar["y"] <= drawing["ground"]
+        assert abs(bar["y"] + bar["height"] - drawing["ground"]) < 0.11
+        assert (bar["height"] > 0) <= (value > 0)
 
 
 def test_numbers_are_short_and_true():
