@@ -81,13 +81,16 @@ def end_episode(
     episode.justification = reason
     episode.save(update_fields=["ended_at", "ended_by", "ended_how", "justification"])
     publication.publish(head, switch, now)
-    for kind in (Approval.Kind.RELEASE, Approval.Kind.PERMANENT):
-        approvals.void_requests(
-            kind=kind, target=switch.pk, actor=actor, now=now, why="The episode has ended."
-        )
+    void_requests(switch, "The episode has ended.", actor, now)
     return changes.record_change(
         action, switch, episode, actor, now, before=before, reason=reason, to=to, more=facts
     )
+
+
+def void_requests(switch: Switch, why: str, actor: Actor, now: datetime) -> None:
+    """Void the pending requests to release a switch or to keep it engaged permanently."""
+    for kind in (Approval.Kind.RELEASE, Approval.Kind.PERMANENT):
+        approvals.void_requests(kind=kind, target=switch.pk, actor=actor, now=now, why=why)
 
 
 def close(ramp: Ramp, job: Job, step_state: str, why: str, actor: Actor, now: datetime) -> None:

@@ -195,11 +195,10 @@ def _build_gate(ramp: Ramp, index: int, number: int, gate: Mapping[str, Any]) ->
 def _find_approval(ramp: Ramp, now: datetime) -> Approval | None:
     if not ramp.live:
         return None
-    index = ramp.job.step_index
+    kind, target, index = Approval.Kind.RELEASE, ramp.switch_id, ramp.job.step_index
+    if ramp.job.state != Job.State.PENDING:
+        if not manual_gates.has_gate(ramp, index):
+            return None
+        kind, target = Approval.Kind.RAMP_GATE, approval_target(ramp, index)
     waiting = Approval.objects.filter(state=Approval.State.PENDING, expires_at__gt=now)
-    if ramp.job.state == Job.State.PENDING:
-        return waiting.filter(kind=Approval.Kind.RELEASE, target=ramp.switch_id).first()
-    if not manual_gates.has_gate(ramp, index):
-        return None
-    target = approval_target(ramp, index)
-    return waiting.filter(kind=Approval.Kind.RAMP_GATE, target=target).order_by("-id").first()
+    return waiting.filter(kind=kind, target=target).order_by("-id").first()

@@ -222,10 +222,6 @@ def _describe_blocking_rules(locked: LockedRamp) -> str:
 def _select_evidence(seen: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     ordered = sorted(seen, key=lambda gate: gate["verdict"] != FAIL)
     return [
-        {
-            "gate": kinds.describe_gate(gate),
-            "verdict": gate["verdict"],
-            "evidence": gate["evidence"],
-        }
+        {"gate": kinds.describe_gate(gate), **{key: gate[key] for key in ("verdict", "evidence")}}
         for gate in ordered[:MAX_EVIDENCE]
     ]

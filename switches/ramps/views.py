@@ -66,19 +66,13 @@ def ramps_page(request: PersonRequest) -> HttpResponse:
 
 @signed_in
 @require_GET
-def ramp_page(request: PersonRequest, ramp_id: int) -> HttpResponse:
+def ramp_page(
+    request: PersonRequest, ramp_id: int, template: str = "switches/ramp.html"
+) -> HttpResponse:
+    """Render a ramp, or its timeline alone, which polls: verdicts change without an audit row."""
     now = db_now()
     context = build_context(request, timeline.build_timeline(_get_ramp(ramp_id), now), now)
-    return page_updates.stamp_server_time(render(request, "switches/ramp.html", context), now)
-
-
-@signed_in
-@require_GET
-def ramp_part(request: PersonRequest, ramp_id: int) -> HttpResponse:
-    """Render the timeline alone, which polls because verdicts change without an audit row."""
-    now = db_now()
-    context = build_context(request, timeline.build_timeline(_get_ramp(ramp_id), now), now)
-    return page_updates.stamp_server_time(render(request, "switches/_ramp.html", context), now)
+    return page_updates.stamp_server_time(render(request, template, context), now)
 
 
 def build_context(

@@ -74,17 +74,13 @@ def rules_page(request: PersonRequest) -> HttpResponse:
 
 @signed_in
 @require_http_methods(["GET", "POST"])
-def new_rule(request: PersonRequest) -> HttpResponse:
-    form = ProposeForm(submitted_data(request), initial={"kind": "at_most", "n": "1"})
-    return _handle_proposal(request, None, form, "switches/rules_form.html")
-
-
-@signed_in
-@require_http_methods(["GET", "POST"])
-def change_rule(request: PersonRequest, rule_id: int) -> HttpResponse:
-    row = _get_rule(rule_id)
-    initial = {"name": row.name, "kind": row.kind, "n": str(row.n or 1)}
-    initial["switches"] = "\n".join(row.switches)
+def edit_rule(request: PersonRequest, rule_id: int | None = None) -> HttpResponse:
+    """Show the form of a new rule, or of an existing one; on POST, propose the change."""
+    row = None if rule_id is None else _get_rule(rule_id)
+    initial = {"kind": "at_most", "n": "1"}
+    if row is not None:
+        switches = "\n".join(row.switches)
+        initial = {"name": row.name, "kind": row.kind, "switches": switches, "n": str(row.n or 1)}
     form = ProposeForm(submitted_data(request), initial=initial)
     return _handle_proposal(request, row, form, "switches/rules_form.html")
 

@@ -6,8 +6,6 @@ from datetime import datetime
 from typing import Any
 
 from controlplane.core.actors import Actor
-from controlplane.core.approvals import services as approvals
-from controlplane.core.approvals.models import Approval
 from controlplane.core.escalations import services as escalation
 from switches import publication, reminders
 from switches.episodes import changes
@@ -71,9 +69,7 @@ def reengage(
     }
     changes.update_episode(episode, fields)
     publication.publish(head, switch, now)
-    for kind in (Approval.Kind.RELEASE, Approval.Kind.PERMANENT):
-        why = "The switch was engaged again."
-        approvals.void_requests(kind=kind, target=switch.pk, actor=actor, now=now, why=why)
+    live_ramps.void_requests(switch, "The switch was engaged again.", actor, now)
     entry = changes.record_change(
         "switch.engaged",
         switch,

@@ -13,8 +13,9 @@ from zlib import crc32
 
 from controlplane.core.actors import Actor
 from controlplane.core.approvals import services as approvals
+from controlplane.core.jobs import engine
 from controlplane.notify.escalation import engine as escalation
-from switches import services, tasks
+from switches import services
 from switches.ramps import actions, live_ramps
 from switches.tests.month_expectations import DWELL, Ascent, Term
 
@@ -100,11 +101,12 @@ class Month:
         """Run a turn of one beat, or of two at once."""
         self.turns.append(now)
         for _ in range(2 if self.random.random() < 0.1 else 1):
-            tasks.expire_switches(now)
-            while tasks.go_on_with_ramps(now):  # It comes round each second until none is left.
+            services.expire_due(now)
+            # The tick comes round each second until no work is left.
+            while engine.run_tick("ramps.turn", now):
                 pass
-            tasks.remind_of_expiries(now)
-            tasks.call_for_reconfirmation(now)
+            services.remind_due(now)
+            services.call_for_reconfirmation(now)
             escalation.notify_due(now)
         if now.minute == 0:
             approvals.expire_due_requests(now)

@@ -107,10 +107,9 @@ def _carry_out(
 
 def _describe_release(switch: Switch, released: Release) -> str:
     if released.approval:
-        by_ramp = released.approval.diff.get("mode") == RAMP
-        then = (
-            "the ramp begins when somebody approves" if by_ramp else "it stays engaged until then"
-        )
+        then = "it stays engaged until then"
+        if released.approval.diff.get("mode") == RAMP:
+            then = "the ramp begins when somebody approves"
         return f"Asked for approval to release {switch.pk}; {then}."
     if released.ramp:
         share = descriptions.format_percent(released.ramp.plan[0]["percent"])

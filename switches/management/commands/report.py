@@ -9,7 +9,6 @@ from django.core.management.base import CommandError
 
 from controlplane.core.clock import db_now
 from controlplane.core.shell import ShellCommand, shell_actor
-from switches.models import WeeklyReport
 from switches.report import services, weeks
 from switches.report.api import FullReportShape
 from switches.report.compose import get_zone
@@ -43,7 +42,9 @@ class Command(ShellCommand):
         for line in render_lines(report.content, get_zone(), settings.PUBLIC_URL.rstrip("/")):
             self.line(line)
         self.line()
-        self.line(_status_line(report, told_now=sent))
+        signed = f"signed by {report.signed_by}" if report.signed_at else "not signed off"
+        status = "told now" if sent else "told before" if report.sent_at else "kept, not told"
+        self.line(f"{status}; {signed}; audit anchor {report.anchor_id}:{report.anchor_hash}")
 
     def _week(self, written: str | None, running: Week) -> Week:
         if written is None:
@@ -57,9 +58,3 @@ class Command(ShellCommand):
                 f"--week: {week} has not begun; this is {running}.", returncode=WRONG_ARGUMENT
             )
         return week
-
-
-def _status_line(report: WeeklyReport, *, told_now: bool) -> str:
-    signed = f"signed by {report.signed_by}" if report.signed_at else "not signed off"
-    sent = "told now" if told_now else "told before" if report.sent_at else "kept, not told"
-    return f"{sent}; {signed}; audit anchor {report.anchor_id}:{report.anchor_hash}"
