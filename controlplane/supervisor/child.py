@@ -1,4 +1,4 @@
-"""A supervised child process: start, output, signals and end."""
+"""A supervised child process: start, output, signals, end, and delays before restarts."""
 
 import contextlib
 import os
@@ -14,8 +14,12 @@ from controlplane.supervisor import lifeline
 from controlplane.supervisor.failure import CannotRun
 from controlplane.supervisor.identity import ServiceUser
 from controlplane.supervisor.output import Lines
-from controlplane.supervisor.restarts import Restarts
 
+FIRST_DELAY_SECONDS = 0.1
+MAX_DELAY_SECONDS = 5.0
+QUICK_DEATH_SECONDS = 2.0
+QUICK_DEATHS_ALLOWED = 5
+STEADY_SECONDS = 30.0
 _TAIL_LINES = 20
 # More than a pipe holds; limited, because an escaped descendant may still be writing to it.
 _LAST_READS = 32
@@ -49,6 +53,27 @@ class ChildSpec:
     prepare: Callable[[], bool] = lambda: True
     optional: bool = False
     repair: Callable[["Child"], "ChildSpec | None"] = lambda _child: None
+
+
+@dataclass
+class Restarts:
+    """Counts of a child's deaths."""
+
+    in_a_row: int = 0
+    quick_in_a_row: int = 0
+
+    @property
+    def is_failing(self) -> bool:
+        """True if the child has died `QUICK_DEATHS_ALLOWED` times in a row soon after its start."""
+        return self.quick_in_a_row >= QUICK_DEATHS_ALLOWED
+
+    def delay_seconds(self, lived_seconds: float) -> float:
+        """Record a death; return the seconds to wait, which double with each death in a row."""
+        is_quick = lived_seconds < QUICK_DEATH_SECONDS
+        self.quick_in_a_row = self.quick_in_a_row + 1 if is_quick else 0
+        self.in_a_row = 1 if lived_seconds >= STEADY_SECONDS else self.in_a_row + 1
+        doublings = min(self.in_a_row - 1, 16)
+        return float(min(FIRST_DELAY_SECONDS * 2**doublings, MAX_DELAY_SECONDS))
 
 
 class Child:

@@ -12,10 +12,14 @@ from pathlib import Path
 from types import FrameType
 
 from controlplane.supervisor import lifeline
-from controlplane.supervisor.child import Child, ChildSpec
+from controlplane.supervisor.child import (
+    QUICK_DEATH_SECONDS,
+    QUICK_DEATHS_ALLOWED,
+    Child,
+    ChildSpec,
+)
 from controlplane.supervisor.failure import CannotRun, StopRequested
 from controlplane.supervisor.output import RotatingFile, Terminal
-from controlplane.supervisor.restarts import QUICK_DEATH_SECONDS, QUICK_DEATHS_ALLOWED
 
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _IDLE_SECONDS = 1.0

@@ -4,10 +4,13 @@ from typing import Any
 
 from allauth.account.adapter import DefaultAccountAdapter
 from allauth.account.internal.flows.login import AUTHENTICATION_METHODS_SESSION_KEY
+from allauth.account.stages import LoginStage
 from allauth.mfa.adapter import DefaultMFAAdapter
+from allauth.mfa.webauthn.internal.flows import did_use_passwordless_login
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.utils.crypto import constant_time_compare
 
 from controlplane.accounts.models.people import User
 from controlplane.accounts.people import sessions
@@ -16,7 +19,10 @@ from controlplane.core.clock import db_now
 from controlplane.core.http import confirmation
 from controlplane.core.http.permissions import actor_of
 
-from . import audit_entries
+from . import audit_entries, factors
+
+SECOND_FACTOR = "second-factor"
+KNOWN = "known"
 
 
 class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
@@ -26,7 +32,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
         return False
 
     def get_login_stages(self) -> list[str]:
-        return ["controlplane.accounts.authentication.stages.SecondFactorStage"]
+        return ["controlplane.accounts.authentication.adapters.SecondFactorStage"]
 
     def login(self, request: HttpRequest, user: User) -> None:
         user.backend = "django.contrib.auth.backends.ModelBackend"
@@ -80,3 +86,26 @@ class ProviderCalls(DefaultSocialAccountAdapter):  # type: ignore[misc]
         session = super().get_requests_session()
         session.max_redirects = 0
         return session
+
+
+class SecondFactorStage(LoginStage):  # type: ignore[misc]
+    """The sign-in stage for a code or passkey; skipped after a sign-in by passkey."""
+
+    key = SECOND_FACTOR
+    urlname = "second_factor"
+
+    def is_open(self) -> bool:
+        """Return False if the person was deactivated or changed their password since stage one."""
+        user: Any = self.login.user
+        return (
+            user is not None
+            and user.is_active
+            and constant_time_compare(self.state.get(KNOWN, ""), user.get_session_auth_hash())
+        )
+
+    def handle(self) -> tuple[HttpResponse | None, bool]:
+        user: Any = self.login.user
+        if not factors.has_factor(user) or did_use_passwordless_login(self.request, user):
+            return None, True
+        self.state[KNOWN] = user.get_session_auth_hash()
+        return redirect("second_factor"), True

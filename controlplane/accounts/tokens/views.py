@@ -24,8 +24,7 @@ from controlplane.core.page_responses import redirect_done, show, signed_in
 from controlplane.core.roles import SCOPES_OF, Power, Role
 
 from . import services
-from .forms import HandOverForm, NewTokenForm, RevokeForm
-from .scopes import AREAS
+from .forms import AREAS, HandOverForm, NewTokenForm, RevokeForm
 
 PAGE = "/tokens/"
 ON_A_PAGE = 50

@@ -1,6 +1,6 @@
 """Restart delays."""
 
-from controlplane.supervisor.restarts import Restarts
+from controlplane.supervisor.child import Restarts
 
 
 def test_delays_double_up_to_five_seconds() -> None:

@@ -21,7 +21,7 @@ from django.views.decorators.csrf import csrf_protect
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from controlplane.accounts.authentication import codes, factors, passkeys, stages, throttle
+from controlplane.accounts.authentication import adapters, codes, factors, passkeys, throttle
 from controlplane.accounts.models.people import User
 from controlplane.accounts.people import sessions
 from controlplane.accounts.people.forms import SignInForm
@@ -81,8 +81,8 @@ def continue_sign_in(
 @require_http_methods(["GET", "POST"])
 def second_factor(request: HttpRequest) -> HttpResponse:
     """Show the second stage of signing in (GET), or check its code or passkey (POST)."""
-    stage = LoginStageController.enter(request, stages.SECOND_FACTOR)
-    if not isinstance(stage, stages.SecondFactorStage) or not stage.is_open():
+    stage = LoginStageController.enter(request, adapters.SECOND_FACTOR)
+    if not isinstance(stage, adapters.SecondFactorStage) or not stage.is_open():
         clear_login(request)
         return redirect("login")
     user: User = stage.login.user

@@ -2,17 +2,25 @@
 
 import json
 import os
-from dataclasses import asdict
+import secrets
+from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import Any
 
 from django.conf import settings
 from django.core.management.base import CommandError
-from django.db import ProgrammingError
+from django.db import ProgrammingError, transaction
 
-from controlplane.accounts.first_admin import ensure_admin
+from controlplane.accounts.models.people import User
+from controlplane.accounts.people import services as people
 from controlplane.core import provision
+from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
+from controlplane.core.provision import ACTOR, take_lock
+from controlplane.core.roles import Role
 from controlplane.core.shell import ShellCommand
+
+ADMIN = "admin"
 
 
 class Command(ShellCommand):
@@ -34,3 +42,48 @@ class Command(ShellCommand):
         admin = ensure_admin(os.environ.get("SWITCHGEAR_ADMIN_PASSWORD", ""), db_now())
         provision.run_first_steps(db_now())
         self.line(json.dumps(asdict(admin)))
+
+
+@dataclass(frozen=True)
+class Admin:
+    """The first admin account; `password` is None if this run did not generate one."""
+
+    user: str
+    password: str | None
+    note: str
+
+
+@transaction.atomic
+def ensure_admin(chosen_password: str, now: datetime) -> Admin:
+    """Create the user `admin`, or set their password, unless another admin exists.
+
+    Until that user has signed in, each run without a chosen password generates a new one, because
+    an earlier one may be lost. A password that was changed in the console or the shell is kept.
+    """
+    take_lock()
+    admin = User.objects.filter(username=ADMIN).first()
+    if chosen_password and _has_own_password():
+        return Admin(ADMIN, None, "the password is the one that somebody set since the first start")
+    if chosen_password:
+        _set_password(admin, chosen_password, now)
+        return Admin(ADMIN, None, "the password is the one in SWITCHGEAR_ADMIN_PASSWORD")
+    if admin is not None and admin.last_login is not None:
+        return Admin(ADMIN, None, "the password is the one chosen earlier")
+    if admin is None and people.find_first_admin() is not None:
+        return Admin(ADMIN, None, "there is no such user; other admins are there")
+    password = secrets.token_urlsafe(15)
+    _set_password(admin, password, now)
+    return Admin(ADMIN, password, "new at each start until the first sign-in; shown only now")
+
+
+def _set_password(admin: User | None, password: str, now: datetime) -> None:
+    if admin is None:
+        people.create_user(username=ADMIN, password=password, role=Role.ADMIN, actor=ACTOR, now=now)
+    elif not admin.check_password(password):
+        people.set_password(user=admin, password=password, actor=ACTOR, now=now)
+
+
+def _has_own_password() -> bool:
+    about = AuditEntry.objects.filter(target=f"user:{ADMIN}", action="user.password_set")
+    last = about.order_by("-id").first()
+    return last is not None and (last.actor_type, last.actor_name) != (ACTOR.type, ACTOR.name)

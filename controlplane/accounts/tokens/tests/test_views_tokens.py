@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from controlplane.accounts.models.tokens import Token
-from controlplane.accounts.tokens import scopes, services
+from controlplane.accounts.tokens import forms, services
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.http import confirmation
@@ -37,7 +37,7 @@ def page(client, query=""):
 
 
 def test_words_say_every_scope_once():
-    named = [scope for _, area in scopes.AREAS for scope, _ in area]
+    named = [scope for _, area in forms.AREAS for scope, _ in area]
 
     assert sorted(named) == sorted(ALL_SCOPES)
 

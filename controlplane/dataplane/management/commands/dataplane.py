@@ -6,8 +6,13 @@ from typing import Any
 from django.conf import settings
 
 from controlplane.core.shell import ShellCommand
-from controlplane.processes import command_lines, login
-from controlplane.processes.exec_command import free_address, replace_process, whole_number
+from controlplane.processes import command_lines
+from controlplane.processes.exec_command import (
+    check_login,
+    free_address,
+    replace_process,
+    whole_number,
+)
 
 
 class Command(ShellCommand):
@@ -29,5 +34,5 @@ class Command(ShellCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         port, workers = options["port"], options["workers"]
         host = free_address(options["host"], port)
-        login.check(settings.ENV)
+        check_login(settings.ENV)
         replace_process(command_lines.dataplane(host=host, port=port, workers=workers))

@@ -8,8 +8,13 @@ from django.conf import settings
 
 from controlplane import environment
 from controlplane.core.shell import ShellCommand
-from controlplane.processes import command_lines, login
-from controlplane.processes.exec_command import free_address, replace_process, whole_number
+from controlplane.processes import command_lines
+from controlplane.processes.exec_command import (
+    check_login,
+    free_address,
+    replace_process,
+    whole_number,
+)
 
 SERVERS = {"web": command_lines.web, "dataplane": command_lines.dataplane}
 PORT = 8000
@@ -38,7 +43,7 @@ class Command(ShellCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         role, port = options["role"], options.get("port", PORT)
-        login.check(settings.ENV)
+        check_login(settings.ENV)
         if role in SERVERS:
             host = free_address(options["host"], port)
             replace_process(SERVERS[role](host=host, port=port, workers=options["workers"]))
