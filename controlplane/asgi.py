@@ -47,8 +47,8 @@ MAX_TOKEN_AGE_SECONDS = 3.0
 _plane = WebPlane()
 _state = _plane.state
 _hub = _plane.hub
-health.set_snapshot_source(_state.status)
-health.set_starting(partial(handover.is_pending, environment.read_environment().data_dir))
+health.snapshot_source = _state.status
+health.is_starting = partial(handover.is_pending, environment.read_environment().data_dir)
 
 
 def _check_token(token: str, scope: str) -> None:
@@ -84,7 +84,7 @@ def _find_token(text: str) -> KnownToken | None:
     )
 
 
-lookup.set_lookup(_find_token)
+lookup.token_table = _find_token
 
 
 async def _send_refusal(call: Call, error: DomainError) -> None:

@@ -123,7 +123,11 @@ class RequestGate:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
             # Sockets have no deadline, and their application handles an unreachable database.
-            await (self._sockets or _no_sockets)(scope, receive, send)
+            if self._sockets is not None:
+                await self._sockets(scope, receive, send)
+            else:
+                await receive()
+                await send({"type": "websocket.close"})
             return
         call = Call(scope, receive, send)
         began = time.perf_counter()
@@ -252,11 +256,6 @@ class _Exchange:
                 await self._out(message)
         except TimeoutError:
             raise _ClientTooSlow from None
-
-
-async def _no_sockets(_scope: Scope, receive: Receive, send: Send) -> None:
-    await receive()
-    await send({"type": "websocket.close"})
 
 
 def _retrieve_error(task: "asyncio.Future[Any]") -> None:

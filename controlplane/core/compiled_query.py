@@ -43,10 +43,9 @@ def fetch_first(now: datetime, *builds: Callable[[Any], Rows]) -> dict[str, Any]
         return dict(zip(names, cursor.fetchone(), strict=True))
 
 
-@functools.lru_cache(maxsize=256)
 def compile_at(build: Callable[[Any], Rows]) -> Statement:
     """Return SQL and parameters of `build(MOMENT)`; raise `EmptyResultSet` if no row can match."""
-    return _sql(build(MOMENT))
+    return _compile(build, MOMENT)
 
 
 def substitute_now(parameters: list[Any], now: datetime) -> list[Any]:
@@ -54,11 +53,7 @@ def substitute_now(parameters: list[Any], now: datetime) -> list[Any]:
     return [now if value == _PLACEHOLDER else value for value in parameters]
 
 
-@functools.lru_cache(maxsize=256)
-def _compile(build: Callable[[], Rows]) -> Statement:
-    return _sql(build())
-
-
-def _sql(rows: Rows) -> Statement:
-    statement, parameters = rows.query.sql_with_params()
+@functools.lru_cache(maxsize=512)
+def _compile(build: Callable[..., Rows], *arguments: Any) -> Statement:
+    statement, parameters = build(*arguments).query.sql_with_params()
     return statement, tuple(parameters)

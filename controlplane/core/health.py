@@ -45,31 +45,21 @@ class Report:
     document: Mapping[str, Any]
 
 
-_snapshot_source: Callable[[], SnapshotStatus] | None = None
-_is_starting: Callable[[], bool] = bool
+snapshot_source: Callable[[], SnapshotStatus] | None = None
+"""Function that returns the status of the data plane, set by a process that has one."""
+is_starting: Callable[[], bool] = bool
+"""Function that returns True while the previous process still serves the port."""
 _migrated = False
-
-
-def set_snapshot_source(source: Callable[[], SnapshotStatus]) -> None:
-    """Set the function that returns the status of the data plane in this process."""
-    global _snapshot_source
-    _snapshot_source = source
-
-
-def set_starting(is_starting: Callable[[], bool]) -> None:
-    """Set the function that returns True while the previous process still serves the port."""
-    global _is_starting
-    _is_starting = is_starting
 
 
 def read_snapshot_status() -> SnapshotStatus | None:
     """Return the status of this process's data plane, or None if it runs elsewhere."""
-    return None if _snapshot_source is None else _snapshot_source()
+    return None if snapshot_source is None else snapshot_source()
 
 
 def report_readiness() -> Report:
     """Report the console's readiness: 503 without the database or while starting."""
-    if _is_starting():
+    if is_starting():
         return Report(503, {"status": "not_ready", "checks": {"console": "starting"}})
     redis_answer = _redis.begin()
     checks: dict[str, Any] = {"database": HEALTHY, "redis": HEALTHY}

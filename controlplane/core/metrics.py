@@ -42,7 +42,7 @@ token_check: Callable[[str, str], None] | None = None
 
 def exposition(accept: str) -> tuple[bytes, str]:
     """Return all metrics in the best format the scraper accepts, and its content type."""
-    return metrics_text.encode_metrics(_registry(), accept)
+    return metrics_text.encode_metrics(_console_registry, accept)
 
 
 def process_exposition(accept: str, loop: Loop) -> tuple[bytes, str]:
@@ -79,9 +79,7 @@ class _ProcessCollector:
         )
 
 
-@functools.cache
-def _registry() -> CollectorRegistry:
-    return metrics_text.make_registry(_ConsoleCollector())
+_console_registry = metrics_text.make_registry(_ConsoleCollector())
 
 
 @functools.cache

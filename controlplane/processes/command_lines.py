@@ -6,10 +6,7 @@ from controlplane import asgi_server
 
 _CELERY = ("-m", "controlplane.processes.celery_command", "--quiet", "--app", "controlplane.celery")
 _LEVEL = ("--loglevel", "INFO")
-_WORKER = (
-    *("--pool", "threads"),
-    *("--without-gossip", "--without-mingle", "--without-heartbeat"),
-)
+_WORKER = ("--pool", "threads", "--without-gossip", "--without-mingle", "--without-heartbeat")
 
 
 web = partial(asgi_server.server_arguments, "controlplane.asgi:application")

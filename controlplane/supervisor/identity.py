@@ -77,14 +77,16 @@ def cluster_home(data: Path, *, temporary: bool = False) -> Iterator[Path]:
     A private folder is locked, because a copy of the data directory would use it, too. A
     `temporary` private folder is removed on exit.
     """
-    home = _read_pointer(data)
-    if home is None and can_execute(service_user(data / "postgres"), data):
+    pointer = data / _POINTER
+    home = Path(pointer.read_text().strip()) if pointer.exists() else Path()
+    has_home = home.parent == STATE and home.is_dir()
+    if not has_home and can_execute(service_user(data / "postgres"), data):
         yield data
         return
     remove_abandoned(STATE, _TEMPORARY)
-    if home is None:
+    if not has_home:
         home = _create_private_home(_TEMPORARY if temporary else "")
-        (data / _POINTER).write_text(f"{home}\n")
+        pointer.write_text(f"{home}\n")
     lock = Lock(home / "lock")
     try:
         yield home
@@ -105,9 +107,3 @@ def _create_private_home(prefix: str) -> Path:
     except OSError as error:
         raise CannotRun(f"PostgreSQL needs a directory its own user reaches: {error}") from error
     return home
-
-
-def _read_pointer(data: Path) -> Path | None:
-    pointer = data / _POINTER
-    home = Path(pointer.read_text().strip()) if pointer.exists() else Path()
-    return home if home.parent == STATE and home.is_dir() else None

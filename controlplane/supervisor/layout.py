@@ -3,34 +3,18 @@
 import contextlib
 import os
 import secrets
-from dataclasses import dataclass
 from pathlib import Path
 
 from controlplane.supervisor.failure import CannotRun
 
 
-@dataclass(frozen=True)
 class Layout:
-    """The folders of a data directory."""
+    """The folders of a data directory; `run` has the lock and the addresses of the current run."""
 
-    data: Path
-
-    @property
-    def run(self) -> Path:
-        """Folder of the current run: its lock, and the addresses of its services."""
-        return self.data / "run"
-
-    @property
-    def secrets(self) -> Path:
-        return self.data / "secrets"
-
-    @property
-    def log(self) -> Path:
-        return self.data / "log"
-
-    @property
-    def redis(self) -> Path:
-        return self.data / "redis"
+    def __init__(self, data: Path) -> None:
+        self.data = data
+        self.run, self.secrets = data / "run", data / "secrets"
+        self.log, self.redis = data / "log", data / "redis"
 
     def secret(self, name: str) -> str | None:
         """Return a stored password, or None."""

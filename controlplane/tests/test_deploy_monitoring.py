@@ -36,8 +36,8 @@ class Served:
 def exposed(transactional_db):
     """Return the names of all metrics of the web, the data plane and the other processes."""
     services.verify_next_rows(db_now())  # Nothing is known of a trail before somebody verified it.
-    before = health._snapshot_source
-    health.set_snapshot_source(Served)
+    before = health.snapshot_source
+    health.snapshot_source = Served
     # A busy machine may take longer than a scrape waits.
     wait_until(lambda: b"switchgear_database_up 1" in metrics.exposition("")[0], 30)
     texts = [
@@ -49,7 +49,7 @@ def exposed(transactional_db):
     types += [(one.name, one.type) for one in RequestGate(None, State(), None).metrics()]
     parts = [name + part for name, kind in types if kind == "histogram" for part in PARTS]
     yield {name for name, _ in types} | set(parts)
-    health._snapshot_source = before
+    health.snapshot_source = before
 
 
 def rules():

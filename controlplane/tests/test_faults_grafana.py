@@ -183,7 +183,7 @@ def lay():
 def scraped(tmp_path, monkeypatch):
     """A Prometheus that has scraped a web process, a data plane and a worker twice and more."""
     lay()
-    monkeypatch.setattr(health, "_snapshot_source", Status)
+    monkeypatch.setattr(health, "snapshot_source", Status)
     state, scrapes = plane("segment:finance").state, []
     gate = RequestGate(nothing, state, nothing)
 

@@ -31,11 +31,10 @@ class Holder:
 
 
 @pytest.fixture
-def holder():
+def holder(monkeypatch):
     made = Holder()
-    lookup.set_lookup(made.find)
-    yield made
-    lookup.set_lookup(None)
+    monkeypatch.setattr(lookup, "token_table", made.find)
+    return made
 
 
 @pytest.fixture

@@ -21,18 +21,10 @@ class KnownToken:
     services: frozenset[str] = frozenset()
 
 
-Lookup = Callable[[str], KnownToken | None]
-"""Function that returns the usable token of a credential from memory, or None if unknown."""
-
-_lookup: Lookup | None = None
-
-
-def set_lookup(lookup: Lookup | None) -> None:
-    """Set the function that looks up tokens in memory and records their use."""
-    global _lookup
-    _lookup = lookup
+token_table: Callable[[str], KnownToken | None] | None = None
+"""Function that returns the token of a credential, and records its use; set by web processes."""
 
 
 def find_token(text: str) -> KnownToken | None:
     """Return the token of a credential from memory; None if the database must be queried."""
-    return _lookup(text) if _lookup is not None else None
+    return token_table(text) if token_table is not None else None

@@ -28,7 +28,7 @@ def watchdog(_now: Any) -> QuerySet[Tick, Any]:
 
 def test_time_of_execution_takes_part_though_it_is_compiled_once() -> None:
     built.clear()
-    compiled_query.compile_at.cache_clear()
+    compiled_query._compile.cache_clear()
     now = db_now()
     Tick.objects.create(name="jobs.turn", ran_at=now, ran_by="worker")
 

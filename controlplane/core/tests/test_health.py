@@ -28,7 +28,7 @@ class Status:
 def snapshot(monkeypatch):
     """The data plane's snapshot status, as seen by the probes."""
     status = Status()
-    monkeypatch.setattr(health, "_snapshot_source", lambda: status)
+    monkeypatch.setattr(health, "snapshot_source", lambda: status)
     monkeypatch.setattr(health, "_migrated", False)
     return status
 
@@ -125,7 +125,7 @@ def test_degraded_by_a_read_only_database(client, everybody_lives, monkeypatch):
 
 
 def test_not_ready_while_another_process_answers_on_the_port(client, everybody_lives, monkeypatch):
-    monkeypatch.setattr(health, "_is_starting", lambda: True)
+    monkeypatch.setattr(health, "is_starting", lambda: True)
 
     answer = client.get("/health/ready")
 
@@ -195,7 +195,7 @@ def test_not_started_without_the_database(client, no_database):
 
 
 def test_where_the_data_plane_runs_elsewhere(client, everybody_lives, monkeypatch):
-    monkeypatch.setattr(health, "_snapshot_source", None)
+    monkeypatch.setattr(health, "snapshot_source", None)
 
     assert client.get("/health/ready").json()["checks"]["snapshot_age_seconds"] is None
     assert client.get("/health/startup").json()["checks"]["snapshot"] == "elsewhere"

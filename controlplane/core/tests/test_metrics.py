@@ -33,7 +33,7 @@ class Status:
 
 @pytest.fixture(autouse=True)
 def _snapshot(monkeypatch):
-    monkeypatch.setattr(health, "_snapshot_source", Status)
+    monkeypatch.setattr(health, "snapshot_source", Status)
     monkeypatch.setattr(metrics, "token_check", None)
 
 
