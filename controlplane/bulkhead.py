@@ -1,8 +1,7 @@
 """Bulkheads in front of Django: limited threads and fair queues for each kind of request.
 
-A flood of one kind fills only its own bulkhead, and one caller (a token, person or address) never
-fills a whole bulkhead. Each request runs on one thread. A thread that hangs in a database call
-counts as used until the call ends, even if its request was refused before.
+A flood of one kind fills only its own bulkhead, which no single caller fills alone. A thread that
+hangs in a database call counts as used until the call ends.
 """
 
 import asyncio

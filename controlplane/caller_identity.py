@@ -1,7 +1,6 @@
-"""Identification of a request's caller from memory, before any database query.
+"""Identification of a request's caller from memory: by credential, else by address.
 
-A caller is identified by a verified credential: a token in the data plane's table, a session that
-Django validated recently, or a body signed by Slack. Other callers are identified by address.
+A credential is a token in memory, a session that Django validated recently, or Slack's signature.
 """
 
 import re

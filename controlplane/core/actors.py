@@ -89,10 +89,7 @@ class Actor:
         raise Forbidden(detail, scope=scope)
 
     def require_service(self, service: str, subject: str = "") -> None:
-        """Raise :class:`Forbidden` if this is a token limited to other services.
-
-        The message names `subject`, such as an instance, or if that is empty the service.
-        """
+        """Raise Forbidden, about `subject` or the service, if this is a token of other services."""
         if self.services and service not in self.services:
             subject, known = subject or service, ", ".join(sorted(self.services))
             raise Forbidden(f"This token may not speak for {subject}, only for: {known}.")

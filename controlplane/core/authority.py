@@ -20,10 +20,8 @@ register = _port.register
 
 
 def require_still(actors: Iterable[Actor]) -> None:
-    """Raise :class:`Forbidden` unless each actor still has the permissions they authenticated with.
-
-    Call while holding the audit chain's lock, which revocations take, too.
-    """
+    """Raise Forbidden unless the actors still have their permissions; call with the audit lock."""
+    # Revocations take that lock, too: they commit before this check or after the transaction.
     _port.get().require_still(actors)
 
 

@@ -10,10 +10,7 @@ GZIP_WINDOW = 31  # zlib's largest window, with gzip's header and checksum aroun
 
 @lru_cache(maxsize=256)
 def accepts_gzip(accept_encoding: bytes) -> bool:
-    """Return True if an `Accept-Encoding` header allows gzip and doesn't prefer `identity`.
-
-    `*` stands for all unnamed codings. A malformed weight counts as 0, which forbids the coding.
-    """
+    """Return True if an `Accept-Encoding` header allows gzip and doesn't prefer `identity`."""
     weights: dict[bytes, float] = {}
     for element in accept_encoding.lower().split(b","):
         coding, *parameters = (part.strip() for part in element.split(b";"))

@@ -75,10 +75,7 @@ def assess(
 def build_document(
     database_reachable: bool, redis_reachable: bool, known: Sequence[Cause] = ()
 ) -> dict[str, Any]:
-    """Return the API's degradation document.
-
-    `causes` are the causes' sentences, and `effects` their other fields, in the same order.
-    """
+    """Return the API's document: level, name, the causes' sentences, and their other fields."""
     level, causes = assess(database_reachable, redis_reachable, known)
     return {
         "level": level,

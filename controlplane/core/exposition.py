@@ -112,11 +112,7 @@ class Exposition:
 
 @dataclass
 class ExpositionCache:
-    """Expositions by format, cached for :data:`CACHE_SECONDS` or until `version()` changes.
-
-    `build` makes the exposition for an `Accept` header, one at a time; other threads wait for its
-    result. `clock` is monotonic, in seconds.
-    """
+    """Expositions by format, cached for :data:`CACHE_SECONDS` or until `version()` changes."""
 
     build: Callable[[str], tuple[bytes, str]]
     version: Callable[[], object]

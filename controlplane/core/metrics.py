@@ -1,7 +1,6 @@
-"""Prometheus metrics of the console, read from PostgreSQL at each scrape.
+"""Prometheus metrics of the console, read from PostgreSQL at each scrape, while it is reachable.
 
 Every process reports the same database metrics. Apps register theirs in modules named `metrics`.
-While the database is unreachable, a scrape reports only the metrics of this process.
 """
 
 import functools

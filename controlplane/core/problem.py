@@ -2,19 +2,13 @@
 
 from typing import Any
 
-from controlplane.core.errors import (
-    DomainError,
-    MethodNotAllowed,
-    TooManyRequests,
-    Unauthenticated,
-    Unavailable,
-)
+from controlplane.core import errors
 
 MEDIA_TYPE = "application/problem+json"
 TYPE = "urn:switchgear:problem:"
 
 
-def problem_document(error: DomainError) -> dict[str, Any]:
+def problem_document(error: errors.DomainError) -> dict[str, Any]:
     return {
         "type": TYPE + error.slug,
         "title": error.title,
@@ -24,13 +18,13 @@ def problem_document(error: DomainError) -> dict[str, Any]:
     }
 
 
-def problem_headers(error: DomainError) -> dict[str, str]:
+def problem_headers(error: errors.DomainError) -> dict[str, str]:
     """Return the headers of an error response, apart from its content type and length."""
     headers = {"Cache-Control": "no-store"}
-    if isinstance(error, Unauthenticated):
+    if isinstance(error, errors.Unauthenticated):
         headers["WWW-Authenticate"] = 'Bearer realm="switchgear"'
-    if isinstance(error, Unavailable | TooManyRequests):
+    if isinstance(error, errors.Unavailable | errors.TooManyRequests):
         headers["Retry-After"] = str(error.retry_after)
-    if isinstance(error, MethodNotAllowed) and error.allowed:
+    if isinstance(error, errors.MethodNotAllowed) and error.allowed:
         headers["Allow"] = ", ".join(error.allowed)
     return headers

@@ -26,10 +26,7 @@ _first_steps: list[Callable[[datetime], None]] = []
 
 @transaction.atomic
 def grant_rights(role: str) -> None:
-    """Let `role` read and write all tables, but not own, truncate or alter them.
-
-    Raises :class:`Conflict` if `role` is the owner.
-    """
+    """Let `role` read and write all tables, but not own them; raise Conflict if it owns them."""
     take_lock()
     owner, schema = _fetch_row("SELECT current_user, current_schema()")
     if role == owner:

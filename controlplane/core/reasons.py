@@ -78,10 +78,7 @@ def find_text_problems(
 
 
 def count_columns(text: str) -> int:
-    """Return the width of a text in screen columns.
-
-    Wide characters have two columns, marks and control characters none, a run of spaces has one.
-    """
+    """Return the width of a text on a screen: wide characters have two columns, marks none."""
     return sum(_column_width(character) for character in _strip_invisible(text))
 
 

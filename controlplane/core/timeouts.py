@@ -20,7 +20,7 @@ async def wait_at_most(seconds: float, work: Awaitable[T]) -> T:
     finally:
         is_late = not task.done()
         if is_late:
-            task.cancel()
+            task.cancel()  # A database driver may take many seconds to end.
             _abandoned.add(task)  # The event loop keeps only weak references.
             task.add_done_callback(_discard)
     if is_late:

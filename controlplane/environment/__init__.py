@@ -14,18 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from controlplane.core.environment_variables import (
-    REDIS_SCHEMES,
-    WrongVariable,
-    check_url,
-    read_environment_name,
-    read_flag,
-    read_host_names,
-    read_networks,
-    read_number,
-    read_public_url,
-    read_time_zone,
-)
+from controlplane.core import environment_variables as env
 from controlplane.environment.databases import Database, read_database, read_embedded_services
 from controlplane.notify.transports import environment as transports
 
@@ -78,34 +67,34 @@ def read_environment(variables: Mapping[str, str] = os.environ) -> Environment:
     """Read and validate the environment; raise :class:`WrongVariable`."""
     data_dir = Path(variables.get("SWITCHGEAR_DATA_DIR") or ROOT / "var").absolute()
     services = read_embedded_services(data_dir)
-    redis_url = check_url(
+    redis_url = env.check_url(
         variables.get("REDIS_URL") or services.get("redis_url") or "redis://127.0.0.1:6379/0",
         "REDIS_URL",
-        REDIS_SCHEMES,
+        env.REDIS_SCHEMES,
     )
     return Environment(
         variables=variables,
         data_dir=data_dir,
         static_dir=Path(variables.get("SWITCHGEAR_STATIC_DIR") or data_dir / "static").absolute(),
-        name=read_environment_name(variables),
+        name=env.read_environment_name(variables),
         database=read_database(variables, services),
-        database_pool=read_number(variables, "DATABASE_POOL", default=0, low=0, high=1000),
+        database_pool=env.read_number(variables, "DATABASE_POOL", default=0, low=0, high=1000),
         redis_url=redis_url,
         dead_letters=read_dead_letters(variables, redis_url),
-        most_held=read_number(variables, "MAX_HELD", default=8000, low=0, high=1_000_000),
+        most_held=env.read_number(variables, "MAX_HELD", default=8000, low=0, high=1_000_000),
         transport_settings=transports.read(variables),
         entry=read_sign_in(variables),
         oidc=read_oidc(variables),
-        trusted_proxies=read_networks(variables, "TRUSTED_PROXIES"),
+        trusted_proxies=env.read_networks(variables, "TRUSTED_PROXIES"),
         kept_days=_read_kept_days(variables),
-        probe_allow=read_networks(variables, "PROBE_ALLOW"),
-        prometheus_allow=read_networks(variables, "PROMETHEUS_ALLOW", usual=OWN_NETWORKS),
-        allowed_hosts=read_host_names(variables),
-        https_only=read_flag(variables, "HTTPS_ONLY"),
-        public_url=read_public_url(variables),
-        time_zone=read_time_zone(variables),
-        port=read_number(variables, "PORT", default=8000, low=1, high=65535),
-        health_port=read_number(variables, "HEALTH_PORT", default=0, low=0, high=65535),
+        probe_allow=env.read_networks(variables, "PROBE_ALLOW"),
+        prometheus_allow=env.read_networks(variables, "PROMETHEUS_ALLOW", usual=OWN_NETWORKS),
+        allowed_hosts=env.read_host_names(variables),
+        https_only=env.read_flag(variables, "HTTPS_ONLY"),
+        public_url=env.read_public_url(variables),
+        time_zone=env.read_time_zone(variables),
+        port=env.read_number(variables, "PORT", default=8000, low=1, high=65535),
+        health_port=env.read_number(variables, "HEALTH_PORT", default=0, low=0, high=65535),
     )
 
 
@@ -115,7 +104,7 @@ def _load_or_create_key(folder: Path) -> str:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
         problem = f"{folder} can't be made ({error.strerror})"
-        raise WrongVariable("SWITCHGEAR_DATA_DIR", problem) from error
+        raise env.WrongVariable("SWITCHGEAR_DATA_DIR", problem) from error
     path = folder / "secret_key"
     if not path.exists():
         candidate = folder / f".secret_key.{secrets.token_hex(8)}"
@@ -126,7 +115,7 @@ def _load_or_create_key(folder: Path) -> str:
             os.link(candidate, path)
         candidate.unlink()
     if stat.S_IMODE(path.stat().st_mode) & 0o077:
-        raise WrongVariable("SECRET_KEY", f"{path} can be read by others; chmod 600 it")
+        raise env.WrongVariable("SECRET_KEY", f"{path} can be read by others; chmod 600 it")
     return path.read_text()
 
 
@@ -136,11 +125,11 @@ def _read_kept_days(variables: Mapping[str, str]) -> dict[str, int]:
     for text in variables.get("KEPT_DAYS", "").split():
         name, is_pair, days = text.partition("=")
         if not is_pair:
-            raise WrongVariable("KEPT_DAYS", "must be name=days, several with spaces between")
+            raise env.WrongVariable("KEPT_DAYS", "must be name=days, several with spaces between")
         if name in days_by_rule:
-            raise WrongVariable("KEPT_DAYS", f"names {name} twice")
+            raise env.WrongVariable("KEPT_DAYS", f"names {name} twice")
         try:
-            days_by_rule[name] = read_number({name: days}, name, default=0, low=1, high=36_500)
-        except WrongVariable as error:
-            raise WrongVariable("KEPT_DAYS", str(error)) from error
+            days_by_rule[name] = env.read_number({name: days}, name, default=0, low=1, high=36_500)
+        except env.WrongVariable as error:
+            raise env.WrongVariable("KEPT_DAYS", str(error)) from error
     return days_by_rule

@@ -4,12 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from controlplane.core.environment_variables import (
-    REDIS_SCHEMES,
-    WrongVariable,
-    check_url,
-    read_number,
-)
+from controlplane.core import environment_variables as env
 
 SERVER_NAME = re.compile(r"[A-Za-z0-9._-]{1,60}")
 HIDDEN_KEYS = (
@@ -45,15 +40,15 @@ def read_dead_letters(variables: Mapping[str, str], redis_url: str) -> DeadLette
     for text in variables.get("DLQ_SERVERS", "").split():
         name, is_named, url = text.partition("=")
         if not (is_named and SERVER_NAME.fullmatch(name)):
-            raise WrongVariable("DLQ_SERVERS", "must be name=URL, several with spaces between")
-        servers[name] = check_url(url, "DLQ_SERVERS", REDIS_SCHEMES | {"redis+cluster"})
+            raise env.WrongVariable("DLQ_SERVERS", "must be name=URL, several with spaces between")
+        servers[name] = env.check_url(url, "DLQ_SERVERS", env.REDIS_SCHEMES | {"redis+cluster"})
     patterns = variables.get("DLQ_PATTERNS") or "axiom:dlq:{stream}=axiom:{stream}"
     hidden = variables.get("DLQ_HIDDEN_KEYS") or HIDDEN_KEYS
     return DeadLetters(
         servers=servers,
         patterns=tuple(_parse_pattern(text) for text in patterns.split()),
-        kept_days=read_number(variables, "DLQ_KEPT_DAYS", default=30, low=1, high=3650),
-        most_kept=read_number(variables, "DLQ_MOST_KEPT", default=5000, low=1, high=10_000_000),
+        kept_days=env.read_number(variables, "DLQ_KEPT_DAYS", default=30, low=1, high=3650),
+        most_kept=env.read_number(variables, "DLQ_MOST_KEPT", default=5000, low=1, high=10_000_000),
         hidden_keys=tuple(key.strip().lower() for key in hidden.split(",") if key.strip()),
     )
 
@@ -62,7 +57,7 @@ def _parse_pattern(text: str) -> tuple[str, str]:
     dead, is_pair, origin = text.partition("=")
     place = "{stream}"
     if not is_pair or dead.count(place) != 1 or origin.count(place) != 1 or dead == origin:
-        raise WrongVariable(
+        raise env.WrongVariable(
             "DLQ_PATTERNS",
             "must be like axiom:dlq:{stream}=axiom:{stream}, several with spaces between",
         )

@@ -3,13 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from controlplane.core.environment_variables import (
-    WrongVariable,
-    check_role,
-    check_url,
-    read_number,
-    read_roles,
-)
+from controlplane.core import environment_variables as env
 
 
 @dataclass(frozen=True)
@@ -40,12 +34,13 @@ class Oidc:
 
 def read_sign_in(variables: Mapping[str, str]) -> SignInSettings:
     return SignInSettings(
-        session_minutes=60 * read_number(variables, "SESSION_HOURS", default=12, low=1, high=720),
-        idle_minutes=read_number(
+        session_minutes=60
+        * env.read_number(variables, "SESSION_HOURS", default=12, low=1, high=720),
+        idle_minutes=env.read_number(
             variables, "SESSION_IDLE_MINUTES", default=120, low=5, high=43_200
         ),
-        confirm_minutes=read_number(variables, "CONFIRM_MINUTES", default=30, low=1, high=1440),
-        second_factor_roles=read_roles(variables, "SECOND_FACTOR_ROLES"),
+        confirm_minutes=env.read_number(variables, "CONFIRM_MINUTES", default=30, low=1, high=1440),
+        second_factor_roles=env.read_roles(variables, "SECOND_FACTOR_ROLES"),
     )
 
 
@@ -54,16 +49,16 @@ def read_oidc(variables: Mapping[str, str]) -> Oidc:
     issuer = variables.get("OIDC_ISSUER", "").rstrip("/")
     client, secret = variables.get("OIDC_CLIENT_ID", ""), variables.get("OIDC_CLIENT_SECRET", "")
     if issuer:
-        check_url(issuer, "OIDC_ISSUER", {"https", "http"})
+        env.check_url(issuer, "OIDC_ISSUER", {"https", "http"})
         for name, value in (("OIDC_CLIENT_ID", client), ("OIDC_CLIENT_SECRET", secret)):
             if not value:
-                raise WrongVariable(name, "OIDC_ISSUER is set, so this has to be")
+                raise env.WrongVariable(name, "OIDC_ISSUER is set, so this has to be")
     pairs = []
     for text in variables.get("OIDC_ROLES", "").split():
         group, is_pair, role = text.rpartition("=")
         if not (is_pair and group):
-            raise WrongVariable("OIDC_ROLES", "must be group=role, several with spaces between")
-        check_role(role, "OIDC_ROLES")
+            raise env.WrongVariable("OIDC_ROLES", "must be group=role, several with spaces between")
+        env.check_role(role, "OIDC_ROLES")
         pairs.append((group, role))
     return Oidc(
         issuer=issuer,

@@ -19,8 +19,6 @@ are known. In an optional field, null means the same as leaving it out.
 exist. Lists are paged; follow `next`. Errors are `application/problem+json`; where
 fields are wrong, `errors` maps each field (`evidence.labels.0`) to its messages.
 """
-LICENSE = {"name": "Apache-2.0", "identifier": "Apache-2.0"}
-SERVERS = [{"url": "/", "description": "The console that serves this document."}]
 
 
 def finish(result: dict[str, Any], **_more: Any) -> dict[str, Any]:
@@ -29,9 +27,9 @@ def finish(result: dict[str, Any], **_more: Any) -> dict[str, Any]:
     result["info"] |= {
         "description": ABOUT.strip(),
         "summary": "Kill switches, circuit breakers, dead letters and SLOs.",
-        "license": LICENSE,
+        "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
     }
-    result["servers"] = SERVERS
+    result["servers"] = [{"url": "/", "description": "The console that serves this document."}]
     for path, operations in result["paths"].items():
         for method, operation in operations.items():
             if names := OPERATIONS.get((method, path)):

@@ -1,7 +1,7 @@
-"""Creates the virtual environment: `bootstrap.py FILE STAMP`, run by the machine's Python.
+"""Creates `.venv`: `bootstrap.py FILE STAMP`, run by the machine's Python.
 
-It installs the pinned requirements of FILE into `.venv` and touches STAMP, and uses only the
-standard library. Concurrent runs wait for each other. An interrupted installation starts over.
+It installs the pinned requirements of FILE and touches STAMP, with only the standard library.
+Concurrent runs wait for each other. An interrupted installation starts over.
 """
 
 import contextlib

@@ -87,8 +87,7 @@ class Cluster:
     def is_vacant(self) -> bool:
         """Return True if no process uses the cluster; call repeatedly while it returns False.
 
-        Processes left by a killed supervisor are terminated after a grace period. Once none is
-        left, `postmaster.pid` is removed.
+        Processes left by a killed supervisor are terminated after a grace period.
         """
         processes = self._find_processes()
         if not processes:

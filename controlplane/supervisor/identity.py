@@ -72,11 +72,7 @@ def can_execute(user: ServiceUser | None, path: Path) -> bool:
 
 @contextlib.contextmanager
 def cluster_home(data: Path, *, temporary: bool = False) -> Iterator[Path]:
-    """Yield the parent folder of the cluster: the data directory, or a private folder.
-
-    A private folder is locked, because a copy of the data directory would use it, too. A
-    `temporary` private folder is removed on exit.
-    """
+    """Yield the cluster's parent folder: the data directory, or a private, locked folder."""
     pointer = data / _POINTER
     home = Path(pointer.read_text().strip()) if pointer.exists() else Path()
     has_home = home.parent == STATE and home.is_dir()

@@ -1,8 +1,8 @@
 """Installs the plotting libraries from npm into `static/node_modules`, at the locked versions.
 
-It runs at setup, with only the standard library. `--dev` adds the tools of the browser tests. It
-uses the machine's npm, or else a temporary one from a PyPI package. It never fails: without the
-libraries, pages show tables instead of plots, and the next setup tries again.
+It runs at setup, with only the standard library, and never fails: without the libraries, pages show
+tables instead of plots. `--dev` adds the tools of the browser tests. Without npm on the machine it
+uses a temporary one from PyPI.
 """
 
 import contextlib

@@ -1,8 +1,4 @@
-"""Output of child processes, to the terminal or to a log file of limited size.
-
-A terminal that doesn't read (Ctrl-S, a stuck pipe) must not block a child: lines wait in a limited
-queue, and are dropped and counted when it is full.
-"""
+"""Output of child processes, to the terminal or a log file, which never blocks a child."""
 
 import contextlib
 import errno

@@ -42,9 +42,8 @@ def start_services(
 ) -> None:
     """Start the services whose addresses are missing from `given`, keyed like `VARIABLES`.
 
-    `home` is the parent folder of the cluster. `addressed` is called once all addresses are known,
-    before the first start. Each service is added to `services` before its start, so that the caller
-    can stop a partial start. Raises `CannotRun`.
+    `home` is the cluster's parent folder. `addressed` is called once all addresses are known. Each
+    service is added to `services` before its start. Raises `CannotRun`.
     """
     specs: list[tuple[ChildSpec, Callable[[Child], bool]]] = []
     addresses = services.addresses

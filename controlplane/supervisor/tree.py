@@ -99,10 +99,9 @@ class Tree:
     def wait_until(
         self, condition: Callable[[], bool], timeout_seconds: float | None, *, ask: float = 1.0
     ) -> bool:
-        """Run the loop until `condition()` is True, or return False after the timeout.
+        """Run the loop until `condition()`, checked every `ask` seconds; return False on a timeout.
 
-        The condition is checked at least every `ask` seconds. Raises `StopRequested` on a signal,
-        and `CannotRun` if a supervised child died too often and the run may give up.
+        Raises `StopRequested` on a signal, and `CannotRun` if a child died too often.
         """
         deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
         while not condition():

@@ -25,10 +25,7 @@ log = structlog.get_logger(__name__)
 
 @transaction.atomic
 def check_code(user: User, text: str, now: datetime) -> str:
-    """Return the type of a valid code, `totp` or `recovery_codes`, or "" for an invalid code.
-
-    Raises :class:`TooManyRequests` if the person recently entered too many invalid codes.
-    """
+    """Return the type of a valid code, `totp` or `recovery_codes`, or ""; raise TooManyRequests."""
     rows = {
         row.type: row
         for row in Authenticator.objects.select_for_update()

@@ -28,11 +28,7 @@ _VALID_SESSIONS = """
 
 
 def find_session(key: str) -> Subscriber:
-    """Return the subscriber of a session key.
-
-    Raises :class:`Unauthenticated` if the session has ended, and :class:`Forbidden` if the role
-    requires a second factor that isn't set up.
-    """
+    """Return a session key's subscriber; raise Unauthenticated, or Forbidden (second factor)."""
     row = BrowserSession.objects.open(db_now()).filter(pk=session_digest(key)).first()
     content = SessionStore().decode(row.session_data) if row else {}
     user_id = str(content.get(SESSION_KEY))

@@ -1,7 +1,7 @@
 """Page of a person's own sessions."""
 
-from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from django.http import HttpResponse
 from django.shortcuts import render
@@ -19,14 +19,6 @@ from controlplane.core.page_responses import redirect_done, signed_in
 PAGE = "/preferences/sessions/"
 SHOWN = 50
 NO_OTHERS = "There was no other session."
-
-
-@dataclass(frozen=True)
-class SessionRow:
-    session: BrowserSession
-    device: str
-    is_this: bool
-    ends_anyway: bool
 
 
 @signed_in
@@ -53,13 +45,18 @@ def end_session(request: UserRequest) -> HttpResponse:
     return redirect_done(request, "That session has ended; its pages close within seconds.", PAGE)
 
 
-def list_rows(user: User, request: UserRequest, now: datetime) -> tuple[list[SessionRow], int]:
+def list_rows(user: User, request: UserRequest, now: datetime) -> tuple[list[dict[str, Any]], int]:
     """Return up to :data:`SHOWN` open sessions of `user`, last seen first, and their number."""
     here = session_digest(request.session.session_key or "")
     found = BrowserSession.objects.filter(user=user).open(now)
     latest = found.defer("session_data").order_by("-last_seen_at", "pk")[:SHOWN]
     shown = [
-        SessionRow(row, devices.name_device(row.user_agent), row.pk == here, is_at_max_age(row))
+        {
+            "session": row,
+            "device": devices.name_device(row.user_agent),
+            "is_this": row.pk == here,
+            "ends_anyway": is_at_max_age(row),
+        }
         for row in latest
     ]
     return shown, found.count()

@@ -34,10 +34,7 @@ class Duties:
 
 @dataclass(frozen=True)
 class DeactivationPreview(Duties):
-    """Everything that stops or loses its owner when a person is deactivated.
-
-    Lists hold at most :data:`SHOWN` items; `token_count` and `session_count` count all.
-    """
+    """What a deactivation affects: up to :data:`SHOWN` items of each kind, and counts of all."""
 
     tokens: list[Token]
     token_count: int

@@ -30,10 +30,7 @@ KEPT_FIELDS = ("started_at", "last_seen_at", "expire_date", "ip", "user_agent", 
 
 
 class SessionStore(SessionBase):
-    """A session store that finds its row by the digest of the session key.
-
-    Unlike Django's, it extends a session only by :meth:`record_activity`.
-    """
+    """A session store by digests of session keys; only `record_activity` extends a session."""
 
     def __init__(self, session_key: str | None = None) -> None:
         super().__init__(session_key)

@@ -52,10 +52,7 @@ def end_session(*, user: User, session_id: str, actor: Actor, now: datetime) -> 
 def end_all(
     *, user: User, actor: Actor, now: datetime, but: str | None = None, reason: str = ""
 ) -> int:
-    """End all sessions of a person, except the one with the key `but`; return their number.
-
-    Their sockets close within seconds. An audit entry is written if any session was open.
-    """
+    """End a person's sessions, except that with the key `but`; return the number of open ones."""
     theirs = BrowserSession.objects.filter(user=user)
     if but:
         theirs = theirs.exclude(pk=session_digest(but))

@@ -1,7 +1,6 @@
 """Tokens page, and its forms to create, revoke and hand over tokens."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -39,18 +38,6 @@ LOOKS = {
     "revoked": ("quiet", "close", "Revoked"),
     "orphaned": ("overdue", "warning", "Owner deactivated"),
 }
-
-
-@dataclass(frozen=True)
-class TokenRow:
-    token: Token
-    state: str
-    may_revoke: bool
-    may_hand_over: bool
-
-    @property
-    def look(self) -> dict[str, str]:
-        return dict(zip(("tone", "icon", "word"), LOOKS[self.state], strict=True))
 
 
 @signed_in
@@ -167,10 +154,15 @@ def _filter_tokens(tokens: QuerySet[Token], q: str, owner: str) -> QuerySet[Toke
     return tokens
 
 
-def _build_row(token: Token, actor: Actor, now: datetime) -> TokenRow:
+def _build_row(token: Token, actor: Actor, now: datetime) -> dict[str, Any]:
     state = _find_state(token, now)
     ended = state in {"revoked", "expired"}
-    return TokenRow(token, state, not ended, not ended and actor.has(Power.ADMINISTER))
+    return {
+        "token": token,
+        "look": dict(zip(("tone", "icon", "word"), LOOKS[state], strict=True)),
+        "may_revoke": not ended,
+        "may_hand_over": not ended and actor.has(Power.ADMINISTER),
+    }
 
 
 def _find_state(token: Token, now: datetime) -> str:

@@ -108,10 +108,7 @@ def second_factor(request: HttpRequest) -> HttpResponse:
 
 
 def check_second_factor(request: HttpRequest, user: User, name: str) -> DomainError | None:
-    """Verify the sent code or passkey of `user`; return the error, or None.
-
-    A failure is recorded, and counts toward the lockout of `name` at the client's address.
-    """
+    """Return None for a valid code or passkey, else the error, which counts against `name`."""
     try:
         if "credential" in request.POST:
             passkey = passkeys.verify_authentication(request.POST["credential"], user)

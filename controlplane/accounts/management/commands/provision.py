@@ -3,7 +3,6 @@
 import json
 import os
 import secrets
-from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
@@ -39,41 +38,34 @@ class Command(ShellCommand):
                 f" Let a superuser create it (and GRANT {role} to the owner's login if both"
                 " are one login), then try again."
             ) from error
-        admin = ensure_admin(os.environ.get("SWITCHGEAR_ADMIN_PASSWORD", ""), db_now())
+        chosen = os.environ.get("SWITCHGEAR_ADMIN_PASSWORD", "")
+        password, note = ensure_admin(chosen, db_now())
         provision.run_first_steps(db_now())
-        self.line(json.dumps(asdict(admin)))
-
-
-@dataclass(frozen=True)
-class Admin:
-    """The first admin account; `password` is None if this run did not generate one."""
-
-    user: str
-    password: str | None
-    note: str
+        self.line(json.dumps({"user": ADMIN, "password": password, "note": note}))
 
 
 @transaction.atomic
-def ensure_admin(chosen_password: str, now: datetime) -> Admin:
+def ensure_admin(chosen_password: str, now: datetime) -> tuple[str | None, str]:
     """Create the user `admin`, or set their password, unless another admin exists.
 
-    Until that user has signed in, each run without a chosen password generates a new one, because
-    an earlier one may be lost. A password that was changed in the console or the shell is kept.
+    Return the password if this run generated it, and a note. Until that user has signed in, each
+    run without a chosen password generates a new one, because an earlier one may be lost. A
+    password that was changed in the console or the shell is kept.
     """
     take_lock()
     admin = User.objects.filter(username=ADMIN).first()
     if chosen_password and _has_own_password():
-        return Admin(ADMIN, None, "the password is the one that somebody set since the first start")
+        return None, "the password is the one that somebody set since the first start"
     if chosen_password:
         _set_password(admin, chosen_password, now)
-        return Admin(ADMIN, None, "the password is the one in SWITCHGEAR_ADMIN_PASSWORD")
+        return None, "the password is the one in SWITCHGEAR_ADMIN_PASSWORD"
     if admin is not None and admin.last_login is not None:
-        return Admin(ADMIN, None, "the password is the one chosen earlier")
+        return None, "the password is the one chosen earlier"
     if admin is None and people.find_first_admin() is not None:
-        return Admin(ADMIN, None, "there is no such user; other admins are there")
+        return None, "there is no such user; other admins are there"
     password = secrets.token_urlsafe(15)
     _set_password(admin, password, now)
-    return Admin(ADMIN, password, "new at each start until the first sign-in; shown only now")
+    return password, "new at each start until the first sign-in; shown only now"
 
 
 def _set_password(admin: User | None, password: str, now: datetime) -> None:

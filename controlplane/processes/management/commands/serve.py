@@ -8,13 +8,7 @@ from django.conf import settings
 
 from controlplane import environment
 from controlplane.core.shell import ShellCommand
-from controlplane.processes import command_lines
-from controlplane.processes.exec_command import (
-    check_login,
-    free_address,
-    replace_process,
-    whole_number,
-)
+from controlplane.processes import command_lines, exec_command
 
 SERVERS = {"web": command_lines.web, "dataplane": command_lines.dataplane}
 PORT = 8000
@@ -31,26 +25,33 @@ class Command(ShellCommand):
         for role in SERVERS:
             server = roles.add_parser(role)
             server.add_argument("--host", default="0.0.0.0")  # noqa: S104 - a container's own
-            server.add_argument("--port", type=whole_number(1, 65535), default=PORT)
-            server.add_argument("--workers", type=whole_number(1, 64), default=1, help="processes")
+            server.add_argument("--port", type=exec_command.whole_number(1, 65535), default=PORT)
+            server.add_argument(
+                "--workers", type=exec_command.whole_number(1, 64), default=1, help="processes"
+            )
         for role in ("worker", "beat", "watchdog"):
             other = roles.add_parser(role)
             other.add_argument(
-                "--health-port", type=whole_number(0, 65535), default=PORT, help="0: no probes"
+                "--health-port",
+                type=exec_command.whole_number(0, 65535),
+                default=PORT,
+                help="0: no probes",
             )
             if role == "worker":
                 other.add_argument("--queues", default="", help="only these, with commas between")
 
     def handle(self, *args: Any, **options: Any) -> None:
         role, port = options["role"], options.get("port", PORT)
-        check_login(settings.ENV)
+        exec_command.check_login(settings.ENV)
         if role in SERVERS:
-            host = free_address(options["host"], port)
-            replace_process(SERVERS[role](host=host, port=port, workers=options["workers"]))
+            host = exec_command.free_address(options["host"], port)
+            exec_command.replace_process(
+                SERVERS[role](host=host, port=port, workers=options["workers"])
+            )
         os.environ["HEALTH_PORT"] = str(options["health_port"])
         if role == "worker":
-            replace_process(command_lines.worker(options["queues"]))
+            exec_command.replace_process(command_lines.worker(options["queues"]))
         if role == "beat":
-            replace_process(command_lines.beat())
+            exec_command.replace_process(command_lines.beat())
         os.chdir(environment.ROOT)
-        replace_process(command_lines.watchdog())
+        exec_command.replace_process(command_lines.watchdog())
