@@ -33,11 +33,6 @@ class BreakerCounts:
         return max(self.calls - self.retry, 0)
 
     @property
-    def fallback_candidates(self) -> int:
-        """Upper bound of the requests that could have got a fallback."""
-        return max(self.requests + self.rejected, self.fallback)
-
-    @property
     def failure_share(self) -> float | None:
         return _ratio(self.failure + self.timeout, self.calls)
 

@@ -40,7 +40,9 @@ def report_causes(now: datetime) -> bool:
     """Report the present causes of degradation; return True if they changed."""
     if not try_lock():
         return False
-    found, away = unhealthy.find_unhealthy(now).values(), _away_services()
+    found = unhealthy.find_unhealthy(now).values()
+    probes = Probe.objects.filter(is_away=True).exclude(service__probe_url="").order_by("pk")
+    away = list(probes.values_list("pk", flat=True))
     slugs = {one.callee for one in found} | set(away)
     registered = Service.objects.in_bulk(slugs) if slugs else {}
     before = {one.what for one in services.load_causes()}
@@ -95,20 +97,12 @@ def _service_cause(service: Service) -> Cause:
 def _breaker_cause(one: UnhealthyDependency, service: Service, is_away: bool) -> Cause:
     grave = is_away or one.share >= GRAVE_SHARE
     level = service.level if grave else min(service.level, levels.DEGRADED)
-    return _build_cause(level, one.name, _breaker_text(one), service)
+    where = "" if one.share >= GRAVE_SHARE else " in some instances"
+    text = f"The breaker of {one.name} is not closed{where}: calls are refused or fall back."
+    if one.is_unheard:
+        text = f"The breaker of {one.name} was open when its instances were last heard of."
+    return _build_cause(level, one.name, text, service)
 
 
 def _build_cause(level: int, name: str, text: str, service: Service) -> Cause:
     return Cause(level, name, text, fails=tuple(service.loses), works=tuple(service.keeps))
-
-
-def _breaker_text(one: UnhealthyDependency) -> str:
-    if one.is_unheard:
-        return f"The breaker of {one.name} was open when its instances were last heard of."
-    where = "" if one.share >= GRAVE_SHARE else " in some instances"
-    return f"The breaker of {one.name} is not closed{where}: calls are refused or fall back."
-
-
-def _away_services() -> list[str]:
-    away = Probe.objects.filter(is_away=True).exclude(service__probe_url="")
-    return list(away.order_by("pk").values_list("pk", flat=True))

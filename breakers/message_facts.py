@@ -24,10 +24,6 @@ def shorten_with_digest(text: str, longest: int) -> str:
     return f"{text[: longest - len(digest) - 1]}~{digest}"
 
 
-def dependency_thread(dependency: Dependency) -> str:
-    return build_thread("dependency", dependency.name)
-
-
 def dependency_path(caller: str, callee: str) -> str:
     return f"{BOARD_PATH}{caller}/{callee}/"
 

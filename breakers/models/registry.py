@@ -87,6 +87,9 @@ class DependencyQuerySet(models.QuerySet["Dependency"]):
         return self.filter(removed_at__isnull=True)
 
     def for_pair(self, caller: str, callee: str) -> "DependencyQuerySet":
+        """Return the dependency of these services, if any; invalid slugs match nothing."""
+        if not (names.is_slug(caller) and names.is_slug(callee)):
+            return self.none()
         return self.filter(caller=caller, callee=callee)
 
 
@@ -148,11 +151,6 @@ class Dependency(models.Model):
     @property
     def name(self) -> str:
         return names.dependency_name(self.caller, self.callee)
-
-    @property
-    def is_discovered(self) -> bool:
-        """True if the dependency is known only from reports."""
-        return not self.document
 
 
 class Override(models.Model):

@@ -153,7 +153,7 @@ def _publish(
     outbox.announce(
         event=event,
         event_key=f"{event}:{alarm.pk}",
-        subject=message_facts.dependency_thread(dependency),
+        subject=message_facts.build_thread("dependency", dependency.name),
         facts={**message_facts.dependency_facts(dependency), **facts},
         now=now,
     )

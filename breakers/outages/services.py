@@ -83,7 +83,9 @@ def _handle(
     if move == OutageMove.NOTHING:
         return False
     if move == OutageMove.SEE:
-        return _refresh_alarm(alarm, now)
+        if alarm is not None and now - alarm.seen_at >= REFRESH_EVERY:
+            Alarm.objects.filter(pk=alarm.pk, closed_at__isnull=True).update(seen_at=now)
+        return False
     with transaction.atomic():
         return _handle_locked(dependency.pk, now)
 
@@ -127,12 +129,6 @@ def _open_alarm(
         since=now,
         seen_at=now,
     )
-
-
-def _refresh_alarm(alarm: Alarm | None, now: datetime) -> bool:
-    if alarm is not None and now - alarm.seen_at >= REFRESH_EVERY:
-        Alarm.objects.filter(pk=alarm.pk, closed_at__isnull=True).update(seen_at=now)
-    return False
 
 
 def _outage_policy(dependency: Dependency) -> OutagePolicy | None:

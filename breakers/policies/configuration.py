@@ -79,13 +79,18 @@ def read_files(texts: Mapping[str, str]) -> ConfigurationFolder:
     if not files:
         errors["folder"] = [f"None of {', '.join(FILES)} is there."]
     dependencies = _merge_dependencies(files, errors)
+    tiers = files.get(BULKHEAD, {}).get("tiers") or ()
     found = ConfigurationFolder(
         services=_read_part(files, SERVICES, "services", errors),
         channels=_read_part(files, SERVICES, "channels", errors),
         dependencies=dependencies,
         retries=_read_part(files, RETRY, "workers", errors),
         files=frozenset(files),
-        remarks=tuple(_list_remarks(files)),
+        remarks=tuple(
+            f"{BULKHEAD}: only this folder knows the tier {tier}: its numbers are taken."
+            for tier in tiers
+            if tier not in TIERS
+        ),
     )
     if errors:
         raise InvalidInput(errors)
@@ -156,12 +161,6 @@ def _read_part(
         else:
             found[name] = dict(entry or {})
     return found
-
-
-def _list_remarks(files: Mapping[str, Any]) -> Iterator[str]:
-    tiers = files.get(BULKHEAD, {}).get("tiers")
-    for tier in (one for one in tiers or () if one not in TIERS):
-        yield f"{BULKHEAD}: only this folder knows the tier {tier}: its numbers are taken."
 
 
 def _parse_file(name: str, text: str, errors: dict[str, list[str]]) -> dict[str, Any]:

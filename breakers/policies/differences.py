@@ -107,7 +107,7 @@ def as_text(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list):
-        return ", ".join(_route_text(one) if _is_route(one) else hop_line(one) for one in value)
+        return ", ".join(map(_item_text, value))
     if isinstance(value, float):
         return number_text(value)
     return hop_line(value)
@@ -143,9 +143,7 @@ def _policy_line(path: str, key: str, value: Any) -> PolicyLine:
     )
 
 
-def _is_route(value: Any) -> bool:
-    return isinstance(value, Mapping) and "pattern" in value and "timeout_ms" in value
-
-
-def _route_text(value: Mapping[str, Any]) -> str:
-    return f"{value['pattern']} {value['timeout_ms']} ms"
+def _item_text(value: Any) -> str:
+    if isinstance(value, Mapping) and "pattern" in value and "timeout_ms" in value:
+        return f"{value['pattern']} {value['timeout_ms']} ms"
+    return hop_line(value)

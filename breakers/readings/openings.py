@@ -1,6 +1,6 @@
 """The threshold metric of open breakers, including those that opened briefly."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -8,7 +8,6 @@ from breakers import message_facts, names
 from breakers.models import Dependency
 from breakers.states import unhealthy
 from breakers.states.dependency_status import find_by_names
-from breakers.states.unhealthy import UnhealthyDependency
 from controlplane.core.instances.exports import TRIPPED
 from controlplane.core.sql import fetch_all
 from controlplane.core.threshold_metrics import MetricQuery, MetricReading, format_count
@@ -36,7 +35,7 @@ _OPENED = f"""
 def read_open_breakers(query: MetricQuery, now: datetime) -> Iterator[MetricReading]:
     """Yield, for each dependency, the number of instances with an open breaker."""
     found = list(_iterate_readings(query, now))
-    about = _load_dependencies([one.subject for one in found])
+    about = {one.name: one for one in find_by_names([one.subject for one in found])}
     for one in found:
         yield _add_facts(one, about.get(one.subject))
 
@@ -56,7 +55,9 @@ def _iterate_readings(query: MetricQuery, now: datetime) -> Iterator[MetricReadi
         if one.open:
             yield _build_reading(query, one.name, text, one.open, one.instances, "open")
         elif one.is_unheard and one.id not in tripped:
-            yield _unheard_reading(query, one, text)
+            reading = _build_reading(query, one.name, text, one.silent_open, one.silent, "open")
+            evidence = {**reading.evidence, "heard": False}
+            yield replace(reading, evidence=evidence, is_fresh=False)
 
 
 def _window_start(query: MetricQuery, now: datetime) -> datetime:
@@ -78,15 +79,6 @@ def _build_reading(
         path="",
         evidence={what: some, "instances": instances},
     )
-
-
-def _unheard_reading(query: MetricQuery, one: UnhealthyDependency, text: str) -> MetricReading:
-    reading = _build_reading(query, one.name, text, one.silent_open, one.silent, "open")
-    return replace(reading, evidence={**reading.evidence, "heard": False}, is_fresh=False)
-
-
-def _load_dependencies(start: Sequence[str]) -> Mapping[str, Dependency]:
-    return {one.name: one for one in find_by_names(start)} if start else {}
 
 
 def _add_facts(one: MetricReading, about: Dependency | None) -> MetricReading:

@@ -84,9 +84,11 @@ def _write_dependencies(
         registry.apply_policy(row, one.after, now)
         row.version = version
         rows.append(row)
-    # A report may create one of the rows meanwhile; then that row is updated.
+    # A report may create one of the rows meanwhile; then that row is updated. Without ids, caller
+    # and callee decide which row that is.
+    names_and_policy = ("caller", "callee", *POLICY)
     Dependency.objects.bulk_create(
-        [_as_new(row) for row in rows],
+        [Dependency(**{name: getattr(row, name) for name in names_and_policy}) for row in rows],
         update_conflicts=True,
         unique_fields=["caller", "callee"],
         update_fields=POLICY,
@@ -97,9 +99,3 @@ def _write_dependencies(
         {**registry.audit_change(row, one.before, one.after), "reason": REASON}
         for row, one in zip(rows, writes, strict=True)
     ]
-
-
-def _as_new(row: Dependency) -> Dependency:
-    """Return a copy without id, so that caller and callee decide which row is updated."""
-    fields = {name: getattr(row, name) for name in ("caller", "callee", *POLICY)}
-    return Dependency(**fields)

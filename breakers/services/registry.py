@@ -107,9 +107,7 @@ def remove_dependency(
 
 def find_dependency(caller: str, callee: str) -> Dependency:
     """Return a registered or reported dependency. Raise :class:`NotFound`."""
-    found = None
-    if names.is_slug(caller) and names.is_slug(callee):
-        found = Dependency.objects.registered().for_pair(caller, callee).first()
+    found = Dependency.objects.registered().for_pair(caller, callee).first()
     if found is None:
         raise _not_found()
     return found
@@ -117,9 +115,7 @@ def find_dependency(caller: str, callee: str) -> Dependency:
 
 def lock_dependency(caller: str, callee: str) -> Dependency:
     """Lock and return a dependency; lock the registry first. Raise :class:`NotFound`."""
-    found = None
-    if names.is_slug(caller) and names.is_slug(callee):
-        found = _lock_row(caller, callee)
+    found = _lock_row(caller, callee)
     if found is None or found.removed_at is not None:
         raise _not_found()
     return found

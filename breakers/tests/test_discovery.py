@@ -39,7 +39,7 @@ def test_removed_dependency_that_is_still_reported_is_a_discovered_one_again(now
     assert discovery.rediscover_dependencies(now) == 1
 
     found = registry.find_dependency("core", "oracle")
-    assert found.is_discovered
+    assert not found.document
     assert (found.removed_at, found.owner, found.criticality) == (None, "", "medium")
     assert found.version == Registry.objects.get().version == 3
     row = AuditEntry.objects.order_by("-id").first()

@@ -69,7 +69,7 @@ def test_reported_dependency_may_be_forced_unregistered(now):
 
     row.refresh_from_db()
     assert row.version == forced.version == 1
-    assert row.is_discovered
+    assert not row.document
 
 
 def test_second_override_replaces_the_first(now):

@@ -84,7 +84,7 @@ def test_reported_dependency_becomes_a_registered_one(now):
 
     assert found.pk == row.pk
     assert found.registered_at == later
-    assert not found.is_discovered
+    assert found.document
 
 
 def test_removed_dependency_is_news_and_hides(now):

@@ -20,7 +20,7 @@ def test_what_was_taken_out_and_is_reported_still_is_there_again():
 
     assert ticks.run("breakers.rediscover", "test") == 1
 
-    assert Dependency.objects.registered().get().is_discovered
+    assert not Dependency.objects.registered().get().document
 
 
 def test_names_that_nobody_reports_any_more_are_purged():
