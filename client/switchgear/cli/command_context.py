@@ -97,7 +97,9 @@ class CommandContext:
                 raise
             print_change()
             end = error if isinstance(error, exits.CommandExit) else self.explain_misread(error)
-            raise exits.make_unfinished_exit(end, message) from None
+            cause = dict(end.problem)
+            detail = f"{message} {end}"
+            raise exits.make_exit(exits.FAILED, "not-followed", detail, cause=cause) from None
         except KeyboardInterrupt:
             if print_change is not None:
                 print_change()

@@ -88,11 +88,6 @@ def make_problem_exit(
     return end
 
 
-def make_unfinished_exit(end: CommandExit, what: str) -> CommandExit:
-    """Return the exit for a change that succeeded, but whose progress could not be followed."""
-    return make_exit(FAILED, "not-followed", f"{what} {end}", cause=dict(end.problem))
-
-
 def format_exit_codes() -> str:
     """Return the table of exit codes for `--help`."""
     return "\n".join(f"  {code:>3}  {said}" for code, said in MEANINGS.items())

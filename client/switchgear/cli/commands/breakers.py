@@ -64,7 +64,7 @@ def register(commands: Commands) -> None:
 def list_breakers(call: CommandContext) -> int:
     args = call.args
     query = {"state": args.state, "caller": args.caller, "callee": args.callee, "q": args.q}
-    found = views.sort_breakers(output.get_items(call, "/breakers/", query))
+    found = output.sort_by_state(output.get_items(call, "/breakers/", query), views.ORDER)
     if call.print_json(found):
         return exits.DONE
     if not found:

@@ -70,6 +70,12 @@ def get_items(
     return found
 
 
+def sort_by_state(items: Sequence[Document], order: Sequence[str]) -> list[Document]:
+    """Return the items sorted by state, in this order of states, then by name."""
+    ranks = {state: rank for rank, state in enumerate(order)}
+    return sorted(items, key=lambda one: (ranks.get(one["state"], len(order)), one["name"]))
+
+
 def note_truncated(call: CommandContext, most: int, what: str) -> None:
     """Print a note on standard error that there are more than `most` items, named by `what`."""
     call.screen.note(f"There are more than {most:,} {what}.")

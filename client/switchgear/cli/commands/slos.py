@@ -46,7 +46,7 @@ def register(commands: Commands) -> None:
 
 def list_slos(call: CommandContext) -> int:
     query = {"state": call.args.state, "service": call.args.service}
-    found = views.sort_slos(output.get_items(call, "/slos/", query))
+    found = output.sort_by_state(output.get_items(call, "/slos/", query), views.ORDER)
     return output.print_table(call, found, views.COLUMNS, views.slo_row, "There is no such SLO.")
 
 

@@ -43,12 +43,6 @@ def is_silent(one: Breaker) -> bool:
     return one["state"] == "unknown" and not one["override"] and not one["stale"]
 
 
-def sort_breakers(breakers: Sequence[Breaker]) -> list[Breaker]:
-    """Return the breakers sorted by state, the worst first."""
-    ranks = {name: rank for rank, name in enumerate(ORDER)}
-    return sorted(breakers, key=lambda one: (ranks.get(one["state"], 9), one["name"]))
-
-
 def breaker_row(one: Breaker, clock: Clock) -> tuple[object, ...]:
     return (
         format_state(one["state"]),

@@ -1,6 +1,6 @@
 """Rows and facts of SLOs and alerts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from switchgear.cli.formatters import (
@@ -36,12 +36,6 @@ _SEVERITIES = {"critical": "bad", "page": "bad", "warning": "warn", "ticket": "w
 
 def format_state(name: str) -> StyledText:
     return _STATES.get(name, StyledText(name))
-
-
-def sort_slos(slos: Sequence[Slo]) -> list[Slo]:
-    """Return the SLOs sorted by state, the worst first."""
-    ranks = {name: rank for rank, name in enumerate(ORDER)}
-    return sorted(slos, key=lambda one: (ranks.get(one["state"], 9), one["name"]))
 
 
 def slo_row(one: Slo, clock: Clock) -> tuple[object, ...]:
