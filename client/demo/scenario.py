@@ -134,9 +134,9 @@ class Player:
                 return
 
     def is_stopped(self) -> bool:
-        """Return True if the experiment is stopped.
+        """Return True if a member of the experiment gets an answer of the old retrieval.
 
-        It is if a visitor who takes part in it gets an answer of the old retrieval.
+        Then the experiment's switch is engaged.
         """
         question = {"user": MEMBER, "segment": "hr", "intent": world.NL2SQL}
         try:

@@ -1,4 +1,4 @@
-"""The console's HTTP API for commands; errors become :class:`exits.CommandExit`."""
+"""An HTTP client of the console's API for commands; it raises :class:`exits.CommandExit`."""
 
 import json
 import time

@@ -85,10 +85,10 @@ class CommandContext:
     def report_if_lost(
         self, print_change: Callable[[], None] | None, message: str
     ) -> Iterator[None]:
-        """Run a block that follows the progress of a change just made.
+        """Return a context manager for code that follows the progress of a change just made.
 
-        If the block fails, call `print_change` and raise an exit whose message begins with
-        `message`.
+        If the code fails, the change itself has succeeded: `print_change` is called, and the exit
+        that is raised begins with `message`. Without `print_change`, the error is raised unchanged.
         """
         try:
             yield
@@ -108,7 +108,7 @@ class CommandContext:
     def poll(
         self, path: str, every_seconds: float | None = None, until: float | None = None
     ) -> Iterator[Document]:
-        """Yield the resource at `path` now, and after each `every_seconds`.
+        """Yield the resource at `path` now, and again every `every_seconds`.
 
         If the console is unavailable or its response demands a later retry, keep trying: until the
         monotonic time `until` if given, otherwise for a minute after the last good response.

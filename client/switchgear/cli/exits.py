@@ -68,7 +68,7 @@ class CommandExit(Exception):
         self.code = code
         self.problem = problem
         self.retry_seconds: float | None = None
-        """The delay after which the console allows a retry."""
+        """The delay after which the console allows a retry; None if it named none."""
 
 
 def make_exit(code: int, slug: str, detail: str, **more: Any) -> CommandExit:

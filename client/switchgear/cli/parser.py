@@ -81,7 +81,7 @@ class Commands:
     def add_group(
         self, name: str, summary: str, run: Run, list_summary: str, *options: Option
     ) -> "Commands":
-        """Add a group of commands. Its command `list`, also the default, calls `run`."""
+        """Add a group of commands, whose default command `list` calls `run`."""
         group = self._add_parser(name, summary)
         _set_command(group, run, options)
         commands = Commands(
@@ -111,7 +111,10 @@ def _set_command(parser: Parser, run: Run, options: Sequence[Option]) -> None:
 
 
 def option(*names: str, parse: Callable[[str], Any] | None = None, **settings: Any) -> Option:
-    """Return an option that `parse` converts; its :class:`ValueError` is shown to the user."""
+    """Return an option whose value `parse` converts.
+
+    The user sees the message of a :class:`ValueError` that `parse` raises.
+    """
 
     def check(text: str) -> Any:
         assert parse is not None  # noqa: S101 - for the type checker

@@ -74,9 +74,9 @@ def _compensate_step(job_run: JobRun, row: StepRecord) -> Execution[None]:
 
 
 def _mark_compensated(job_run: JobRun, writer: StepWriter) -> Execution[None]:
-    """Mark the present effects of the step as undone.
+    """Mark the step as compensated, and its effects as undone.
 
-    The effects are read again, since a compensation may have settled unknown ones.
+    The effects are read again, since the compensation may have changed the state of unknown ones.
     """
     found = yield job_run.request(writer.look)
     effects = _effects_to_undo(found.effects_of(writer.row.position))

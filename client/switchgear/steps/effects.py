@@ -15,7 +15,7 @@ from switchgear.steps.records import EffectRecord, EffectState
 from switchgear.steps.step_writer import StepWriter
 
 SETTLE_POLL_SECONDS = 60.0
-"""Interval at which a job that waits for another job's effect checks if a person has settled it."""
+"""Interval at which a waiting job checks if a person has settled the unknown effect of another."""
 
 
 class Effect:

@@ -73,7 +73,10 @@ class JobRun:
             yield from self._step(position)
 
     def reopen_approvals(self) -> Execution[None]:
-        """Open a new approval request for the step that was not approved, on resuming its job."""
+        """Mark the declined requests of the unapproved step as former.
+
+        The resumed job then requests the step's approval again.
+        """
         row = self.rows.get(self.record.current)
         if row is None or not (row.error or "").startswith(NotApproved.__name__):
             return

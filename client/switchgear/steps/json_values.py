@@ -6,9 +6,9 @@ from typing import Any
 
 
 def json_value(value: Any, what: str) -> Any:
-    """Return `value` as a store would return it.
+    """Return a copy of `value` that went through JSON, as a store would return it.
 
-    Raises :class:`TypeError`, naming `what`, if it is not JSON.
+    Raises :class:`TypeError`, with `what` as the name of the value, if the value is not JSON.
     """
     try:
         return json.loads(json.dumps(value, allow_nan=False))
@@ -24,8 +24,8 @@ def copy_json(stored: Any) -> Any:
 def require_text(text: Any, what: str, *, may_be_empty: bool = False) -> str:
     """Return `text` if a store can keep it.
 
-    Raises :class:`TypeError` if it is not a string, and :class:`ValueError` if it is empty or has
-    an unpaired surrogate; both name `what`.
+    Raises :class:`TypeError` for anything but a string, and :class:`ValueError` for an empty text
+    or one with an unpaired surrogate. `what` is the name of the text in their messages.
     """
     if not isinstance(text, str):
         raise TypeError(f"{what} must be a string, not {type(text).__name__}")

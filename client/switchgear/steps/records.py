@@ -52,7 +52,7 @@ class ApprovalState(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class JobRecord:
-    """A job.
+    """The state of a job.
 
     `current` is the position of the next step. `reason` is the reason for a pause or failure,
     `failure` the reason for a compensation. A paused job is due again at `resume_at`; None means
@@ -82,7 +82,7 @@ class JobRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class StepRecord:
-    """A step of a job.
+    """The state of a step of a job.
 
     `attempts` and `compensations` count over all workers. `has_returned` is True once an attempt
     returned. `is_reused` is True if the output was taken from another job's step with the same name

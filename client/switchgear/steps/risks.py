@@ -25,8 +25,8 @@ class Estimate:
 class RiskRule:
     """A rule that gives a step at least `risk`.
 
-    It matches steps with the `tag` (None: any) whose `estimate` is greater than `above` (None:
-    any).
+    The rule matches a step that has `tag` and whose :class:`Estimate` is above `above` in the field
+    named `estimate`. A `tag` or `estimate` of None matches every step.
     """
 
     risk: Risk

@@ -208,7 +208,7 @@ class SQLiteStore:
             ).rowcount
 
     def _fix_future_heartbeats(self, now: float) -> None:
-        """Set heartbeats in the future, left by a clock that was set back, to `now`."""
+        """Set heartbeats that are in the future, since the clock was set back, to `now`."""
         future = "status = 'running' AND heartbeat > ?"
         with self._transaction("BEGIN") as connection:
             found = connection.execute(f"SELECT 1 FROM jobs WHERE {future} LIMIT 1", (now,))  # noqa: S608
@@ -227,9 +227,10 @@ class SQLiteStore:
 
     @contextlib.contextmanager
     def _transaction(self, begin: str = "BEGIN IMMEDIATE") -> Iterator[sqlite3.Connection]:
-        """Run a transaction that locks the database for writing before it reads.
+        """Return a context manager for a transaction.
 
-        With `begin="BEGIN"`, run one that only reads a consistent state.
+        By default, the transaction locks the database for writing before it reads. With
+        `begin="BEGIN"`, it takes no such lock and may only read.
         """
         with self._lock:
             if self._connection is None:

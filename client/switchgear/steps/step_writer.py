@@ -89,14 +89,14 @@ class StepWriter:
             raise LeaseLost(self.lease.job_id)
 
 
-def call_store(ask: Callable[..., T], *args: Any) -> T:
-    """Return the result of a store's method; raise :class:`NotKept` for its errors.
+def call_store(method: Callable[..., T], *args: Any) -> T:
+    """Call a store's method and return its result.
 
-    A store's error does not make the step fail, except :class:`UnicodeError`: no store could encode
-    that text.
+    Raises :class:`NotKept` for the store's errors, so that the job pauses and the step does not
+    fail. :class:`UnicodeError` is raised unchanged, since no store could encode that text.
     """
     try:
-        return ask(*args)
+        return method(*args)
     except (Refused, UnicodeError):
         raise
     except Exception as error:

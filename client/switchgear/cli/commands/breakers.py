@@ -1,4 +1,4 @@
-"""Commands for circuit breakers."""
+"""Commands for circuit breakers: `breakers list|show|override|reset|clear|history`."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Commands for bulk jobs over dead letters."""
+"""Commands for bulk jobs over dead letters: `dlq job list|show|follow|pause|resume|cancel`."""
 
 from collections.abc import Callable
 from functools import partial

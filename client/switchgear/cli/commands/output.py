@@ -15,7 +15,7 @@ DRY_RUN = StyledText("Dry run: nothing was done. It would be so:", "strong")
 
 
 def print_switch(call: CommandContext, one: Document, more: Facts = ()) -> None:
-    """Print a switch with its facts, followed by `more` facts."""
+    """Print a switch as pairs of name and value, followed by the pairs in `more`."""
     call.screen.line(StyledText(one["id"], "name"), "  ", single_line(views.format_state(one)))
     call.screen.facts(
         [("console", call.console.title), *views.switch_facts(one, call.clock), *more]

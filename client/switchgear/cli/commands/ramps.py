@@ -1,4 +1,4 @@
-"""Commands for ramps."""
+"""Commands for ramps: `ramp list|show|follow|advance|pause|resume|abort`."""
 
 import argparse
 from collections.abc import Callable

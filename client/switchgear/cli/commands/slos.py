@@ -1,4 +1,4 @@
-"""Commands for SLOs and alerts."""
+"""Commands for SLOs and alerts: `slo list|show|alerts|ack`."""
 
 from switchgear.cli import exits
 from switchgear.cli.api_client import url_path

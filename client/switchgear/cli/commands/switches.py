@@ -1,4 +1,4 @@
-"""Commands for switches."""
+"""Commands for switches: `status|engage|extend|acknowledge|undo|history`."""
 
 import time
 from datetime import UTC, datetime
@@ -196,8 +196,8 @@ def _print_status(call: CommandContext, name: str) -> int:
 def _finish_change(call: CommandContext, one: Document, hint: str = "") -> int:
     """Print the changed switch; with `--wait`, first wait until all instances apply it.
 
-    The exit code for an instance that does not apply the change in time takes precedence over the
-    exit code for a pending approval.
+    The exit code is `FAILED` if an instance does not apply the change in time, otherwise
+    `NEEDS_APPROVAL` if an approval is pending.
     """
     proven, seconds = True, getattr(call.args, "wait_seconds", None) or WAIT_SECONDS
     if getattr(call.args, "wait", False) and not one.get("dry_run"):

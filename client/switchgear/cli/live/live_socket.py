@@ -29,7 +29,7 @@ class SocketRefused(SocketLost):
 
 @contextmanager
 def open_socket(console: ApiClient) -> Iterator[ClientConnection]:
-    """Open the socket for a block.
+    """Return a context manager that opens and closes the live socket.
 
     Raise :class:`SocketLost`, :class:`SocketRefused`, or :class:`exits.CommandExit` for bad
     credentials.

@@ -83,7 +83,10 @@ class TopicBoard:
 
 
 def _read_topic(call: CommandContext, topic: str, lines: Collection[str]) -> list[Document]:
-    """Return the topic's resources, and the resources of `lines` that it no longer lists."""
+    """Return the resources that the topic lists, and the known ones that it no longer lists.
+
+    `lines` are the names of the known resources.
+    """
     found = _READERS[topic](call)
     listed = {str(one["id"]) for one in found} if topic in _PATHS else lines
     for name in lines:

@@ -20,7 +20,7 @@ MAX_PAUSE_SECONDS = 30.0
 
 
 class Watcher:
-    """Connection of a board to the console's live socket."""
+    """A loop that keeps a board up to date by live messages, or by polling without a socket."""
 
     def __init__(self, call: CommandContext, board: TopicBoard) -> None:
         self._call = call

@@ -1,1 +1,1 @@
-"""Conversion of API documents to table rows and facts. Pure."""
+"""Pure functions that convert API documents to table rows and to pairs of name and value."""

@@ -1,4 +1,4 @@
-"""Rows and facts of breakers."""
+"""Table rows, and pairs of name and value, that show breakers."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -100,7 +100,7 @@ def breaker_facts(one: Breaker, clock: Clock) -> list[tuple[str, object]]:
 
 
 def policy_facts(one: Mapping[str, Any]) -> list[tuple[str, object]]:
-    """Return the facts of the configured policy; omitted sections have their defaults."""
+    """Return the configured policy as pairs of name and value; unset sections are None."""
     timeout = f"{one['timeout_ms']:,} ms" if one["timeout_ms"] else None
     sections = [(name, _format_section(one.get(name))) for name in POLICY]
     return [("protocol", f"{one['protocol']}, {one['mode']}"), ("timeout", timeout), *sections,
@@ -108,7 +108,7 @@ def policy_facts(one: Mapping[str, Any]) -> list[tuple[str, object]]:
 
 
 def override_facts(one: Mapping[str, Any], clock: Clock) -> list[tuple[str, object]]:
-    """Return the facts of an override that was just set or cleared."""
+    """Return pairs of name and value for an override that was just set or cleared."""
     return [
         ("why", one["reason"]),
         ("by", one["set_by"]),

@@ -1,4 +1,4 @@
-"""Rows and facts of dead letters, their streams, groups, archive and bulk jobs."""
+"""Table rows, and pairs of name and value, that show dead letters and their bulk jobs."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -183,7 +183,7 @@ def filter_text(found: Mapping[str, Any]) -> str:
 
 
 def plan_facts(found: Mapping[str, Any]) -> list[tuple[str, object]]:
-    """Return the facts of a dry run: the numbers of eligible and ineligible letters."""
+    """Return the result of a dry run as pairs: the numbers of eligible and ineligible letters."""
     why = [f"{n:,} {name.replace('_', ' ')}" for name, n in found["why"].items()]
     more = "" if found["complete"] else " (there was no time to look at all)"
     return [

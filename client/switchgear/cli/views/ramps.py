@@ -1,4 +1,4 @@
-"""Rows and facts of ramps, their steps and gates."""
+"""Table rows, and pairs of name and value, that show ramps, their steps and gates."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -115,7 +115,7 @@ def format_gate(one: Mapping[str, Any]) -> Cell:
 
 
 def progress_text(one: Ramp, clock: Clock) -> str:
-    """Return the state as text that changes only when the state does."""
+    """Return a ramp's state as text with exact times, so that it changes only with the state."""
     why = f": {one['hold_reason']}" if one["hold_reason"] else ""
     until = ""
     if one["state"] == "running" and one["step_index"] < len(one["steps"]):

@@ -1,4 +1,4 @@
-"""Rows and facts of SLOs and alerts."""
+"""Table rows, and pairs of name and value, that show SLOs and alerts."""
 
 from collections.abc import Mapping
 from typing import Any

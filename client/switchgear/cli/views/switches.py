@@ -1,4 +1,4 @@
-"""Rows and facts of switches."""
+"""Table rows, and pairs of name and value, that show switches."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -116,7 +116,7 @@ def format_degradation(picture: Mapping[str, Any]) -> Cell:
 
 
 def switch_facts(one: Switch, clock: Clock) -> list[tuple[str, object]]:
-    """Return all facts except id and state."""
+    """Return pairs of name and value for all of a switch but its id and state."""
     stopped = one["state"] != "released"
     engaged, proven = one["engaged_at"], one["last_proven_at"]
     since = clock.ago(engaged)
