@@ -45,7 +45,8 @@ _FRESH_BREAKERS = f"""
 class FreshBreakers:
     """Breakers of a dependency in instances that reported within 30 s, counted by state.
 
-    `blinded` are those with a mode forced by an operator; `oldest` is the earliest report.
+    `blinded` counts breakers with a mode forced by an operator; `oldest` is the time of the
+    earliest report, `open_in` the ids of up to five instances whose breaker is open.
     """
 
     instances: int

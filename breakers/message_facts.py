@@ -1,4 +1,4 @@
-"""Facts shared by messages about breakers: threads, paths and contacts of a dependency."""
+"""Thread keys, page paths and contacts of dependencies, for messages about breakers."""
 
 import hashlib
 from typing import Any

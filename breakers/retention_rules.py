@@ -1,4 +1,4 @@
-"""Retention of discovered dependencies, and tables that are kept permanently."""
+"""The retention rule of discovered dependencies, and the tables that are kept permanently."""
 
 from controlplane.core.instances.exports import PRESENT_BOOT
 from controlplane.core.retention import RETENTION_RULES, RetentionRule, keep_permanently

@@ -14,7 +14,11 @@ MAX_CHECKS = 10_000
 
 @dataclass(frozen=True)
 class RetryChain:
-    """Services in call order, and the most calls of the last one for one request."""
+    """A chain of services in call order.
+
+    `tries` is the maximum number of calls of the last service for one request. `is_whole` is False
+    if the search for the chain stopped at its limit.
+    """
 
     services: Sequence[str]
     tries: int

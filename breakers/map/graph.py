@@ -107,10 +107,11 @@ class MapNode:
 
 @dataclass(frozen=True)
 class MapBlastRadius:
-    """Services connected to the focused one.
+    """The services connected to the focused service.
 
-    `hit` are the services that depend on it, directly or indirectly, nearest first; `gravely` are
-    those connected by critical and high dependencies only. `needs` are the services it depends on.
+    `hit` are the services that depend on the focused one, directly or indirectly, nearest first.
+    `gravely` are the services in `hit` that depend on it by critical and high dependencies alone.
+    `needs` are the services that the focused one depends on.
     """
 
     hit: Sequence[str]

@@ -44,7 +44,7 @@ class MapBox:
 
 @dataclass(frozen=True)
 class MapRoute:
-    """A line as an SVG path, and the point for its mark."""
+    """A line as an SVG path; `mark` is the point where the icon of its state is drawn."""
 
     path: str
     mark: Point

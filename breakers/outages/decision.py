@@ -48,7 +48,10 @@ class OutagePolicy:
 
 @dataclass(frozen=True)
 class ObservedBreakers:
-    """Numbers of instances by breaker state, and `blinded` ones with a forced mode."""
+    """Numbers of instances by breaker state.
+
+    `instances` and the states exclude instances whose breaker is forced; these are `blinded`.
+    """
 
     instances: int = 0
     open: int = 0

@@ -50,7 +50,11 @@ _CLAIM = """
 
 @dataclass(frozen=True)
 class ProbeState:
-    """The state of a service, the consecutive failures, and the time of the last change."""
+    """A service's state by its probes.
+
+    `failures` counts consecutive failed probes; `since` is the time of the last change of
+    `is_away`, None before the first probe.
+    """
 
     is_away: bool = False
     failures: int = 0

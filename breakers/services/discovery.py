@@ -48,7 +48,7 @@ _UNSEEN = f"""
 
 
 def rediscover_dependencies(now: datetime) -> int:
-    """Restore removed dependencies, without a policy, that instances still report."""
+    """Restore removed dependencies that instances still report; the restored have no policy."""
     if not _reported_again(now):
         return 0
     with transaction.atomic():

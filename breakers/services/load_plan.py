@@ -32,7 +32,7 @@ State = dict[str, Any]
 
 @dataclass(frozen=True)
 class PlannedWrite:
-    """A catalog entry to write; `before` is None if the catalog doesn't have the entry yet."""
+    """A service, channel or dependency to write; `before` is None if it is not registered yet."""
 
     kind: str
     name: str

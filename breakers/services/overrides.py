@@ -50,7 +50,11 @@ APPLIED = f"""
 
 @dataclass(frozen=True)
 class OverrideAcknowledgement:
-    """Numbers of reporting instances and of those that apply an override."""
+    """The effect of an override: `applied` of `instances` instances apply it.
+
+    Only instances that reported within 30 s count. `stragglers` are the ids of those that don't
+    apply the override, at most 20.
+    """
 
     applied: int
     instances: int
@@ -58,7 +62,7 @@ class OverrideAcknowledgement:
 
     @property
     def by_all(self) -> bool:
-        """True if at least one instance reports, and all that report apply the override."""
+        """True if every instance that reports applies the override, and at least one reports."""
         return 0 < self.instances == self.applied
 
 

@@ -112,10 +112,12 @@ class BreakerBoardFilter:
 
 @dataclass(frozen=True)
 class BreakerBoardTally:
-    """Numbers of dependencies by state.
+    """Numbers of dependencies.
 
-    `grave` counts open dependencies of critical or high criticality, `known` all dependencies,
-    `reported` those with a fresh report, `in_the_dark` critical ones without a fresh report.
+    `open` and `half_open` count dependencies by the worst state of their breakers, `overridden`
+    those with a live override. `grave` counts critical and high dependencies with an open breaker,
+    `known` all dependencies, `reported` those with a report within 30 s, and `in_the_dark` critical
+    ones without such a report.
     """
 
     open: int

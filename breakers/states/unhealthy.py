@@ -46,7 +46,7 @@ WEIGHTY_CRITICALITIES = ("critical", "high")
 
 @dataclass(frozen=True)
 class UnhealthyDependency:
-    """A dependency with the numbers of its instances by breaker state.
+    """A dependency, with its caller's instances counted by breaker state.
 
     `instances`, `open` and `half_open` count instances that reported within 30 s and have no forced
     mode; `blinded` counts those with a forced mode. `silent` and `silent_open` count instances
