@@ -1,6 +1,6 @@
 """Audit rows and messages of new approval requests and of decisions on them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -84,13 +84,11 @@ def announce_decision(approval: Approval, actor: Actor, now: datetime, **more: A
         **more,
     }
     event = action if is_signature else "approval.decided"
-    announce = record_event(
-        approval, event, after, facts, approval.comment, actor, now, action=action
+    record_event(
+        *(approval, event, after, facts, approval.comment, actor, now),
+        action=action,
+        notify_requester=True,
     )
-    if approval.requester_id is None:
-        return
-    if to := router.get().destinations_of_user(approval.requester_id, now):
-        announce(to=to)
 
 
 def record_event(
@@ -103,11 +101,12 @@ def record_event(
     now: datetime,
     *,
     action: str = "",
-) -> Callable[..., int]:
+    notify_requester: bool = False,
+) -> None:
     """Write the audit row of an event, named `action` or like the event, and its messages.
 
-    Call it last in the transaction, because it holds the audit lock until the end. Returns a
-    function that sends the message to other destinations, given as `to`.
+    With `notify_requester`, the requester's personal destinations get the message, too. Call it
+    last in the transaction, because it holds the audit lock until the end.
     """
     entry = audit.record(
         actor=actor,
@@ -126,7 +125,10 @@ def record_event(
         **message_fields(approval),
     )
     announce()
-    return announce
+    if not notify_requester or approval.requester_id is None:
+        return
+    if to := router.get().destinations_of_user(approval.requester_id, now):
+        announce(to=to)
 
 
 def get_outcome(approval: Approval) -> str:

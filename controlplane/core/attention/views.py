@@ -59,10 +59,11 @@ def _build_context(request: PersonRequest) -> dict[str, Any]:
     overview = services.read_all(now)
     page = Paginator(overview.waiting, SHOWN).get_page(request.GET.get("page"))
     shown = services.Overview(tuple(page.object_list), overview.unread)
-    climbing = Escalation.objects.filter(closed_at=None).order_by("next_at", "id")
+    open_rows = Escalation.objects.filter(closed_at=None).order_by("next_at", "id")
     critical = sum(one.severity == "critical" for one in overview.waiting)
-    told = list(climbing[:ESCALATIONS_SHOWN])
-    nexts = router.get().next_notices(told, now)
+    shown_escalations = list(open_rows[:ESCALATIONS_SHOWN])
+    notices = router.get().next_notices(shown_escalations, now)
+    count = len(shown_escalations)
     return {
         "now": now,
         "page": page,
@@ -70,19 +71,19 @@ def _build_context(request: PersonRequest) -> dict[str, Any]:
         "unread": overview.unread,
         "total": len(overview.waiting),
         "critical": critical,
-        "climbing": [_escalation_row(one, nexts.get(one.pk)) for one in told],
-        "climbing_total": len(told) if len(told) < ESCALATIONS_SHOWN else climbing.count(),
+        "climbing": [_build_row(row, notices.get(row.pk)) for row in shown_escalations],
+        "climbing_total": count if count < ESCALATIONS_SHOWN else open_rows.count(),
     }
 
 
-def _escalation_row(escalation: Escalation, following: Any) -> dict[str, Any]:
+def _build_row(escalation: Escalation, following: Any) -> dict[str, Any]:
     elsewhere = escalation.subject.partition(":")[0] in escalations.ACKNOWLEDGED_ELSEWHERE
-    told = escalation.facts.get(summaries.NOTIFIED, [])
+    notified = escalation.facts.get(summaries.NOTIFIED, [])
     return {
         "row": escalation,
         "next": following,
         "title": summaries.format_title(escalation),
         "path": escalation.facts.get("path"),
-        "told": told[-1]["who"] if told else [],
+        "told": notified[-1]["who"] if notified else [],
         "can_acknowledge": not elsewhere and escalation.acknowledged_at is None,
     }

@@ -115,22 +115,22 @@ def read_entries(entries: QuerySet[AuditEntry], text: str = "") -> Iterator[dict
     The entries are read in pages, so that a slow consumer holds no transaction or statement open.
     """
     newest = AuditEntry.objects.order_by("-id").values_list("id", flat=True).first() or 0
-    seen = 0
-    while seen < newest:
-        rest = entries.filter(id__gt=seen, id__lte=newest).order_by("id")
+    last_id = 0
+    while last_id < newest:
+        rest = entries.filter(id__gt=last_id, id__lte=newest).order_by("id")
         end = newest
         if not text:
             page = list(rest[:READ_AT_ONCE])
         elif search.is_short(text):
-            end = min(seen + search.MAX_SCANNED, newest)
+            end = min(last_id + search.MAX_SCANNED, newest)
             page = list(rest.filter(search.match_text(text), id__lte=end)[:READ_AT_ONCE])
         else:
             query = search.build_segment_query(
-                rest, text, ascending=True, position=seen + 1, limit=READ_AT_ONCE
+                rest, text, ascending=True, position=last_id + 1, limit=READ_AT_ONCE
             )
             page = list(AuditEntry.objects.raw(*query))
         yield from map(as_row, page)
-        seen = page[-1].pk if len(page) == READ_AT_ONCE else end
+        last_id = page[-1].pk if len(page) == READ_AT_ONCE else end
 
 
 def list_actions() -> list[str]:

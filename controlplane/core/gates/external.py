@@ -77,12 +77,12 @@ def record_verdict(
     :class:`Forbidden` without the scope `gates:write`.
     """
     actor.require("gates:write")
-    seen_at = _check_report(name, verdict, evidence, observed_at, now)
+    at = _check_report(name, verdict, evidence, observed_at, now)
     fields = {
         "verdict": verdict,
         "evidence": dict(evidence),
-        "observed_at": seen_at,
-        "failed_at": _latest_failure(verdict, seen_at, None, now),
+        "observed_at": at,
+        "failed_at": _latest_failure(verdict, at, None, now),
         "received_at": now,
         "by": actor.label[:MAX_LABEL_LENGTH],
     }
@@ -92,16 +92,16 @@ def record_verdict(
         action="gate.reported",
         target=f"gate:{name}",
         now=now,
-        after={"verdict": verdict, "observed_at": seen_at, "evidence": truncate_evidence(evidence)},
+        after={"verdict": verdict, "observed_at": at, "evidence": truncate_evidence(evidence)},
     )
     rows = ExternalVerdict.objects.select_for_update()
     row, is_first = rows.get_or_create(name=name, defaults=fields)
     before = None if is_first else {"verdict": row.verdict}
     if not is_first:
-        failed_at = _latest_failure(verdict, seen_at, row.failed_at, now)
-        if seen_at < row.observed_at <= now + FRESH:
-            if failed_at == seen_at != row.failed_at:
-                row.failed_at = seen_at  # Record the failure, though a later verdict is stored.
+        failed_at = _latest_failure(verdict, at, row.failed_at, now)
+        if at < row.observed_at <= now + FRESH:
+            if failed_at == at != row.failed_at:
+                row.failed_at = at  # Record the failure, though a later verdict is stored.
                 row.save(update_fields=["failed_at"])
                 record_audit(before=before)
             return RecordedVerdict(row, accepted=False)
@@ -187,17 +187,17 @@ KIND = GateKind(
 
 
 def _latest_failure(
-    verdict: str, seen_at: datetime, before: datetime | None, now: datetime
+    verdict: str, at: datetime, before: datetime | None, now: datetime
 ) -> datetime | None:
-    """Return the time of the latest failure: `before`, or `seen_at` if this is a later failure.
+    """Return the time of the latest failure: `before`, or `at` if this is a later failure.
 
-    A failure reported more than 60 s after `seen_at` is ignored.
+    A failure reported more than 60 s after `at` is ignored.
     """
     if before is not None and before > now + FRESH:
         before = None  # From before the clock was set back.
-    if verdict != FAIL or now - seen_at > FRESH:
+    if verdict != FAIL or now - at > FRESH:
         return before
-    return seen_at if before is None else max(before, seen_at)
+    return at if before is None else max(before, at)
 
 
 def _check_report(

@@ -46,13 +46,13 @@ def count_events(questions: Sequence[GateQuestion], now: datetime) -> list[int]:
     return [counts[one] for one in keys]
 
 
-def evaluate(question: GateQuestion, seen: int, _now: datetime) -> GateAnswer:
+def evaluate(question: GateQuestion, total: int, _now: datetime) -> GateAnswer:
     """Return a pass if enough events occurred since the step began, else no data."""
     needed = _read_min_events(question)
-    evidence = {"seen": seen, "needed": needed, "since": canonical.timestamp(question.since)}
-    if seen >= needed:
+    evidence = {"seen": total, "needed": needed, "since": canonical.timestamp(question.since)}
+    if total >= needed:
         return GateAnswer(PASS, evidence)
-    return build_no_data(question, explain_too_few(seen, needed), evidence)
+    return build_no_data(question, explain_too_few(total, needed), evidence)
 
 
 KIND = GateKind(

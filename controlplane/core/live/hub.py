@@ -24,7 +24,7 @@ from .query_threads import QueryPool
 from .subscribers import ProcessState, Subscriber
 from .topic_publisher import TopicPublisher
 
-PACE = SubscriberTiming(connect_seconds=1.0, silence_seconds=1.0, longest_pause_seconds=2.0)
+TIMING = SubscriberTiming(connect_seconds=1.0, silence_seconds=1.0, longest_pause_seconds=2.0)
 WATCH_SECONDS = 0.1
 HANDSHAKE_THREADS = 2
 MAX_HANDSHAKES = 256
@@ -65,7 +65,7 @@ class Hub:
         redis_subscriber = RedisSubscriber(
             redis_url,
             LIVE_CHANNEL,
-            PACE,
+            TIMING,
             on_message=self.handle_notice,
             on_begin=self._handle_subscribed,
             on_lost=self._handle_lost,
