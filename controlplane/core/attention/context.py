@@ -7,7 +7,7 @@ from django.utils.functional import SimpleLazyObject
 
 from controlplane.core.attention import services
 
-NOTHING = services.Count(0, 0)
+NOTHING = services.Overview(())
 
 
 def attention(request: HttpRequest) -> dict[str, object]:
@@ -15,7 +15,7 @@ def attention(request: HttpRequest) -> dict[str, object]:
     return {"attention_count": SimpleLazyObject(lambda: _count(request))}
 
 
-def _count(request: HttpRequest) -> services.Count:
+def _count(request: HttpRequest) -> services.Overview:
     try:
         return services.count(timezone.now()) if request.user.is_authenticated else NOTHING
     except (DatabaseError, InterfaceError):

@@ -30,22 +30,18 @@ class Overview:
     unread: tuple[str, ...] = ()
 
     @property
+    def total(self) -> int:
+        return len(self.waiting)
+
+    @property
+    def critical(self) -> int:
+        return sum(item.severity == "critical" for item in self.waiting)
+
+    @property
     def groups(self) -> list[tuple[str, list[AttentionItem]]]:
         """Pairs of severity and items, most severe first, without empty groups."""
         grouped = [(one, [w for w in self.waiting if w.severity == one]) for one in SEVERITIES]
         return [(severity, found) for severity, found in grouped if found]
-
-
-@dataclass(frozen=True)
-class Count:
-    """The number of attention items, and of the critical ones among them.
-
-    If `whole` is False, a source failed and its items are missing.
-    """
-
-    total: int
-    critical: int
-    whole: bool = True
 
 
 def read_all(now: datetime) -> Overview:
@@ -67,14 +63,12 @@ def read_sources(sources: Sequence[AttentionSource], now: datetime) -> Overview:
     return Overview(tuple(sorted(waiting, key=_sort_key)), tuple(unread))
 
 
-def count(now: datetime) -> Count:
-    """Return the count for the navigation, at most 5 seconds old."""
+def count(now: datetime) -> Overview:
+    """Return the items that the navigation counts, at most 5 seconds old."""
     global _counted
     taken_at, counted = _counted
     if counted is None or time.monotonic() - taken_at >= COUNT_CACHE_SECONDS:
-        overview = read_all(now)
-        critical = sum(one.severity == "critical" for one in overview.waiting)
-        counted = Count(len(overview.waiting), critical, whole=not overview.unread)
+        counted = read_all(now)
         _counted = (time.monotonic(), counted)
     return counted
 
@@ -85,11 +79,11 @@ def clear_count() -> None:
 
 
 def clear_compiled() -> None:
-    """Drop the cached SQL of the sources' row checks, which depends on settings."""
+    """Drop the cached SQL that checks sources for rows, because it depends on settings."""
     _compile_exists.cache_clear()
 
 
-_NEVER: tuple[float, Count | None] = (0.0, None)
+_NEVER: tuple[float, Overview | None] = (0.0, None)
 _counted = _NEVER
 
 

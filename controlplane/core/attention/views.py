@@ -60,7 +60,6 @@ def _build_context(request: PersonRequest) -> dict[str, Any]:
     page = Paginator(overview.waiting, SHOWN).get_page(request.GET.get("page"))
     shown = services.Overview(tuple(page.object_list), overview.unread)
     open_rows = Escalation.objects.filter(closed_at=None).order_by("next_at", "id")
-    critical = sum(one.severity == "critical" for one in overview.waiting)
     shown_escalations = list(open_rows[:ESCALATIONS_SHOWN])
     notices = router.get().next_notices(shown_escalations, now)
     count = len(shown_escalations)
@@ -69,8 +68,8 @@ def _build_context(request: PersonRequest) -> dict[str, Any]:
         "page": page,
         "groups": shown.groups,
         "unread": overview.unread,
-        "total": len(overview.waiting),
-        "critical": critical,
+        "total": overview.total,
+        "critical": overview.critical,
         "climbing": [_build_row(row, notices.get(row.pk)) for row in shown_escalations],
         "climbing_total": count if count < ESCALATIONS_SHOWN else open_rows.count(),
     }

@@ -14,7 +14,7 @@ WITHOUT_DATABASE = Degraded(levels.EMERGENCY, (levels.POSTGRESQL,), None)
 
 
 def degradation(request: HttpRequest) -> dict[str, object]:
-    """Return a lazy `degradation`, which also works while the database is unreachable."""
+    """Return the lazy template variable `degradation`, which works without the database, too."""
     return {"degradation": SimpleLazyObject(lambda: _load(request))}
 
 

@@ -66,7 +66,7 @@ class Allowance:
         return any(mapped in ipaddress.ip_network(network) for network in self.networks)
 
     def check(self, host: str, addresses: Sequence[Address]) -> None:
-        """Raise :class:`UrlRefused` unless every address of `host` may be called."""
+        """Raise :class:`UrlRefused` if one of `host`'s addresses may not be called."""
         if not all(self.allows(address) or is_public(address) for address in addresses):
             raise UrlRefused(
                 f"{host} is not on the public internet;"

@@ -48,7 +48,7 @@ _EDGES = """
 
 @dataclass(frozen=True)
 class EdgeSpan:
-    """The edges of a time span of an SLO: from `start` to `first`, and from `last` until now."""
+    """The two ends of a time span of an SLO: from `start` to `first`, and from `last` until now."""
 
     slo: str
     start: datetime

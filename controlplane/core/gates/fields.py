@@ -101,7 +101,7 @@ def parse_texts(fields: Iterable[GateField], texts: Mapping[str, str]) -> dict[s
 
 
 def format_values(fields: Iterable[GateField], values: Mapping[str, Any]) -> dict[str, str]:
-    """Return form texts by input name from stored values by field name."""
+    """Convert stored values, by field name, to the texts of form inputs, by input name."""
     return {
         field.input_name: field.format(values[field.name])
         for field in fields

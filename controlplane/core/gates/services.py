@@ -1,4 +1,4 @@
-"""Services of gates: store those that apps evaluate, evaluate all, and record apps' verdicts."""
+"""Services that evaluate gates, and store those that apps evaluate, with the apps' verdicts."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime

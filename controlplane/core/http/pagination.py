@@ -58,7 +58,7 @@ class CursorPages(BasePagination):
     def cut(
         self, request: Request, page: Page, rows: list[Any], position_of: Callable[[Any], Any]
     ) -> list[Any]:
-        """Return the page's rows from the rows of :func:`select_page`, and set the links."""
+        """Return the page's rows without the surplus row of :func:`select_page`; set the links."""
         more = len(rows) > page.limit
         rows = rows[: page.limit]
         if page.direction == BACKWARD:

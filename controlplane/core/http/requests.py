@@ -28,8 +28,8 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 def set_request_id(request: HttpRequest) -> str:
     """Set the request's id: the `X-Request-ID` header if it is valid, else a new id.
 
-    If `TRUSTED_PROXIES` is set, this also removes `X-Forwarded-Proto` from requests of other peers,
-    because Django would trust that header.
+    If `TRUSTED_PROXIES` is set and the peer is none of them, this also removes the header
+    `X-Forwarded-Proto`, because Django would trust it.
     """
     if settings.TRUSTED_PROXIES and not _is_proxy(_parse_address(_get_peer(request))):
         request.META.pop("HTTP_X_FORWARDED_PROTO", None)

@@ -111,7 +111,7 @@ def record_audit(
 
 
 def announce(job: Job, event: str, severity: str, now: datetime, **more: Any) -> int:
-    """Send a message about a job to its routes; return the number of destinations."""
+    """Send a message about a job to the event's routes; return the number of destinations."""
     return outbox.announce(
         event=event,
         event_key=f"job:{job.pk}:{event}:{now.isoformat()}",

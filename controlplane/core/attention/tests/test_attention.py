@@ -84,7 +84,7 @@ def test_everybody_is_reached_and_nothing_waits(now):
         fill(name, f"{name}@example.org")
 
     assert services.read_all(now).waiting == ()
-    assert services.count(now) == services.Count(0, 0)
+    assert services.count(now) == services.Overview(())
 
 
 def test_no_route_and_dead_route_are_told(now):
