@@ -5,7 +5,7 @@ from datetime import datetime
 
 from breakers.dead_letters.models import LetterStream
 from breakers.states import board
-from controlplane.core.runbooks.status import StatusLine, runbook_status
+from controlplane.core.runbooks.library import StatusLine, runbook_status
 
 from .monitoring import alarms
 

@@ -11,7 +11,7 @@ from breakers.models import Dependency, Registry, Service
 from breakers.policies import configuration
 from breakers.policies.documents import COLUMNS
 from controlplane.core.actors import Actor
-from controlplane.core.configuration.plans import REASON, Loaded
+from controlplane.core.configuration.services import REASON, Loaded
 from controlplane.core.live.change_notices import notify_changed
 
 from . import catalog, registry

@@ -9,7 +9,7 @@ from breakers.models import Dependency
 from breakers.policies import configuration
 from breakers.policies.configuration import ConfigurationFolder, locate_field
 from breakers.policies.documents import list_differences
-from controlplane.core.configuration.plans import (
+from controlplane.core.configuration.services import (
     CHANGED,
     KEPT,
     NEW,

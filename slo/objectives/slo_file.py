@@ -13,7 +13,7 @@ from typing import Any
 
 from controlplane.core.actors import Actor
 from controlplane.core.configuration.files import parse_document
-from controlplane.core.configuration.plans import (
+from controlplane.core.configuration.services import (
     CHANGED,
     KEPT,
     NEW,

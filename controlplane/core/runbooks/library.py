@@ -1,16 +1,45 @@
-"""The installation's runbooks: the files in `docs/runbooks/`, read once per process."""
+"""The installation's runbooks: the files in `docs/runbooks/`, and status lines of the problems.
+
+Apps register functions that read status lines in modules named `runbook_status`.
+"""
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from django.conf import settings
 from django.urls import reverse
 
 from controlplane.core.console_urls import console_url
+from controlplane.core.registry import KindRegistry, RegisteredFunction
 
 from . import documents
 from .documents import Runbook
+
+
+@dataclass(frozen=True)
+class StatusLine:
+    """A sentence about the current state; `tone` is bad, warn, good or "", `path` its page."""
+
+    said: str
+    tone: str = ""
+    path: str = ""
+    since: datetime | None = None
+
+
+StatusReader = Callable[[datetime], Sequence[StatusLine]]
+
+
+@dataclass(frozen=True)
+class RunbookStatus(RegisteredFunction[StatusReader]):
+    """A function that reads the status lines of the runbook `slug`."""
+
+    slug: str = ""
+
+
+RUNBOOK_STATUS = KindRegistry[RunbookStatus]("runbook_status")
 
 
 def find_slug(*, service: str = "", kind: str = "", name: str = "", subject: str = "") -> str:
@@ -53,3 +82,18 @@ def _read_folder(folder: Path) -> Mapping[str, Runbook]:
         if page_path.stem != "README"
     ]
     return {one.slug: one for one in sorted(runbooks, key=lambda one: (one.number, one.slug))}
+
+
+def runbook_status(slug: str) -> Callable[[StatusReader], StatusReader]:
+    """Return a decorator that registers a reader of status lines for the runbook `slug`."""
+
+    def register(read: StatusReader) -> StatusReader:
+        RUNBOOK_STATUS.register(RunbookStatus(read, slug=slug))
+        return read
+
+    return register
+
+
+def read_lines(slug: str, now: datetime) -> list[StatusLine]:
+    readers = [one.function for one in RUNBOOK_STATUS.values() if one.slug == slug]
+    return [line for read in readers for line in read(now)]

@@ -7,7 +7,7 @@ from django.views.decorators.http import require_GET
 from controlplane.core.clock import db_now
 from controlplane.core.page_responses import PersonRequest, signed_in
 
-from . import library, markdown, status
+from . import library, markdown
 
 
 @signed_in
@@ -27,6 +27,6 @@ def runbook_page(request: PersonRequest, slug: str) -> HttpResponse:
         "now": now,
         "runbook": runbook,
         "body": markdown.render_html(runbook.body),
-        "lines": status.read_lines(slug, now),
+        "lines": library.read_lines(slug, now),
     }
     return render(request, "core/runbook.html", context)

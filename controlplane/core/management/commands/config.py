@@ -6,7 +6,7 @@ from typing import Any
 
 from controlplane.core.clock import db_now
 from controlplane.core.configuration import services as configuration
-from controlplane.core.configuration.plans import CHANGED, KEPT, NEW, SAME, EntryChange
+from controlplane.core.configuration.services import CHANGED, KEPT, NEW, SAME, EntryChange
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.shell import ShellCommand, shell_actor
 

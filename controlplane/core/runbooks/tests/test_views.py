@@ -10,7 +10,7 @@ from django.urls import resolve
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import MODEL_BACKEND, person
 from controlplane.core.runbooks import library
-from controlplane.core.runbooks.status import RUNBOOK_STATUS, RunbookStatus, StatusLine
+from controlplane.core.runbooks.library import RUNBOOK_STATUS, RunbookStatus, StatusLine
 
 pytestmark = pytest.mark.django_db
 OURS = re.compile(r'<a href="(/[^"?#]*)[^"]*"')
