@@ -107,17 +107,6 @@ ADD_TOTALS = f"""
 Ids = Mapping[str, int]
 
 
-async def find_ids(connection: Connection, names: Sequence[str]) -> dict[str, int]:
-    cursor = await connection.execute(FIND_IDS, _split_names(names))
-    return dict(await cursor.fetchall())
-
-
-async def count_discovered(connection: Connection, most: int) -> int:
-    """Return the number of dependencies that are known from reports alone, at most `most`."""
-    cursor = await connection.execute(COUNT_DISCOVERED, (most,))
-    return int((await cursor.fetchall())[0][0])
-
-
 async def create_dependencies(connection: Connection, names: Sequence[str]) -> bool:
     """Create the missing dependencies; return False if another transaction blocks this.
 
@@ -127,7 +116,7 @@ async def create_dependencies(connection: Connection, names: Sequence[str]) -> b
     try:
         async with connection.transaction():
             await connection.execute(LOCK_TIMEOUT)
-            await connection.execute(CREATE_DEPENDENCIES, _split_names(names))
+            await connection.execute(CREATE_DEPENDENCIES, split_names(names))
     except (errors.LockNotAvailable, errors.QueryCanceled, errors.DeadlockDetected):
         return False
     return True
@@ -204,6 +193,7 @@ def _to_rows(
     ]
 
 
-def _split_names(names: Sequence[str]) -> tuple[list[str], list[str]]:
+def split_names(names: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the callers and the callees of dependencies; skip invalid names."""
     pairs = sorted(pair for name in names if (pair := split_name(name)) is not None)
     return [caller for caller, _ in pairs], [callee for _, callee in pairs]

@@ -63,7 +63,9 @@ class DependencyIds:
         self._ids.clear()
 
     async def _find(self, connection: Connection, names: list[str]) -> dict[str, int]:
-        ids = await breaker_sql.find_ids(connection, names)
+        columns = breaker_sql.split_names(names)
+        cursor = await connection.execute(breaker_sql.FIND_IDS, columns)
+        ids: dict[str, int] = dict(await cursor.fetchall())
         if len(self._ids) + len(ids) > MAX_REMEMBERED:
             self._ids.clear()
         self._ids |= ids
@@ -77,7 +79,8 @@ class DependencyIds:
         now = time.monotonic()
         if now < self._full_until:
             return []
-        room = self._most - await breaker_sql.count_discovered(connection, self._most)
+        cursor = await connection.execute(breaker_sql.COUNT_DISCOVERED, (self._most,))
+        room = self._most - (await cursor.fetchall())[0][0]
         if room < len(missing):
             self._full_until = now + RECOUNT_SECONDS
             if not self._is_logged:

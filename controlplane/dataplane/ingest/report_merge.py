@@ -33,21 +33,12 @@ def parse_report(document: Mapping[str, Any]) -> InstanceReport:
     """Return the report in `document`; raise :class:`InvalidInput`, also for unknown fields."""
     document, dropped = limit_transitions(document)
     fields = validate_report(document)
-    breakers, bulkheads = fields.get("breakers"), fields.get("bulkheads")
+    breakers, bulkheads = fields.pop("breakers", None), fields.pop("bulkheads", None)
+    checks, sli = fields.pop("checks", ()), fields.pop("sli", ())
     return InstanceReport(
-        service=fields["service"],
-        instance=fields["instance"],
-        boot=fields["boot"],
-        seq=fields["seq"],
-        started_at=fields.get("started_at"),
-        sent_at=fields.get("sent_at"),
-        applied_version=fields.get("applied_version"),
-        config_version=fields.get("config_version"),
-        checks={
-            each["switch"]: (each["allowed"], each["blocked"])
-            for each in fields.get("checks") or ()
-        },
-        sli={each["slo"]: (each["good"], each["total"]) for each in fields.get("sli") or ()},
+        **fields,
+        checks={each["switch"]: (each["allowed"], each["blocked"]) for each in checks},
+        sli={each["slo"]: (each["good"], each["total"]) for each in sli},
         breakers=None if breakers is None else breaker_reports.list_breakers(breakers),
         bulkheads=None if bulkheads is None else breaker_reports.list_bulkheads(bulkheads),
         steps=breaker_reports.list_transitions(breakers or ()),

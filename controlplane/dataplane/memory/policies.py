@@ -1,4 +1,4 @@
-"""Policies and overrides by calling service, with a version per service. Pure.
+"""Policies and overrides by calling service, with a version per service, and causes. Pure.
 
 A service's version is the highest of its dependencies', including removed ones. Documents are
 rendered on the first request after a change.
@@ -6,15 +6,16 @@ rendered on the first request after a change.
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import orjson
 
 from controlplane.core import protocol
+from controlplane.core.degradation_levels import CRITICAL, DEGRADED, EMERGENCY, Cause
 
 from .compression import VARY, GzipForm, Header
 from .served_copy import JSON, NO_CACHE
@@ -126,3 +127,25 @@ class Policies:
     @cached_property
     def _documents(self) -> dict[str, ServicePolicies]:
         return {}
+
+
+def parse_cause(document: Any) -> Cause:
+    """Return the cause in a JSON document; raise TypeError if one of its fields is invalid.
+
+    Unknown fields are ignored.
+    """
+    if not isinstance(document, Mapping) or document.get("level") not in (
+        DEGRADED,
+        CRITICAL,
+        EMERGENCY,
+    ):
+        raise TypeError("a cause is none")
+    known = {each.name: document[each.name] for each in fields(Cause) if each.name in document}
+    if not all(isinstance(known.get(name), str) for name in ("what", "text")):
+        raise TypeError("a cause does not say what is away")
+    if not isinstance(known.get("since", ""), str):
+        raise TypeError("a cause's beginning is no text")
+    effects = (known.get("fails", []), known.get("works", []))
+    if not all(isinstance(of, list) and all(isinstance(one, str) for one in of) for of in effects):
+        raise TypeError("a cause's effects are no texts")
+    return Cause.from_json(known)

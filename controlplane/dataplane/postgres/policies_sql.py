@@ -12,8 +12,7 @@ from psycopg import AsyncCursor
 
 from controlplane.core.canonical import timestamp
 from controlplane.core.degradation_levels import Cause
-from controlplane.dataplane.memory.degradation_causes import parse_cause
-from controlplane.dataplane.memory.policies import DependencyPolicy
+from controlplane.dataplane.memory.policies import DependencyPolicy, parse_cause
 from controlplane.dataplane.postgres.database import DatabaseHead
 
 from .database import BEGIN, HEAD, Connection, parse_head

@@ -10,8 +10,7 @@ import orjson
 
 from controlplane.core.canonical import timestamp
 from controlplane.core.degradation_levels import Cause, to_json
-from controlplane.dataplane.memory.degradation_causes import parse_cause
-from controlplane.dataplane.memory.policies import DependencyPolicy, Policies
+from controlplane.dataplane.memory.policies import DependencyPolicy, Policies, parse_cause
 
 from .signed_file import SavedContent, SignedDocument, check_count, check_text, parse_time
 

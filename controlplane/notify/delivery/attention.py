@@ -85,11 +85,8 @@ def list_backlog_alarms(now: datetime) -> Sequence[AttentionItem]:
     if alarm is None:
         return []
     known = alarm.acknowledged_at is not None
-    said = (
-        f"Acknowledged by {alarm.acknowledged_by}"
-        if known
-        else f"Told so far: {summaries.format_notified(alarm)}"
-    )
+    told = f"Told so far: {summaries.format_notified(alarm)}"
+    said = f"Acknowledged by {alarm.acknowledged_by}" if known else told
     return [
         AttentionItem(
             kind="outbox_backlog",

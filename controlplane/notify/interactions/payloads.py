@@ -31,9 +31,13 @@ def parse_payload(body: bytes) -> ButtonPress | None:
     if payload.get("type") != KIND or not isinstance(actions, list) or not actions:
         return None
     action = _as_object(actions[0])
+    try:
+        value = _as_object(json.loads(_as_text(action.get("value"))))
+    except (ValueError, RecursionError):
+        value = {}
     return ButtonPress(
         name=_as_text(action.get("action_id")),
-        value=_parse_value(action.get("value")),
+        value=value,
         slack_user_id=_as_text(_as_object(payload.get("user")).get("id")),
         response_url=_as_text(payload.get("response_url")),
     )
@@ -49,13 +53,6 @@ def _decode_payload(body: bytes) -> Mapping[str, Any]:
     if not isinstance(payload, dict):
         raise InvalidPayload("The payload is no JSON object.")
     return payload
-
-
-def _parse_value(text: Any) -> Mapping[str, Any]:
-    try:
-        return _as_object(json.loads(_as_text(text)))
-    except (ValueError, RecursionError):
-        return {}
 
 
 def _as_object(value: Any) -> Mapping[str, Any]:

@@ -45,10 +45,6 @@ class Rung:
         return f"{name} ({who})" if who and who != name else name
 
 
-def find_reach(target: Target, now: datetime) -> Reach:
-    return reach_from(target, directory.read_directory([target]), now)
-
-
 def reach_from(target: Target, known: Directory, now: datetime) -> Reach:
     """Return the reach of a target at `now`, by a directory that was read before."""
     found = known.behind(target, now)

@@ -21,7 +21,7 @@ from controlplane.core.scopes import SCOPES
 from controlplane.notify.models.targets import EscalationStep, OnCallMember, Route, Target
 from controlplane.notify.transports import destinations
 
-from . import fields, reach, usage
+from . import directory, fields, reach, usage
 from .fields import TargetRequest
 from .resources import RouteShape, settings_digest, target_settings
 
@@ -105,7 +105,7 @@ def remove_target(*, target_id: int, actor: Actor, now: datetime) -> None:
     target = get_target(target_id)
     if target.name in SEVERITIES and target.kind == Target.Kind.ESCALATION:
         raise Conflict(f"{target.name} is what {target.name} messages climb; it can be changed.")
-    users = used_by(target)
+    users = usage.list_uses([target])[target.pk]
     if users:
         raise Conflict(
             f"{target.name} is used by {', '.join(users)}. Take it out there first.", used_by=users
@@ -120,7 +120,7 @@ def send_test(*, target_id: int, actor: Actor, now: datetime) -> tuple[Target, r
     """Send a test message; raise :class:`Conflict` if the target reaches nobody."""
     actor.require_power(Power.ADMINISTER)
     target = get_target(target_id)
-    reached = reach.find_reach(target, now)
+    reached = reach.reach_from(target, directory.read_directory([target]), now)
     if not reached.to:
         raise Conflict(f"{target.name} reaches nobody: {reached.why}.")
     after = {"to": destinations.describe_destinations(reached.to)}
@@ -194,10 +194,6 @@ def get_target(target_id: int) -> Target:
     if target is None:
         raise NotFound(f"There is no target {target_id}.")
     return target
-
-
-def used_by(target: Target) -> list[str]:
-    return usage.list_uses([target])[target.pk]
 
 
 def _require_admin(actor: Actor) -> None:

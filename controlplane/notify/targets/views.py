@@ -16,7 +16,7 @@ from controlplane.core.roles import Power
 from controlplane.notify.models.targets import Route, Target
 from controlplane.notify.transports import destinations
 
-from . import matrix, services
+from . import matrix, services, usage
 from .fields import TargetRequest
 from .forms import FORMS, RouteForm, TargetForm, initial_values
 from .services import NewSecret
@@ -99,7 +99,7 @@ def remove_target(request: PersonRequest, target_id: int) -> HttpResponse:
         except Conflict as conflict:
             return _show_refusal(request, "Not removed", conflict)
         return respond_done(request, f"{target.name} is removed.", PAGE)
-    context = {"target": target, "users": services.used_by(target)}
+    context = {"target": target, "users": usage.list_uses([target])[target.pk]}
     return show(request, "core/targets_remove.html", context)
 
 

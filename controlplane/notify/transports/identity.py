@@ -1,4 +1,4 @@
-"""Stable ids of messages and subjects, by which receivers recognize repeats."""
+"""Names shown to receivers: of this environment, and stable ids to recognize repeats."""
 
 import hashlib
 
@@ -6,6 +6,12 @@ from django.conf import settings
 
 from controlplane.core.canonical import timestamp
 from controlplane.core.outbox.models import OutboxMessage
+
+
+def environment_name() -> str:
+    """Return the name of this environment, in capitals for production."""
+    name = str(settings.ENVIRONMENT_NAME)
+    return name.upper() if name == "production" else name
 
 
 def stable_id(message: OutboxMessage) -> str:

@@ -16,7 +16,7 @@ from controlplane.core.http.tests.callers import person
 from controlplane.core.outbox.escalation import Escalation
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.notify.models.targets import Target
-from controlplane.notify.targets import reach, routing, services
+from controlplane.notify.targets import directory, reach, routing, services
 from controlplane.notify.targets.fields import TargetRequest
 
 from .people import add, an_admin
@@ -264,7 +264,8 @@ def test_person_is_reached_by_their_own_and_their_accounts_addresses_until_it_cl
     account.save()
     target = Target.objects.get(pk=target.pk)
     assert routing.list_destinations([target], now) == []
-    assert reach.find_reach(target, now).why == "the account kim is closed"
+    found = reach.reach_from(target, directory.read_directory([target]), now)
+    assert found.why == "the account kim is closed"
 
 
 def test_rotation_and_escalation_lead_to_whoever_is_there_now(now):

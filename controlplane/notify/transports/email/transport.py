@@ -24,7 +24,7 @@ from controlplane.core.outbox.renderer import RenderedMessage
 from controlplane.core.rate_limiter import RateLimit
 from controlplane.notify.transports.base import TRANSPORTS, DocsRow, Transport
 from controlplane.notify.transports.failures import PermanentFailure
-from controlplane.notify.transports.identity import stable_id, subject_id
+from controlplane.notify.transports.identity import environment_name, stable_id, subject_id
 
 from . import smtp
 
@@ -67,7 +67,7 @@ def make_mail(message: OutboxMessage, recipient: str) -> EmailMessage:
     name, sender = parseaddr(settings.EMAIL.sender)
     host = _to_ascii(sender).rpartition("@")[2]
     mail = EmailMessage(policy=policy.SMTP)
-    mail["Subject"] = _one_line(f"[{_environment_name()}] {notice.icon} {notice.title}")
+    mail["Subject"] = _one_line(f"[{environment_name()}] {notice.icon} {notice.title}")
     mail["From"] = _make_address(_one_line(name) or "Switchgear", _to_ascii(sender))
     mail["To"] = _make_address("", recipient)
     mail["Date"] = format_datetime(message.created_at)
@@ -76,7 +76,7 @@ def make_mail(message: OutboxMessage, recipient: str) -> EmailMessage:
         mail["In-Reply-To"] = mail["References"] = f"<{about}@{host}>"
     mail["Auto-Submitted"] = "auto-generated"  # Suppresses out-of-office replies.
     mail["X-Auto-Response-Suppress"] = "All"
-    footer = f"Switchgear · {_environment_name()} · {message.created_at:%Y-%m-%d %H:%M:%S} UTC"
+    footer = f"Switchgear · {environment_name()} · {message.created_at:%Y-%m-%d %H:%M:%S} UTC"
     decides = {"approve", "sign"}.intersection(renderer.buttons_for(message.event, message.payload))
     link = TO_DECIDE if decides else TO_OPEN, console_url(notice.path)
     mail.set_content(_render_text(notice, footer, link))
@@ -117,11 +117,6 @@ def _render_html(notice: RenderedMessage, small: str, link: tuple[str, str]) -> 
 def _make_address(name: str, address: str) -> Address:
     local, _, domain = address.rpartition("@")
     return Address(name, local, domain)
-
-
-def _environment_name() -> str:
-    name = str(settings.ENVIRONMENT_NAME)
-    return name.upper() if name == "production" else name
 
 
 def _one_line(text: str) -> str:

@@ -10,6 +10,7 @@ from django.conf import settings
 from controlplane.core.outbox import renderer
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.outbox.renderer import RenderedMessage
+from controlplane.notify.transports.identity import environment_name
 
 MAX_HEADER_LENGTH = 150
 MAX_TEXT_LENGTH = 3000
@@ -56,7 +57,7 @@ BUTTONS = {
 def render_message(message: OutboxMessage) -> dict[str, Any]:
     """Return a message with all its lines, without buttons."""
     notice = renderer.render(message.event, message.payload)
-    title = f"{notice.icon} [{_environment_name()}] {notice.title}"
+    title = f"{notice.icon} [{environment_name()}] {notice.title}"
     lines = _render_lines(notice)
     blocks: list[dict[str, Any]] = [{"type": "header", "text": _plain_text(title)}]
     blocks += [
@@ -100,18 +101,13 @@ def escape_text(text: str) -> str:
     return _CALL_EVERYBODY.sub("@\N{WORD JOINER}", text)
 
 
-def _environment_name() -> str:
-    name: str = settings.ENVIRONMENT_NAME
-    return name.upper() if name == "production" else name
-
-
 def _render_lines(notice: RenderedMessage) -> list[str]:
     return [f"*{escape_text(label)}:* {escape_text(text)}" for label, text in notice.lines]
 
 
 def _footer(message: OutboxMessage, path: str) -> str:
     at = f"{message.created_at:%Y-%m-%d %H:%M:%S} UTC"
-    small = f"Switchgear · {escape_text(_environment_name())} · {at}"
+    small = f"Switchgear · {escape_text(environment_name())} · {at}"
     if not settings.PUBLIC_URL:
         return small
     # A link that prefills a form may be too long: then drop the query, or link the home page.

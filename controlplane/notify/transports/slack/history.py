@@ -74,7 +74,8 @@ def _channel_to_read(destination: str, calls: SlackCalls) -> str:
     if _CHANNEL.fullmatch(address):
         return address
     # Slack reads by id only; the id is known from the threads started in the channel.
-    return subjects.last_channel(destination) or address
+    latest = Thread.objects.filter(destination=destination).order_by("-id").first()
+    return latest.channel if latest and latest.channel else address
 
 
 def _read_pages(

@@ -40,11 +40,6 @@ def thread_of(message: OutboxMessage) -> Thread | None:
     return Thread.objects.filter(destination=message.destination, subject=message.subject).first()
 
 
-def last_channel(destination: str) -> str:
-    latest = Thread.objects.filter(destination=destination).order_by("-id").first()
-    return latest.channel if latest else ""
-
-
 def save_thread(message: OutboxMessage, channel: str, ts: str) -> None:
     Thread.objects.update_or_create(
         destination=message.destination,
