@@ -33,7 +33,15 @@ def check_query(query: Query, check: Callable[..., Decision]) -> tuple[bool, str
         experiments=_get_field(query, "experiments"),
         targeting_key=_get_field(query, "targeting_key"),
     )
-    return decision.allowed, None if decision.allowed else _user_message(decision)
+    if decision.allowed:
+        return True, None
+    scope, _, key = (decision.switch or "").partition(":")
+    messages = {
+        "global": "system temporarily disabled",
+        "segment": f"segment {key} disabled: {decision.reason}",
+        "feature": "feature disabled",
+    }
+    return False, messages.get(scope, f"{scope} {key} disabled")
 
 
 def _get_field(query: Query, name: str) -> Any:
@@ -47,13 +55,3 @@ def _get_field(query: Query, name: str) -> Any:
         if isinstance(getattr_static(query, name, None), property | cached_property):
             raise
         return None
-
-
-def _user_message(decision: Decision) -> str:
-    scope, _, key = (decision.switch or "").partition(":")
-    messages = {
-        "global": "system temporarily disabled",
-        "segment": f"segment {key} disabled: {decision.reason}",
-        "feature": "feature disabled",
-    }
-    return messages.get(scope, f"{scope} {key} disabled")

@@ -125,7 +125,7 @@ class LimitedSocket:
         """Do nothing, since :mod:`http.client` calls this before it has read the answer."""
 
     def close_socket(self, *, in_child: bool = False) -> None:
-        """Close the socket; `in_child`, a forked process, only this process' descriptor of it."""
+        """Close the socket. With `in_child`, the parent process keeps its connection."""
         opened, self._socket = self._socket, None
         if opened is not None:
             with contextlib.suppress(OSError):

@@ -230,11 +230,17 @@ def _parse_entry(row: Mapping[str, Any]) -> SwitchEntry:
     ramps = state == "ramping"
     if ramps and not isinstance(salt, str):
         raise _invalid_field("salt")
+    allow_points = 0
+    if ramps:
+        percent = _parse_number(row.get("allow_percent"))
+        if percent is None or not 0 <= percent <= 100:
+            raise _invalid_field("allow_percent")
+        allow_points = int(percent * (BUCKETS // 100))
     return SwitchEntry(
         id=switch,
         # A later console may use other words; any listed switch is not released.
         state="ramping" if ramps else "engaged",
-        allow_points=_parse_allow_points(row.get("allow_percent")) if ramps else 0,
+        allow_points=allow_points,
         salt=salt if isinstance(salt, str) else "",
         # Half a surrogate pair is valid JSON, but would raise when it is encoded.
         reason=reason.encode(errors="replace").decode() if isinstance(reason, str) else "",
@@ -242,13 +248,6 @@ def _parse_entry(row: Mapping[str, Any]) -> SwitchEntry:
         on_expiry=str(row.get("on_expiry")),
         engaged_at=_parse_timestamp(row, "engaged_at"),
     )
-
-
-def _parse_allow_points(value: object) -> int:
-    percent = _parse_number(value)
-    if percent is None or not 0 <= percent <= 100:
-        raise _invalid_field("allow_percent")
-    return int(percent * (BUCKETS // 100))
 
 
 def _parse_timestamp(row: Mapping[str, Any], name: str) -> float | None:

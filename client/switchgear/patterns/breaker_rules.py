@@ -102,10 +102,6 @@ def reopen_cause(parameters: BreakerParameters, probes: CallCounts) -> str | Non
     return None
 
 
-def close_cause(parameters: BreakerParameters, probes: CallCounts) -> str:
-    return f"probes: failure_rate {probes.failure_rate():.2f} < {parameters.failure_rate:.2f}"
-
-
 def draw_open_seconds(parameters: BreakerParameters, reopened: int, drawn: float) -> float:
     """Return the seconds to stay open after reopening `reopened` times in a row.
 

@@ -22,7 +22,10 @@ FAILED_RESULT = "a result that counts as a failure"
 
 
 class CallRecorder:
-    """The base of a :class:`~switchgear.patterns.breaker.Breaker`, which takes its arguments."""
+    """The base class of a breaker: admits calls, records their outcomes and controls its mode.
+
+    The arguments are those of :class:`~switchgear.patterns.breaker.Breaker`.
+    """
 
     def __init__(
         self,

@@ -59,7 +59,10 @@ def _innermost_entry() -> _Entry | None:
 
 
 class CallScope:
-    """A context manager that calls `begin`, and at the end `end(*begun, error)`."""
+    """A context manager that calls `begin()` on entry, and `end(*begun, error)` on exit.
+
+    `begun` are the two results of `begin`, `error` is None after a success.
+    """
 
     __slots__ = ("_begin", "_begun", "_end")
 

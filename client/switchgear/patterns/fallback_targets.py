@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from switchgear.argument_finders import KeyFinder, make_finder
+from switchgear.argument_finders import make_finder
 from switchgear.decorators import is_async_generator_function, is_coroutine_function
 
 
@@ -55,7 +55,14 @@ class BoundTarget:
         parameters = _parameters(target.call)
         self._wants_cause = "cause" in parameters
         self._wants_model = target.model is not None and target.takes_model
-        self._find = _arguments(parameters, function)
+
+        def collect(*args: Any, **kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+            return args, kwargs
+
+        # `cause` and `model` do not come from the original call.
+        own = [each for name, each in parameters.items() if name not in ("cause", "model")]
+        collect.__signature__ = inspect.Signature(own)  # type: ignore[attr-defined]
+        self._find = make_finder(collect, function)
 
     def __call__(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], cause: object) -> Any:
         given, named = self._find(args, kwargs)
@@ -79,22 +86,6 @@ def make_target(given: FallbackTarget | Callable[..., Any]) -> FallbackTarget:
     return FallbackTarget(
         name=getattr(given, "__name__", type(given).__name__), call=given, is_partial=True
     )
-
-
-def _arguments(
-    parameters: Mapping[str, inspect.Parameter], function: Callable[..., Any]
-) -> KeyFinder:
-    """Return a function that returns the args and kwargs for a target with `parameters`.
-
-    `cause` and `model` are left out.
-    """
-
-    def collect(*args: Any, **kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        return args, kwargs
-
-    own = [each for name, each in parameters.items() if name not in ("cause", "model")]
-    collect.__signature__ = inspect.Signature(own)  # type: ignore[attr-defined]
-    return make_finder(collect, function)
 
 
 def _parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:

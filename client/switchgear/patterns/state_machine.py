@@ -8,7 +8,6 @@ from collections import deque
 from collections.abc import Callable
 
 from switchgear.patterns.breaker_rules import (
-    close_cause,
     draw_open_seconds,
     open_cause,
     reopen_cause,
@@ -213,7 +212,8 @@ class BreakerStateMachine:
             self._open(now, cause)
         else:
             self._reopen_count = 0
-            self.transition("closed", now, close_cause(parameters, done))
+            rates = f"{done.failure_rate():.2f} < {parameters.failure_rate:.2f}"
+            self.transition("closed", now, f"probes: failure_rate {rates}")
 
     def _open(self, now: float, cause: str) -> None:
         self._open_seconds = draw_open_seconds(self.parameters, self._reopen_count, self._rng())
