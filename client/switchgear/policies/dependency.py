@@ -123,11 +123,8 @@ class Dependency:
         with self._lock:
             first = self._retry_parameters = self._retry_parameters or parameters
             self._is_pending = True
-        if (
-            first is not None
-            and parameters is not None
-            and _budget_limits(first) != _budget_limits(parameters)
-        ):
+        limits = {_budget_limits(each) for each in (first, parameters) if each is not None}
+        if len(limits) > 1:
             self._warn_differences("the budget of its retries")
         self.apply_pending()
         return self.budget

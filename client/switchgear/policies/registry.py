@@ -93,8 +93,13 @@ class Registry:
                 if caller is not None:
                     dependency.on_transition = lambda: self.on_transition()
                     self._set_config(dependency)
-        if caller is None:
-            self._log_invalid_name(name)
+        if caller is None and self._may_log(name, "its name"):
+            example = suggested_name(name) or "caller->callee, such as core->oracle"
+            log.error(
+                "switchgear: policy %.200r is not reported, and the console can't configure or"
+                " override it: names are %s; write %s",
+                *(name, NAME_FORMAT, example),
+            )
         if number == MAX_BREAKERS + 1:
             self._warn_once(name, f"no more than {MAX_BREAKERS} breakers are reported")
         if number > MAX_DEPENDENCIES:
@@ -266,18 +271,6 @@ class Registry:
     def _warn_once(self, what: str, why: str) -> None:
         if self._may_log(what, why):
             log.warning("switchgear: %.200s: %s", what, why)
-
-    def _log_invalid_name(self, name: str) -> None:
-        if self._may_log(name, "its name"):
-            log.error(
-                "switchgear: policy %.200r is not reported, and the console can't configure or"
-                " override it: names are %s; write %s",
-                *(
-                    name,
-                    NAME_FORMAT,
-                    suggested_name(name) or "caller->callee, such as core->oracle",
-                ),
-            )
 
     def _log_ended_overrides(self, before: CallerPolicies, after: ConfigDocument) -> None:
         now = self._clock.now()
