@@ -7,7 +7,6 @@ its argument; a response is accepted in place of an error.
 
 import re
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 from switchgear.journal import escape
@@ -21,37 +20,33 @@ NON_RETRYABLE_LABELS: frozenset[str | int] = frozenset(
 )
 """Labels of errors that a retry does not fix, although their HTTP status suggests a retry."""
 
-_ALIASES: Mapping[str | int, str] = MappingProxyType(
-    {
-        "rate_limit_error": "rate_limit_exceeded",
-        "RateLimitError": "rate_limit_exceeded",
-        "overloaded_error": "model_overloaded",
-        529: "model_overloaded",
-        "authentication_error": "invalid_api_key",
-        "AuthenticationError": "invalid_api_key",
-        "content_filter": "content_policy_violation",
-        "content_policy": "content_policy_violation",
-    }
-)
+_ALIASES: Mapping[str | int, str] = {
+    "rate_limit_error": "rate_limit_exceeded",
+    "RateLimitError": "rate_limit_exceeded",
+    "overloaded_error": "model_overloaded",
+    529: "model_overloaded",
+    "authentication_error": "invalid_api_key",
+    "AuthenticationError": "invalid_api_key",
+    "content_filter": "content_policy_violation",
+    "content_policy": "content_policy_violation",
+}
 """Standard labels by the names that providers use."""
 
-_STATUS_OF_GRPC: Mapping[str, int] = MappingProxyType(
-    {
-        "INVALID_ARGUMENT": 400,
-        "FAILED_PRECONDITION": 400,
-        "OUT_OF_RANGE": 400,
-        "UNAUTHENTICATED": 401,
-        "PERMISSION_DENIED": 403,
-        "NOT_FOUND": 404,
-        "ABORTED": 409,
-        "ALREADY_EXISTS": 409,
-        "RESOURCE_EXHAUSTED": 429,
-        "INTERNAL": 500,
-        "UNIMPLEMENTED": 501,
-        "UNAVAILABLE": 503,
-        "DEADLINE_EXCEEDED": 504,
-    }
-)
+_STATUS_OF_GRPC: Mapping[str, int] = {
+    "INVALID_ARGUMENT": 400,
+    "FAILED_PRECONDITION": 400,
+    "OUT_OF_RANGE": 400,
+    "UNAUTHENTICATED": 401,
+    "PERMISSION_DENIED": 403,
+    "NOT_FOUND": 404,
+    "ABORTED": 409,
+    "ALREADY_EXISTS": 409,
+    "RESOURCE_EXHAUSTED": 429,
+    "INTERNAL": 500,
+    "UNIMPLEMENTED": 501,
+    "UNAVAILABLE": 503,
+    "DEADLINE_EXCEEDED": 504,
+}
 
 _TIMEOUT_NAMES = re.compile(
     r"(Timeout|TimeoutError|TimeoutException|TimedOut|DeadlineExceeded|TimeLimitExceeded)$"

@@ -1,7 +1,5 @@
 """A circuit breaker for functions and blocks."""
 
-import random
-import time
 from collections.abc import Callable
 from functools import partial
 from types import CoroutineType
@@ -10,16 +8,14 @@ from typing import Any, Self, TypeVar
 from switchgear.decorators import refuse_coroutine, wrap_by_kind, wrap_generator
 from switchgear.patterns.argument_checks import BareDecorator
 from switchgear.patterns.call_recorder import CallRecorder
-from switchgear.patterns.counters import Counters
 from switchgear.patterns.entered_contexts import CallScope, pop_entry, push_entry
 from switchgear.patterns.generation import CallPermit
-from switchgear.patterns.parameters import BreakerParameters
 from switchgear.patterns.queue_time import CallTimer, queued_seconds
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Breaker(BareDecorator, CallRecorder):
+class Breaker(CallRecorder, BareDecorator):
     """A circuit breaker: passes, rejects or probes calls depending on the failure rate.
 
     While closed, calls pass; at the failure threshold the breaker opens and rejects calls with
@@ -50,22 +46,6 @@ class Breaker(BareDecorator, CallRecorder):
     listener or a hook runs. Raise :class:`TypeError`, naming the argument, for an argument of the
     wrong type.
     """
-
-    def __init__(
-        self,
-        name: str = "unnamed",
-        parameters: BreakerParameters | None = None,
-        *,
-        ignore: tuple[type[BaseException], ...] = (),
-        is_failure: Callable[[BaseException], bool] | None = None,
-        is_failed_result: Callable[[Any], bool] | None = None,
-        counters: Counters | None = None,
-        clock: Callable[[], float] = time.monotonic,
-        rng: Callable[[], float] = random.random,
-    ) -> None:
-        super().__init__(
-            *(name, parameters, counters, ignore, is_failure, is_failed_result, clock, rng)
-        )
 
     def __call__(self, function: F) -> F:
         return wrap_by_kind(

@@ -1,6 +1,8 @@
 """The part of a circuit breaker that admits calls and records their outcomes."""
 
+import random
 import threading
+import time
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
@@ -29,14 +31,15 @@ class CallRecorder:
 
     def __init__(
         self,
-        name: str,
-        parameters: BreakerParameters | None,
-        counters: Counters | None,
-        ignore: tuple[type[BaseException], ...],
-        is_failure: Callable[[BaseException], bool] | None,
-        is_failed_result: Callable[[Any], bool] | None,
-        clock: Callable[[], float],
-        rng: Callable[[], float],
+        name: str = "unnamed",
+        parameters: BreakerParameters | None = None,
+        *,
+        ignore: tuple[type[BaseException], ...] = (),
+        is_failure: Callable[[BaseException], bool] | None = None,
+        is_failed_result: Callable[[Any], bool] | None = None,
+        counters: Counters | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        rng: Callable[[], float] = random.random,
     ) -> None:
         parameters = BreakerParameters() if parameters is None else parameters
         counters = Counters() if counters is None else counters

@@ -7,7 +7,6 @@ import math
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping
-from types import MappingProxyType
 from typing import Any
 
 from switchgear.patterns import retried_calls, time_limits
@@ -19,9 +18,7 @@ MAX_TIMEOUT_SECONDS = 3600.0
 """Longer limits are shortened to this."""
 MAX_ATTEMPT = 1000
 
-_UNITS: Mapping[str, float] = MappingProxyType(
-    {"H": 3600.0, "M": 60.0, "S": 1.0, "m": 1e-3, "u": 1e-6, "n": 1e-9}
-)
+_UNITS: Mapping[str, float] = {"H": 3600.0, "M": 60.0, "S": 1.0, "m": 1e-3, "u": 1e-6, "n": 1e-9}
 
 _ATTEMPTS = (ATTEMPT_HEADER.lower(), LAST_ATTEMPT_HEADER.lower())
 

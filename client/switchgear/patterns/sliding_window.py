@@ -4,7 +4,7 @@ import itertools
 import math
 from collections import deque
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from switchgear.patterns.parameters import BreakerParameters
 
@@ -24,31 +24,11 @@ class CallCounts(NamedTuple):
         return self.slow / self.calls if self.calls else 0.0
 
 
-class SlidingWindow(Protocol):
-    """A window of recent outcomes. Only `succeed`, which counts a fast success, needs no lock."""
-
-    is_time_based: bool
-    """True if the tally changes as time passes. Then, once `ends` is past, :meth:`tally` must be
-    called before the next success is counted."""
-    ends: float
-    succeed: Callable[[], int]
-
-    def add(self, failed: bool, slow: bool) -> None:
-        """Record a call that failed, was slow, or both."""
-        ...
-
-    def tally(self) -> CallCounts: ...
-
-
-def make_window(parameters: BreakerParameters, clock: Callable[[], float]) -> SlidingWindow:
-    """Return an empty window of the type and size in `parameters`."""
-    if parameters.window_type == "time":
-        return TimeBasedWindow(parameters.size, clock)
-    return CountBasedWindow(parameters.size)
-
-
 class CountBasedWindow:
-    """A window of the last `size` calls. Stores the positions of failures and slow calls only."""
+    """A window of the last `size` calls. Stores the positions of failures and slow calls only.
+
+    `succeed` counts a fast success, without a lock; all other methods need one.
+    """
 
     is_time_based = False
     ends = math.inf
@@ -89,8 +69,8 @@ class CountBasedWindow:
 class TimeBasedWindow:
     """A window of the calls of the last `seconds`, in buckets of one second.
 
-    `succeed` increments a counter; the next tally, due at the end of the second, adds the new
-    successes to a bucket.
+    `succeed` increments a counter, without a lock; the next tally adds the new successes to a
+    bucket. Once `ends` is past, :meth:`tally` must be called before the next success is counted.
     """
 
     is_time_based = True
@@ -140,3 +120,13 @@ class TimeBasedWindow:
         self._calls += calls
         self._failures += failures
         self._slow += slow
+
+
+SlidingWindow = CountBasedWindow | TimeBasedWindow
+
+
+def make_window(parameters: BreakerParameters, clock: Callable[[], float]) -> SlidingWindow:
+    """Return an empty window of the type and size in `parameters`."""
+    if parameters.window_type == "time":
+        return TimeBasedWindow(parameters.size, clock)
+    return CountBasedWindow(parameters.size)
