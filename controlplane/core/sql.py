@@ -1,9 +1,8 @@
-"""Execution of raw SQL."""
+"""Execution of raw SQL; Django is imported late, because the data plane starts without it."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from django.db import connection
 from psycopg import Cursor
 from psycopg.pq import Format
 
@@ -12,6 +11,8 @@ Parameters = Mapping[str, Any] | Sequence[Any]
 
 def fetch_all(statement: str, parameters: Parameters | None = None) -> list[tuple[Any, ...]]:
     """Return all rows of a query."""
+    from django.db import connection
+
     with connection.cursor() as cursor:
         cursor.execute(statement, parameters)
         return list(cursor.fetchall())
@@ -23,6 +24,8 @@ def fetch_binary(statement: str, parameters: Sequence[Any]) -> list[tuple[Any, .
     The query must cast JSON columns to text. Django's cursor wrapper still handles errors, query
     logs and counts.
     """
+    from django.db import connection
+
     connection.ensure_connection()
     cursor = Cursor(connection.connection)
     cursor.format = Format.BINARY
@@ -33,6 +36,8 @@ def fetch_binary(statement: str, parameters: Sequence[Any]) -> list[tuple[Any, .
 
 def execute(statement: str, parameters: Parameters | None = None) -> int:
     """Run a statement that returns no rows; return the number of affected rows."""
+    from django.db import connection
+
     with connection.cursor() as cursor:
         cursor.execute(statement, parameters)
         return int(cursor.rowcount)

@@ -66,10 +66,9 @@ def tick(
     return register
 
 
-@functools.cache
 def list_ticks() -> Mapping[str, RegisteredTick]:
     """Return the ticks of all installed apps, by name."""
-    autodiscover_modules("tasks")
+    _discover()
     return _registered
 
 
@@ -123,6 +122,11 @@ def _has_pending(name: str) -> tuple[str, tuple[Any, ...]]:
     compiled = [rows.values("pk").query.sql_with_params() for rows in querysets]
     sql = " OR ".join(f"EXISTS ({sql})" for sql, _ in compiled)
     return f"({sql})", tuple(value for _, values in compiled for value in values)
+
+
+@functools.cache
+def _discover() -> None:
+    autodiscover_modules("tasks")
 
 
 def _call_tick(tick: RegisteredTick) -> int:
