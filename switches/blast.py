@@ -93,16 +93,16 @@ def wider_engaged(switch_id: str, now: datetime) -> list[Overlap]:
     order = {scope: place for place, scope in enumerate(SCOPES.names)}
     place = order[switch_id.partition(":")[0]]
     return [
-        one
-        for one in _find_overlaps(switch_id, now)
-        if order.get(one.id.partition(":")[0], place) < place and one.state == "engaged"
+        overlap
+        for overlap in _find_overlaps(switch_id, now)
+        if order.get(overlap.id.partition(":")[0], place) < place and overlap.state == "engaged"
     ]
 
 
 def current_refusals(switch_id: str) -> tuple[tuple[str, Refusal], ...]:
     return (
-        *(("engage", one) for one in guard.refusals_to_engage(switch_id)),
-        *(("release", one) for one in guard.refusals_to_release(switch_id)),
+        *(("engage", refusal) for refusal in guard.refusals_to_engage(switch_id)),
+        *(("release", refusal) for refusal in guard.refusals_to_release(switch_id)),
     )
 
 
@@ -115,12 +115,12 @@ def group_by_service(found: Sequence[Caller]) -> tuple[CallingService, ...]:
         CallingService(
             id=service,
             instances=len(group),
-            calls_per_second=sum(one.calls_per_second for one in group),
-            last_seen=max(one.last_seen for one in group),
+            calls_per_second=sum(caller.calls_per_second for caller in group),
+            last_seen=max(caller.last_seen for caller in group),
         )
         for service, group in grouped.items()
     ]
-    return tuple(sorted(services, key=lambda one: (-one.calls_per_second, one.id)))
+    return tuple(sorted(services, key=lambda service: (-service.calls_per_second, service.id)))
 
 
 def _find_overlaps(switch_id: str, now: datetime) -> tuple[Overlap, ...]:

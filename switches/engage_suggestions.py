@@ -49,20 +49,20 @@ class SimilarKey:
     calls_per_second: float
 
 
-def suggest_for_form(asked: Mapping[str, str], now: datetime) -> dict[str, Any]:
-    """Return template context for the engage form, whose initial values are in `asked`.
+def suggest_for_form(initial: Mapping[str, str], now: datetime) -> dict[str, Any]:
+    """Return template context for the engage form, whose initial values are in `initial`.
 
     Without a key, `likely` lists switches to choose from. With the key of a released switch and
     without a reason, `prepared` lists reasons; never for the global switch.
     """
-    scope, key = asked["scope"], asked["key"]
+    scope, key = initial["scope"], initial["key"]
     if not key:
         return {"likely": list_likely_switches(now)}
     try:
         switch = find_switch(scope, key)
     except InvalidInput:
         return {}
-    if scope == GLOBAL.name or asked["reason"] or (switch and switch.episode):
+    if scope == GLOBAL.name or initial["reason"] or (switch and switch.episode):
         return {}
     return {"prepared": prepare_reasons(f"{scope}:{key}", now)}
 

@@ -37,8 +37,8 @@ class Expiry:
     permanent_requested: bool
     on_expiry: str
 
-    def is_shorter_than(self, asked: "Expiry") -> bool:
-        return asked.permanent_requested or self.expires_at < asked.expires_at
+    def is_shorter_than(self, other: "Expiry") -> bool:
+        return other.permanent_requested or self.expires_at < other.expires_at
 
 
 def plan_expiry(

@@ -48,8 +48,8 @@ class _HowLongForm(ServiceForm):
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or {}
-        until_is_told = cleaned.get("expires_at") or "expires_at" in self.errors
-        if cleaned.get("how_long") == AT and not until_is_told:
+        has_end = cleaned.get("expires_at") or "expires_at" in self.errors
+        if cleaned.get("how_long") == AT and not has_end:
             self.add_error("expires_at", "Choose until when.")
         return cleaned
 

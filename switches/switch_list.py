@@ -128,7 +128,7 @@ def _build_effect(
         "version": switch.version,
         "applied": fleet.present.total - behind,
         "instances": fleet.present.total,
-        "stragglers": [one.id for one in fleet.lagging[:behind]],
+        "stragglers": [straggler.id for straggler in fleet.lagging[:behind]],
         "stragglers_total": behind,
         "silent_total": fleet.silent.below(switch.version),
         "measured": delays.measured,

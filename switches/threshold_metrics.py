@@ -22,7 +22,7 @@ KNOWING = ("user", "slack", "token")
 TO_DO = "See what stopped it and whether that is over; release it or acknowledge it."
 
 
-def read_engaged(asked: MetricQuery, now: datetime) -> Iterator[MetricReading]:
+def read_engaged(query: MetricQuery, now: datetime) -> Iterator[MetricReading]:
     rows = Episode.objects.filter(ended_at__isnull=True).select_related("switch")
     tripped = set(
         Trip.objects.filter(outcome=Trip.Outcome.TRIPPED, episode__ended_at__isnull=True)
@@ -37,7 +37,7 @@ def read_engaged(asked: MetricQuery, now: datetime) -> Iterator[MetricReading]:
         yield MetricReading(
             subject=episode.switch_id,
             value=1,
-            beyond=asked.beyond(1),
+            beyond=query.beyond(1),
             samples=1,
             said=f"The switch {episode.switch_id} was engaged by {episode.engaged_by_name}",
             path=f"/switches/{scope}/{key}/",

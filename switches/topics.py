@@ -16,9 +16,9 @@ def read_switches(ids: Sequence[str], _now: datetime) -> dict[str, dict[str, Any
 
 
 def read_ramps(ids: Sequence[str], now: datetime) -> dict[str, dict[str, Any]]:
-    found = ramps.ROWS.filter(pk__in=[int(each) for each in ids if each.isdecimal()])
+    found = ramps.ROWS.filter(pk__in=[int(pk) for pk in ids if pk.isdecimal()])
     shown = ramps.add_related(found, now)
-    return {str(one.ramp.pk): ramps.RampShape.render(one) for one in shown}
+    return {str(ramp.ramp.pk): ramps.RampShape.render(ramp) for ramp in shown}
 
 
 topics.register("switches", scope=SCOPE, event="switch.changed", read=read_switches)

@@ -8,16 +8,16 @@ from controlplane.core.database_errors import is_away
 Due = TypeVar("Due")
 
 
-def process_each(due: Iterable[Due], deal: Callable[[Due], int], failing: str) -> int:
-    """Call `deal` for each item and return the sum of its results.
+def process_each(due: Iterable[Due], process: Callable[[Due], int], failing: str) -> int:
+    """Call `process` for each item and return the sum of its results.
 
     If calls fail, raise an :class:`ExceptionGroup` named `failing` at the end; raise at once if
     the database is unavailable.
     """
     done, failures = 0, []
-    for one in due:
+    for item in due:
         try:
-            done += deal(one)
+            done += process(item)
         except Exception as error:
             if is_away(error):
                 raise

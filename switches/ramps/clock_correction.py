@@ -39,7 +39,7 @@ def correct_times(found: Sequence[tuple[LeasedJob, Ramp, JobStep]], now: datetim
         except (OperationalError, InterfaceError) as error:
             if not connection.is_usable():
                 raise
-            log.warning("ramp.postponed", ramp=ramp.pk, move="set_right", error=str(error).strip())
+            log.warning("ramp.correction_postponed", ramp=ramp.pk, error=str(error).strip())
 
 
 def _is_ahead(turn: LeasedJob, ramp: Ramp, step: JobStep, now: datetime) -> bool:
@@ -79,4 +79,4 @@ def _correct_times(turn: LeasedJob, ramp: Ramp, step: JobStep, now: datetime) ->
     if begins_anew or (step.due_at is not None and step.due_at > now + _dwell(step)):
         step.due_at = now + _dwell(step)
     step.save(update_fields=["started_at", "due_at", "data"])
-    log.warning("ramp.set_right", ramp=ramp.pk, step=step.index, begins_anew=begins_anew)
+    log.warning("ramp.times_corrected", ramp=ramp.pk, step=step.index, begins_anew=begins_anew)

@@ -113,7 +113,7 @@ def _evaluate_safely(
     try:
         return _evaluate(turn, ramp, step, answers, held.get(ramp.switch_id, ()), now)
     except Exception as error:
-        log.exception("ramp.not_judged", ramp=ramp.pk)
+        log.exception("ramp.evaluation_failed", ramp=ramp.pk)
         why = f"It can't be judged: {type(error).__name__}: {error}"
         return RampEvaluation(turn, ramp, step, [], RampDecision(Next.COMPENSATE, why))
 
@@ -146,7 +146,7 @@ def _evaluate_questions(questions: Sequence[GateQuestion], now: datetime) -> lis
     except (OperationalError, InterfaceError):
         raise
     except Exception as error:
-        log.exception("ramp.gates_unread")
+        log.exception("ramp.gates_unreadable")
         why = f"the gates can't be read: {type(error).__name__}: {error}"
         return [GateAnswer(NO_DATA, {"why": why}) for _ in questions]
 

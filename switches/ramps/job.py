@@ -1,16 +1,11 @@
 """Registration of ramps as a job kind."""
 
 from controlplane.core.jobs import kinds
-from controlplane.core.jobs.models import Job
 from switches.ramps import actions, tick
 
 from .creation import KIND
 
 TICK = "ramps.turn"
-
-
-def _path(job: Job) -> str:
-    return f"/ramps/{job.pk}/"
 
 
 kinds.register(
@@ -19,7 +14,7 @@ kinds.register(
         title="Ramp",
         tick=TICK,
         work=tick.advance_ramps,
-        path=_path,
+        path=lambda job: f"/ramps/{job.pk}/",
         scope="ramps:write",
         interventions=actions.INTERVENTIONS,
     )

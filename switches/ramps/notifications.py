@@ -54,7 +54,7 @@ COLLECTED: Mapping[str, CollectingMessage | None] = {
 
 
 def route_transition(
-    locked: LockedRamp, event: str, severity: str, said: str, actor: Actor, now: datetime
+    locked: LockedRamp, event: str, severity: str, reason: str, actor: Actor, now: datetime
 ) -> list[str] | None:
     """Return the destinations of the message about one transition; None means all.
 
@@ -76,7 +76,7 @@ def route_transition(
         severity = severity or severity_of(event)
         collected_changes.add_change(
             ramp.switch_id,
-            said,
+            reason,
             event=together.event,
             to=routing.find_destinations(event, scope, severity, now),
             severity=severity,
@@ -88,24 +88,26 @@ def route_transition(
     return digests.thread_destinations(locked.episode)
 
 
-def describe_position(locked: LockedRamp, seen: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
+def describe_position(
+    locked: LockedRamp, gate_results: Sequence[Mapping[str, Any]] = ()
+) -> dict[str, Any]:
     """Return the ramp's step, share and evidence for audit rows and messages."""
     return {
         "ramp": locked.ramp.pk,
         "step": f"{locked.index + 1} of {len(locked.ramp.plan)}",
         "percent": float(locked.episode.allow_percent),
-        **({"evidence": list(seen)} if seen else {}),
+        **({"evidence": list(gate_results)} if gate_results else {}),
     }
 
 
 def describe_for_message(
-    locked: LockedRamp, seen: Sequence[Mapping[str, Any]] = ()
+    locked: LockedRamp, gate_results: Sequence[Mapping[str, Any]] = ()
 ) -> dict[str, Any]:
     """Return the ramp's plan, gates, end of the hold and next action for messages."""
     ramp, job = locked.ramp, locked.job
     facts: dict[str, Any] = {"plan": descriptions.describe_plan(ramp.plan)}
-    if seen:
-        facts["gates"] = "; ".join(map(descriptions.describe_result, seen))
+    if gate_results:
+        facts["gates"] = "; ".join(map(descriptions.describe_result, gate_results))
     if job.state == Job.State.HOLDING and ramp.blind_since is not None:
         longest = timedelta(seconds=ramp.plan[locked.index]["max_hold_seconds"])
         facts["held_until_at"] = timestamp(ramp.blind_since + longest)

@@ -231,8 +231,10 @@ def _fetch_approvals(ramps: list[Ramp]) -> dict[int, int]:
         kind__in={kind for kind, _ in ramps_by_request},
         target__in={target for _, target in ramps_by_request},
     )
-    pending = {(one.kind, one.target): one.pk for one in waiting}
-    return {ramp: pending[asked] for asked, ramp in ramps_by_request.items() if asked in pending}
+    pending = {(approval.kind, approval.target): approval.pk for approval in waiting}
+    return {
+        ramp: pending[request] for request, ramp in ramps_by_request.items() if request in pending
+    }
 
 
 def _fetch_messages(ramps: list[Ramp]) -> dict[int, list[OutboxMessage]]:

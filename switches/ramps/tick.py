@@ -48,12 +48,12 @@ def advance_ramps(turns: Sequence[LeasedJob], now: datetime, probe: Probe) -> in
     evaluations = gate_evaluation.evaluate_ramps(turns, now)
     gate_evaluation.store_results(gate_evaluation.select_changed(evaluations, now), now)
     probe("ramp.looked")
-    looked_at, moved = clock(), 0
+    evaluated_at, moved = clock(), 0
     with routing.cached_routing():
         for evaluation in sorted(evaluations, key=_get_urgency):
             going_back = evaluation.decision.next == Next.COMPENSATE
             limit = MAX_COMPENSATION_TIME if going_back else MAX_ADVANCE_TIME
-            if clock() > looked_at + limit:
+            if clock() > evaluated_at + limit:
                 break
             moved += _apply(evaluation, clock, probe)
     return moved
@@ -82,7 +82,7 @@ def _apply(evaluation: RampEvaluation, clock: Callable[[], datetime], probe: Pro
     except Exception as error:
         if failures.is_database_away(error):
             raise
-        log.exception("ramp.move_failed", ramp=job.pk, move=decision.next)
+        log.exception("ramp.transition_failed", ramp=job.pk, transition=decision.next)
         return _handle_failure(evaluation, failures.describe_error(error), clock, probe)
     return True
 
@@ -96,7 +96,9 @@ def _execute(
     if decision.next == Next.ADVANCE:
         transitions.advance(locked, now, probe=probe)
     elif decision.next == Next.COMPENSATE:
-        transitions.compensate(locked, decision.why, now, seen=evaluation.gates, probe=probe)
+        transitions.compensate(
+            locked, decision.why, now, gate_results=evaluation.gates, probe=probe
+        )
     else:
         transitions.hold(locked, decision.why, decision.blind_since, now, probe=probe)
 
@@ -134,7 +136,7 @@ def _handle_failure(
     except Exception as another:
         if failures.is_database_away(another):
             raise
-        log.exception("ramp.failure_not_kept", ramp=evaluation.turn.job.pk)
+        log.exception("ramp.failure_not_recorded", ramp=evaluation.turn.job.pk)
         return False
     why = f"It could not go on, {MAX_ATTEMPTS} times: {error}"
     evaluation.decision = RampDecision(Next.COMPENSATE, why)
@@ -155,19 +157,19 @@ def record_failed_compensation(turn: LeasedJob, why: str, error: str, now: datet
 
     Raise :class:`LeaseLost` if the lease was lost.
     """
-    job, said = turn.job, f"It could not be engaged again: {error}"
+    job, outcome = turn.job, f"It could not be engaged again: {error}"
     # Not in the transaction of the escalation, which may fail.
     turn.change(
         state=Job.State.FAILED,
         finished_at=job.finished_at or now,
         next_at=now + RETRY_DELAY,
         error=why,
-        outcome=said,
+        outcome=outcome,
         compensation_failed_at=now,
     )
     notify_changed("ramps", str(turn.job.pk))
     if endings.is_escalated(job, endings.NOT_COMPENSATED):
         return
     with transaction.atomic():
-        notifications.notify_failed_compensation(job, f"{why} {said}", now)
-        endings.escalate_failed_compensation(job, f"{why} {said}", now)
+        notifications.notify_failed_compensation(job, f"{why} {outcome}", now)
+        endings.escalate_failed_compensation(job, f"{why} {outcome}", now)

@@ -115,7 +115,7 @@ def compensate(
     *,
     actor: Actor = SYSTEM,
     action: str = "ramp.compensated",
-    seen: Sequence[Mapping[str, Any]] = (),
+    gate_results: Sequence[Mapping[str, Any]] = (),
     probe: Probe = no_probe,
 ) -> AuditEntry:
     """Engage the switch again, end the ramp and announce why.
@@ -138,7 +138,13 @@ def compensate(
         changes.mark_overdue(locked.switch, locked.episode, f"Its ramp ended: {why}", actor, now)
     live_ramps.close(locked.ramp, locked.job, state, why, actor, now)
     entry = record_transition(
-        locked, action, why, actor, now, severity="critical", evidence=_select_evidence(seen)
+        locked,
+        action,
+        why,
+        actor,
+        now,
+        severity="critical",
+        evidence=_select_evidence(gate_results),
     )
     probe("compensate.told")
     return entry
@@ -147,7 +153,7 @@ def compensate(
 def record_transition(
     locked: LockedRamp,
     action: str,
-    said: str,
+    reason: str,
     actor: Actor,
     now: datetime,
     *,
@@ -157,7 +163,7 @@ def record_transition(
 ) -> AuditEntry:
     """Write the audit row and messages of a transition; `to` limits the messages' destinations."""
     if to is None:
-        to = notifications.route_transition(locked, action, severity, said, actor, now)
+        to = notifications.route_transition(locked, action, severity, reason, actor, now)
     notify_changed("ramps", str(locked.ramp.pk))
     return changes.record_change(
         action,
@@ -166,7 +172,7 @@ def record_transition(
         actor,
         now,
         before=locked.before,
-        reason=said,
+        reason=reason,
         severity=severity if to is None else "info",
         to=to,
         more=notifications.describe_position(locked, evidence),
@@ -219,8 +225,8 @@ def _describe_blocking_rules(locked: LockedRamp) -> str:
     )
 
 
-def _select_evidence(seen: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    ordered = sorted(seen, key=lambda gate: gate["verdict"] != FAIL)
+def _select_evidence(gate_results: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    ordered = sorted(gate_results, key=lambda gate: gate["verdict"] != FAIL)
     return [
         {"gate": kinds.describe_gate(gate), **{key: gate[key] for key in ("verdict", "evidence")}}
         for gate in ordered[:MAX_EVIDENCE]

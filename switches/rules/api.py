@@ -129,7 +129,7 @@ def _propose(
 ) -> Done:
     proposed = services.propose_rule(
         rule_id=rule_id,
-        asked=None if removes else {field: body.get(field) for field in FIELDS},
+        fields=None if removes else {field: body.get(field) for field in FIELDS},
         reason=body.get("reason", ""),
         actor=actor,
         now=now,

@@ -175,8 +175,8 @@ def _refuse_release(rule: SafetyRule, switch_id: str, now: list[str]) -> Refusal
         return None
     others = [pattern for pattern in rule.switches if pattern != switch_id]
     if others:
-        one = len(others) == 1 and "*" not in others[0]
-        which = others[0] if one else f"another of {', '.join(others)}"
+        is_single = len(others) == 1 and "*" not in others[0]
+        which = others[0] if is_single else f"another of {', '.join(others)}"
         passes = f"Engage {which} first; then {switch_id} can be released."
     else:
         passes = f"{switch_id} is the only one of the rule: add another to the rule first."

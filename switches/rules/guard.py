@@ -50,14 +50,6 @@ def refusals_to_undo(switch_id: str, since: datetime) -> list[Refusal]:
     return [refusal for refusal in refused if refusal.rule in affected]
 
 
-def is_protected(switch_id: str) -> bool:
-    return evaluation.is_protected(list_rules(), switch_id)
-
-
-def forbidding_rule(switch_id: str, on_expiry: str) -> SafetyRule | None:
-    return evaluation.forbidding_rule(list_rules(), switch_id, on_expiry)
-
-
 def list_rules() -> list[SafetyRule]:
     return [to_safety_rule(row) for row in Rule.objects.order_by("name")]
 
@@ -92,4 +84,6 @@ def needs_second_person(switch: Switch, *, at_once: bool) -> bool:
     """
     if switch.scope == GLOBAL.name:
         return True
-    return at_once and (immediate_release_needs_approval(switch.scope) or is_protected(switch.pk))
+    if not at_once or immediate_release_needs_approval(switch.scope):
+        return at_once
+    return evaluation.is_protected(list_rules(), switch.pk)

@@ -1,9 +1,8 @@
-"""Safety rules with their status, and pending changes."""
+"""Safety rules with their status."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from controlplane.core.approvals.models import Approval
 from switches.models import Rule, Switch
 from switches.rules import evaluation, guard
 from switches.rules.proposal import RulePreview, preview_rule
@@ -72,11 +71,6 @@ def read_statuses(rows: Collection[Rule]) -> list[SafetyRuleStatus]:
 
 def preview_now(rule: SafetyRule) -> RulePreview:
     return preview_rule(rule, guard.engaged_switches(), list_known_switches())
-
-
-def list_pending_changes() -> list[Approval]:
-    waiting = Approval.objects.filter(kind=Approval.Kind.RULE_CHANGE, state="pending")
-    return list(waiting.order_by("id"))
 
 
 def list_known_switches() -> list[str]:

@@ -36,14 +36,14 @@ class RuleProposal:
 def propose_rule(
     *,
     rule_id: int | None = None,
-    asked: RuleFields | None,
+    fields: RuleFields | None,
     reason: str = "",
     actor: Actor,
     now: datetime,
 ) -> RuleProposal:
-    """Propose a new rule (`rule_id` None), a change, or a removal (`asked` None).
+    """Propose a new rule (`rule_id` None), a change, or a removal (`fields` None).
 
-    `asked` has the fields of the rule. Raise :class:`Forbidden` for actors other than admins,
+    `fields` are those of the rule. Raise :class:`Forbidden` for actors other than admins,
     :class:`InvalidInput`, :class:`NotFound`, or :class:`Conflict` if the rule would not change
     or another change of it is pending.
     """
@@ -53,7 +53,7 @@ def propose_rule(
         errors["reason"] = problems
     after = None
     try:
-        after = validate_proposal(asked) if asked is not None else None
+        after = validate_proposal(fields) if fields is not None else None
     except InvalidInput as error:
         errors.update(error.errors)
     if errors:
@@ -99,7 +99,7 @@ def _require_free_name(after: SafetyRule | None, row: Rule | None) -> None:
 
 
 def _summarize(before: SafetyRule | None, after: SafetyRule | None) -> str:
-    was, becomes = (one and evaluation.describe_rule(one) for one in (before, after))
+    was, becomes = (rule and evaluation.describe_rule(rule) for rule in (before, after))
     if before is None:
         text = f"New rule “{after.name}”: {becomes}" if after else ""
     elif after is None:

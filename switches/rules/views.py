@@ -10,6 +10,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods
 
 from controlplane.accounts.people.authority import approvers
+from controlplane.core.approvals.models import Approval
 from controlplane.core.change_views import submitted_data
 from controlplane.core.clock import db_now
 from controlplane.core.dry_run import discard_writes
@@ -43,7 +44,7 @@ class ProposeForm(ReasonForm):
     n = forms.CharField(max_length=20, required=False, initial="1")
 
     def service_arguments(self) -> dict[str, Any]:
-        """Return the argument `asked` of the service; `n` only for rules of kind `at_most`."""
+        """Return the argument `fields` of the service; `n` only for rules of kind `at_most`."""
         kind, n = self.get_text("kind"), self.get_text("n").strip()
         number = int(n) if n.isascii() and n.isdigit() else n or None
         return {
@@ -61,12 +62,13 @@ def rules_page(request: PersonRequest) -> HttpResponse:
     found, more_after = page_updates.take_page(
         Rule.objects.filter(pk__gt=after or 0).order_by("pk"), PAGE_SIZE
     )
+    changes = Approval.objects.filter(kind=Approval.Kind.RULE_CHANGE)
     context = {
         "now": db_now(),
         "rules": queries.read_statuses(found),
         "more_after": more_after,
         "first": not after,
-        "pending": queries.list_pending_changes(),
+        "pending": changes.filter(state=Approval.State.PENDING).order_by("id"),
         "may_change": request.user.role == Role.ADMIN,
     }
     return render(request, "switches/rules.html", context)
@@ -104,7 +106,7 @@ def _handle_proposal(
         try:
             proposal: dict[str, Any] = {
                 "rule_id": row.pk if row else None,
-                "asked": form.service_arguments() if isinstance(form, ProposeForm) else None,
+                "fields": form.service_arguments() if isinstance(form, ProposeForm) else None,
                 "actor": actor,
                 "now": now,
             }

@@ -16,7 +16,7 @@ from switches import publication, reminders
 from switches.episodes import changes, live_drills
 from switches.expiry import Expiry, plan_expiry
 from switches.models import Episode, OnExpiry, SwitchState
-from switches.rules import guard
+from switches.rules import evaluation, guard
 from switches.rules.break_glass import (
     describe_limit,
     notify_break_glass,
@@ -141,7 +141,7 @@ def _apply_expiry_rules(switch_id: str, expiry: Expiry, *, requested: str | None
     Replace a forbidden default policy by `hold`; raise :class:`InvalidInput` for a forbidden
     requested one.
     """
-    rule = guard.forbidding_rule(switch_id, expiry.on_expiry)
+    rule = evaluation.forbidding_rule(guard.list_rules(), switch_id, expiry.on_expiry)
     if rule is None:
         return expiry
     if not requested:

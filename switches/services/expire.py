@@ -139,7 +139,7 @@ def _why_held(switch: Switch, episode: Episode) -> str:
             for refusal in refusals
         )
         return f"Its time is up, but a safety rule forbids its release, so it is held. {rules}"
-    if guard.is_protected(switch.pk):
+    if evaluation.is_protected(guard.list_rules(), switch.pk):
         return (
             "Its time is up, but a protected switch is never released by itself, so it is held: "
             "extend it, or ask for its release."

@@ -72,13 +72,13 @@ def put_policy(
     trigger: str,
     fields: Mapping[str, Any],
     position: int,
-    seen: str = "",
+    digest: str = "",
     actor: Actor,
     now: datetime,
 ) -> None:
     """Change the policy `trigger`, or add one if `trigger` is empty; `position` counts from 1.
 
-    `seen` is the :func:`policy_digest` of the displayed policy. Raise :class:`Conflict` if the
+    `digest` is the :func:`policy_digest` of the displayed policy. Raise :class:`Conflict` if the
     policy was changed or moved since.
     """
     actor.require_power(Power.ADMINISTER)
@@ -90,7 +90,7 @@ def put_policy(
         present = (
             policy_digest(row, n) for n, row in enumerate(rows, 1) if row["trigger"] == trigger
         )
-        if seen and seen not in present:
+        if digest and digest not in present:
             raise Conflict("Somebody else changed this policy meanwhile. Open it anew.")
         if not trigger and any(row["trigger"] == fields.get("trigger") for row in rows):
             raise InvalidInput({"trigger": ["There is a policy of this name already."]})

@@ -143,7 +143,9 @@ def _is_settled(question: Escalation, engaged: set[int]) -> bool:
 def _close_resolved_refusals(resolved: list[Trip], now: datetime) -> None:
     """Close questions that are only about refused trips, once all their alerts have resolved."""
     refused = [row for row in resolved if row.outcome == Trip.Outcome.REFUSED]
-    questions = {one.pk: one for row in refused for one in history.open_questions_about(row)}
+    questions = {
+        question.pk: question for row in refused for question in history.open_questions_about(row)
+    }
     for question in questions.values():
         about = Trip.objects.filter(pk__in=escalations.member_trips(question))
         goes_on = about.filter(~Q(outcome=Trip.Outcome.REFUSED) | Q(resolved_at__isnull=True))

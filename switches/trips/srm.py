@@ -111,11 +111,11 @@ def evaluate_arms(arms: Sequence[Arm], alpha: float = ALPHA) -> SrmResult:
 
 def _min_arm_p_value(total: int, counts: Sequence[int], expected: Sequence[Fraction]) -> float:
     """Return the smallest two-sided binomial p-value of the arms, with Bonferroni correction."""
-    looked_at = len(counts) if len(counts) > 2 else 1
+    tests = len(counts) if len(counts) > 2 else 1
     found = (
         binomial_tail(total, count, cell) for count, cell in zip(counts, expected, strict=True)
     )
-    return min(1.0, 2 * looked_at * min(found))
+    return min(1.0, 2 * tests * min(found))
 
 
 def binomial_tail(total: int, count: int, expected: Fraction) -> float:

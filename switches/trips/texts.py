@@ -65,5 +65,5 @@ def _shorten_texts(value: Any, longest: int) -> Any:
     if isinstance(value, Mapping):
         return {clip(str(k), 200): _shorten_texts(v, longest) for k, v in value.items()}
     if isinstance(value, list):
-        return [_shorten_texts(one, longest) for one in value]
+        return [_shorten_texts(item, longest) for item in value]
     return value

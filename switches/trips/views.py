@@ -185,7 +185,7 @@ def _handle_form(request: PersonRequest, trigger: str, form: PolicyForm) -> Http
             trigger=trigger,
             fields=fields,
             position=form.cleaned_data.get("position") or 1,
-            seen=form.get_text("seen"),
+            digest=form.get_text("seen"),
             actor=actor,
             now=db_now(),
         )

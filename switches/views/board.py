@@ -50,13 +50,13 @@ def alarm_bar(request: PersonRequest) -> HttpResponse:
 
 
 def _build_context(request: PersonRequest, head: int, now: datetime) -> dict[str, Any]:
-    asked = board.read_filters(request.GET)
-    rows, more = board.find_rows(asked, request.user, now)
+    filters = board.read_filters(request.GET)
+    rows, more = board.find_rows(filters, request.user, now)
     return {
         "live": True,
         "head": head,
         "now": now,
-        "asked": asked,
+        "filters": filters,
         "rows": rows,
         "more": more,
         "known": Switch.objects.count(),

@@ -212,9 +212,12 @@ def _explain_override() -> Iterator[None]:
     try:
         yield
     except SafetyRefused as refused:
-        options = " ".join(f"--break-glass {shlex.quote(one.rule)}" for one in refused.refusals)
+        options = " ".join(
+            f"--break-glass {shlex.quote(refusal.rule)}" for refusal in refused.refusals
+        )
         reasons = " ".join(
-            f"“{one.rule}” refuses: {one.detail} {one.would_pass}" for one in refused.refusals
+            f"“{refusal.rule}” refuses: {refusal.detail} {refusal.would_pass}"
+            for refusal in refused.refusals
         )
         raise CommandError(f"{reasons} To go on all the same, add {options}") from refused
 
