@@ -119,7 +119,7 @@ def _count_recent(now: datetime) -> dict[str, int]:
 
 
 def _recent_range(now: datetime) -> tuple[datetime, datetime]:
-    """Return the span around now; times after it were written before the clock was set back."""
+    """Return the span that counts as recent; later times are from before the clock was set back."""
     return now - BURST + _INSTANT, now + BURST
 
 

@@ -32,7 +32,10 @@ REPLACEABLE = ("rules", "target", "window_days", "min_events")
 def load_series(
     slo: Slo, *, since: datetime | None, until: datetime | None, step: Any, now: datetime
 ) -> dict[str, Any]:
-    """Return the status at steps of a span, by default a day. Raise :class:`InvalidInput`."""
+    """Return the status of an SLO at each step of a span, by default of the last day.
+
+    Raise :class:`InvalidInput` for an invalid span or step.
+    """
     end = min(until or now, now)
     start = since or end - A_DAY
     _require_span(start, end, now, "from", "to")
@@ -127,7 +130,7 @@ def _require_span(start: datetime, end: datetime, now: datetime, first: str, las
 
 
 def _choose_step(raw: Any, span: timedelta, usual: int, max_steps: int) -> timedelta:
-    """Return the requested step, or one for at most `usual` steps. Raise :class:`InvalidInput`."""
+    """Return the requested step, or one for `usual` steps. Raise :class:`InvalidInput` if invalid."""
     if raw is None:
         return next((one for one in STEPS if span <= usual * one * SECOND), STEPS[-1]) * SECOND
     step = _parse_step(raw)

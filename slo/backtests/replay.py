@@ -38,10 +38,7 @@ _lock = threading.Lock()
 
 @contextmanager
 def limit_backtests(actor: Actor) -> Iterator[None]:
-    """Limit running backtests to one per person or token, and :data:`MAX_RUNNING` per process.
-
-    Raise :class:`TooManyRequests` at a limit.
-    """
+    """Limit backtests by person and by process. Raise :class:`TooManyRequests` at a limit."""
     name = actor.identity
     with _lock:
         if name in _running or len(_running) >= MAX_RUNNING:

@@ -166,7 +166,7 @@ def _purge_history(minute: int, most: int) -> int:
 
 @transaction.atomic
 def _delete_hours(old: dict[int, int]) -> int:
-    """Delete hours of SLIs before the given ones; the row `ORIGIN` keeps the counters by then."""
+    """Delete the hours of SLIs before the given ones; the row `ORIGIN` keeps their counters."""
     writer.lock_slis(old.keys())
     before = {sli: [hour * MINUTES_AN_HOUR - 1] for sli, hour in old.items()}
     origins = [

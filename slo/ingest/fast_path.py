@@ -1,4 +1,4 @@
-"""A fast path beside :class:`SampleMerger`, for sources that send one sample after another."""
+"""Fast path for sources that send one sample after another: one statement writes all of them."""
 
 from collections.abc import Mapping, Sequence
 

@@ -14,7 +14,7 @@ SamplesByBoot = Mapping[str, list[Sample]]
 
 
 class SampleMerger:
-    """Merges new samples source by source, and writes all changes in :meth:`finish`."""
+    """A merger of new samples, source by source, which writes all changes in :meth:`finish`."""
 
     def __init__(
         self,

@@ -88,7 +88,7 @@ def can_fire(burn_rate: Decimal, target: Decimal) -> bool:
 
 
 def read_rules(raw: Any, target: Decimal, window_days: int, errors: Errors) -> list[dict[str, Any]]:
-    """Return validated rules as documents, by default the default rules that can fire."""
+    """Return validated rules as documents; if `raw` is None, the default rules that can fire."""
     if raw is None:
         found = reachable_rules("default", target, window_days)
         if not found:

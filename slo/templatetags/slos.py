@@ -188,7 +188,7 @@ def plot_library() -> dict[str, str]:
 
 @register.simple_tag
 def open_alerts() -> dict[str, int]:
-    """Count open, unacknowledged alerts (`total`, `critical`), without infos."""
+    """Count unacknowledged alerts except infos (`total`, `critical`); 0 on database errors."""
     try:
         rows = Alert.objects.filter(resolved_at__isnull=True, acknowledged_at__isnull=True)
         return rows.exclude(severity="info").aggregate(

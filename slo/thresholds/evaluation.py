@@ -34,7 +34,7 @@ class RuleResult:
 
 @transaction.atomic
 def evaluate_rules(now: datetime) -> int:
-    """Evaluate all rules, if no other process does; return how many alerts opened or resolved."""
+    """Evaluate enabled rules; return how many alerts opened or resolved, 0 if already running."""
     if not lifecycle.try_lock(lifecycle.THRESHOLDS_LOCK):
         return 0
     last = Tick.objects.filter(name=TICK).values_list("ran_at", flat=True).first()
