@@ -45,7 +45,7 @@ class PlannedAction:
     action: Mapping[str, Any]
     slo: Slo
     key: str
-    said: str
+    reason: str
     path: str
     evidence: Mapping[str, Any]
     time: str = ""
@@ -109,7 +109,7 @@ def _hold_ramps(planned: Sequence[PlannedAction], now: datetime) -> None:
         service = one.slo.service
         slos = names[service]
         holds.place_hold(
-            key=one.key, service=service, slos=slos, why=one.said, path=one.path, now=now
+            key=one.key, service=service, slos=slos, why=one.reason, path=one.path, now=now
         )
 
 
@@ -124,7 +124,7 @@ def _request_trips(planned: Sequence[PlannedAction], now: datetime) -> None:
             switch=one.action["switch"],
             source=f"{SOURCE_PREFIX}{one.slo.name}"[:MAX_SOURCE_LENGTH],
             fingerprint=one.key,
-            reason=f"{one.said}.",
+            reason=f"{one.reason}.",
             evidence=one.evidence,
             expires_in=one.action.get("expires_in") or "",
             now=now,

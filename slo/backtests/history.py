@@ -130,7 +130,7 @@ def _require_span(start: datetime, end: datetime, now: datetime, first: str, las
 
 
 def _choose_step(raw: Any, span: timedelta, usual: int, max_steps: int) -> timedelta:
-    """Return the requested step, or one for `usual` steps. Raise :class:`InvalidInput` if invalid."""
+    """Return the requested step, or one for `usual` steps. Raise :class:`InvalidInput`."""
     if raw is None:
         return next((one for one in STEPS if span <= usual * one * SECOND), STEPS[-1]) * SECOND
     step = _parse_step(raw)

@@ -25,7 +25,7 @@ class Annotation:
 
     kind: str
     name: str
-    said: str
+    text: str
     begins: datetime
     ends: datetime | None
     path: str = ""
@@ -51,7 +51,7 @@ def _load_alerts(slo: Slo, since: datetime, until: datetime) -> list[Annotation]
         Annotation(
             kind=ALERT,
             name=f"{row.label or row.severity} {row.rule.partition('>')[0]}".capitalize(),
-            said=row.said,
+            text=row.said,
             begins=row.opened_at,
             ends=row.resolved_at,
             path=_page_path("alert_page", row.pk),
@@ -68,7 +68,7 @@ def _load_episodes(switches: Collection[str], since: datetime, until: datetime) 
         Annotation(
             kind=EPISODE,
             name=row.switch_id,
-            said=row.reason,
+            text=row.reason,
             begins=row.engaged_at,
             ends=row.ended_at,
             path=_page_path("switch_page", *row.switch_id.split(":", 1)),
@@ -84,7 +84,7 @@ def _load_ramps(switches: Collection[str], since: datetime, until: datetime) -> 
         Annotation(
             kind=RAMP,
             name=row.switch_id,
-            said=row.justification,
+            text=row.justification,
             begins=row.job.created_at,
             ends=row.job.finished_at,
             path=_page_path("ramp_page", row.pk),

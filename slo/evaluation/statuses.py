@@ -112,7 +112,7 @@ def run_unknown_actions(
     due: list[PlannedAction] = []
     active: list[PlannedAction] = []
     for one in evaluated:
-        said = f"Nothing has been known of the SLO {one.slo.name} for {minutes} minutes"
+        reason = f"Nothing has been known of the SLO {one.slo.name} for {minutes} minutes"
         page = notifications.slo_path(one.slo)
         for index, action in enumerate(one.slo.actions):
             if action.get("on_unknown") != "act":
@@ -123,7 +123,7 @@ def run_unknown_actions(
                 continue
             evidence = {"slo": one.slo.name, "unknown_since": timestamp(began or at)}
             time = f"@{began or at:%Y%m%dT%H%M}"
-            active.append(PlannedAction(action, one.slo, key, said, page, evidence, time))
+            active.append(PlannedAction(action, one.slo, key, reason, page, evidence, time))
             if began is not None and began <= at - UNKNOWN_GRACE:
                 due.append(active[-1])
     actions.perform_actions(due, now)

@@ -174,7 +174,7 @@ def build_firing_rule(evaluated: EvaluatedSlo, rule_evaluation: RuleEvaluation) 
         "budget_left": None if left is None else f"{round(left * 100, 1):g} %",
         "exhausts_at": timestamp_or_none(found.exhausts_at),
     }
-    said = (
+    message = (
         f"{slo.name} burns its error budget {_format_rate(rates[rule.long])} as fast as it may over"
         f" {rule.long}, {_format_rate(rates[rule.short])} over {rule.short}"
         f" (more than {json_number(rule.burn_rate):g})"
@@ -185,7 +185,7 @@ def build_firing_rule(evaluated: EvaluatedSlo, rule_evaluation: RuleEvaluation) 
         service=slo.service[:MAX_SERVICE_LENGTH],
         severity=notifications.SEVERITIES[rule.severity],
         label=rule.severity,
-        said=said,
+        said=message,
         path=notifications.slo_path(slo),
         evidence=_build_evidence(evaluated, rule_evaluation),
         slo_id=slo.pk,

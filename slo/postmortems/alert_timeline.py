@@ -42,7 +42,7 @@ class TimelineEntry:
 
     at: datetime
     icon: str
-    said: str
+    text: str
     more: str = ""
     who: str = ""
     path: str = ""
@@ -90,9 +90,9 @@ def _notification_entries(alert: Alert) -> Iterator[TimelineEntry]:
         at = min(one.finished_at or one.created_at for one in destinations)
         names = ", ".join(sorted({one.destination for one in destinations}))
         failed = sum(one.state == OutboxMessage.State.FAILED for one in destinations)
-        said = "The recovery was told" if event == notifications.RESOLVED_EVENT else "It was told"
+        text = "The recovery was told" if event == notifications.RESOLVED_EVENT else "It was told"
         more = f"{failed} of {len(destinations)} could not be delivered" if failed else ""
-        yield TimelineEntry(at, "delivery", f"{said}: {names}", more, path="/deliveries/")
+        yield TimelineEntry(at, "delivery", f"{text}: {names}", more, path="/deliveries/")
 
 
 def _escalation_entries(escalations: Sequence[Escalation]) -> Iterator[TimelineEntry]:
@@ -119,9 +119,9 @@ def _trip_entries(requests: Sequence[TripRequest]) -> Iterator[TimelineEntry]:
         page = "/switches/{}/{}/".format(*one.switch.split(":", 1))
         yield TimelineEntry(one.requested_at, "trip", f"Asked to stop {one.switch}", path=page)
         if one.decided_at is not None:
-            said = f"{one.switch} was stopped" if one.tripped else f"{one.switch} was not stopped"
+            text = f"{one.switch} was stopped" if one.tripped else f"{one.switch} was not stopped"
             symbol = "engaged" if one.tripped else "info"
-            yield TimelineEntry(one.decided_at, symbol, said, one.why, path=page)
+            yield TimelineEntry(one.decided_at, symbol, text, one.why, path=page)
 
 
 def load_incident_events(alert: Alert, now: datetime) -> tuple[list[TimelineEntry], bool]:
@@ -168,13 +168,13 @@ def _group_events(group: Sequence[AuditEntry]) -> list[TimelineEntry]:
     first = group[0]
     names = ", ".join(row.target for row in group[:MAX_NAMED])
     action = first.action.replace(".", " ", 1).replace("_", " ")
-    said = f"{action}, {len(group)} times: {names} and {len(group) - MAX_NAMED} more"
+    text = f"{action}, {len(group)} times: {names} and {len(group) - MAX_NAMED} more"
     why = first.reason if len({row.reason for row in group}) == 1 else ""
-    return [_to_entry(first, said, why)]
+    return [_to_entry(first, text, why)]
 
 
-def _to_entry(row: AuditEntry, said: str, why: str) -> TimelineEntry:
-    return TimelineEntry(row.at, "", said, why, label_of(row.actor_type, row.actor_name))
+def _to_entry(row: AuditEntry, text: str, why: str) -> TimelineEntry:
+    return TimelineEntry(row.at, "", text, why, label_of(row.actor_type, row.actor_name))
 
 
 def _describe_action(row: AuditEntry) -> str:

@@ -110,9 +110,9 @@ def _describe_acknowledgement(alert: Alert) -> str:
     )
     if alert.acknowledged_at is None:
         return f"Acknowledged: by nobody (it shall be {within})"
-    took = durations.format_readable(max(alert.acknowledged_at - alert.opened_at, timedelta(0)))
+    duration = durations.format_readable(max(alert.acknowledged_at - alert.opened_at, timedelta(0)))
     by = escape_markdown(alert.acknowledged_by)
-    return f"Acknowledged: by {by}, {took} after it opened (it shall be {within})"
+    return f"Acknowledged: by {by}, {duration} after it opened (it shall be {within})"
 
 
 def _describe_scope(alert: Alert, stopped: Sequence[Episode]) -> str:
@@ -166,7 +166,7 @@ def _format_share(ratio: float) -> str:
 def _event_text(event: TimelineEntry) -> str:
     by = f" (by {escape_markdown(event.who)})" if event.who else ""
     why = f": {escape_markdown(event.more)}" if event.more else ""
-    return f"{escape_markdown(event.said)}{by}{why}"
+    return f"{escape_markdown(event.text)}{by}{why}"
 
 
 def _format_time(at: datetime) -> str:

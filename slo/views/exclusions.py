@@ -97,7 +97,7 @@ def remove_exclusion_page(request: PersonRequest, name: str, exclusion_id: int) 
 
 
 def _preview_context(slo: Slo, form: ServiceForm, now: datetime) -> dict[str, Any]:
-    """Return the context that shows an exclusion's effect; `outlook` is None for an invalid form."""
+    """Return the context that shows an exclusion's effect; `outlook` is None for invalid forms."""
     if not form.is_bound or not form.is_valid():
         return {"outlook": None}
     starts_at, ends_at = form.cleaned_data["starts_at"], form.cleaned_data["ends_at"]
