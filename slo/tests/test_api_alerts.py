@@ -15,11 +15,6 @@ from .factories import slo
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def operator():
-    return as_role("operator")
-
-
 def alert(subject="core-availability", **fields):
     at = db_now() - timedelta(minutes=5)
     said = {

@@ -6,7 +6,6 @@ import pytest
 
 from controlplane.core.canonical import timestamp
 from controlplane.core.clock import db_now
-from controlplane.core.http.tests.callers import as_role
 from controlplane.core.http.tests.documents import api_document
 from controlplane.core.http.tests.test_openapi import complaints
 from slo.arithmetic.minutes import last_ended
@@ -23,11 +22,6 @@ ONE = "/api/v1/slos/{name}"
 @pytest.fixture(scope="module")
 def document():
     return api_document()
-
-
-@pytest.fixture
-def admin():
-    return as_role("admin")
 
 
 def test_answers_about_slos_are_what_it_says(document, admin):

@@ -20,11 +20,6 @@ FAST = {"long": "1h", "short": "5m", "burn_rate": 14.4, "severity": "page"}
 
 
 @pytest.fixture
-def admin():
-    return as_role("admin")
-
-
-@pytest.fixture
 def viewer():
     return as_role("viewer")
 

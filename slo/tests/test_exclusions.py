@@ -20,11 +20,6 @@ WHY = "Database moved, announced as CHG-7"
 
 
 @pytest.fixture
-def operator():
-    return as_role("operator")
-
-
-@pytest.fixture
 def last():
     """Count four hours; return the last minute.
 

@@ -97,11 +97,6 @@ def test_what_was_exported_is_imported_as_it_was(given):
     assert found.remarks == ()
 
 
-@pytest.fixture
-def admin():
-    return as_role("admin")
-
-
 def send(caller, text, query="", content_type="application/yaml"):
     path = f"/api/v1/openslo/{query}"
     return caller.client.generic("POST", path, data=text.encode(), content_type=content_type)

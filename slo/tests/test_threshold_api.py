@@ -23,11 +23,6 @@ RULE = {
 }
 
 
-@pytest.fixture
-def admin():
-    return as_role("admin")
-
-
 def test_a_rule_is_made_shown_changed_and_removed(admin):
     made = admin.send("put", ONE, {**RULE, "reason": "core pages too late"})
     shown = admin.get(ONE)

@@ -20,7 +20,6 @@ from .scenarios import (
     SECOND,
     TICKET,
     alert,
-    configure_targets,
     create_burning_slo,
     due_at,
     evaluate_minutes,
@@ -28,14 +27,9 @@ from .scenarios import (
     update_thresholds,
 )
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("configured_targets")]
 
 AT = end_of(NOON)
-
-
-@pytest.fixture(autouse=True)
-def _configured_targets(settings):
-    configure_targets(settings)
 
 
 def firing_rule(subject="core->oracle", **more):

@@ -18,7 +18,6 @@ from .scenarios import (
     MINUTE,
     NOON,
     alert,
-    configure_targets,
     create_burning_slo,
     due_at,
     evaluate_minutes,
@@ -116,8 +115,9 @@ def test_a_clock_that_was_set_back_does_not_put_off_what_fails_closed():
     assert SloStatus.objects.get().since == end_of(NOON + 1)
 
 
-def test_a_look_at_thresholds_between_two_missed_minutes_acts_upon_no_slo(monkeypatch, settings):
-    configure_targets(settings)
+def test_a_look_at_thresholds_between_two_missed_minutes_acts_upon_no_slo(
+    monkeypatch, configured_targets
+):
     create_burning_slo(after=[*[BAD] * 2, *[GOOD] * 20], actions=[STOP])
     evaluate_minutes(NOON)
     judged = tick._evaluate_minute

@@ -15,21 +15,15 @@ from .scenarios import (
     MINUTE,
     NOON,
     SECOND,
-    configure_targets,
     create_burning_slo,
     evaluate_minutes,
     list_messages,
     update_thresholds,
 )
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("configured_targets")]
 
 AT = end_of(NOON)
-
-
-@pytest.fixture(autouse=True)
-def _configured_targets(settings):
-    configure_targets(settings)
 
 
 @pytest.fixture

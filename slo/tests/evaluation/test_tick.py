@@ -19,19 +19,13 @@ from .scenarios import (
     NOON,
     SECOND,
     alert,
-    configure_targets,
     create_burning_slo,
     due_at,
     evaluate_minutes,
     list_messages,
 )
 
-pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture(autouse=True)
-def _configured_targets(settings):
-    configure_targets(settings)
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("configured_targets")]
 
 
 def test_a_minute_is_judged_twenty_seconds_after_its_end_and_only_once():

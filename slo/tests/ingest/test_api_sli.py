@@ -21,11 +21,6 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def sli() -> Sli:
-    return objective()
-
-
-@pytest.fixture
 def api() -> Api:
     return with_token("slo:write")
 

@@ -20,11 +20,6 @@ from .sample_helpers import MINUTE, NOW, load_counters, moment_at, objective
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def sli() -> Sli:
-    return objective()
-
-
 def report(
     began: float, ended: float, good: int, total: int, slo: str = "core-availability"
 ) -> None:

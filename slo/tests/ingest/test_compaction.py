@@ -25,11 +25,6 @@ DAY = timedelta(days=1)
 HOUR = MINUTE // 60
 
 
-@pytest.fixture
-def sli() -> Sli:
-    return objective()
-
-
 def push(sli: Sli, *minutes_ago: float, source: str = "a") -> None:
     """Record an event a minute."""
     told = [sample(sli, -60 * ago, 1e6 - ago, 1e6 - ago, source=source) for ago in minutes_ago]

@@ -13,18 +13,13 @@ from slo.counters import compaction, retention
 from slo.ingest.csv_import import CsvImport, import_points
 from slo.models import DeferredUpdate, Sli
 
-from .sample_helpers import MINUTE, NOW, load_counters, objective
+from .sample_helpers import MINUTE, NOW, load_counters
 
 pytestmark = pytest.mark.django_db
 
 SHELL = system_actor("shell:root")
 LAST_YEAR = datetime(2025, 1, 1, tzinfo=UTC)
 YEAR_MINUTE = int(LAST_YEAR.timestamp()) // 60
-
-
-@pytest.fixture
-def sli() -> Sli:
-    return objective()
 
 
 def import_lines(sli: Sli, *lines: str) -> CsvImport:

@@ -12,14 +12,9 @@ from slo.arithmetic.increments import Sample
 from slo.ingest import points, push_body
 from slo.models import Series, Sli
 
-from .sample_helpers import NOW, objective
+from .sample_helpers import NOW
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def sli() -> Sli:
-    return objective()
 
 
 def push(*said: dict[str, Any]) -> dict[str, Any]:

@@ -14,17 +14,11 @@ from .sample_helpers import (
     SentSample,
     load_counters,
     moment_at,
-    objective,
     record,
     sample,
 )
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def sli() -> Sli:
-    return objective()
 
 
 def add(*samples: SentSample) -> int:

@@ -31,11 +31,6 @@ pytestmark = pytest.mark.django_db
 DAY = timedelta(days=1)
 
 
-@pytest.fixture
-def sli() -> Sli:
-    return objective()
-
-
 def record_one(
     sli: Sli, days_ago: float, total: float, *, source: str = "a", boot: str = "1"
 ) -> None:
