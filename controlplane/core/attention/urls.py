@@ -9,8 +9,13 @@ api_urlpatterns: list[URLPattern] = [
     *both_forms("attention/", api.AttentionView.as_view(), name="api-attention"),
 ]
 urlpatterns: list[URLPattern] = [
-    path("attention/", views.attention_page, name="attention_page"),
-    path("attention/rows/", views.attention_rows, name="attention_rows"),
+    path("attention/", views.attention_page, {"template": "core/attention.html"}, "attention_page"),
+    path(
+        "attention/rows/",
+        views.attention_page,
+        {"template": "core/_attention.html"},
+        "attention_rows",
+    ),
     path(
         "escalations/<int:escalation_id>/acknowledge/",
         views.acknowledge,

@@ -28,16 +28,9 @@ ESCALATIONS_SHOWN = 50
 
 @signed_in
 @require_GET
-def attention_page(request: PersonRequest) -> HttpResponse:
-    """Show a page of attention items and the escalations in progress."""
-    return render_live(request, "core/attention.html", _build_context(request))
-
-
-@signed_in
-@require_GET
-def attention_rows(request: PersonRequest) -> HttpResponse:
-    """Show the part of the attention page that live updates replace."""
-    return render_live(request, "core/_attention.html", _build_context(request))
+def attention_page(request: PersonRequest, template: str) -> HttpResponse:
+    """Show a page of attention items and escalations, or the part that live updates replace."""
+    return render_live(request, template, _build_context(request))
 
 
 @signed_in

@@ -172,7 +172,7 @@ class AuditExport(ApiView):
         )
         return file_responses.stream_file(
             request._request,
-            _join_lines(lines),
+            iter(lambda: "".join(islice(lines, LINES_PER_CHUNK)).encode(), b""),
             content_type=FORMATS[file_format],
             name=f"switchgear-audit.{file_format}",
         )
@@ -206,8 +206,3 @@ def _format_csv(rows: Iterable[dict[str, Any]]) -> Iterator[str]:
 class _Echo:
     def write(self, text: str) -> str:
         return text
-
-
-def _join_lines(lines: Iterator[str]) -> Iterator[bytes]:
-    while chunk := "".join(islice(lines, LINES_PER_CHUNK)):
-        yield chunk.encode()

@@ -48,11 +48,9 @@ class HasScope(BasePermission):
 
     def has_permission(self, request: Request, view: Any) -> bool:
         actor = getattr(request, "actor", None)
-        if actor is None:
-            return False
-        if request.method in view.allowed_methods:  # Otherwise the response is a 405.
+        if actor is not None and request.method in view.allowed_methods:  # Else a 405 follows.
             actor.require(self.get_scope(request, view))
-        return True
+        return actor is not None
 
     def get_scope(self, request: Request, view: Any) -> str:
         name = "read_scope" if request.method in SAFE_METHODS else "write_scope"
@@ -67,10 +65,9 @@ class IsAdmin(BasePermission):
 
     def has_permission(self, request: Request, view: Any) -> bool:
         actor = getattr(request, "actor", None)
-        if actor is None:
-            return False
-        actor.require_power(Power.ADMINISTER)
-        return True
+        if actor is not None:
+            actor.require_power(Power.ADMINISTER)
+        return actor is not None
 
 
 def read_token(request: Request) -> str | None:

@@ -32,7 +32,11 @@ def add_calls(
     of silence is no burst. Calls older than the entry's two minutes count only in the totals.
     """
     minute = int(at.timestamp() // MINUTE_SECONDS)
-    result = _advance_to(dict(entry or _empty_entry(at)), minute)
+    if not entry:
+        counts = ("allowed", "blocked", "now", "before", "now_blocked", "before_blocked")
+        empty = dict.fromkeys(counts, 0)
+        entry = {**empty, "minute": minute, "seen": timestamp(at.astimezone(UTC))}
+    result = _advance_to(dict(entry), minute)
     latest = result["minute"]
     more = {"allowed": allowed, "blocked": blocked}
     for name, minutes_back in (("now", 0), ("before", 1)):
@@ -62,15 +66,6 @@ def blocked_per_second(entry: Entry, at: datetime) -> float:
 def last_seen(entry: Entry) -> datetime:
     """Return the time of the last check, in UTC."""
     return datetime.fromisoformat(entry["seen"])
-
-
-def _empty_entry(at: datetime) -> dict[str, Any]:
-    counts = ("allowed", "blocked", "now", "before", "now_blocked", "before_blocked")
-    return {
-        **dict.fromkeys(counts, 0),
-        "minute": int(at.timestamp() // MINUTE_SECONDS),
-        "seen": timestamp(at.astimezone(UTC)),
-    }
 
 
 def _advance_to(entry: dict[str, Any], minute: int) -> dict[str, Any]:

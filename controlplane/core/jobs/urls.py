@@ -11,8 +11,8 @@ api_urlpatterns: list[URLPattern] = [
     *both_forms("jobs/<int:job_id>/cancel", api.CancelView.as_view(), name="api-job-cancel"),
 ]
 urlpatterns: list[URLPattern] = [
-    path("jobs/", views.jobs_page, name="jobs_page"),
-    path("jobs/rows/", views.jobs_rows, name="jobs_rows"),
+    path("jobs/", views.jobs_page, {"template": "core/jobs.html"}, name="jobs_page"),
+    path("jobs/rows/", views.jobs_page, {"template": "core/_jobs.html"}, name="jobs_rows"),
     *(
         path(f"jobs/<int:job_id>/{verb}/", views.intervene, {"verb": verb}, name=f"job_{verb}")
         for verb in ("pause", "resume", "cancel")

@@ -55,15 +55,9 @@ class JobReasonForm(forms.Form):
 
 @signed_in
 @require_GET
-def jobs_page(request: PersonRequest) -> HttpResponse:
-    return render_live(request, "core/jobs.html", _build_context(request))
-
-
-@signed_in
-@require_GET
-def jobs_rows(request: PersonRequest) -> HttpResponse:
-    """Render only the table, which the page polls to show progress."""
-    return render_live(request, "core/_jobs.html", _build_context(request))
+def jobs_page(request: PersonRequest, template: str) -> HttpResponse:
+    """Render the page, or the template of its table, which the page polls to show progress."""
+    return render_live(request, template, _build_context(request))
 
 
 @signed_in

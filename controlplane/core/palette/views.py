@@ -1,7 +1,5 @@
 """Views of the palette: a page that works without scripts, and the result list for the dialog."""
 
-from typing import Any
-
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
@@ -15,18 +13,9 @@ from .registry import PaletteQuery
 
 @signed_in
 @require_GET
-def find_page(request: PersonRequest) -> HttpResponse:
-    return render(request, "core/palette.html", _context(request))
-
-
-@signed_in
-@require_GET
-def find_part(request: PersonRequest) -> HttpResponse:
-    """Return only the result list, for the dialog that searches while a person types."""
-    return render(request, "_palette_found.html", _context(request))
-
-
-def _context(request: PersonRequest) -> dict[str, Any]:
+def find_page(request: PersonRequest, template: str) -> HttpResponse:
+    """Render a page, or only the result list, for the dialog that searches while a person types."""
     text = request.GET.get("q", "").replace("\x00", "").strip()[: search.MAX_QUERY_LENGTH]
     groups = search.search_palette(PaletteQuery(text, request.user, db_now()))
-    return {"q": text, "groups": groups, "total": sum(len(found) for _, found in groups)}
+    total = sum(len(found) for _, found in groups)
+    return render(request, template, {"q": text, "groups": groups, "total": total})
