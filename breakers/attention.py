@@ -44,7 +44,7 @@ def open_alarms(_now: datetime) -> QuerySet[Alarm]:
 
 @attention_source(8, only_if=open_states)
 def list_open_breakers(now: datetime) -> Sequence[AttentionItem]:
-    """List open breakers of important dependencies; critical dependencies come first."""
+    """List the open breakers that need attention, those of critical dependencies first."""
     return [
         AttentionItem(
             kind="breaker_open",
@@ -77,7 +77,10 @@ def list_overrides(now: datetime) -> Sequence[AttentionItem]:
 
 
 def open_weighty_names(now: datetime) -> Collection[str]:
-    """Return the names (`core->oracle`) of important dependencies with an open breaker."""
+    """Return the names (`core->oracle`) of dependencies whose open breaker needs attention.
+
+    These are critical and high dependencies, and those on a service of this installation.
+    """
     return {one.name for one in _open_weighty(now)}
 
 

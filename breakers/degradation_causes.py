@@ -1,8 +1,8 @@
 """Causes of degradation: breakers that are not closed and probes that fail.
 
 A breaker counts if its dependency is critical or high, or its callee is a service of this
-installation. The cause has the degradation level registered for the callee if half of the instances
-are affected or the callee's probe fails, otherwise the lowest level.
+installation. If half of the instances are affected or the callee's probe fails, the cause has the
+degradation level that is registered for the callee. Otherwise it has the level `DEGRADED`.
 """
 
 from collections.abc import Collection, Iterable, Mapping

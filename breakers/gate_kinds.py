@@ -67,7 +67,10 @@ def answer_gates(now: datetime) -> int:
 
 
 def read_fresh_breakers(dependencies: Collection[str], now: datetime) -> dict[str, FreshBreakers]:
-    """Return the breakers with a fresh report by dependency (`core->oracle`), in one query."""
+    """Return the breakers of these dependencies that reported within 30 s, by dependency name.
+
+    A name is like `core->oracle`; a dependency without such a report is left out.
+    """
     pairs = sorted({pair for name in dependencies if (pair := names.split_name(name))})
     if not pairs:
         return {}
@@ -136,7 +139,10 @@ def _gate_dependency(gate: Gate) -> str:
 
 
 def check_dependency(value: Any) -> str:
-    """Return the name, normalized. Raise ValueError if it is not like `core->oracle`."""
+    """Return a dependency's name without spaces around caller and callee.
+
+    Raise ValueError for anything but a name like `core->oracle`.
+    """
     caller, arrow, callee = check_text(value).partition("->")
     if not arrow or not caller.strip() or not callee.strip():
         raise ValueError("Must be a dependency such as `core->oracle`.")

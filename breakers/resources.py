@@ -93,9 +93,9 @@ def dependency_resource(row: Dependency, now: datetime) -> dict[str, Any]:
 
 
 def breaker_resources(statuses: Sequence[DependencyStatus], now: datetime) -> list[dict[str, Any]]:
-    """Return a row of the breaker board for each status.
+    """Return the API resource of each status.
 
-    Built without serializers, as pages and live messages have hundreds of rows.
+    The resources are built without serializers, since pages and live messages have hundreds.
     """
     overrides = _override_resources([(one.dependency, one.override) for one in statuses], now)
     return [

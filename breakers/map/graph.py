@@ -188,7 +188,10 @@ def group_targets(edges: Iterable[Edge]) -> Neighbors:
 
 
 def find_reachable(after: Neighbors, start: str, *, hops: int | None = None) -> dict[str, int]:
-    """Return the nodes reachable from `start`, with the number of hops, nearest first."""
+    """Return the nodes reachable from `start` within `hops`, and their distances, nearest first.
+
+    `after` maps each node to its successors. Without `hops`, the distance is not limited.
+    """
     found = {start: 0}
     rim, distance = [start], 0
     while rim and (hops is None or distance < hops):
@@ -223,7 +226,7 @@ def _blast_radius(graph: DependencyGraph, focus: str) -> MapBlastRadius:
 
 
 def _find_neighborhood(graph: DependencyGraph, focus: str) -> set[str]:
-    """Return the focused service and its neighbors within two hops, limited to a legible number."""
+    """Return the focused service and its neighbors within two hops, as many as stay legible."""
     near = {
         **find_reachable(graph.down, focus, hops=HOPS),
         **find_reachable(graph.up, focus, hops=HOPS),

@@ -146,9 +146,9 @@ def _publish(
     now: datetime,
     **change: dict[str, Any],
 ) -> None:
-    """Announce an event of an outage and record it; `change` is the audit entry's before or after.
+    """Announce an event of an outage, and then write its audit entry, which locks the audit trail.
 
-    The audit entry is last, since it locks the audit trail.
+    `change` is the `before` or `after` of the audit entry.
     """
     outbox.announce(
         event=event,

@@ -98,7 +98,10 @@ def read_files(texts: Mapping[str, str]) -> ConfigurationFolder:
 
 
 def locate_field(name: str, path: str) -> str:
-    """Return file and key of a dependency's field: `breaker.yaml: core->oracle: window_size`."""
+    """Return the file and key that define the field `path` of the dependency `name`.
+
+    For example `breaker.yaml: core->oracle: window_size` for `breaker.window_size`.
+    """
     top, _, rest = path.partition(".")
     file = next((file for file, fields in FIELDS_BY_FILE.items() if top in fields), TIMEOUT)
     in_section = any(top == section for _, _, section in SECTIONS)

@@ -39,7 +39,7 @@ class PolicyLine:
 
 @dataclass(frozen=True)
 class PolicySection:
-    """A section of a policy; `is_set` is False if the section is null."""
+    """A section of a policy; `is_set` is False if the section is null or empty."""
 
     name: str
     title: str

@@ -1,7 +1,7 @@
 """The board of breakers: dependencies filtered, counted and sorted, the worst first."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -149,9 +149,9 @@ class BreakerBoardRow:
 
 @dataclass(frozen=True)
 class BreakerBoardPage:
-    rows: Sequence[BreakerBoardRow] = field(default_factory=list)
-    more: bool = False
-    tally: BreakerBoardTally = field(default_factory=lambda: BreakerBoardTally(0, 0, 0, 0, 0, 0, 0))
+    rows: Sequence[BreakerBoardRow]
+    more: bool
+    tally: BreakerBoardTally
 
 
 def parse_filter(query: Any) -> BreakerBoardFilter:

@@ -150,7 +150,7 @@ def build_sections(texts: Mapping[str, str], errors: Errors) -> list[PolicyFormS
 
 
 def unplaced_errors(errors: Errors) -> list[str]:
-    """Return the errors that belong to no field of the form."""
+    """Return the errors that belong to no field of the form, as `path: message`."""
     known = ("routes", "on_outage", *(one.path for one in PARAMETERS))
     return [
         f"{path}: {' '.join(messages)}"
@@ -160,7 +160,10 @@ def unplaced_errors(errors: Errors) -> list[str]:
 
 
 def typed_text(parameter: Parameter, value: Any) -> str:
-    """Return a value as a user would type it; empty for None and for a dict of defaults by case."""
+    """Return a value as a user would type it.
+
+    The text is empty for None, and for a dict: a default that depends on another parameter.
+    """
     if value is None or isinstance(value, dict):
         return ""
     if parameter.kind == "words":

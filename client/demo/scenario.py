@@ -91,7 +91,7 @@ CHAPTERS: Mapping[str, Chapter] = {
 
 
 class Player:
-    """Player of chapters; it sleeps by calling `wait`, which returns True to end the scenario."""
+    """A player of chapters. Between steps it calls `wait`, which returns True to end the scenario."""
 
     def __init__(
         self,

@@ -191,7 +191,7 @@ class PolicyTask(Base):
         return self.retry(exc=error, countdown=seconds, headers=headers, max_retries=most)
 
     def _incoming_limits(self) -> IncomingRequest:
-        """Return the sender's limits, less the time in the queue."""
+        """Return the sender's time limit, reduced by the task's time in the queue."""
         headers = dict(self.request.headers or {}) if self.is_awaited else {}
         said = {name: str(value) for name, value in headers.items() if isinstance(name, str)}
         seconds = incoming(said).seconds

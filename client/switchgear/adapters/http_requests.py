@@ -228,7 +228,7 @@ class BodyTimer:
         self._began = 0.0
 
     def shorten(self, seconds: float) -> None:
-        """Reduce the time left to `seconds`."""
+        """Reduce the time left to at most `seconds`."""
         self._seconds = min(self._seconds, seconds)
 
     def begin(self) -> None:
