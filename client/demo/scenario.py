@@ -91,7 +91,7 @@ CHAPTERS: Mapping[str, Chapter] = {
 
 
 class Player:
-    """A player of chapters. Between steps it calls `wait`, which returns True to end the scenario."""
+    """A player of chapters. Between steps it calls `wait`; if that returns True, it ends."""
 
     def __init__(
         self,
