@@ -66,14 +66,6 @@ class MapLine:
     def dependency(self) -> Dependency:
         return self.standing.dependency
 
-    @property
-    def mark_x(self) -> str:
-        return f"{self.route.mark[0]:.1f}"
-
-    @property
-    def mark_y(self) -> str:
-        return f"{self.route.mark[1]:.1f}"
-
 
 @dataclass(frozen=True)
 class MapNode:
