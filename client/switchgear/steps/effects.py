@@ -85,22 +85,19 @@ class Effect:
 
     def _record_outcome(self, error: BaseException | None) -> None:
         if error is None and not self._is_not_done:
-            self._record_done()
+            try:
+                self.outcome = json_value(self.outcome, f"the outcome of {self._record.kind}")
+            except TypeError:
+                self.outcome = None
+                self._write(EffectState.DONE, None)
+                raise
+            self._write(EffectState.DONE, None)
             return
         is_refusal = isinstance(error, Refused) and not isinstance(error, RUN_ENDING_ERRORS)
         if self._is_not_done or is_refusal:
             self._write(EffectState.NOT_DONE, error)
         elif isinstance(error, Exception) and not isinstance(error, LeaseLost):
             self._write(EffectState.UNKNOWN, error)
-
-    def _record_done(self) -> None:
-        try:
-            self.outcome = json_value(self.outcome, f"the outcome of {self._record.kind}")
-        except TypeError:
-            self.outcome = None
-            self._write(EffectState.DONE, None)
-            raise
-        self._write(EffectState.DONE, None)
 
     def _write(self, state: EffectState, error: BaseException | None) -> None:
         text = None if error is None else describe_error(error)

@@ -1,6 +1,6 @@
 """Forward run of a job: one step after the other, each recorded before the next."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -89,9 +89,10 @@ class JobRun:
 
     def context(self, position: int, writer: StepWriter, **more: Any) -> Context:
         """Return the context of the step at `position`; `more` are further fields of it."""
+        before = (self.rows[each] for each in range(position) if each in self.rows)
         return Context(
             input=copy_json(self.record.input),
-            outputs=self._outputs(position),
+            outputs=CopiedOutputs({row.name: row.output for row in before}),
             attempt=writer.row.attempts,
             writer=writer,
             approve=self._approve,
@@ -111,7 +112,9 @@ class JobRun:
     def _step(self, position: int) -> Execution[None]:
         cancellation.check()
         step = self.job.steps[position]
-        writer = self.writer(self._step_row(position, step))
+        key = f"{self.record.id}:{position}"
+        new = StepRecord(job_id=self.record.id, position=position, name=step.name, key=key)
+        writer = self.writer(self.rows.get(position, new))
         before = writer.row.attempts
         try:
             if step.idempotency_key is not None:
@@ -196,15 +199,6 @@ class JobRun:
 
     def note(self, name: str, row: StepRecord, **fields: Any) -> None:
         journal.record(name, self.job.name, job=self.record.id, step=row.name, **fields)
-
-    def _step_row(self, position: int, step: Step) -> StepRecord:
-        key = f"{self.record.id}:{position}"
-        new = StepRecord(job_id=self.record.id, position=position, name=step.name, key=key)
-        return self.rows.get(position, new)
-
-    def _outputs(self, position: int) -> Mapping[str, Any]:
-        before = (self.rows[each] for each in range(position) if each in self.rows)
-        return CopiedOutputs({row.name: row.output for row in before})
 
 
 def wrap_attempt(
