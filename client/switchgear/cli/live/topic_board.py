@@ -52,7 +52,10 @@ class TopicBoard:
             except exits.CommandExit as end:
                 if end.code != exits.NO_RIGHTS or self.chosen or end.problem.get("status") == 401:
                     raise
-                self._leave_out(topic, end)
+                self.topics.remove(topic)
+                if not self.topics:
+                    raise
+                self._call.screen.note(f"Without {topic}: {end}")
                 continue
             self._compare(topic, found)
 
@@ -70,12 +73,6 @@ class TopicBoard:
                 self._call.screen.json_line(message)
             self._print_line(topic, line, None)
         self._known[topic] = now
-
-    def _leave_out(self, topic: str, end: exits.CommandExit) -> None:
-        self.topics.remove(topic)
-        if not self.topics:
-            raise end
-        self._call.screen.note(f"Without {topic}: {end}")
 
     def _print_line(self, topic: str, line: Cell, at: Any) -> None:
         if not self._call.screen.as_json:
