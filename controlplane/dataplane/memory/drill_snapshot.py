@@ -5,7 +5,8 @@ incremented when a drill starts or ends and when its marks change. Even without 
 drill ends at its deadline, here and in the client.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from switches.drills.patterns import Marks
@@ -18,22 +19,17 @@ MAX_NAMES = 20_000
 """Most instance names whose match is cached."""
 
 
+@dataclass(slots=True, eq=False)
 class DrillSnapshot:
     """Selects the copy for an instance: the drill copy for those that take part in a drill.
 
     `marks` are the patterns of their names, and `drilled` the entries of the drilled switches.
     """
 
-    __slots__ = ("_drilled", "_made", "_marks", "_names")
-
-    def __init__(self, marks: Marks, drilled: Iterable[SnapshotEntry]) -> None:
-        self._marks = marks
-        self._drilled = tuple(drilled)
-        self._made: tuple[tuple[SnapshotEntry, ...], Copy] | None = None
-        self._names: dict[bytes, bool] = {}
-
-    def __repr__(self) -> str:
-        return f"DrillSnapshot({self._marks}, {self._drilled})"
+    marks: Marks
+    drilled: Sequence[SnapshotEntry]
+    _made: tuple[tuple[SnapshotEntry, ...], Copy] | None = field(default=None, repr=False)
+    _names: dict[bytes, bool] = field(default_factory=dict, repr=False)
 
     def copy_for(self, name: bytes | None, now: datetime, normal: Copy) -> Copy:
         """Return the drill copy if `name` takes part in a running drill, else `normal`."""
@@ -41,7 +37,7 @@ class DrillSnapshot:
             return normal
         running = tuple(
             entry
-            for entry in self._drilled
+            for entry in self.drilled
             if entry.expires_at is not None and now < entry.expires_at  # The drill's deadline.
             if entry.id not in normal.entries  # Else the switch is engaged for real.
         )
@@ -59,7 +55,7 @@ class DrillSnapshot:
         known = self._names.get(name)
         if known is None:
             text = name.decode("utf-8", "replace")
-            known = service_of(text) is not None and self._marks.match(text)
+            known = service_of(text) is not None and self.marks.match(text)
             if len(self._names) >= MAX_NAMES:
                 self._names.clear()
             self._names[name] = known

@@ -58,10 +58,8 @@ def list_members(message: OutboxMessage) -> Sequence[int]:
 
 
 def lock_failed_members(digest: OutboxMessage) -> list[int]:
-    rows = OutboxMessage.objects.filter(
-        pk__in=list_members(digest), state="failed", discarded_at__isnull=True
-    )
-    return _lock_ids(rows)
+    failed = OutboxMessage.objects.filter(state="failed", discarded_at__isnull=True)
+    return _lock_ids(failed.filter(pk__in=list_members(digest)))
 
 
 def list_digested(destination: str) -> set[int]:

@@ -231,9 +231,8 @@ def initial_values(target: Target) -> dict[str, Any]:
         ],
     }
     if target.rotation_starts_at is not None:
-        local = timezone.localtime(
-            target.rotation_starts_at, clock.load_time_zone(target.time_zone)
-        )
+        zone = clock.load_time_zone(target.time_zone)
+        local = timezone.localtime(target.rotation_starts_at, zone)
         known["rotation_starts_at"] = f"{local:%Y-%m-%dT%H:%M}"
     return known
 

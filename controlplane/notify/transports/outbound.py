@@ -95,9 +95,27 @@ def _call(
     largest: int,
 ) -> ReceiverResponse:
     seconds = min(WHOLE_SECONDS, whole_seconds or WHOLE_SECONDS)
+    timeouts = httpx.Timeout(READ_SECONDS, connect=CONNECT_SECONDS)
+
+    async def send() -> ReceiverResponse:
+        async with (
+            asyncio.timeout(seconds),
+            httpx.AsyncClient(
+                timeout=timeouts, verify=_tls_context(), follow_redirects=False, transport=transport
+            ) as client,
+            client.stream("POST", url, headers=headers, **body) as response,
+        ):
+            body_start = b""
+            async for chunk in response.aiter_bytes():
+                body_start += chunk
+                if len(body_start) > largest:
+                    break
+            retry_after = _parse_retry_after(response.headers.get("retry-after"))
+            return ReceiverResponse(response.status_code, body_start[:largest], retry_after)
+
     connections.let_go()
     try:
-        return asyncio.run(_post(url, headers, body, transport, seconds, largest))
+        return asyncio.run(send())
     except UrlRefused as error:
         raise PermanentFailure(str(error)) from error
     except Unresolved as error:
@@ -109,36 +127,10 @@ def _call(
     except httpx.ConnectError as error:
         raise TransientFailure("no connection") from error
     except httpx.TransportError as error:
-        raise TransientFailure(
-            f"the connection broke ({type(error).__name__}); it may have arrived", in_doubt=True
-        ) from error
+        said = f"the connection broke ({type(error).__name__}); it may have arrived"
+        raise TransientFailure(said, in_doubt=True) from error
     except httpx.InvalidURL as error:
         raise PermanentFailure("the destination's URL is not valid") from error
-
-
-async def _post(
-    url: str,
-    headers: Mapping[str, str],
-    body: Mapping[str, Any],
-    transport: httpx.AsyncBaseTransport | None,
-    seconds: float,
-    largest: int,
-) -> ReceiverResponse:
-    timeouts = httpx.Timeout(READ_SECONDS, connect=CONNECT_SECONDS)
-    async with (
-        asyncio.timeout(seconds),
-        httpx.AsyncClient(
-            timeout=timeouts, verify=_tls_context(), follow_redirects=False, transport=transport
-        ) as client,
-        client.stream("POST", url, headers=headers, **body) as response,
-    ):
-        body_start = b""
-        async for chunk in response.aiter_bytes():
-            body_start += chunk
-            if len(body_start) > largest:
-                break
-        retry_after = _parse_retry_after(response.headers.get("retry-after"))
-        return ReceiverResponse(response.status_code, body_start[:largest], retry_after)
 
 
 def _parse_retry_after(retry_after: str | None) -> float | None:

@@ -11,6 +11,7 @@ import smtplib
 import socket
 import ssl
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -90,15 +91,8 @@ def send_mail(
 ) -> None:
     """Send one mail to the server; raise a `DeliveryFailure`."""
     connections.let_go()
-    try:
+    with _convert_errors("no connection to the mail server", where="at the greeting"):
         with_server = _Connection(server, seconds)
-    except smtplib.SMTPResponseException as refusal:
-        raise _make_failure(refusal.smtp_code, refusal.smtp_error, "at the greeting") from refusal
-    except ssl.SSLError as error:
-        raise TransientFailure(f"no trust in the mail server: {_describe_error(error)}") from error
-    except (OSError, smtplib.SMTPException) as error:
-        said = f"no connection to the mail server ({_describe_error(error)})"
-        raise TransientFailure(said) from error
     try:
         _begin_mail(with_server, server, envelope)
         _transmit(with_server, mail)
@@ -106,9 +100,25 @@ def send_mail(
         with_server.close()
 
 
+@contextlib.contextmanager
+def _convert_errors(broken: str, *, where: str = "") -> Iterator[None]:
+    """Convert the errors of an exchange without a mail; `broken` is said of a lost connection."""
+    try:
+        yield
+    except smtplib.SMTPResponseException as refusal:
+        raise _make_failure(refusal.smtp_code, refusal.smtp_error, where) from refusal
+    except smtplib.SMTPNotSupportedError as error:
+        said = f"the mail server lacks what is needed: {_describe_error(error)}"
+        raise PermanentFailure(said) from error
+    except ssl.SSLError as error:
+        raise TransientFailure(f"no trust in the mail server: {_describe_error(error)}") from error
+    except (OSError, smtplib.SMTPException) as error:
+        raise TransientFailure(f"{broken} ({_describe_error(error)})") from error
+
+
 def _begin_mail(connection: _Connection, server: EmailSettings, envelope: Envelope) -> None:
     """Run the exchange up to `DATA`; a failure means that the mail was not delivered."""
-    try:
+    with _convert_errors("the mail server went away"):
         connection.ehlo_or_helo_if_needed()
         if server.security == "starttls":
             connection.starttls(context=_tls_context())
@@ -125,15 +135,6 @@ def _begin_mail(connection: _Connection, server: EmailSettings, envelope: Envelo
         _check_reply(connection.mail(envelope.sender, options), "for the sender")
         _check_reply(connection.rcpt(envelope.recipient), "for the recipient")
         _check_reply(connection.docmd("DATA"), "before the mail", wanted=354)
-    except smtplib.SMTPResponseException as refusal:
-        raise _make_failure(refusal.smtp_code, refusal.smtp_error, "") from refusal
-    except smtplib.SMTPNotSupportedError as error:
-        said = f"the mail server lacks what is needed: {_describe_error(error)}"
-        raise PermanentFailure(said) from error
-    except ssl.SSLError as error:
-        raise TransientFailure(f"no trust in the mail server: {_describe_error(error)}") from error
-    except (OSError, smtplib.SMTPException) as error:
-        raise TransientFailure(f"the mail server went away ({_describe_error(error)})") from error
 
 
 def _transmit(connection: _Connection, mail: bytes) -> None:

@@ -50,8 +50,7 @@ def save_thread(message: OutboxMessage, channel: str, ts: str) -> None:
 
 
 def channel_of(destination: str) -> str:
-    channel: str = destination.partition(":")[2] or settings.SLACK.channel
-    return channel
+    return destination.partition(":")[2] or str(settings.SLACK.channel)
 
 
 def _post_head(message: OutboxMessage, calls: SlackCalls) -> None:
