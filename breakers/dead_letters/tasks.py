@@ -54,7 +54,8 @@ def run_replays(now: datetime) -> int:
     began, moved = time.monotonic(), 0
     while (passed := time.monotonic() - began) < JOBS_SECONDS:
         at = now + timedelta(seconds=passed)
-        if not _is_any_due(at):
+        is_free = Q(lease_until=None) | Q(lease_until__lte=at)
+        if not Job.objects.filter(is_free, kind=KIND, next_at__lte=at).exists():
             break
         moved += engine.run_tick(TICK, at)
     return moved
@@ -63,8 +64,3 @@ def run_replays(now: datetime) -> int:
 @ticks.tick("dlq.purge", seconds=3600, queue="housekeeping")
 def purge_history(now: datetime) -> int:
     return retention_rules.purge(now, at_once=AT_ONCE, most=MAX_PURGED)
-
-
-def _is_any_due(now: datetime) -> bool:
-    is_free = Q(lease_until=None) | Q(lease_until__lte=now)
-    return Job.objects.filter(is_free, kind=KIND, next_at__lte=now).exists()

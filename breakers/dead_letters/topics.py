@@ -27,9 +27,11 @@ def read_topics(ids: Sequence[str], now: datetime) -> dict[str, dict[str, Any]]:
     """
     jobs = {one.removeprefix(JOB): one for one in ids if one.startswith(JOB)}
     servers = {one.removeprefix(SERVER): one for one in ids if one.startswith(SERVER)}
+    pks = [int(pk) for pk in jobs if pk.isascii() and pk.isdigit() and int(pk) <= MAX_PK]
+    rows = Job.objects.filter(pk__in=pks, replay__isnull=False).select_related("replay__stream")
     return {
         **_read_streams([one for one in ids if not one.startswith((JOB, SERVER))], now),
-        **_read_jobs(jobs, now),
+        **{jobs[str(row.pk)]: replay_resource(row, now) for row in rows.prefetch_related("steps")},
         **{
             servers[row.name]: ServerResource.render(row)
             for row in LetterServer.objects.filter(pk__in=servers)
@@ -57,13 +59,6 @@ def _read_streams(ids: Sequence[str], now: datetime) -> dict[str, dict[str, Any]
     ]
     resources = stream_resources(rows, now)
     return {str(row): one for row, one in zip(rows, resources, strict=True)}
-
-
-def _read_jobs(ids: dict[str, str], now: datetime) -> dict[str, dict[str, Any]]:
-    pks = [int(pk) for pk in ids if pk.isascii() and pk.isdigit() and int(pk) <= MAX_PK]
-    jobs = Job.objects.filter(pk__in=pks, replay__isnull=False).select_related("replay__stream")
-    jobs = jobs.prefetch_related("steps")
-    return {ids[str(job.pk)]: replay_resource(job, now) for job in jobs}
 
 
 topics.register("dlq", scope="dlq:read", event="dlq.changed", read=read_topics)

@@ -37,7 +37,9 @@ def _begin_one(schedule_id: int, now: datetime) -> int:
         switch = Switch.objects.select_for_update().get(pk=row.switch_id)
         try:
             with transaction.atomic():
-                services.begin_scheduled(row, ACTOR, now)
+                scope, _, key = row.switch_id.partition(":")
+                job_key = f"drill:auto:{row.switch_id}:{timestamp(row.next_at)}"
+                services.create_drill(scope, key, row.mode, row.reason, ACTOR, now, job_key=job_key)
         except Conflict as conflict:
             row.next_at = min(now + RETRY_AFTER, _next_round(row, now))
             row.save(update_fields=["next_at"])

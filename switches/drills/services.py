@@ -43,7 +43,7 @@ def begin_drill(
     check_drillable(scope, key, mode, reason)
     with transaction.atomic():
         publication.lock()
-        return _create_drill(scope, key, mode, reason.strip(), actor, now)
+        return create_drill(scope, key, mode, reason.strip(), actor, now)
 
 
 def begin_and_schedule(
@@ -73,7 +73,7 @@ def check_drillable(scope: str, key: str, mode: str, reason: str) -> None:
         raise InvalidInput(errors)
 
 
-def _create_drill(
+def create_drill(
     scope: str,
     key: str,
     mode: str,
@@ -83,7 +83,11 @@ def _create_drill(
     *,
     job_key: str | None = None,
 ) -> Drill:
-    """Start a drill; the publication row must be locked."""
+    """Start a drill; the publication row must be locked.
+
+    Scheduled drills have a `job_key`. Raise :class:`Conflict` if the drill can't start or has
+    started already.
+    """
     switch = register_and_lock(scope, key, now=now)
     episode, under_way = switch.episode, live_drills.find_live_drill(switch.pk)
     if episode is not None:
@@ -201,16 +205,6 @@ def remove_schedule(*, scope: str, key: str, actor: Actor, now: datetime) -> Non
             raise NotFound(f"No drill of {switch_id} comes round.")
         _record_schedule_change("drill.unscheduled", row, actor, now)
         row.delete()
-
-
-def begin_scheduled(row: DrillSchedule, actor: Actor, now: datetime) -> Drill:
-    """Start the drill of a due schedule; the publication row must be locked.
-
-    Raise :class:`Conflict` if the drill can't start or has started already.
-    """
-    scope, _, key = row.switch_id.partition(":")
-    job_key = f"drill:auto:{row.switch_id}:{timestamp(row.next_at)}"
-    return _create_drill(scope, key, row.mode, row.reason, actor, now, job_key=job_key)
 
 
 def _parse_days(every: str) -> int:

@@ -47,6 +47,7 @@ def report_page(request: PersonRequest, week: str) -> HttpResponse:
     now = db_now()
     report = compose.find_report(week, now)
     this = weeks.parse(report.week)
+    has_previous = WeeklyReport.objects.filter(week=str(this.later(-1))).exists()
     sections = build_sections(report.content)
     context = {
         "report": report,
@@ -58,7 +59,7 @@ def report_page(request: PersonRequest, week: str) -> HttpResponse:
         "zone": report.content["time_zone"],
         "environment": report.content["environment"],
         "public_url": settings.PUBLIC_URL.rstrip("/"),
-        "previous": this.later(-1) if _is_saved(this.later(-1)) else None,
+        "previous": this.later(-1) if has_previous else None,
         "next": this.later(1) if this.later(1).starts_at(compose.get_zone()) <= now else None,
     }
     return render(request, "switches/report.html", context)
@@ -81,7 +82,3 @@ def sign(request: PersonRequest, week: str) -> HttpResponse:
         context = {"heading": "Not signed", "detail": conflict.detail, "back": "reports_page"}
         return show(request, "core/notice.html", context, status=409)
     return respond_done(request, f"{report.week} is signed off.", f"/reports/weekly/{report.week}/")
-
-
-def _is_saved(week: weeks.Week) -> bool:
-    return WeeklyReport.objects.filter(week=str(week)).exists()

@@ -55,7 +55,7 @@ class DeadLetterView(ApiView):
 
 
 class DeadLetterIdView(ApiView):
-    """Base of the endpoints whose path has the id of a removal, bulk job or message, or no id."""
+    """Base of the endpoints of bulk jobs, the archive and the outbox: no stream in the path."""
 
     read_scope = READ
     write_scope = WRITE
@@ -127,7 +127,9 @@ class MessageDetail(DeadLetterView):
             stream.server, stream.name, normalize_id(entry_id), limits=DETAIL_READ_LIMITS
         )
         if entry is None:
-            raise _not_found_error(stream, entry_id)
+            error = missing_letters.missing_letter_error(stream, entry_id)
+            # A read returns 404 with the letter's removal, where a change returns 409.
+            raise NotFound(error.detail, **(error.extra if isinstance(error, Conflict) else {}))
         redaction = configured_redaction()
         events = history.list_events(stream, entry, redaction=redaction)
         return Response(
@@ -167,15 +169,6 @@ def find_letter_stream(server: str, name: str, now: datetime) -> LetterStream:
 def normalize_id(entry_id: str) -> str:
     """Return the entry id in the notation of Redis. Raises :class:`NotFound` for an invalid id."""
     return ids.to_entry_id(ids.to_position(entry_id))
-
-
-def _not_found_error(stream: LetterStream, entry_id: str) -> NotFound:
-    """Return a 404 error with the removal of the letter, if any.
-
-    Reads return 404 where :func:`missing_letter_error` returns 409.
-    """
-    error = missing_letters.missing_letter_error(stream, entry_id)
-    return NotFound(error.detail, **(error.extra if isinstance(error, Conflict) else {}))
 
 
 def _next_link(request: Request, cursor: str) -> str | None:

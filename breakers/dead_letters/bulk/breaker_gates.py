@@ -72,7 +72,7 @@ def describe_hold(replay: Replay, now: datetime) -> str:
 
 
 def _build_questions(replay: Replay, since: datetime) -> list[GateQuestion]:
-    """Return a gate for each dependency; `since` is the job's start, as it is a part of the key."""
+    """Return a gate for each dependency; `since`, the job's start, is a part of its identity."""
     return [
         GateQuestion(f"job:{replay.job.pk}:{number}", {"type": TYPE, "dependency": name}, since)
         for number, name in enumerate(replay.waits_for)

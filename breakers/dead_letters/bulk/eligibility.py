@@ -42,7 +42,7 @@ def skip_reason(
 ) -> str:
     """Return the reason why a job skips a letter; empty if the letter is eligible.
 
-    `fields`, `size_bytes` and `retries` are its number of fields, size, and earlier retries.
+    `fields` and `retries` are the letter's numbers of fields and of earlier retries.
     """
     if fields > MAX_FIELDS:
         return TOO_MANY_FIELDS
@@ -100,7 +100,7 @@ def _count_by_reading(
 def _count_by_index(
     stream: LetterStream, chosen: LetterFilter, action: str, most_retries: int, deadline: float
 ) -> tuple[Counter[str], int, bool]:
-    """Return what :func:`_count_by_reading` returns, but mostly from the index.
+    """Count index rows; the result has the form of :func:`_count_by_reading`.
 
     Only large letters are read from Redis, to count their fields.
     """

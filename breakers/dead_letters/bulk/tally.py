@@ -1,4 +1,7 @@
-"""Counts of a bulk job: removed letters from the archive, skipped letters as they are read."""
+"""Counts of a bulk job.
+
+Removed letters are counted in the archive, skipped letters when they are read.
+"""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -18,7 +21,7 @@ LEFT = (Departure.State.DONE, Departure.State.RESTORING, Departure.State.RESTORE
 
 @dataclass
 class ReplayChunk:
-    """Letters removed together, and skip reasons of the letters between them.
+    """Letters that are removed together, and the skip reasons of letters read between them.
 
     `position` is the position of the last letter in the chunk, removed or skipped.
     """

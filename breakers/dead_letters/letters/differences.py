@@ -31,17 +31,15 @@ class FieldChange:
 
 def compare_messages(before: Pairs, after: Pairs, redaction: Redaction | None) -> list[FieldChange]:
     """Return the first `MAX_DIFFERENCES` differences, by field, with hidden values redacted."""
-    return list(islice(_iterate_changes(before, after, redaction), MAX_DIFFERENCES))
-
-
-def _iterate_changes(
-    before: Pairs, after: Pairs, redaction: Redaction | None
-) -> Iterator[FieldChange]:
     old, new = _group_by_name(before), _group_by_name(after)
-    for name in dict.fromkeys([*old, *new]):
-        for one, other in zip_longest(old.get(name, []), new.get(name, [])):
-            if one != other:
-                yield from _compare_field(name, one, other, redaction)
+    changes = (
+        change
+        for name in dict.fromkeys([*old, *new])
+        for one, other in zip_longest(old.get(name, ()), new.get(name, ()))
+        if one != other
+        for change in _compare_field(name, one, other, redaction)
+    )
+    return list(islice(changes, MAX_DIFFERENCES))
 
 
 def _compare_field(

@@ -29,8 +29,9 @@ class LetterFilter:
 
     `error` is a case-insensitive part of the error or its type, or a fingerprint; `error_type` is
     the whole type. `q` is a case-insensitive part of any name or value. `field` is a field name, or
-    a dotted path into its JSON (`payload.order.items.0.sku`), that has to exist, and to equal
-    `value` unless that is None. The time of failure is at or after `after`, and before `before`.
+    a dotted path into a field's JSON (`payload.order.items.0.sku`); the letter must have a value
+    there, which must equal `value` if that is given. The time of failure is at or after `after`,
+    and before `before`.
     """
 
     fingerprint: str = ""
@@ -91,7 +92,7 @@ class LetterFilter:
         return not dataclasses.replace(self, q="", field="", value=None).is_everything
 
     def matches(self, entry: LetterEntry) -> bool:
-        """Return True if the letter meets the criteria, as far as it was read.
+        """Return True if the part of the letter that was read meets the criteria.
 
         The fingerprint is not checked here: the index has selected candidates by fingerprint.
         Hidden values never match, since searches could be used to guess them.
@@ -138,7 +139,7 @@ class LetterFilter:
 
 
 def has_value(entry: LetterEntry, path: str, value: str | None) -> bool:
-    """Return True if the letter has a value at this path, equal to `value` unless that is None.
+    """Return True if the letter has a value at the path; if `value` is given, an equal value.
 
     Text is compared as it is, any other value as JSON.
     """

@@ -85,8 +85,6 @@ def _truncate_error(error: str) -> str:
 
 def _mask_word(match: re.Match[str]) -> str:
     word = match[0]
-    return "<n>" if word.isdigit() else _VARYING.sub(_make_placeholder, word)
-
-
-def _make_placeholder(match: re.Match[str]) -> str:
-    return f"<{str(match.lastgroup).rstrip('0123456789')}>"
+    if word.isdigit():
+        return "<n>"
+    return _VARYING.sub(lambda found: f"<{str(found.lastgroup).rstrip('0123456789')}>", word)

@@ -27,7 +27,7 @@ def to_entry_id(position: str) -> str:
 
 
 def added_at(position: str) -> datetime | None:
-    """Return the time in the position; None unless it is between 2001 and 2100."""
+    """Return the time that the position encodes; None if it is before 2001 or after 2099."""
     milliseconds = int(position.partition("-")[0])
     if not 10**12 <= milliseconds < 4_102_444_800_000:
         return None

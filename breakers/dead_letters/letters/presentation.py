@@ -34,8 +34,8 @@ def letter_resource(
 ) -> dict[str, Any]:
     """Return an entry as the API shows it; missing metadata is None.
 
-    Without a `redaction` nothing is hidden. Without a `fingerprint` it is computed. `size_bytes` is
-    the size of the fields that were read.
+    If `redaction` is None, nothing is hidden. If `fingerprint` is empty, the fingerprint is
+    computed. `size_bytes` is the size of the fields that were read.
     """
     seen = truncate_entry(entry, measure)
     seen = seen if redaction is None else redaction.redact_entry(seen)

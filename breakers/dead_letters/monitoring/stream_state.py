@@ -70,10 +70,10 @@ def record_sample(stream: LetterStream, sample: StreamSample, now: datetime) -> 
 
 
 def record_samples(seen: Sequence[SampledStream], now: datetime) -> list[SampledStream]:
-    """Record samples, unless a later sample was recorded.
+    """Record the samples of streams that have no later sample.
 
     Streams locked by another transaction are skipped. Return the other streams, reloaded, with
-    their samples. Streams have to be loaded before they are sampled.
+    their samples. The rows of `seen` must have been loaded before the samples were taken.
     """
     fresh = LetterStream.objects.in_bulk(_write_samples(seen, now, waits=False)) if seen else {}
     return [(fresh[one.pk], sample) for one, sample in seen if one.pk in fresh]

@@ -34,8 +34,8 @@ def read_page(
 ) -> EntryPage:
     """Return up to `limits.entries` entries between the ids `first` and `last`, inclusive.
 
-    The page continues after the entry `after`, in the requested order. It may be shorter and
-    still have `more`, since one call reads a few megabytes at most, but at least one entry. Raises
+    If `after` is given, the page starts after that entry, in the requested order. One call reads a
+    few megabytes at most, but at least one entry; a shorter page then has `more`. Raises
     :class:`ServerUnavailable` and :class:`ServerRefused`.
     """
     if after == ids.MAX_ID and not newest_first:

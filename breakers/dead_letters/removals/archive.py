@@ -50,7 +50,7 @@ def is_expired(departure: Departure, now: datetime) -> bool:
 
 
 def restorable_until(departure: Departure) -> datetime | None:
-    """Return the time until which a letter can be restored; None if it can't, as after a retry."""
+    """Return the time until which a letter can be restored; None after a retry or a restore."""
     states = Departure.State
     is_in_origin = departure.state == states.DONE and departure.action == Departure.Action.RETRY
     is_removed = departure.state in (states.DONE, states.GONE) and not is_in_origin

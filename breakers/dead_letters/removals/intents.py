@@ -55,9 +55,9 @@ def declare_intents(
     """Archive letters as open intents and commit; return the intents of this job or actor.
 
     `entries` have to be whole. `edits` are the messages to add to the origin instead, by entry id.
-    A letter that already has an open intent is left out, unless that intent is for the same action
-    and of the same job, or of the same actor if `job` is None; then the existing intent is
-    returned. `check` is called in the transaction, which is rolled back if it raises.
+    If a letter has an open intent with the same action and job (same actor, if `job` is None), that
+    intent is returned. A letter with any other open intent is left out. `check` is called in the
+    transaction, which is rolled back if `check` raises.
 
     Raises :class:`Forbidden` if the actor has lost the permission meanwhile, and
     :class:`Unavailable` if the request has timed out. Both are checked here because the audit row

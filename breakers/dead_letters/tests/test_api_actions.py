@@ -9,16 +9,8 @@ from controlplane.core.audit.models import AuditEntry
 from controlplane.core.http.tests.callers import Api, as_role, with_token
 from controlplane.core.jobs.models import Job
 
-from .heaps import heap
-
 pytestmark = pytest.mark.django_db
 REASON = "broker is back, 0 errors since 02:10"
-
-
-@pytest.fixture
-def letters(settings):
-    with heap(settings) as given:
-        yield given
 
 
 @pytest.fixture

@@ -14,8 +14,6 @@ from controlplane.core.http.tests.test_openapi import complaints
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.supervisor import ports
 
-from .heaps import heap
-
 pytestmark = pytest.mark.django_db
 REASON = "broker is back, 0 errors since 02:10"
 MESSAGE = "/api/v1/dlq/streams/{name}/messages/{entry_id}/"
@@ -24,12 +22,6 @@ MESSAGE = "/api/v1/dlq/streams/{name}/messages/{entry_id}/"
 @pytest.fixture(scope="module")
 def document():
     return api_document()
-
-
-@pytest.fixture
-def letters(settings):
-    with heap(settings) as given:
-        yield given
 
 
 @pytest.fixture

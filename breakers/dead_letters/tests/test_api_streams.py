@@ -13,16 +13,8 @@ from breakers.dead_letters.models import LetterStream
 from breakers.dead_letters.views.links import letter_url
 from controlplane.core.http.tests.callers import as_role
 
-from .heaps import heap
-
 pytestmark = pytest.mark.django_db
 REASON = "broker is back, 0 errors since 02:10"
-
-
-@pytest.fixture
-def letters(settings):
-    with heap(settings) as given:
-        yield given
 
 
 @pytest.fixture

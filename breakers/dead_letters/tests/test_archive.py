@@ -19,18 +19,11 @@ from controlplane.core.errors import Conflict, Forbidden, InvalidInput, NotFound
 from controlplane.core.http.tests.callers import at_once
 from controlplane.core.roles import Role
 
-from .heaps import heap
 from .removal_helpers import KIM, LEE, REASON, actor, audited, dead, declare, departures, origin
 
 pytestmark = pytest.mark.django_db
 DAY = timedelta(days=1)
 ADMIN = actor("root", Role.ADMIN)
-
-
-@pytest.fixture
-def letters(settings):
-    with heap(settings) as given:
-        yield given
 
 
 def discarded(letters, *added):

@@ -8,17 +8,9 @@ from breakers.tests.fleet import NOW, SECOND
 from controlplane.core.actors import system_actor
 from switchgear.dlq import Consumer, Names
 
-from .heaps import heap
-
 pytestmark = pytest.mark.django_db
 ADA = system_actor("shell:ada")
 WHY = "the vendor is back since 10:20"
-
-
-@pytest.fixture
-def letters(settings):
-    with heap(settings) as given:
-        yield given
 
 
 def consumer_of(letters, handler):

@@ -19,16 +19,9 @@ from controlplane.core.errors import Unavailable
 from controlplane.core.http.tests.callers import person, signed_in
 from controlplane.core.http.tests.sessions import another_session, until_waiting
 
-from .heaps import heap
 from .removal_helpers import KIM, REASON, dead, origin
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture
-def letters(settings):
-    with heap(settings) as given:
-        yield given
 
 
 def message_path(letters, rest):

@@ -6,14 +6,6 @@ from breakers.dead_letters.models import MAX_NAME_LENGTH
 from breakers.dead_letters.monitoring import discovery
 from breakers.dead_letters.redis_servers import servers
 
-from .heaps import heap
-
-
-@pytest.fixture
-def letters(settings):
-    with heap(settings) as given:
-        yield given
-
 
 def discover_names():
     names, cursor = set(), ""

@@ -8,17 +8,9 @@ from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
 from controlplane.core.jobs import engine
 
-from .heaps import heap
-
 pytestmark = pytest.mark.e2e
 
 REASON = "oracle is back since 03:10, INC-4411"
-
-
-@pytest.fixture
-def letters(settings):
-    with heap(settings) as given:
-        yield given
 
 
 @pytest.mark.smoke

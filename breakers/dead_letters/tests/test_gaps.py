@@ -8,15 +8,7 @@ from breakers.dead_letters.monitoring import indexer
 from breakers.dead_letters.redis_servers import samples
 from breakers.tests.fleet import HOUR, MINUTE, NOW, SECOND
 
-from .heaps import heap
-
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def letters(settings):
-    with heap(settings) as given:
-        yield given
 
 
 @pytest.fixture

@@ -9,17 +9,10 @@ from breakers.dead_letters.models import Departure, GroupDay, Letter
 from breakers.dead_letters.monitoring import groups, indexer
 from breakers.tests.fleet import HOUR, MINUTE, NOW, SECOND
 
-from .heaps import heap
 from .removal_helpers import entry
 
 pytestmark = pytest.mark.django_db
 MS = int(NOW.timestamp() * 1000)
-
-
-@pytest.fixture
-def letters(settings):
-    with heap(settings) as given:
-        yield given
 
 
 def departed(stream, entry_id, *, state="done", done_at=NOW - MINUTE, **more):

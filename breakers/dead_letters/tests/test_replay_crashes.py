@@ -15,18 +15,10 @@ from controlplane.core.jobs.claims import LEASE
 from controlplane.core.jobs.models import Job
 from controlplane.core.jobs.tests.house import Died, Dying
 
-from .heaps import heap
-
 pytestmark = pytest.mark.django_db
 LEASE_OVER = LEASE + SECOND
 LETTERS = 7
 NUMBERS = range(1, LETTERS + 1)
-
-
-@pytest.fixture
-def letters(settings):
-    with heap(settings) as given:
-        yield given
 
 
 def begin(letters, of):

@@ -19,18 +19,10 @@ from controlplane.core.http.tests.callers import person
 from controlplane.core.jobs import control, engine, kinds
 from controlplane.core.jobs.models import Job
 
-from .heaps import heap
-
 pytestmark = pytest.mark.django_db
 REASON = "broker is back, 0 errors since 02:10"
 EVERYTHING = LetterFilter()
 LEASE_OVER = 20 * SECOND
-
-
-@pytest.fixture
-def letters(settings):
-    with heap(settings) as given:
-        yield given
 
 
 @pytest.fixture

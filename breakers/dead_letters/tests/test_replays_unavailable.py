@@ -16,17 +16,10 @@ from breakers.tests.registered import OPERATOR
 from controlplane.core.jobs import engine
 from controlplane.core.jobs.models import Job
 
-from .heaps import heap
 from .redis_process import own_redis, stopped_redis, way_to
 
 pytestmark = pytest.mark.django_db
 HEAVY = b"7f1d" * 500_000
-
-
-@pytest.fixture
-def letters(settings):
-    with heap(settings) as given:
-        yield given
 
 
 def servers_with(settings, **more):

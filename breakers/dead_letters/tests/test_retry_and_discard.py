@@ -14,7 +14,6 @@ from controlplane.core.errors import Conflict, Forbidden, InvalidInput, NotFound
 from controlplane.core.http.tests.callers import at_once
 from controlplane.core.roles import Role
 
-from .heaps import heap
 from .removal_helpers import (
     KIM,
     LEE,
@@ -29,12 +28,6 @@ from .removal_helpers import (
 )
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def letters(settings):
-    with heap(settings) as given:
-        yield given
 
 
 def retry(letters, letter, by=KIM, **more):

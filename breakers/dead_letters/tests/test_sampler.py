@@ -17,12 +17,6 @@ pytestmark = pytest.mark.django_db
 NOBODY = "redis://127.0.0.1:1/0"
 
 
-@pytest.fixture
-def letters(settings):
-    with heap(settings) as given:
-        yield given
-
-
 def standing(letters, of="events"):
     return LetterStream.objects.get(name=letters.name(of))
 

@@ -14,7 +14,6 @@ from breakers.dead_letters.removals import execution, intents, settlement
 from breakers.tests.fleet import HOUR, MINUTE, NOW, SECOND
 from controlplane.core.http.tests.callers import at_once
 
-from .heaps import heap
 from .removal_helpers import (
     KIM,
     LEE,
@@ -30,12 +29,6 @@ from .removal_helpers import (
 
 pytestmark = pytest.mark.django_db
 LATER = NOW + 31 * SECOND
-
-
-@pytest.fixture
-def letters(settings):
-    with heap(settings) as given:
-        yield given
 
 
 def settle(stream, declared, outcomes):

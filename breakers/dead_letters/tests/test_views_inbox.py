@@ -15,16 +15,9 @@ from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
 from switches.tests.browsers import PART, browser, page, text
 
-from .heaps import heap
 from .removal_helpers import KIM, REASON
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def letters(settings):
-    with heap(settings) as given:
-        yield given
 
 
 def address(stream: LetterStream, query: str = "") -> str:

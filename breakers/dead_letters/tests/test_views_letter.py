@@ -14,17 +14,10 @@ from controlplane.core.audit.models import AuditEntry
 from controlplane.core.http.tests.callers import person
 from switches.tests.browsers import DIALOG, Tags, browser, page, text
 
-from .heaps import heap
 from .removal_helpers import REASON
 
 pytestmark = pytest.mark.django_db
 ORDER = {"order": {"id": 17, "items": [{"sku": "A"}]}, "api_key": "sk-1"}
-
-
-@pytest.fixture
-def letters(settings):
-    with heap(settings) as given:
-        yield given
 
 
 def visitor(role):

@@ -16,11 +16,7 @@ from django.views.decorators.http import require_http_methods
 from breakers.dead_letters.letters import presentation, redaction
 from breakers.dead_letters.letters.entries import RESERVED_NAMES, LetterEntry, ReadLimits, to_text
 from breakers.dead_letters.models import LetterStream
-from breakers.dead_letters.removals import (
-    actions,
-    reveal,
-    settlement,
-)
+from breakers.dead_letters.removals import actions, reveal, settlement
 from controlplane.core.actors import Actor
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, InvalidInput, NotFound, Unavailable

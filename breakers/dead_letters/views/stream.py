@@ -36,14 +36,13 @@ def stream_page(request: PersonRequest, server: str, name: str) -> HttpResponse:
         return HttpResponseRedirect(links.stream_url(stream))
     requested = request.GET.get("tab", "")
     tab = requested if requested in _TABS else "groups"
+    growth = streams.growth_per_minute([stream], now)[stream.pk]
     replays = Replay.objects.filter(stream=stream, job__state__in=Job.LIVE)
     context = {
         "now": now,
         "stream": stream,
         "tab": tab,
-        "growth": streams.growth_per_minute([stream], now).get(stream.pk)
-        if stream.sampled_at
-        else None,
+        "growth": growth if stream.sampled_at else None,
         "may_write": actor_of(request).may("dlq:write"),
         "gaps_total": stream.vanished_total,
         "replays": list(replays.select_related("job", "stream").order_by("-job_id")[:5]),

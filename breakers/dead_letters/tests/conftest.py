@@ -1,0 +1,11 @@
+"""Fixtures of the tests of dead letters."""
+
+import pytest
+
+from .heaps import heap
+
+
+@pytest.fixture
+def letters(settings):
+    with heap(settings) as given:
+        yield given
