@@ -14,6 +14,7 @@ import structlog
 from django.db import transaction
 
 from breakers.dead_letters.letters.batches import batch_by_size
+from breakers.dead_letters.letters.entries import OUTLINE
 from breakers.dead_letters.subjects import audit_target
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import NotFound
@@ -118,8 +119,8 @@ def _is_refused_for_good(
     """Return True if the refusal is permanent and the letter still exists."""
     if refused.is_temporary:
         return False
-    entry_id, limits = departure.entry_id, execution.PEEK_LIMITS
     try:
-        return reader.read_entry(stream.server, stream.name, entry_id, limits=limits) is not None
+        entry_id = departure.entry_id
+        return reader.read_entry(stream.server, stream.name, entry_id, limits=OUTLINE) is not None
     except ServerRefused:
         return False

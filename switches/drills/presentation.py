@@ -3,12 +3,12 @@
 from datetime import datetime
 from typing import Any
 
+from controlplane.core.jobs.models import JobStep
 from switches.episodes import live_drills
 from switches.models import Drill, DrillMark, DrillSchedule, Switch
 from switches.scopes import GLOBAL
 
 from . import queries, transitions
-from .shapes import step_state
 
 STEPS = {
     "look": "Look who is there",
@@ -18,6 +18,12 @@ STEPS = {
     "released_applied": "Wait until they go on",
     "record": "Write it down",
 }
+SKIPPED = "skipped"
+
+
+def step_state(step: JobStep) -> str:
+    """Return the state of the job step, or `skipped` if it had nothing to do."""
+    return SKIPPED if step.data.get(SKIPPED) else step.state
 
 
 def switch_context(switch: Switch, now: datetime) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from datetime import datetime
 from django.db.models import Exists, OuterRef, QuerySet
 
 from breakers.dead_letters.letters import ids
-from breakers.dead_letters.letters.entries import LetterEntry
+from breakers.dead_letters.letters.entries import OUTLINE, LetterEntry
 from breakers.dead_letters.letters.filters import LetterFilter
 from breakers.dead_letters.models import Departure, LetterStream
 from breakers.dead_letters.monitoring import indexer
@@ -118,7 +118,7 @@ def _count_by_index(
         if time.monotonic() > deadline:
             return counts, counts.total(), False
         by_id = {ids.to_entry_id(row.position): row for row in rows}
-        for entry in selection.fetch_entries(stream, by_id, selection.OUTLINE):
+        for entry in selection.fetch_entries(stream, by_id, OUTLINE):
             row = by_id[entry.id]
             figures = (entry.fields_total, row.size_bytes, row.retries)
             counts[skip_reason(*figures, action=action, most_retries=most_retries)] += 1

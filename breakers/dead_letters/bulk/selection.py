@@ -7,7 +7,7 @@ from django.db.models import Q, QuerySet
 
 from breakers.dead_letters.letters import ids
 from breakers.dead_letters.letters.batches import batch_by_size
-from breakers.dead_letters.letters.entries import LetterEntry, ReadLimits
+from breakers.dead_letters.letters.entries import OUTLINE, LetterEntry, ReadLimits
 from breakers.dead_letters.letters.filters import LetterFilter
 from breakers.dead_letters.models import Letter, LetterStream
 from breakers.dead_letters.redis_servers import reader
@@ -17,7 +17,6 @@ from breakers.dead_letters.removals.settlement import MAX_BYTES, MAX_FIELDS
 AT_ONCE = 50
 LIMITS = ReadLimits(value_bytes=MAX_BYTES + 1, fields=MAX_FIELDS + 1, entries=AT_ONCE)
 """Read limits just above those of removable letters, so that larger letters are detected."""
-OUTLINE = ReadLimits(value_bytes=1, fields=1, entries=1)
 
 
 @dataclass(frozen=True)

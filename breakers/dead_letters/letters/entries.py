@@ -42,6 +42,8 @@ class ReadLimits:
 
 NO_LIMITS = ReadLimits()
 """Limits within which every removable letter is whole."""
+OUTLINE = ReadLimits(value_bytes=1, fields=1, entries=1)
+"""Limits for reading only whether an entry exists, and its sizes."""
 
 
 def _text_of(name: bytes) -> Any:

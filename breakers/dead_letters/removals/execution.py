@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from redis.crc import key_slot
 
-from breakers.dead_letters.letters.entries import RESERVED_NAMES, RETRY_COUNT, RETRY_OF, ReadLimits
+from breakers.dead_letters.letters.entries import OUTLINE, RESERVED_NAMES, RETRY_COUNT, RETRY_OF
 from breakers.dead_letters.models import Departure, LetterStream
 from breakers.dead_letters.redis_servers import reader, samples, servers
 from breakers.dead_letters.redis_servers.servers import (
@@ -29,7 +29,6 @@ NOTED_FOR = timedelta(days=7)
 """Retention of notes; an older intent is not repeated, as its outcome is unknown."""
 NOTES_TTL_SECONDS = int(NOTED_FOR.total_seconds())
 MAX_DROPPED = 500
-PEEK_LIMITS = ReadLimits(value_bytes=1, fields=1, entries=1)
 
 TRANSIENT_ERRORS = (
     *("maxmemory", "misconf", "noreplicas", "readonly", "read only replica"),
@@ -186,7 +185,7 @@ def _retry_across_slots(
     entry_id, day = departure.entry_id, departure.intended_at
     keys = [stream.origin, notes_key(stream, day, beside=stream.origin)]
     try:
-        entry = reader.read_entry(stream.server, stream.name, entry_id, limits=PEEK_LIMITS)
+        entry = reader.read_entry(stream.server, stream.name, entry_id, limits=OUTLINE)
         fields = [] if entry is None else _flatten_pairs(replayed_message(departure))
         mode = "look" if entry is None else "add"
         call = ScriptCall(keys, [entry_id, NOTES_TTL_SECONDS, mode, *fields])
