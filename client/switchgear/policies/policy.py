@@ -25,13 +25,17 @@ from switchgear.patterns.retry import Attempt, Retry
 from switchgear.patterns.timeout import Timeout
 from switchgear.policies.argument_checks import check_policy
 from switchgear.policies.arguments import Arguments
-from switchgear.policies.attempt import PolicyAttempt
 from switchgear.policies.dependency import Dependency
 from switchgear.policies.documents import DependencyConfig
-from switchgear.policies.entered_blocks import EnteredBlocks, block_managers, enter_outer_managers
-from switchgear.policies.fallback_selector import FallbackSelector
+from switchgear.policies.entered_blocks import (
+    EnteredBlocks,
+    PolicyAttempt,
+    block_managers,
+    enter_outer_managers,
+)
 from switchgear.policies.layers import (
     AdmissionArguments,
+    FallbackSelector,
     Layers,
     await_function,
     call_function,
