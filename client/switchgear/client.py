@@ -321,8 +321,8 @@ class Switchgear:
         return Timings()
 
     def _wire(self) -> None:
+        from switchgear.console.file_cache import SnapshotCache
         from switchgear.console.reporter import Reporter
-        from switchgear.console.snapshot_cache import SnapshotCache
         from switchgear.console.snapshot_follower import SnapshotFollower
         from switchgear.policies.policy_follower import PolicyFollowers
         from switchgear.policies.resilience_report import ResilienceReport

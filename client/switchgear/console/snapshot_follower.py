@@ -9,10 +9,10 @@ import threading
 import time
 
 from switchgear.console.errors import RequestFailed
+from switchgear.console.file_cache import SnapshotCache
 from switchgear.console.follower_thread import FollowerThread
 from switchgear.console.mode_selector import ModeSelector
 from switchgear.console.reporter import Reporter
-from switchgear.console.snapshot_cache import SnapshotCache
 from switchgear.console.snapshot_client import ModeUnavailable, SnapshotClient
 from switchgear.console.timings import Timings, poll_delay
 from switchgear.evaluation.snapshot_store import SnapshotStore

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from switchgear.clock import ConsoleClock, SystemTime
+from switchgear.console.file_cache import SnapshotCache
 from switchgear.console.reporter import Reporter
-from switchgear.console.snapshot_cache import SnapshotCache
 from switchgear.console.snapshot_follower import SnapshotFollower
 from switchgear.console.timings import Timings
 from switchgear.evaluation.snapshot_store import SnapshotStore

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from switchgear.clock import ConsoleClock, SystemTime
-from switchgear.console.file_cache import checksum
-from switchgear.console.snapshot_cache import SnapshotCache
+from switchgear.console.file_cache import SnapshotCache, checksum
 from switchgear.evaluation.snapshot import parse_snapshot
 from switchgear.evaluation.snapshot_store import SnapshotStore
 from switchgear.settings import Settings
