@@ -8,7 +8,6 @@ trips lock.
 from datetime import datetime, timedelta
 from typing import Any
 
-from controlplane.core.escalations import services as escalation
 from controlplane.core.outbox.escalation import Escalation
 from switches.models import Trip
 
@@ -48,14 +47,8 @@ def ask_people(row: Trip, once: str, *, new: bool, now: datetime) -> None:
         _join_question(present, row, new=new, now=now)
         return
     announced = notifications.announce(row, now, alone=True) if new else 0
-    escalation.open_escalation(
-        subject=f"{SUBJECT}{row.pk}",
-        event="trip.waits",
-        severity="critical",
-        scope=row.switch.partition(":")[0],
-        facts={**notifications.message_facts(row), "once": once, "own_why": why, "why": why},
-        announced=announced > 0,
-        now=now,
+    notifications.open_escalation(
+        row, {"once": once, "own_why": why, "why": why}, announced=announced > 0, now=now
     )
 
 

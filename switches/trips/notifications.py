@@ -1,12 +1,14 @@
 """Messages about trips, in the episode's thread or to people who decide."""
 
 import hashlib
+from collections.abc import Mapping
 from datetime import datetime
 from itertools import accumulate
 from typing import Any
 from urllib.parse import quote_plus, urlencode
 
 from controlplane.core.canonical import timestamp
+from controlplane.core.escalations import services as escalation
 from controlplane.core.outbox import services as outbox
 from switches.models import Trip
 from switches.scopes import SCOPES
@@ -20,6 +22,7 @@ ACTIONS = {
     Trip.Outcome.PERSON: "waits",
     Trip.Outcome.REFUSED: "refused",
 }
+SEVERITY = "critical"
 MAX_LINK_BYTES = 900  # Slack limits a message section to 3000.
 
 
@@ -51,6 +54,19 @@ def announce_resolved(row: Trip, now: datetime) -> None:
         scope=row.switch.partition(":")[0],
         subject=f"episode:{row.episode_id}",
         facts=message_facts(row),
+        now=now,
+    )
+
+
+def open_escalation(row: Trip, more: Mapping[str, Any], *, announced: bool, now: datetime) -> None:
+    """Open an escalation that lasts until a person engages the switch or dismisses it."""
+    escalation.open_escalation(
+        subject=f"{SUBJECT}{row.pk}",
+        event="trip.waits",
+        severity=SEVERITY,
+        scope=row.switch.partition(":")[0],
+        facts={**message_facts(row), **more},
+        announced=announced,
         now=now,
     )
 
