@@ -2,7 +2,7 @@
 
 Without a filter, a page is one read from Redis. A filter on indexed fields selects the letters in
 PostgreSQL, then reads only these from Redis. A filter on payloads reads the stream until the page
-is full or its time is over.
+is full or the time limit is reached.
 """
 
 import time

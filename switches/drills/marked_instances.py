@@ -48,7 +48,7 @@ def list_present(marked: Marks, now: datetime) -> list[str]:
 
 
 def measure_effect(marked: Marks, version: int, since: datetime) -> MarkedEffect:
-    """Return the acknowledgments of the published `version`, committed at `since`."""
+    """Measure how marked instances acknowledged `version`, which was published at `since`."""
     row = Publication.objects.get(pk=1)
     reports = exports.load_statuses(
         marked.names,

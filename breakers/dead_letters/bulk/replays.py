@@ -57,7 +57,8 @@ def request_replay(
     """Create a bulk job and return it; for a purge, return the approval request instead.
 
     Only letters in the stream at the time of the request are removed. `waits_for` are the
-    dependencies whose open breaker holds a retry, by default those whose consumers read the origin.
+    dependencies whose open breaker holds a retry; by default, these are the dependencies on
+    consumers of the origin stream.
     Raises :class:`InvalidInput`, :class:`Conflict`, :class:`Forbidden` and
     :class:`ServerUnavailable`.
     """

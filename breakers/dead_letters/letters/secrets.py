@@ -149,7 +149,7 @@ def _unescape_sign(found: re.Match[bytes]) -> bytes:
 
 
 def _quote_depth(slashes: int) -> int:
-    """Return how many backslashes escape a quote as deeply as `slashes` of them escape `u0022`."""
+    """Return the number of backslashes before a quote that replaces `u0022` after `slashes`."""
     return slashes if slashes % 2 else 2 * _quote_depth(slashes // 2) + 1
 
 

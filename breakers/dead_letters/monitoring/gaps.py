@@ -48,7 +48,7 @@ _FORGET = """
 def find_inconsistent(read: Sequence[SampledStream]) -> list[SampledStream]:
     """Return the completely indexed streams whose index differs from their sample.
 
-    They differ if letters were deleted, reappeared, or are being removed.
+    An index differs while letters are being removed, and after letters were deleted or reappeared.
     """
     indexed = [(one, sample) for one, sample in read if sample.last <= one.indexed_to]
     if not indexed:

@@ -181,7 +181,6 @@ def _record(
 
 
 def _withdraw_restore(departure: Departure, why: str, now: datetime) -> bool:
-    """Withdraw a failed restore and audit that."""
     with transaction.atomic():
         if not _revert_restore(departure, State.RESTORING):
             return False

@@ -135,7 +135,6 @@ def _display_field(index: int, name: bytes, value: bytes, size: int) -> dict[str
 
 
 def _format_value(value: bytes, is_cut: bool) -> tuple[str, str]:
-    """Return the kind and the text of a value."""
     if not value:
         return "empty", ""
     if not is_cut and (formatted := format_json(value)) is not None:
