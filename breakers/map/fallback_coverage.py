@@ -16,22 +16,8 @@ PAGE_SIZE = 50
 HEARD_LATELY = timedelta(minutes=5)
 
 
-@dataclass(frozen=True)
-class CoverageGap:
-    """A kind of missing protection; `word` is its label in a row, `title` in the filter."""
-
-    name: str
-    word: str
-    title: str
-
-
-GAPS: Sequence[CoverageGap] = (
-    CoverageGap("breaker", "no breaker", "No breaker"),
-    CoverageGap("fallback", "no fallback", "No fallback"),
-    CoverageGap("timeout", "no timeout", "No timeout"),
-    CoverageGap("runbook", "no runbook", "No runbook"),
-)
-BY_NAME: Mapping[str, CoverageGap] = {gap.name: gap for gap in GAPS}
+GAPS = ("breaker", "fallback", "timeout", "runbook")
+"""Kinds of protection that a dependency may lack."""
 
 # The columns named after gaps are true where the protection is missing. A dependency has a breaker
 # if its policy defines one or an instance reports one.
@@ -84,10 +70,10 @@ class CoverageFilter:
 
 @dataclass(frozen=True)
 class CoverageRow:
-    """A dependency with its gaps, and its callee if that is registered."""
+    """A dependency with the protections it lacks, and its callee if that is registered."""
 
     dependency: Dependency
-    gaps: Sequence[CoverageGap]
+    gaps: Sequence[str]
     callee: Service | None
 
     @property
@@ -123,7 +109,7 @@ def parse_filter(query: Any) -> CoverageFilter:
     gap, criticality = query.get("gap", ""), query.get("criticality", "")
     page = query.get("page", "")
     return CoverageFilter(
-        gap=gap if gap in BY_NAME or gap == "any" else "",
+        gap=gap if gap in (*GAPS, "any") else "",
         criticality=criticality if criticality in Criticality.values else "",
         q=query.get("q", "").replace("\x00", "").strip().lower().replace("→", "->")[:200],
         page=int(page) if page.isascii() and page.isdigit() and 0 < int(page) < 10_000 else 1,
@@ -141,7 +127,7 @@ def load_matrix(filters: CoverageFilter, now: datetime) -> CoverageMatrix:
         for pk, gaps in shown
         if pk in by_id
     ]
-    names = [*BY_NAME, "any"]
+    names = [*GAPS, "any"]
     return CoverageMatrix(
         rows=rows,
         more=len(found) > PAGE_SIZE,
@@ -170,6 +156,6 @@ def _query(filters: CoverageFilter, now: datetime) -> Any:
     return fetch_all(_JUDGED.format(narrowed=" ".join(clauses)), values)[0]
 
 
-def _parse_row(text: str) -> tuple[int, list[CoverageGap]]:
+def _parse_row(text: str) -> tuple[int, list[str]]:
     pk, *lacks = orjson.loads(text)
     return pk, [gap for gap, missing in zip(GAPS, lacks, strict=True) if missing]

@@ -62,7 +62,7 @@ def fallbacks_page(request: PersonRequest) -> HttpResponse:
         "now": now,
         "asked": asked,
         "matrix": matrix,
-        "gaps": [(gap, matrix.counts[gap.name]) for gap in fallback_coverage.GAPS],
+        "gaps": [(gap, matrix.counts[gap]) for gap in fallback_coverage.GAPS],
         "criticalities": Criticality.values,
     }
     return live.render_page(request, "fallbacks", context)
