@@ -32,8 +32,8 @@ _FRESH_BREAKERS = f"""
            min(i.reported_at),
            coalesce((array_agg(i.id ORDER BY i.id) FILTER (WHERE s.state = 'open'))[1:%(most)s],
                     '{{}}')
-    FROM unnest(%(callers)s::text[], %(callees)s::text[]) AS asked (caller, callee)
-    JOIN breakers_dependency d ON d.caller = asked.caller AND d.callee = asked.callee
+    FROM unnest(%(callers)s::text[], %(callees)s::text[]) AS wanted (caller, callee)
+    JOIN breakers_dependency d ON d.caller = wanted.caller AND d.callee = wanted.callee
     JOIN breakers_breakerstate s ON s.dependency_id = d.id
     JOIN {PRESENT_BOOT}
     WHERE i.reported_at >= %(fresh)s

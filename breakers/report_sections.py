@@ -25,7 +25,7 @@ MAX_REASON_LENGTH = 300
 # closed or, if that is missing, until its instance's last report. Totals include dependencies that
 # are beyond the limit.
 _TRIPS = f"""
-    WITH told AS (
+    WITH transitions AS (
         SELECT dependency_id, instance, boot, from_state, to_state, cause, at,
                min(at) FILTER (WHERE to_state = 'closed') OVER later AS closed_at,
                max(at) OVER later AS last_at
@@ -33,12 +33,12 @@ _TRIPS = f"""
         WHERE received_at >= %(received)s AND at >= %(start)s AND at < %(end)s
         WINDOW later AS (PARTITION BY dependency_id, boot ORDER BY n DESC)
     ), trips AS (
-        SELECT told.dependency_id, told.instance, told.at,
-               coalesce(told.closed_at, greatest(told.last_at, CASE
+        SELECT t.dependency_id, t.instance, t.at,
+               coalesce(t.closed_at, greatest(t.last_at, CASE
                    WHEN i.reported_at < %(end)s THEN i.reported_at
                    WHEN i.reported_at >= %(end)s THEN %(end)s
-               END)) - told.at AS lasted
-        FROM told LEFT JOIN {INSTANCES} ON i.id = told.instance AND i.boot = told.boot
+               END)) - t.at AS lasted
+        FROM transitions t LEFT JOIN {INSTANCES} ON i.id = t.instance AND i.boot = t.boot
         WHERE {TRIPPED}
     ), counted AS (
         SELECT d.caller, d.callee, d.criticality, count(*) AS trips,

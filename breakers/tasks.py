@@ -4,7 +4,7 @@ from datetime import datetime
 
 from breakers.outages import services as outages
 from breakers.probes import services as probes
-from controlplane.core import ticks
+from controlplane.core import retention, ticks
 from controlplane.core.gates.services import find_open_gates
 
 from . import degradation_causes, gate_kinds
@@ -13,7 +13,7 @@ from .states import minutes, retention_rules, stale_instances
 
 
 def purge_history(now: datetime) -> int:
-    purged = retention_rules.purge(now, at_once=5000, most=1_000_000)
+    purged = retention.purge(retention_rules.RULES, now, at_once=5000, most=1_000_000)
     return discovery.purge_discovered(now) + purged
 
 

@@ -138,11 +138,11 @@ def draw_map(focus: str, now: datetime) -> DependencyMap:
     shown = names if is_small else _find_neighborhood(graph, chosen)
     edges = [edge for edge in graph.criticality if shown.issuperset(edge)]
     layout = arrange_graph(shown, edges)
-    stand = _load_statuses(shown, now)
+    statuses = _load_statuses(shown, now)
     lines = [
-        MapLine(stand[edge], route, _line_relation(blast, chosen, edge))
+        MapLine(statuses[edge], route, _line_relation(blast, chosen, edge))
         for edge, route in sorted(layout.routes.items())
-        if edge in stand
+        if edge in statuses
     ]
     return DependencyMap(
         services=sorted(names),

@@ -23,7 +23,7 @@ WORST_FIRST = (OPEN, HALF_OPEN, CLOSED)
 MAX_INSTANCES = 200
 
 # The reports of present boots, of instances that are not gone.
-_SAID = f"""
+_REPORTS = f"""
     FROM breakers_breakerstate s
     JOIN {PRESENT_BOOT}
     WHERE i.reported_at >= %(gone)s
@@ -43,8 +43,8 @@ _COUNTS = f"""
     FROM (
         SELECT s.dependency_id, s.state, s.mode, s.failure_rate, s.calls,
                i.reported_at >= %(fresh)s AS fresh
-        {_SAID} AND s.dependency_id = ANY(%(ids)s)
-    ) said
+        {_REPORTS} AND s.dependency_id = ANY(%(ids)s)
+    ) reports
     GROUP BY dependency_id
 """  # noqa: S608
 _LAST = """
@@ -59,7 +59,7 @@ _INSTANCES = f"""
     SELECT i.id, i.boot, i.reported_at >= %(fresh)s, i.reported_at, i.config_version,
            s.state, s.mode, s.since, s.failure_rate, s.slow_rate, s.calls,
            (i.resilience -> 'breakers' -> %(name)s)::text
-    {_SAID} AND s.dependency_id = %(id)s
+    {_REPORTS} AND s.dependency_id = %(id)s
     ORDER BY array_position(ARRAY['open', 'half_open', 'closed'], s.state::text),
              i.reported_at >= %(fresh)s DESC, i.id
     LIMIT %(most)s
@@ -74,7 +74,7 @@ _RANKED = f"""
         FROM breakers_breakerstate s
         JOIN {PRESENT_BOOT}
         WHERE i.reported_at >= %s
-    ) said
+    ) reports
     GROUP BY dependency_id
 """  # noqa: S608
 _WORST = " HAVING coalesce(max(rank) FILTER (WHERE fresh), max(rank)) = %s"

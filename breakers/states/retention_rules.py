@@ -1,8 +1,7 @@
 """Retention of breakers' states, minutes, transitions and alarms."""
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 
-from controlplane.core import retention
 from controlplane.core.instances.exports import INSTANCES
 from controlplane.core.retention import RETENTION_RULES, RetentionRule
 
@@ -53,8 +52,3 @@ STATES = RetentionRule(
 RULES = (TRANSITIONS, MINUTES, ALARMS, STATES)
 
 RETENTION_RULES.register(*RULES)
-
-
-def purge(now: datetime, *, at_once: int, most: int) -> int:
-    """Delete up to `most` expired rows of each table, `at_once` per statement; return how many."""
-    return retention.purge(RULES, now, at_once=at_once, most=most)

@@ -35,8 +35,8 @@ _LOOK = f"""
             SELECT DISTINCT dependency_id FROM breakers_breakerstate
             WHERE state <> 'closed' AND mode = 'normal'
         ))
-    ) said
-    JOIN breakers_dependency d ON d.id = said.dependency_id
+    ) reports
+    JOIN breakers_dependency d ON d.id = reports.dependency_id
     LEFT JOIN breakers_service callee ON callee.slug = d.callee
     WHERE d.removed_at IS NULL
     GROUP BY d.id, callee.kind ORDER BY d.caller, d.callee

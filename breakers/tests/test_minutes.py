@@ -7,6 +7,7 @@ import pytest
 from breakers.models import Alarm, BreakerState, Minute, Transition
 from breakers.states import minutes, retention_rules
 from breakers.tests.fleet import MINUTE, NOW, SECOND, dependency, minute, reports, transition
+from controlplane.core import retention
 
 pytestmark = pytest.mark.django_db
 DAY = timedelta(days=1)
@@ -67,7 +68,7 @@ def test_old_history_is_deleted_and_the_rest_stays():
             closed_at=closed_at,
         )
 
-    assert retention_rules.purge(NOW, at_once=1, most=100) == 3
+    assert retention.purge(retention_rules.RULES, NOW, at_once=1, most=100) == 3
 
     assert Transition.objects.get().n == 1
     assert Minute.objects.get().minute > NOW - 3 * DAY
@@ -80,6 +81,6 @@ def test_states_of_earlier_boots_are_forgotten_after_a_day():
     reports("core/a1", "open", at=NOW - 2 * DAY)
     reports("core/a1", of="core->vision", at=NOW, boot="2b7b0a5e-6f2b-4a2b-8a9c-0c8f6f1f2a11")
 
-    retention_rules.purge(NOW, at_once=10, most=100)
+    retention.purge(retention_rules.RULES, NOW, at_once=10, most=100)
 
     assert BreakerState.objects.get().dependency.callee == "vision"

@@ -49,17 +49,17 @@ def find_or_404(caller: str, callee: str) -> Dependency:
 
 
 def _page_context(request: PersonRequest, dependency: Dependency, now: datetime) -> dict[str, Any]:
-    (stand,) = dependency_status.load_statuses([dependency], now)
+    (status,) = dependency_status.load_statuses([dependency], now)
     callee = Service.objects.filter(pk=dependency.callee).first()
     return {
         "now": now,
         "dependency": dependency,
-        "one": stand,
+        "one": status,
         "callee": callee,
         "runbook_url": dependency.runbook_url or (callee.runbook_url if callee else ""),
         "instances": dependency_status.list_instances(dependency, now, most=INSTANCES_SHOWN),
         "policy": policy_sections(dependency.document),
-        **override_context(stand.override, now),
+        **override_context(status.override, now),
         **_history_context(dependency, now),
         **_transitions_context(request, dependency),
         **_audit_context(request, dependency),
