@@ -81,8 +81,8 @@ class Context:
     def check(self) -> None:
         """Raise :class:`LeaseLost` if another worker has taken over the job.
 
-        Call it in steps that run long without writing. It only reads the result of the last
-        heartbeat.
+        Call this method in steps that run long without writing. The method only reads the result of
+        the last heartbeat.
         """
         if self.writer.lease.is_lost:
             raise LeaseLost(self.job_id)

@@ -233,8 +233,8 @@ def _hide_from_decorator(
 ) -> Callable[..., Any]:
     """Return the attempt function `made` within the retry decorator of another library.
 
-    Errors in `ENDING` are hidden from the decorator, so that it does not retry them, and raised
-    when it has returned.
+    The decorator must not retry the errors in `ENDING`. They are hidden from it, and raised when
+    the decorated function has returned.
     """
     ended: list[BaseException] = []
 

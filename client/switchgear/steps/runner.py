@@ -191,7 +191,7 @@ class Runner:
     def settle(
         self, job_id: str, key: str, *, is_done: bool, kind: str = "", target: str = ""
     ) -> bool:
-        """Record whether the unknown effect `key` happened; return False if it is not unknown.
+        """Record whether the unknown effect `key` happened; return False if its state is known.
 
         Raises :class:`ValueError` if several effects have this key: then pass `kind` or `target`.
         """

@@ -85,9 +85,9 @@ class Store(Protocol):
     def effect(self, job_name: str, wanted: EffectRecord) -> EffectRecord | None:
         """Return the record of the effect with the kind, target, key and compensation of `wanted`.
 
-        Of several, a done effect is preferred to an unknown one, then an effect of the same job to
-        an effect of another job named `job_name`. Effects of compensations are looked up in their
-        own job only.
+        A done effect is preferred to an unknown one. Of two effects in the same state, the effect
+        of the same job is preferred to the effect of another job named `job_name`. Effects of
+        compensations are looked up in their own job only.
         """
         ...
 
