@@ -13,7 +13,7 @@ from django.utils.http import urlencode
 from rest_framework.request import Request
 
 from controlplane.core.errors import ConfirmFirst
-from controlplane.core.http.requests import get_http_request
+from controlplane.core.http.permissions import get_http_request
 
 KEY = "confirmed_at"
 # Time to fill in a form that was opened while the confirmation was valid.

@@ -11,11 +11,14 @@ from controlplane.core.actors import Actor
 from controlplane.core.errors import Unauthenticated
 from controlplane.core.http.requests import (
     client_ip,
-    get_http_request,
     request_id_of,
     session_digest,
 )
 from controlplane.core.roles import Power
+
+
+def get_http_request(request: HttpRequest | Request) -> HttpRequest:
+    return request._request if isinstance(request, Request) else request
 
 
 def actor_of(request: HttpRequest | Request) -> Actor:

@@ -7,7 +7,6 @@ from functools import cache
 
 from django.conf import settings
 from django.http import HttpRequest
-from rest_framework.request import Request
 
 from controlplane.core.protocol import REQUEST_ID
 
@@ -37,10 +36,6 @@ def set_request_id(request: HttpRequest) -> str:
     request_id = sent_id if REQUEST_ID.fullmatch(sent_id) else uuid.uuid4().hex
     setattr(request, "request_id", request_id)  # noqa: B010 - Django's class does not declare it
     return request_id
-
-
-def get_http_request(request: HttpRequest | Request) -> HttpRequest:
-    return request._request if isinstance(request, Request) else request
 
 
 def session_digest(key: str) -> str:
