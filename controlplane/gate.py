@@ -1,9 +1,8 @@
 """Admission control in front of Django: deadlines, body limits, and bulkheads.
 
-While the data plane can't reach PostgreSQL, requests get a 503 with `Retry-After` at once. Running
-requests get a 503 after `DEADLINE_SECONDS`. Paths that need no database (static files, health,
-metrics) always pass. Django itself would write a body of any size to disk before authentication,
-and start a thread for every request.
+While the data plane can't reach PostgreSQL, requests get a 503 at once; running ones get it after
+`DEADLINE_SECONDS`. Paths that need no database (static files, health, metrics) always pass. Django
+itself would write bodies of any size to disk, and start a thread for every request.
 """
 
 import asyncio
@@ -68,10 +67,7 @@ log = structlog.get_logger(__name__)
 
 
 class RequestGate:
-    """ASGI middleware that admits or refuses requests; `refuse` sends an error's response.
-
-    `sockets` serves WebSockets; without it each WebSocket is closed.
-    """
+    """ASGI middleware that admits or refuses requests; `refuse` sends an error's response."""
 
     def __init__(
         self,

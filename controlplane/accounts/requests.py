@@ -17,9 +17,9 @@ class UserRequest(PersonRequest):
 
 
 def require_admin(request: UserRequest, *, next_url: str = "") -> tuple[Actor, datetime]:
-    """Return actor and time; require an admin, and a recent confirmation of identity.
+    """Return actor and time; require an admin who recently confirmed their identity.
 
-    After confirming, the person goes to `next_url`, by default the requested page.
+    Otherwise a confirmation is asked for, which leads to `next_url`, by default this page.
     """
     actor, now = actor_of(request), db_now()
     actor.require_power(Power.ADMINISTER)

@@ -1,7 +1,4 @@
-"""Encryption of secrets stored in the database, with keys derived from `SECRET_KEY`.
-
-Texts encrypted with a replaced key stay readable while the key is in `SECRET_KEY_FALLBACKS`.
-"""
+"""Encryption of secrets in the database, by keys from `SECRET_KEY` and its fallbacks."""
 
 import base64
 from functools import lru_cache

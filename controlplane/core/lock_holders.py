@@ -67,10 +67,10 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class Blocker:
-    """A session that others wait for, while it waits for no lock itself.
+    """A session that others wait for, and that waits for no lock: columns of `pg_stat_activity`.
 
-    The fields are columns of `pg_stat_activity`, and two more: `awaits_client` is True while the
-    server waits for the client process, and `seconds` is the time since `state_change`.
+    While `awaits_client`, the server waits for the client process; `seconds` count from
+    `state_change`.
     """
 
     pid: int

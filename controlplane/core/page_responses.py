@@ -34,11 +34,7 @@ Guarded = Callable[Concatenate[HttpRequest, P], HttpResponse]
 
 
 def signed_in(view: View[R, P]) -> Guarded[P]:
-    """Decorate a page view to require a signed-in user, and to forbid caching.
-
-    Anonymous visitors are redirected to the sign-in. Anonymous htmx requests get a 401 instead, and
-    the page's script then navigates to the sign-in.
-    """
+    """Decorate a page view to require a signed-in user: else sign-in page, or 401 for htmx."""
 
     @wraps(view)
     def guarded_view(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:

@@ -1,8 +1,4 @@
-"""Rate limits by token buckets. Pure: times are seconds on any one clock, given by the caller.
-
-A bucket is stored as one number, the time at which it will be full again: the generic cell rate
-algorithm of ITU-T I.371.
-"""
+"""Rate limits by token buckets, each of which is one number (GCRA, ITU-T I.371). Pure."""
 
 from collections import OrderedDict
 from typing import NamedTuple

@@ -41,8 +41,7 @@ class SubscriberTiming:
 class RedisSubscriber:
     """A subscriber to a Redis channel that reconnects after failures and unanswered PINGs.
 
-    It calls `on_message` for each message, `on_begin` after each subscription, and `on_lost` after
-    each failure.
+    Callbacks: `on_message` for a message, `on_begin` after subscribing, `on_lost` after a failure.
     """
 
     def __init__(

@@ -14,10 +14,9 @@ _NAME = re.compile(r"[a-z]{1,10}")
 
 @dataclass(frozen=True, kw_only=True)
 class Scope:
-    """A prefix of switch ids: `segment` in `segment:finance`.
+    """A prefix of switch ids: `segment` in `segment:finance`; decisions go by `position`.
 
-    Decisions consider scopes in order of `position`. The switch of a scope with `only_key` stops
-    everything; such a scope allows no other key.
+    The switch of a scope with `only_key` stops everything; such a scope allows no other key.
     """
 
     name: str

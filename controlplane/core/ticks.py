@@ -75,8 +75,7 @@ def list_ticks() -> Mapping[str, RegisteredTick]:
 def run(name: str, ran_by: str) -> int:
     """Run one tick now, record the run, and return the count of its work.
 
-    An error of the tick is logged, and the run counts as done. If the database is unreachable, the
-    run isn't recorded.
+    An error of the tick is logged. A run without a reachable database isn't recorded.
     """
     tick = list_ticks()[name]
     try:

@@ -1,8 +1,4 @@
-"""Operation ids and summaries, a row for each: `METHOD path operation_id Summary`.
-
-Paths are relative to `/api/v1` unless they begin with `/ofrep/`. A generated client has a function
-for each operation id.
-"""
+"""Operation ids and summaries: rows `METHOD path operation_id Summary`, without `/api/v1`."""
 
 ROOT = "/api/v1"
 ROWS = """

@@ -42,10 +42,7 @@ class Binaries:
 
 
 def find(major: str | None) -> Binaries:
-    """Return the programs of the PostgreSQL version `major`, or of the newest if that is None.
-
-    Raises `CannotRun` if they are not installed.
-    """
+    """Return the programs of a major version (None: the newest one), or raise `CannotRun`."""
     package = importlib.util.find_spec(_PACKAGE)
     if package is None or not package.submodule_search_locations:
         raise CannotRun(

@@ -1,8 +1,7 @@
 """Ends the supervised processes with their parent, even if it was killed with `-9`.
 
-On Linux the kernel does it (PR_SET_PDEATHSIG). A fork or a change of user clears the setting, so a
-child sets it after dropping its rights. The end of the *thread* that forked triggers it, so the
-supervisor forks only from its main thread.
+On Linux the kernel does it (PR_SET_PDEATHSIG), for the *thread* that forked, and until a change of
+user. So the supervisor forks only from its main thread, and a child sets it last.
 """
 
 import ctypes

@@ -1,7 +1,4 @@
-"""Waits until the web process responds with 200: `python -m … URL HOST SECONDS`.
-
-It prints the last problem on a timeout. As a child of its own it doesn't block the supervisor.
-"""
+"""Waits until the web process responds with 200: `python -m … URL HOST SECONDS`."""
 
 import http.client
 import sys

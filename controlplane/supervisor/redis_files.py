@@ -1,11 +1,10 @@
 """Repairs the append-only files of the embedded Redis: `python -m … DIRECTORY STEP`.
 
 Redis refuses to start on a file with a damaged byte, and `redis-check-aof --fix` drops everything
-after it. This module drops only the damaged commands. It has three steps, each for the case that
-Redis refuses the result of the previous one: 1. keep the database dump and all readable commands;
-2. keep all readable commands, without the dump; 3. start empty.
-
-The newest `MAX_KEPT` damaged directories are kept under `redis-damaged/`, named by a timestamp.
+after it. This module drops only the damaged commands. Each step is for the case that Redis refuses
+the result of the previous one: 1. keep the dump and all readable commands; 2. keep the commands
+without the dump; 3. start empty. The newest `MAX_KEPT` damaged directories are kept under
+`redis-damaged/`.
 """
 
 import re

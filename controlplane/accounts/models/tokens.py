@@ -45,10 +45,9 @@ class Token(models.Model):
 
 
 class Credentials(models.Model):
-    """The revision of all tokens and accounts, in a single row.
+    """The revision of tokens and accounts, in a single row, incremented by triggers.
 
-    Database triggers increment `revision` with each change that affects access. Processes with
-    tokens in memory read it every second, and load the tokens again if it has changed.
+    Processes with tokens in memory read it every second, and reload the tokens after a change.
     """
 
     id = models.SmallIntegerField(primary_key=True, default=1)

@@ -158,10 +158,7 @@ def _lock_owner(owner: User) -> User:
 
 
 def authenticate_token(text: str) -> Token:
-    """Return the usable token of a credential, compared in constant time.
-
-    Raises :class:`Unauthenticated` if it is unknown, expired by the database's clock, or revoked.
-    """
+    """Return a credential's usable token, in constant time, or raise :class:`Unauthenticated`."""
     prefix, secret = split_token(text)
     rows = Token.objects.select_related("owner").usable(Now()).annotate(checked_at=Now())
     token = rows.filter(prefix=prefix).first()
