@@ -130,7 +130,7 @@ def acknowledge_alert(*, alert_id: int, actor: Actor, now: datetime, comment: st
 
 def _open_alerts(kind: str, new: Sequence[FiringRule], now: datetime) -> list[Alert]:
     return Alert.objects.bulk_create(
-        Alert(
+        Alert(  # The fields of a firing rule are named like the alert's columns.
             **{**vars(one), "said": one.said[:MAX_OUTPUT_LENGTH]},
             kind=kind,
             opened_at=now,

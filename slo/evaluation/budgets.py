@@ -24,7 +24,7 @@ from . import objective_loader
 class SloCounters:
     """An SLO's objective, its excluded spans (merged), and its counters at some minutes.
 
-    `counts` are by SLI id and minute, and may contain other SLIs; `sli` is the id of the SLO's.
+    `counts` are by SLI id and minute, and may include other SLIs; `sli` is the id of this SLO's.
     """
 
     objective: Objective

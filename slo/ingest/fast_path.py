@@ -53,7 +53,7 @@ class FastPath:
         stored: Mapping[str, StoredSeries],
         update: CounterUpdate,
     ) -> int | None:
-        """Append a source's sample if possible; return how many are new (0 or 1), else None."""
+        """Append a source's sample, if possible; return how many are new (0 or 1), else None."""
         if len(boots) != 1 or len(stored) != 1:
             return None
         ((boot, samples),) = boots.items()
