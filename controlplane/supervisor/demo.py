@@ -29,7 +29,10 @@ def build_demo_plan(settings: Environment, place: Layout, addresses: Mapping[str
     child_variables = application.child_environment(place, addresses)
     folder, path = place.data / "demo", {"PYTHONPATH": str(ROOT / "client")}
     token = folder / "token"
-    service_ports = dict(zip(SERVICES, _pick_ports(len(SERVICES)), strict=True))
+    free_ports: set[int] = set()
+    while len(free_ports) < len(SERVICES):
+        free_ports.add(ports.pick_free())
+    service_ports = dict(zip(SERVICES, free_ports, strict=True))
     passed = {k: v for k, v in child_variables.items() if _PASSED_VARIABLES.fullmatch(k)}
     environment = {
         **passed,
@@ -51,13 +54,6 @@ def build_demo_plan(settings: Environment, place: Layout, addresses: Mapping[str
         later=(*services, *(_child_spec(name, environment) for name in BESIDE)),
         greeting=_welcome(console, f"http://{ports.HOST}:{service_ports['core']}"),
     )
-
-
-def _pick_ports(count: int) -> set[int]:
-    picked: set[int] = set()
-    while len(picked) < count:
-        picked.add(ports.pick_free())
-    return picked
 
 
 def _child_spec(name: str, environment: Mapping[str, str], *arguments: str) -> ChildSpec:
