@@ -59,7 +59,6 @@ def test_a_report_of_an_unknown_dependency_makes_its_row_and_its_state(at_work: 
 
     dependency = Dependency.objects.get()
     assert (dependency.name, dependency.version, dependency.document) == ("core->oracle", 0, {})
-    assert dependency.is_discovered
     found = state()
     assert (found.boot, found.state, found.mode, found.calls) == (BOOT, "open", "normal", 20)
     assert (found.failure_rate, found.slow_rate, found.changed_at) == (0.6, 0.0, NOW)
