@@ -66,9 +66,8 @@ def list_overrides(now: datetime) -> Sequence[AttentionItem]:
     """List overrides that are over an hour old, end soon, or are not applied by all instances."""
     live = live_overrides(now).select_related("dependency")
     found = list(live.order_by("set_at", "pk")[:MAX_ITEMS])
-    acknowledged = overrides.list_acknowledgements(
-        [(one.dependency.caller, one.version) for one in found], now
-    )
+    versions = [(one.dependency.caller, one.version) for one in found]
+    acknowledged = overrides.list_acknowledgements(versions, now)
     return [
         _override_item(one, remarks, by, now)
         for one, by in zip(found, acknowledged, strict=True)
@@ -104,7 +103,7 @@ def list_outages(now: datetime) -> Sequence[AttentionItem]:
 @attention_source(9, only_if=silent_probes)
 def list_away_probes(now: datetime) -> Sequence[AttentionItem]:
     """List services whose probes fail or are not allowed."""
-    rows = silent_probes(now)
+    rows = silent_probes(now).select_related("service")
     return [
         AttentionItem(
             kind="probe_away",
@@ -114,9 +113,7 @@ def list_away_probes(now: datetime) -> Sequence[AttentionItem]:
             path="/breakers/infrastructure/",
             since=min(one.since or one.checked_at or now, now),
         )
-        for one in rows.select_related("service").order_by("-is_away", "-service__level", "pk")[
-            :MAX_ITEMS
-        ]
+        for one in rows.order_by("-is_away", "-service__level", "pk")[:MAX_ITEMS]
     ]
 
 

@@ -67,9 +67,8 @@ class DependencyDetail(ApiView):
     @extend_schema(responses=DependencyShape)
     def get(self, request: Request, caller: str, callee: str) -> Response:
         """Return one dependency with its policy and its override."""
-        return Response(
-            resources.dependency_resource(registry.find_dependency(caller, callee), db_now())
-        )
+        dependency = registry.find_dependency(caller, callee)
+        return Response(resources.dependency_resource(dependency, db_now()))
 
     @extend_schema(request=PutDependencyBody, responses={200: PutShape, 201: PutShape})
     @mutation(PutDependencyBody)

@@ -45,9 +45,8 @@ def parse_target(url: str) -> ProbeTarget:
     if parts is None or parts.scheme not in DEFAULT_PORTS or not _is_host(parts.hostname or ""):
         raise ValueError("Must be tcp://host:port, http://… or https://….")
     if parts.username is not None or parts.password is not None:
-        raise ValueError(
-            "Leave out user and password: everybody who looks at the service sees this."
-        )
+        message = "Leave out user and password: everybody who looks at the service sees this."
+        raise ValueError(message)
     if parts.fragment or url.endswith("#"):
         raise ValueError("Leave out what comes after #: nobody is sent it.")
     port = parts.port or DEFAULT_PORTS[parts.scheme]

@@ -185,9 +185,8 @@ def require_capacity(more: int) -> None:
     """
     registered = Dependency.objects.registered().exclude(document={}).count()
     if registered + more > names.MAX_REGISTERED:
-        raise Conflict(
-            f"No more than {names.MAX_REGISTERED:,} dependencies may be registered here."
-        )
+        limit = f"{names.MAX_REGISTERED:,}"
+        raise Conflict(f"No more than {limit} dependencies may be registered here.")
 
 
 def lock_dependencies(wanted: Collection[str]) -> dict[str, Dependency]:

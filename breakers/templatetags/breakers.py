@@ -88,9 +88,8 @@ def breaker_state(state: str, detail: str = "") -> SafeString:
 def breaker_mode(mode: str) -> SafeString:
     """Return a forced mode as icon and word."""
     word, _ = MODES.get(mode, (mode, ""))
-    return format_html(
-        '<span class="state state--ramping">{}<span>{}</span></span>', icon("override"), word
-    )
+    markup = '<span class="state state--ramping">{}<span>{}</span></span>'
+    return format_html(markup, icon("override"), word)
 
 
 @register.simple_tag

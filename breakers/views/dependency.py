@@ -14,7 +14,6 @@ from breakers.models import Dependency, Minute, Override, Service, Transition
 from breakers.policies.differences import compare_audit_values, policy_sections
 from breakers.services import overrides
 from breakers.states import dependency_status, history
-from controlplane.core.audit.differences import AuditChange
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.page_responses import PersonRequest, signed_in
@@ -152,9 +151,8 @@ def _audit_context(request: PersonRequest, dependency: Dependency) -> dict[str, 
     if before := _parse_number(request.GET.get("audit_before", "")):
         rows = rows.filter(pk__lt=before)
     found = list(rows[: ENTRIES_SHOWN + 1])
-    entries: list[tuple[AuditEntry, list[AuditChange]]] = [
-        (entry, compare_audit_values(entry.before, entry.after)) for entry in found[:ENTRIES_SHOWN]
-    ]
+    shown = found[:ENTRIES_SHOWN]
+    entries = [(entry, compare_audit_values(entry.before, entry.after)) for entry in shown]
     older = found[ENTRIES_SHOWN - 1].pk if len(found) > ENTRIES_SHOWN else None
     return {"entries": entries, "older_entries": older}
 

@@ -143,9 +143,8 @@ def build_sections(texts: Mapping[str, str], errors: Errors) -> list[PolicyFormS
             if one.section == section
         ]
         is_on = not section or bool(texts.get(f"has.{section}"))
-        found.append(
-            PolicyFormSection(section, is_on, fields, errors.get(section, []) if section else [])
-        )
+        own = errors.get(section, []) if section else []
+        found.append(PolicyFormSection(section, is_on, fields, own))
     return found
 
 
