@@ -160,9 +160,8 @@ def make_attempt(request: httpx.Request, http: HttpTimeouts | None) -> httpx.Req
     headers = request.headers.copy()
     for name in (ATTEMPT_HEADER, LAST_ATTEMPT_HEADER):
         headers.pop(name, None)  # Headers of another request, forwarded by the caller.
-    headers.update(
-        outgoing(None if retried_calls.find_active() is None else _make_status_error(request))
-    )
+    error = None if retried_calls.find_active() is None else _make_status_error(request)
+    headers.update(outgoing(error))
     if request.method in KEYED_METHODS and KEY_HEADER not in headers:
         key = explicit_key() or _generated_key(request)
         if key is not None:

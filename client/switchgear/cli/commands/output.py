@@ -17,9 +17,8 @@ DRY_RUN = StyledText("Dry run: nothing was done. It would be so:", "strong")
 def print_switch(call: CommandContext, one: Document, more: Facts = ()) -> None:
     """Print a switch as pairs of name and value, followed by the pairs in `more`."""
     call.screen.line(StyledText(one["id"], "name"), "  ", single_line(views.format_state(one)))
-    call.screen.facts(
-        [("console", call.console.title), *views.switch_facts(one, call.clock), *more]
-    )
+    facts = views.switch_facts(one, call.clock)
+    call.screen.facts([("console", call.console.title), *facts, *more])
 
 
 def print_approval(call: CommandContext, approval: Document) -> None:

@@ -156,6 +156,5 @@ def _parse_ramp(text: str) -> int | str:
     try:
         return resolve_switch_id(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is neither a ramp's number nor a switch such as feature:chat"
-        ) from None
+        message = f"{text!r} is neither a ramp's number nor a switch such as feature:chat"
+        raise argparse.ArgumentTypeError(message) from None

@@ -174,9 +174,8 @@ def list_episodes(call: CommandContext) -> int:
 
 
 def _post(call: CommandContext, action: str, body: Query) -> Document:
-    document: Document = call.console.send(
-        "POST", f"{switch_path(call.args.switch)}/{action}", body
-    ).document
+    path = f"{switch_path(call.args.switch)}/{action}"
+    document: Document = call.console.send("POST", path, body).document
     return document
 
 

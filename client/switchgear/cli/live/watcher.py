@@ -151,7 +151,6 @@ class Watcher:
     def _note_state(self, problem: str) -> None:
         """Print a note once for each new problem, and for the recovery (an empty `problem`)."""
         if problem != self._noted:
-            self._call.screen.note(
-                f"Not live: {problem.rstrip('.')}." if problem else "Live again."
-            )
+            state = f"Not live: {problem.rstrip('.')}." if problem else "Live again."
+            self._call.screen.note(state)
         self._noted = problem
