@@ -208,7 +208,7 @@ class RequestGate:
             try:
                 await task
             except _ClientTooSlow:  # The server cuts the unfinished response.
-                log.info("gate.answer_unread", path=call.scope["path"])
+                log.info("gate.response_abandoned", path=call.scope["path"])
             call.status = exchange.status
             return
         # The thread is stuck in the database and can't be stopped. Its response is dropped, and its

@@ -58,7 +58,7 @@ class _ConsoleCollector:
         try:
             families = _database.result()
         except (TimeoutError, DatabaseError, InterfaceError) as error:
-            log.warning("metrics.without_database", error=str(error).strip())
+            log.warning("metrics.database_unreachable", error=str(error).strip())
             is_up = 0
         yield make_gauge("switchgear_database_up", "1 if PostgreSQL answered this scrape.", is_up)
         yield from families

@@ -70,7 +70,7 @@ class RedisSubscriber:
             except Exception as error:
                 if self._failures == 0:
                     fields = {"kind": type(error).__name__, "error": str(error)}
-                    log.warning("ear.lost", channel=self._channel, **fields)
+                    log.warning("redis_subscriber.disconnected", channel=self._channel, **fields)
                 self._on_lost()
                 self._failures += 1
             longest = self._timing.pause_seconds(self._failures)
@@ -108,7 +108,7 @@ class RedisSubscriber:
         data = message["data"]
         if message["type"] == "subscribe":
             if self._failures:
-                log.info("ear.found", channel=self._channel)
+                log.info("redis_subscriber.reconnected", channel=self._channel)
             self._failures = 0
             self._on_begin()
         elif message["type"] == "message" and isinstance(data, bytes):

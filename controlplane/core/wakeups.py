@@ -115,7 +115,7 @@ def report_failures_to(report: Callable[[str], object]) -> Iterator[None]:
 def _handle_failure(channel: str, error: redis.RedisError) -> None:
     global _has_reported
     if _report is None:
-        log.warning("wake.failed", channel=channel, error=str(error), pause_seconds=PAUSE_SECONDS)
+        log.warning("wakeup.failed", channel=channel, error=str(error), pause_seconds=PAUSE_SECONDS)
     elif not _has_reported:
         _has_reported = True
         _report(FAILURE_NOTICE)

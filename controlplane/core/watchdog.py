@@ -49,7 +49,7 @@ class Watchdog:
                 self._reachable = True
             except (DatabaseError, InterfaceError) as error:
                 if self._reachable:
-                    log.warning("watchdog.blind", error=str(error).strip())
+                    log.warning("watchdog.database_unreachable", error=str(error).strip())
                 self._reachable = False
                 threads.close_connection()
             except Exception:
@@ -83,10 +83,10 @@ class Watchdog:
         # One line for all ticks, as it may be all of them at startup.
         if taken_over:
             self._taken_over.update(taken_over)
-            log.warning("watchdog.took_over", ticks=taken_over)
+            log.warning("watchdog.ticks_taken_over", ticks=taken_over)
         if handed_back:
             self._taken_over.difference_update(handed_back)
-            log.info("watchdog.handed_back", ticks=handed_back)
+            log.info("watchdog.ticks_handed_back", ticks=handed_back)
 
     def _start_tick(self, name: str) -> None:
         with self._lock:

@@ -92,4 +92,4 @@ def _filter_names(server: str, keys: list[bytes]) -> Iterator[str]:
 
 @functools.lru_cache(maxsize=1000)  # Logs a name once, not at every scan.
 def _log_skipped_name(server: str, name: str) -> None:
-    log.warning("dead_letters.name_passed_over", server=server, name=name[:200])
+    log.warning("dead_letters.name_skipped", server=server, name=name[:200])

@@ -95,7 +95,9 @@ def _record_server(server: str, result: _ServerSample, now: datetime) -> bool:
         if row.is_away != is_away or row.since is None:
             row.is_away, row.since = is_away, now
             live.notify_changed(stream_state.TOPIC, f"server:{server}")
-            log.info("dead_letters.server", server=server, is_away=is_away, said=result.error)
+            log.info(
+                "dead_letters.server_changed", server=server, is_away=is_away, error=result.error
+            )
         if not is_away:
             row.asked_at, row.cursor = now, result.cursor
         row.error = result.error[:500]
@@ -145,7 +147,7 @@ def _run_within(deadline: float, stream: LetterStream, run: Callable[..., bool])
     try:
         run(seconds=min(EACH_SECONDS, left))
     except (ServerUnavailable, ServerRefused) as error:
-        log.info("dead_letters.not_read", stream=str(stream), error=error.detail)
+        log.info("dead_letters.stream_unreadable", stream=str(stream), error=error.detail)
 
 
 def _sample_outbox(now: datetime) -> None:

@@ -25,5 +25,5 @@ def test_a_name_that_can_not_be_kept_is_passed_over_and_said_once(letters, odd, 
 
     assert looks == [{letters.name()}] * 2
     said = [one.msg for one in caplog.records if one.name == discovery.__name__]
-    assert [line["event"] for line in said] == ["dead_letters.name_passed_over"]
+    assert [line["event"] for line in said] == ["dead_letters.name_skipped"]
     assert said[0]["name"].startswith(letters.name("odd"))

@@ -188,7 +188,7 @@ def _expire_request(approval_id: int, now: datetime) -> bool:
     except Exception:
         if not connection.is_usable():
             raise
-        log.exception("approvals.not_expired", approval=approval_id)
+        log.exception("approvals.expiry_failed", approval=approval_id)
         return False
 
 

@@ -81,7 +81,7 @@ class ConnectionGuard:
                 await self._check_sessions()
             except DATABASE_ERRORS as error:
                 # Keep the sockets open: an outage of the database must not close them.
-                log.info("live.sessions_unread", error=str(error))
+                log.info("live.session_check_failed", error=str(error))
             except Exception:
                 log.exception("live.guard_failed")
 

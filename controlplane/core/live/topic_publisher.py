@@ -102,7 +102,7 @@ class TopicPublisher:
                 await self._publish_changes()
             except Exception:
                 # The content can't be sent, but the fact that it changed can.
-                log.exception("live.topic_unread", topic=self.topic.name)
+                log.exception("live.topic_read_failed", topic=self.topic.name)
                 self._resync()
                 await asyncio.sleep(PAUSE_SECONDS)
 

@@ -111,7 +111,7 @@ def test_a_tick_no_worker_runs_after_its_first_run_is_taken_over(probes, watchdo
 
     wait_until(lambda: probes["one"].calls == 2)
     assert probes["two"].calls == 1
-    assert "watchdog.took_over" in caplog.text
+    assert "watchdog.ticks_taken_over" in caplog.text
 
 
 def test_it_gives_a_sign_of_life(probes, watchdog):

@@ -77,7 +77,7 @@ class BreakerWriter:
         """Write the sums by minute; they are lost if the write fails."""
         self._flushed_at = time.monotonic()
         if self.minutes.left_out:
-            log.warning("ledger.counts_left_out", counts=self.minutes.left_out)
+            log.warning("ledger.counts_dropped", counts=self.minutes.left_out)
             self.minutes.left_out = 0
         if sums := self.minutes.take_sums():
             await breaker_sql.add_minutes(connection, sums)

@@ -66,7 +66,7 @@ class FailureLog:
 
     def record_success(self) -> None:
         if self._refused or self._is_loss_logged or self._are_drops_logged:
-            log.info("ledger.written_again")
+            log.info("ledger.recovered")
         self._refused = self._is_loss_logged = self._are_drops_logged = self._second_try = False
 
     def is_loss(self, error: Exception) -> bool:

@@ -63,7 +63,7 @@ async def read_changes(connection: Connection, since: int) -> Changes:
         if documents:
             causes = tuple(parse_cause(each) for each in orjson.loads(documents[0][0]))
     except (TypeError, ValueError) as error:
-        log.error("dataplane.causes_left_out", error=str(error))
+        log.error("dataplane.causes_unreadable", error=str(error))
         causes = None
     cursor.nextset()
     return Changes(head, *await _fetch_policies(cursor), causes)

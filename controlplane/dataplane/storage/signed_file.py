@@ -159,7 +159,7 @@ class SignedFiles(Generic[T]):
                 ahead_seconds = (saved.confirmed_at - self._clock()).total_seconds()
                 if ahead_seconds > SKEW_SECONDS:
                     details = {"file": str(path), "ahead_seconds": round(ahead_seconds, 1)}
-                    log.warning("dataplane.copy_from_the_future", **details)
+                    log.warning("dataplane.copy_postdated", **details)
                 return saved
         return None
 

@@ -55,7 +55,7 @@ class ConfigFollower:
         self._head = head
         lagging = state.is_before_policies(head)
         if lagging and not self._lagging:
-            log.warning("dataplane.lagging_policies", version=head.policies)
+            log.warning("dataplane.older_policies_ignored", version=head.policies)
         self._lagging = lagging
         if state.has_policies(head):
             self._doubted = False
@@ -77,7 +77,7 @@ class ConfigFollower:
             except Exception as error:
                 if not self._failures:
                     details = {"kind": type(error).__name__, "error": str(error)}
-                    log.warning("dataplane.policies_not_read", **details)
+                    log.warning("dataplane.policies_unreadable", **details)
                 self._failures += 1
                 rest = min(2.0**self._failures / 2, MAX_IDLE_SECONDS)
             else:

@@ -104,7 +104,7 @@ class Refresher:
         ahead_seconds = state.set_clock(head.now, asked_at)
         skewed = abs(ahead_seconds) > SKEW_SECONDS
         if skewed and not self._skewed:
-            log.warning("dataplane.clock_is_wrong", ahead_seconds=round(ahead_seconds, 1))
+            log.warning("dataplane.clock_skewed", ahead_seconds=round(ahead_seconds, 1))
         self._skewed = skewed
         self._rebuild_seconds = 0.0
         if not state.is_lagging(head) and state.lacks(head):
@@ -128,7 +128,7 @@ class Refresher:
         if state.is_lagging(head):
             if not self._lagging:
                 epoch, version = str(head.publication.epoch), head.publication.version
-                log.warning("dataplane.lagging_answer", epoch=epoch, version=version)
+                log.warning("dataplane.older_version_ignored", epoch=epoch, version=version)
             self._lagging = True
         else:
             if state.lacks(head):

@@ -89,7 +89,9 @@ class SnapshotKeeper:
         def record_saved(saved: asyncio.Future[None]) -> None:
             self._is_slow = self._state.now() - began > MAX_DELAY_SECONDS
             if not saved.cancelled() and (error := saved.exception()) is not None:
-                log.debug("dataplane.latest_not_kept", kind=type(error).__name__, error=str(error))
+                log.debug(
+                    "dataplane.latest_save_failed", kind=type(error).__name__, error=str(error)
+                )
 
         self._saving_latest.add_done_callback(record_saved)
         if not self._is_slow:
@@ -123,7 +125,7 @@ class SnapshotKeeper:
                 except Exception as error:  # Any error: the next save may succeed.
                     if not failing:
                         details = {"kind": type(error).__name__, "error": str(error)}
-                        log.warning("dataplane.not_kept", **details)
+                        log.warning("dataplane.save_failed", **details)
                     failing = True
                     self._state.save_errno = error.errno if isinstance(error, OSError) else None
                 await asyncio.sleep(rest_seconds)

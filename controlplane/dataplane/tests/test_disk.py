@@ -157,7 +157,7 @@ def test_clock_set_back_is_told_and_the_copy_is_used(
 
     (record,) = caplog.records
     assert record.levelname == "WARNING"
-    assert record.msg["event"] == "dataplane.copy_from_the_future"
+    assert record.msg["event"] == "dataplane.copy_postdated"
     assert record.msg["ahead_seconds"] == 3600
     assert record.msg["file"].startswith(str(tmp_path))
 

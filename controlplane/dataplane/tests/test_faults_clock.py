@@ -92,7 +92,7 @@ def admits(plane: Server, prefix: str) -> bool:
 
 
 def last_skew(plane: Server) -> float:
-    logged = plane.logged("dataplane.clock_is_wrong")
+    logged = plane.logged("dataplane.clock_skewed")
     return float(logged[-1]["ahead_seconds"]) if logged else 0.0
 
 
@@ -192,7 +192,7 @@ def test_a_restart_without_a_database_under_a_clock_set_back_says_so(
         started = time.monotonic()
         plane.start()
 
-    told = plane.logged("dataplane.copy_from_the_future")
+    told = plane.logged("dataplane.copy_postdated")
     assert sorted(line["file"] for line in told) == [str(kept / name) for name in BOTH]
     assert all(near(AN_HOUR)(line["ahead_seconds"]) for line in told)
     first = httpx.get(f"{plane.url}/api/v1/snapshot", headers=TOKEN)

@@ -98,7 +98,7 @@ def test_a_restored_backup_is_refused_until_a_new_epoch_begins(
             time.sleep(2)
             assert watch.has == before
             assert served(leading)[1] > 2.5
-            [found] = leading.logged("dataplane.lagging_answer")
+            [found] = leading.logged("dataplane.older_version_ignored")
             assert (found["epoch"], found["version"]) == (str(old.epoch), version - 3)
 
         begin_epoch(environment)

@@ -77,7 +77,7 @@ def notify_due(now: datetime) -> int:
     Escalation.objects.bulk_update([told.escalation for told in due], CHANGED)
     if due:
         kinds = Counter(str(told.verdict.kind) for told in due)
-        log.info("escalation.told", escalations=len(due), **kinds)
+        log.info("escalation.notified", escalations=len(due), **kinds)
     return len(due)
 
 

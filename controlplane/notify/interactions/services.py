@@ -69,7 +69,7 @@ def _handle_press(
             return None
     user = User.objects.filter(slack_user_id=pressed.slack_user_id, is_active=True).first()
     if user is None:
-        log.warning("slack.not_connected", slack_user_id=pressed.slack_user_id)
+        log.warning("slack.user_not_linked", slack_user_id=pressed.slack_user_id)
         _queue_reply(pressed, digest, NOT_CONNECTED, now)
         return None
     actor = user.as_actor(kind="slack", request_id=request_id, ip=ip)
@@ -95,7 +95,7 @@ def _run_action(carry_out: ButtonAction, pressed: ButtonPress, actor: Actor, now
 
 def _queue_reply(pressed: ButtonPress, digest: str, said: str, now: datetime) -> None:
     if not slack_reply.is_slack_url(pressed.response_url):
-        log.warning("slack.no_address_to_answer")
+        log.warning("slack.reply_url_missing")
         return
     outbox.announce(
         event=slack_reply.EVENT,

@@ -68,7 +68,7 @@ def _handle_in_time(
     thread.start()
     thread.join(max(0.0, started + ANSWER_SECONDS - time.monotonic()))
     if thread.is_alive():
-        log.warning("slack.not_in_time", button=pressed.name)
+        log.warning("slack.action_timed_out", button=pressed.name)
         _reply_directly(pressed, told)
 
 
@@ -84,7 +84,9 @@ def _handle_press(
                 log.exception("slack.interaction_failed", button=pressed.name)
             _reply_directly(pressed, told)
         else:
-            log.info("slack.pressed", button=pressed.name, actor=actor.label if actor else None)
+            log.info(
+                "slack.button_pressed", button=pressed.name, actor=actor.label if actor else None
+            )
 
 
 def _reply_directly(pressed: ButtonPress, told: threading.Lock) -> None:
