@@ -1,6 +1,7 @@
-"""A minimal ASGI application that sends fixed bytes, as a yardstick.
+"""A minimal ASGI application that sends fixed responses: the yardstick for the data plane.
 
-`BENCH_ANSWERS` names a JSON file of answers by path: `{"/304": [status, [[name, value]], body]}`.
+The environment variable `BENCH_ANSWERS` names a JSON file of responses by path: `{"/304": [status,
+[[name, value]], body]}`.
 """
 
 import json

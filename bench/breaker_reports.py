@@ -1,7 +1,6 @@
-"""A fleet reports its breakers: how soon each report is stored, and what that costs.
+"""Measures a fleet that reports its breakers: latency of the reports, and CPU time they cost.
 
-The server has a core of its own, PostgreSQL whatever is left; the share of PostgreSQL that serves
-the reports is shown beside.
+The server has a core of its own, and the load another; PostgreSQL is not pinned.
 """
 
 import time
@@ -29,10 +28,10 @@ BACKENDS = "SELECT pid FROM pg_stat_activity WHERE application_name = 'switchgea
 
 @dataclass(frozen=True)
 class ReportCosts:
-    """Costs of `count` reporting instances over `seconds`; shares are of one core.
+    """The costs of `count` instances that report for `seconds`; shares are fractions of one core.
 
-    `database_share` is that of the sessions of the server under test, None if PostgreSQL runs
-    elsewhere. `writes` are rows written for each report without news.
+    `database_share` is for the server's database connections, None if PostgreSQL runs elsewhere.
+    `writes` are the rows written per unchanged report.
     """
 
     count: int
@@ -47,15 +46,15 @@ class ReportCosts:
 
 
 def measure(server: ServerUnderTest, token: str, count: int, seconds: float) -> ReportCosts:
-    """Let `count` instances report every 5 s, first with calls, then without news."""
+    """Let `count` instances report every 5 s, first with growing counters, then without changes."""
     arguments = (server.port, token, count, BREAKERS, EVERY_SECONDS, seconds, QUIET_SECONDS)
     with ExitStack() as stack:
         stalled = stack.enter_context(stalls.watch_stalls())
         load = stack.enter_context(load_processes.running("bench.report_clients", *arguments))
         load.line(60, "the first reports")
-        before = server.cpu_seconds(), _database(), load.cpu_seconds(), time.monotonic()
+        before = server.cpu_seconds(), _database_cpu_seconds(), load.cpu_seconds(), time.monotonic()
         load.line(seconds + 30, "reports")
-        after = server.cpu_seconds(), _database(), load.cpu_seconds(), time.monotonic()
+        after = server.cpu_seconds(), _database_cpu_seconds(), load.cpu_seconds(), time.monotonic()
         written = _count_written_rows()
         seen = load.line(QUIET_SECONDS + SETTLE_SECONDS + 30, "unchanged reports")
         written = _count_written_rows() - written
@@ -75,14 +74,14 @@ def measure(server: ServerUnderTest, token: str, count: int, seconds: float) -> 
 
 
 def _count_written_rows() -> int:
-    """Return rows written; sessions publish their statistics only after being idle."""
+    """Wait until PostgreSQL has published its statistics; return the rows written so far."""
     time.sleep(SETTLE_SECONDS)
     with connection.cursor() as cursor:
         cursor.execute(WRITES)
         return int(cursor.fetchone()[0])
 
 
-def _database() -> float | None:
+def _database_cpu_seconds() -> float | None:
     """Return CPU seconds of PostgreSQL's processes for the data plane."""
     with connection.cursor() as cursor:
         cursor.execute(BACKENDS)

@@ -17,10 +17,10 @@ IDLE_SECONDS = 10
 
 @dataclass(frozen=True)
 class ColdStart:
-    """Latencies of the new clients, and of the person, alone and beside them.
+    """The latencies of `count` new clients, and of the console's pages before and during the start.
 
-    `load_share` is the busiest load process's share of its core, `late_ms` how far one was
-    behind.
+    Of the load processes, `load_share` is the highest share of a core used, and `late_ms` the
+    longest delay behind the schedule.
     """
 
     count: int
@@ -36,7 +36,7 @@ class ColdStart:
 def measure(
     web: ServerUnderTest, token: str, count: int, switches: int, person: page_watch.Browser
 ) -> ColdStart:
-    """Start `count` clients within `SECONDS`; each fetches a snapshot of `switches` switches."""
+    """Start `count` clients within `SECONDS`, each to fetch the snapshot of `switches` switches."""
     with page_watch.watch_pages(person):
         time.sleep(3)  # The first pages load templates and open connections.
     with page_watch.watch_pages(person) as idle:

@@ -1,7 +1,7 @@
-"""A hundred thousand dead letters in one stream: latency of pages and API.
+"""Measures a stream of a hundred thousand dead letters: latency of pages and API.
 
-They are written like a consumer's, and indexed by this process as the tick does. Requests go to the
-real web process, one at a time.
+The letters are written to Redis as a consumer would, and this process indexes them in place of the
+periodic task. Requests go to the web process, one at a time.
 """
 
 import time
@@ -34,7 +34,7 @@ TIMES = 15
 
 @dataclass(frozen=True)
 class Request:
-    """A request, its latencies, and their limit (p99, milliseconds)."""
+    """A request with its measured latencies; `wanted_ms` is the target for their p99."""
 
     name: str
     latencies: Latencies
@@ -43,10 +43,11 @@ class Request:
 
 @dataclass(frozen=True)
 class DeadLetterCosts:
-    """Costs of `count` letters.
+    """The costs of `count` dead letters in one stream.
 
-    Wall and CPU seconds to index all of them; the first request for groups, before indexing;
-    and the growth of the server's memory meanwhile.
+    `cold_seconds` and `cold_cpu` are wall and CPU time to index all of them. `first_groups_ms` is
+    the first request for error groups, before indexing. `growth_mib` is the growth of the server's
+    memory.
     """
 
     count: int
@@ -59,7 +60,7 @@ class DeadLetterCosts:
 
 
 def write_letters(count: int) -> None:
-    """Write letters: a payload of nested JSON each, three errors in turn."""
+    """Write `count` dead letters to the stream, with nested JSON payloads and three errors."""
     from breakers.dead_letters.redis_servers import servers
 
     client = servers.get_server("default").client
@@ -79,7 +80,7 @@ def clear() -> None:
 def measure(
     server: ServerUnderTest, token: str, person: page_watch.Browser, count: int
 ) -> DeadLetterCosts:
-    """Send all requests; the letters are written but not indexed yet."""
+    """Measure the first request before indexing, the indexing, and then all other requests."""
     _api(server, token, API)  # Warms connections and caches.
     before = server.rss_bytes()
     first = _milliseconds(lambda: _api(server, token, f"{API}streams/{STREAM}/groups/"))
@@ -115,7 +116,7 @@ def _fields(n: int) -> Mapping[str, str]:
 
 
 def _read_all() -> tuple[float, float]:
-    """Index what the first request left; return wall and CPU seconds for all of it."""
+    """Discard the stream's index and build it anew; return the wall and CPU seconds that takes."""
     from breakers.dead_letters.models import Letter
     from breakers.dead_letters.monitoring import indexer, streams
     from controlplane.core.clock import db_now

@@ -1,4 +1,4 @@
-"""Fan-out of one change to thousands of listeners: latency and cost."""
+"""Measures how one change reaches thousands of listening clients: latency and cost."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -18,10 +18,10 @@ MakeChange = Callable[[], tuple[int, int]]
 
 @dataclass(frozen=True)
 class FanoutCost:
-    """Latency and cost of one crowd of listeners.
+    """Latency and cost of one change for `count` listening clients.
 
-    `kib` is the server's memory per connection; `cpu_ms` its CPU time for one change, `load_ms`
-    that of the clients.
+    `kib` is the server's memory per connection. `cpu_ms` and `load_ms` are the CPU times of the
+    server and of the clients for one change.
     """
 
     name: str
@@ -41,9 +41,9 @@ def measure(
     changes: int,
     ring: MakeChange,
 ) -> FanoutCost:
-    """Let `count` clients listen to `changes` changes, one after the other.
+    """Connect `count` clients, make `changes` changes one after another, and measure each.
 
-    The server must be fresh: memory that was freed before would not count.
+    The server must be newly started, because memory that it already holds is not counted.
     """
     server.settle()
     empty = server.rss_bytes()
@@ -75,13 +75,13 @@ def measure(
 
 
 def engage_switch(prefix: str) -> MakeChange:
-    """Make a change as an operator does: engage a switch."""
+    """Return a function that makes a change as an operator does: it engages the next switch."""
     engagements: Iterator[tuple[int, int]] = fixtures.engage(f"{prefix}-{n}" for n in range(1000))
     return lambda: next(engagements)
 
 
 def ring_holder(server: ServerUnderTest) -> MakeChange:
-    """Make a change of `bench.holding_asgi`."""
+    """Return a function that makes `bench.holding_asgi` send its next version."""
 
     def ring() -> tuple[int, int]:
         connection = HTTPConnection(HOST, server.port, timeout=10)

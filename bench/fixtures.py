@@ -1,7 +1,4 @@
-"""Fixtures of benchmarks: a migrated database, a token, switches.
-
-They use the product's own services, so that the load is what operators cause.
-"""
+"""Fixtures of benchmarks: a migrated database, tokens, switches, dependencies."""
 
 import os
 import secrets
@@ -37,9 +34,9 @@ _DEPENDENCIES = """
 
 
 def prepare() -> None:
-    """Prepare the database like `make run`, and set up Django in this process.
+    """Prepare the database as `make run` does, and set up Django in this process.
 
-    End the run if the database already has switches: it may be in use.
+    If the database already has switches, it may be in use: end the run.
     """
     for command in (("migrate",), ("provision",), ("collectstatic", "--noinput")):
         subprocess.run(
@@ -59,7 +56,7 @@ def prepare() -> None:
 
 
 def make_token(*scopes: str) -> str:
-    """Create a token with the scope to read switches, or `scopes`, owned by the first admin."""
+    """Create a token with `scopes` (default: reading switches) and return its text."""
     from controlplane.accounts.people.services import find_first_admin
     from controlplane.accounts.tokens import services
     from controlplane.core.actors import system_actor
@@ -79,14 +76,14 @@ def make_token(*scopes: str) -> str:
 
 
 def switch_key(number: int) -> str:
-    """Return the key of a switch that :func:`create_switches` makes; the first ones are engaged."""
+    """Return the key of the switch `number` of those that :func:`create_switches` makes."""
     return f"payments.switch-{number}"
 
 
 def create_switches(known: int, engaged: int) -> int:
-    """Replace all switches by `known` ones, `engaged` of them engaged; return the version.
+    """Replace all switches by `known` new ones, `engaged` of which are engaged; return the version.
 
-    All but one are written directly: the services would take minutes for thousands.
+    All but one are inserted directly, because the services would take minutes for thousands.
     """
     from controlplane.core.clock import db_now
     from switches.models import Episode, OnExpiry, Publication, Switch
@@ -124,7 +121,7 @@ def create_switches(known: int, engaged: int) -> int:
 
 
 def engage(keys: Iterator[str]) -> Iterator[tuple[int, int]]:
-    """Engage features one by one; yield (version, nanosecond of the commit)."""
+    """Engage the features `keys` one by one; yield each snapshot version and commit time (ns)."""
     from controlplane.core.actors import system_actor
     from controlplane.core.clock import db_now
     from switches import services
@@ -153,13 +150,13 @@ def create_dependencies(count: int) -> None:
 
 
 def delete_dependencies() -> None:
-    """Delete what :func:`create_dependencies` added."""
+    """Delete the dependencies that :func:`create_dependencies` added."""
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM breakers_dependency WHERE caller LIKE 'bench-%%'")
 
 
 def delete_slos() -> None:
-    """Delete every SLO with its counters."""
+    """Delete all SLOs and their counters."""
     with connection.cursor() as cursor:
         cursor.execute("SET statement_timeout = 0")
         for table in OF_SLOS:

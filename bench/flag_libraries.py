@@ -1,8 +1,7 @@
-"""Flag libraries with the same flags, each used as its manual shows it.
+"""Feature flag libraries to compare with, each used as its manual shows.
 
-All of them hold the flags in memory, without a network and with telemetry off: one flag for each
-key, false for engaged ones. They are installed for this benchmark alone, so each is imported only
-when used.
+Each holds one flag per switch key in memory, off for engaged switches; network and telemetry are
+off. Each library is imported only when used, because it is installed for this benchmark alone.
 """
 
 import tempfile
@@ -15,10 +14,9 @@ Keys = Sequence[str]
 
 @dataclass(frozen=True)
 class Peer:
-    """A library under test: `ask` checks one flag.
+    """A library under test: `ask` checks one flag, and `ask_all` checks many in a loop.
 
-    `ask_all` checks all of them and drops the answers: written out for each, so that only the
-    call a service would make is timed.
+    Each library has a loop of its own, so that the timed code makes only the calls a service would.
     """
 
     name: str
@@ -28,7 +26,7 @@ class Peer:
 
 @contextmanager
 def ready(stopped: Keys, flowing: Keys) -> Iterator[list[Peer]]:
-    """Yield every library, with the flags `stopped` off and `flowing` on, until the block ends."""
+    """Context manager: set up all libraries, with the flags `stopped` off and `flowing` on."""
     with ExitStack() as stack:
         yield [
             _function(stopped),
@@ -40,7 +38,7 @@ def ready(stopped: Keys, flowing: Keys) -> Iterator[list[Peer]]:
 
 
 def _function(stopped: Keys) -> Peer:
-    """Return the least a check can cost: a dict look-up in a function."""
+    """Return a dict look-up in a function as a lower bound of the cost of a check."""
     engaged = dict.fromkeys(stopped, True)
 
     def allowed(key: str) -> bool:
@@ -67,7 +65,7 @@ def _growthbook(stopped: Keys, flowing: Keys) -> Peer:
 
 
 def _launchdarkly(stack: ExitStack, stopped: Keys, flowing: Keys) -> Peer:
-    """Return LaunchDarkly with its own test source, as it returns only defaults offline."""
+    """Return LaunchDarkly with its test data source; in offline mode it returns only defaults."""
     from ldclient import Context, LDClient
     from ldclient.config import Config
     from ldclient.integrations.test_data import TestData

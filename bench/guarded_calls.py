@@ -1,7 +1,7 @@
-"""The cost of patterns around a successful call, beside other libraries.
+"""Measures the CPU time that breakers and policies add to a call, beside other libraries.
 
-Breakers, a whole policy beside retry libraries, and ten threads at once. Run as a process of its
-own: `python -m bench.guarded_calls ROUNDS`. Needs no console. Prints one JSON line.
+Run as a process of its own, `python -m bench.guarded_calls ROUNDS`, without a console. Prints one
+JSON line.
 """
 
 import asyncio
@@ -48,10 +48,10 @@ PEER = "circuitbreaker"
 
 @dataclass(frozen=True)
 class GuardCosts:
-    """CPU microseconds added to a call, medians of rounds; `coroutines` the same for coroutines.
+    """Medians of the CPU microseconds that each library adds to a call, by name.
 
-    `together`: seconds for ten threads that sleep a tenth of a second each. `second_look`: a
-    second check of the switch within a guarded call.
+    `stacks` are whole policies. `together` is in seconds: ten threads make 0.1 s calls through one
+    breaker. `second_look` is a second check of the switch within a guarded call.
     """
 
     breakers: dict[str, float]
@@ -62,7 +62,7 @@ class GuardCosts:
 
 
 def measure(rounds: int) -> GuardCosts:
-    """Measure in another process, on the core of this one."""
+    """Run this module as another process, on this process's core, and return its results."""
     with load_processes.running("bench.guarded_calls", rounds) as guarding:
         return GuardCosts(**guarding.line(PATIENCE_SECONDS, "patterns around calls"))
 
@@ -87,7 +87,7 @@ async def abare(value: int) -> int:
 
 
 def compare_breakers() -> dict[str, Call]:
-    """Return breakers around the same function, each as its manual shows it, with its defaults."""
+    """Return the same function wrapped in each library's breaker, with the library's defaults."""
     import circuitbreaker
     import purgatory
     import pybreaker
@@ -111,10 +111,7 @@ def compare_breakers() -> dict[str, Call]:
 
 
 def compare_policies() -> dict[str, Call]:
-    """Return whole policies: fallback, kill switch, deadline, retry, breaker, bulkhead, timeout.
-
-    Other libraries have retries alone.
-    """
+    """Return a function wrapped in a whole policy of ours, and in other libraries' retries."""
     import stamina
     import tenacity
 
@@ -142,7 +139,7 @@ async def acached(value: int) -> int:
 
 
 def build_policy(fallback: Call = bare) -> Policy:
-    """Return seven layers, with the window of the console's `failure_threshold`."""
+    """Return a policy of fallback, kill switch, deadline, retry, breaker, bulkhead and timeout."""
     return (
         Console()
         .client(service="core")
@@ -160,7 +157,7 @@ def build_policy(fallback: Call = bare) -> Policy:
 
 
 def measure_second_check(rounds: int) -> float:
-    """Return the microseconds of a second check within a guard, without the loop."""
+    """Return the microseconds of a second check of the switch within a guarded call."""
     looks: list[float] = []
 
     @Console().client(service="core").guard(feature="ask")
@@ -179,7 +176,7 @@ def measure_second_check(rounds: int) -> float:
 def added_micros(
     floor: Call, guarded: Mapping[str, Call], rounds: int, timed: Callable[[Call], float]
 ) -> dict[str, float]:
-    """Return microseconds beyond those of the bare call, by name; all take turns."""
+    """Return the microseconds that each of `guarded` adds to the bare call `floor`, by name."""
     for call in (floor, *guarded.values()):
         timed(call)  # Warms up.
     seen: dict[str, list[float]] = {name: [] for name in guarded}
@@ -191,7 +188,7 @@ def added_micros(
 
 
 def time_call(call: Call) -> float:
-    """Return CPU microseconds for one call: nothing here waits, and other processes may be busy."""
+    """Return the CPU microseconds of one call; wall time would include other processes."""
     calls = range(CALLS)
     began = time.process_time()
     for n in calls:
@@ -200,7 +197,7 @@ def time_call(call: Call) -> float:
 
 
 def time_awaited_call(call: Callable[[int], Awaitable[Any]]) -> float:
-    """Return CPU microseconds for one call, awaited in an event loop."""
+    """Return the CPU microseconds of one awaited call in an event loop."""
 
     async def run() -> float:
         calls = range(CALLS)
@@ -230,7 +227,7 @@ SLEEPERS: dict[str, Callable[[], Callable[[], None]]] = {
 
 
 def time_threads(make: Callable[[], Callable[[], None]]) -> float:
-    """Return the seconds until ten threads have passed one breaker, each with one call."""
+    """Return the seconds that ten threads need to call one breaker at once, once each."""
     call = make()
     threads = [threading.Thread(target=call) for _ in range(THREADS)]
     began = time.perf_counter()

@@ -1,7 +1,7 @@
-"""A minimal ASGI application that holds requests and answers all at once, as a yardstick.
+"""A minimal ASGI application with held polls and streams: the yardstick for fan-out.
 
-`BENCH_ANSWERS` is as for `bench.bare_asgi`; `/200` is sent to everybody. `POST /ring` starts the
-next version, and returns its number.
+`BENCH_ANSWERS` is as for `bench.bare_asgi`. Each client gets the response for `/200` with each new
+version. `POST /ring` publishes the next version, and returns its number.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ LENGTH = str(len(BODY)).encode()
 
 
 class PublishedVersion:
-    """One version, prepared once, and the moment it is replaced."""
+    """A version with its prepared response; `over` is set when the next version replaces it."""
 
     def __init__(self, number: int) -> None:
         self.number = number

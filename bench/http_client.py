@@ -30,7 +30,7 @@ class HttpReply(NamedTuple):
 
 
 def get_request(path: str, token: str, *more: bytes) -> bytes:
-    """Return a GET with the token; `more` are whole header lines without line ends."""
+    """Return the bytes of a GET with the token; `more` are header lines without line ends."""
     lines = [
         f"GET {path} HTTP/1.1".encode(),
         f"Host: {HOST}".encode(),
@@ -41,7 +41,7 @@ def get_request(path: str, token: str, *more: bytes) -> bytes:
 
 
 def parse_reply(received: bytes) -> HttpReply | None:
-    """Return the response in `received`, None while it is incomplete."""
+    """Return the HTTP response in `received`, or None while it is incomplete."""
     end = received.find(b"\r\n\r\n")
     if end < 0:
         return None
@@ -55,7 +55,7 @@ def parse_reply(received: bytes) -> HttpReply | None:
 
 
 def event_versions(received: bytes) -> list[int]:
-    """Return the versions of the events in it; no other line begins like these."""
+    """Return the snapshot versions of the server-sent events in `received`."""
     versions = []
     at = received.find(EVENT_ID)
     while at >= 0:

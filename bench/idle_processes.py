@@ -1,4 +1,4 @@
-"""CPU and memory of each process of an idle installation, over a minute."""
+"""Measures CPU and memory of each process of an idle installation, over a minute."""
 
 import os
 import signal
@@ -21,9 +21,9 @@ EXCLUDED_VARIABLES = ("DATABASE_URL", "DATABASE_OWNER_URL", "REDIS_URL", "DJANGO
 
 @dataclass(frozen=True)
 class ProcessCost:
-    """CPU in percent of a core over the measured time, and memory in MiB.
+    """A process's CPU time, in percent of a core, and its memory in MiB.
 
-    `pss_mib` counts each shared page in equal parts for the processes that map it.
+    `pss_mib` divides each shared page equally among the processes that map it.
     """
 
     name: str
@@ -33,7 +33,7 @@ class ProcessCost:
 
 
 def measure() -> Sequence[ProcessCost]:
-    """Start an installation with its own services, let it settle, and measure it idle."""
+    """Start an installation with its own PostgreSQL and Redis, and measure it once it is idle."""
     with tempfile.TemporaryDirectory() as folder:
         port = free_port()
         environment = {
@@ -93,7 +93,7 @@ def _tree(pid: int) -> Iterator[int]:
 
 
 def _cpu_seconds(pid: int) -> float:
-    """Return the CPU time by the scheduler: the clock ticks of `stat` miss short runs."""
+    """Return the process's CPU time from `schedstat`; `stat` counts whole clock ticks only."""
     tasks = Path(f"/proc/{pid}/task").iterdir()
     return sum(int(Path(task, "schedstat").read_text().split()[0]) for task in tasks) / 1e9
 

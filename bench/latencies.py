@@ -7,7 +7,7 @@ from statistics import quantiles
 
 @dataclass(frozen=True)
 class Latencies:
-    """Milliseconds of `count` measurements; `stall_ms` is the machine's own longest stall."""
+    """A summary of `count` latencies; `stall_ms` is the machine's longest stall meanwhile."""
 
     count: int
     p50_ms: float
@@ -17,7 +17,7 @@ class Latencies:
 
 
 def summarize(delays_ms: Iterable[float], stall_ms: float = 0.0) -> Latencies:
-    """Summarize at least two measurements."""
+    """Return percentiles and maximum of at least two latencies."""
     found = list(delays_ms)
     ranked = quantiles(found, n=100, method="inclusive")
     return Latencies(len(found), ranked[49], ranked[98], max(found), stall_ms)

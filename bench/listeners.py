@@ -1,9 +1,9 @@
-"""Thousands of listeners in one thread with one epoll: held polls, streams or sockets.
+"""Clients that wait for changes, thousands in one thread: held polls, event streams or WebSockets.
 
-Run as a process of its own: `python -m bench.listeners held|streams|sockets PORT TOKEN COUNT`.
-Prints a JSON line `{"version": 7, "moments": […]}` once all clients have a version: for each, the
-nanosecond of the system's monotonic clock at which it had all of it. Ends when its standard input
-does.
+Run as a process of its own: `python -m bench.listeners held|streams|sockets PORT TOKEN COUNT`. Once
+all clients have received a version, prints a JSON line `{"version": 7, "moments": […]}`: for each
+client the monotonic time, in ns, at which it had the version. Ends when its standard input is
+closed.
 """
 
 import json
@@ -21,7 +21,7 @@ RECEIVED_AT_ONCE = 256 * 1024
 
 
 class HeldPoll:
-    """Polls with `?wait=`, acknowledges the version, and polls again after each answer."""
+    """A client that polls with `?wait=`, acknowledges each version, and polls again."""
 
     def __init__(self, connection: socket.socket, token: str, number: int) -> None:
         self._connection = connection
@@ -31,7 +31,7 @@ class HeldPoll:
         connection.send(http_client.get_request(http_client.SNAPSHOT, token, self._name))
 
     def take(self, data: bytes) -> list[int]:
-        """Handle received bytes; return the versions that are complete now."""
+        """Process received bytes; return the snapshot versions received completely with them."""
         self._received += data
         answer = http_client.parse_reply(self._received)
         if answer is None:
@@ -47,7 +47,7 @@ class HeldPoll:
 
 
 class EventStream:
-    """Listens to server-sent events."""
+    """A client that receives server-sent events."""
 
     def __init__(self, connection: socket.socket, token: str, number: int) -> None:
         self._received = b""
@@ -57,7 +57,7 @@ class EventStream:
         )
 
     def take(self, data: bytes) -> list[int]:
-        """Handle received bytes; return the versions that are complete now."""
+        """Process received bytes; return the snapshot versions received completely with them."""
         if self._received:
             data = self._received + data
         if not data.endswith(http_client.END_OF_EVENT):

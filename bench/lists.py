@@ -1,7 +1,7 @@
-"""Lists of the API: requests per second on one core, and latency of the audit search.
+"""Measures list endpoints of the API in requests per second, and latency of the audit search.
 
-A few threads on the load's core send the requests over persistent connections. Audit rows are
-inserted without their chain, which is only fit for this run's own database.
+A few threads send the requests over persistent connections. Audit rows are inserted without their
+hash chain, so the database must be disposable.
 """
 
 import threading
@@ -62,7 +62,7 @@ _SLOS = """
 
 @dataclass(frozen=True)
 class ListFigures:
-    """One list under load."""
+    """Throughput, latency and CPU time per request of one list endpoint under load."""
 
     name: str
     requests_per_second: float
@@ -72,7 +72,7 @@ class ListFigures:
 
 @dataclass(frozen=True)
 class Lists:
-    """All lists, and searches one after another in a trail of `audited` rows."""
+    """The figures of all list endpoints, and of searches in an audit trail of `audited` rows."""
 
     pages: Sequence[ListFigures]
     attention: ListFigures
@@ -94,7 +94,7 @@ def insert_rows(audited: int) -> None:
 
 
 def clear() -> None:
-    """Delete the inserted rows, except those of the audit trail, which can't be deleted."""
+    """Delete the inserted rows, except audit rows, which can't be deleted."""
     fixtures.delete_dependencies()
     fixtures.delete_slos()
 
@@ -117,7 +117,7 @@ def _measure_list(
 
 
 def _hit(web: ServerUnderTest, token: str, path: str, seconds: float) -> list[float]:
-    """Return the milliseconds of each response; end the run on another status than 200."""
+    """Request `path` from several threads for `seconds`; return the latencies in milliseconds."""
     took: list[float] = []
     wrong: list[int] = []
     end = time.monotonic() + seconds

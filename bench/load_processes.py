@@ -1,4 +1,4 @@
-"""Load clients in processes of their own, to keep their work out of the measurement."""
+"""Load generators in processes of their own, so that their CPU time is not measured."""
 
 import json
 import queue
@@ -13,7 +13,7 @@ from .servers import ROOT, cpu_seconds
 
 
 class LoadProcess:
-    """A running load process that prints JSON, line by line."""
+    """A running load generator that prints JSON, line by line."""
 
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         self._process = process
@@ -26,7 +26,7 @@ class LoadProcess:
         self._lines.put("")
 
     def line(self, seconds: float, why: str) -> dict[str, Any]:
-        """Return the next line; end the run if none comes within `seconds`."""
+        """Return the next line, parsed; end the run if none comes within `seconds`."""
         try:
             line = self._lines.get(timeout=seconds)
         except queue.Empty:
@@ -37,7 +37,7 @@ class LoadProcess:
         return found
 
     def waiting(self) -> Iterator[dict[str, Any]]:
-        """Return the lines that have already arrived."""
+        """Yield the lines that have already arrived, parsed."""
         with suppress(queue.Empty):
             while line := self._lines.get_nowait():
                 yield json.loads(line)
@@ -48,7 +48,7 @@ class LoadProcess:
 
 @contextmanager
 def running(module: str, *arguments: object) -> Iterator[LoadProcess]:
-    """Run `python -m module …` until the block ends."""
+    """Context manager: run `python -m module …` as a load generator during the block."""
     process = subprocess.Popen(
         [sys.executable, "-m", module, *map(str, arguments)],
         cwd=ROOT,

@@ -1,4 +1,4 @@
-"""Ten thousand known switches, a thousand engaged: cost of polls, latency of changes."""
+"""Measures polls and changes with ten thousand known switches, a thousand of them engaged."""
 
 import time
 from dataclasses import dataclass
@@ -16,9 +16,10 @@ SERVED_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class SizeCosts:
-    """304 with few and with many switches, and the latency of changes with many.
+    """Load figures of polls answered with 304, with few switches and with many.
 
-    From commit to the end of a held poll's 200, for known switches and new ones.
+    `known` and `new` are latencies from the commit of an engagement until a held poll has it, with
+    many switches: of known switches and of new ones.
     """
 
     small: LoadFigures
@@ -30,7 +31,7 @@ class SizeCosts:
 def measure(
     server: ServerUnderTest, token: str, rounds: int, seconds: int, changes: int
 ) -> SizeCosts:
-    """Measure rounds of both sizes in turn, on the same server."""
+    """Measure rounds with few and with many switches in turn, on the same server."""
     small: list[LoadFigures] = []
     large: list[LoadFigures] = []
     for _ in range(rounds):
@@ -49,7 +50,7 @@ def measure(
 
 
 def wait_for_version(server: ServerUnderTest, token: str, version: int) -> str:
-    """Return the ETag of `version` once it is served; end the run if it never is."""
+    """Return the ETag of the snapshot `version` once it is served; end the run if it never is."""
     deadline = time.monotonic() + SERVED_SECONDS
     while time.monotonic() < deadline:
         connection = HTTPConnection(HOST, server.port, timeout=10)

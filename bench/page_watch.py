@@ -1,4 +1,4 @@
-"""Latency of console pages during a measurement: two pages, each fetched every half second."""
+"""Measures console pages in the background: two pages, each fetched every half second."""
 
 import re
 import threading
@@ -21,7 +21,7 @@ FORM_TOKEN = re.compile(rb'name="csrfmiddlewaretoken" value="([^"]+)"')
 
 
 class Browser:
-    """Keeps the cookies of one server; nobody is signed in at first."""
+    """An HTTP client with cookies for the console; :meth:`sign_in` begins a session."""
 
     def __init__(self, port: int) -> None:
         self.port = port
@@ -35,7 +35,7 @@ class Browser:
         self.ask("POST", SIGN_IN, 302, urlencode(typed))
 
     def ask(self, method: str, path: str, expected: int, body: str | None = None) -> bytes:
-        """Return the page; end the run on an unexpected status."""
+        """Send a request and return the page; end the run if the status is not `expected`."""
         cookies = [f"{name}={morsel.value}" for name, morsel in self._cookies.items()]
         headers = {"Cookie": "; ".join(cookies)} if cookies else {}
         if body is not None:
@@ -53,7 +53,7 @@ class Browser:
 
 
 class PageWatch:
-    """Fetches the pages until stopped, and keeps the times of each, in milliseconds."""
+    """A background fetch of the pages, and their response times in milliseconds."""
 
     def __init__(self, person: Browser) -> None:
         self._person = person
@@ -83,7 +83,7 @@ class PageWatch:
 
 @contextmanager
 def watch_pages(person: Browser) -> Iterator[PageWatch]:
-    """Fetch pages until the block ends."""
+    """Context manager: fetch the pages repeatedly during the block, and record response times."""
     watch = PageWatch(person)
     thread = threading.Thread(target=watch._run, daemon=True)
     thread.start()

@@ -1,4 +1,4 @@
-"""The parts of a run. Each starts the servers it needs, alone on their core, and stops them."""
+"""The parts of a benchmark run; each starts the servers it needs, measures, and stops them."""
 
 import os
 from collections.abc import Callable
@@ -43,7 +43,7 @@ LIVE_P99_MS = {500: 250.0, 2000: 1000.0}
 
 @dataclass(frozen=True)
 class Setting:
-    """Settings of all parts: the server's core and loop, a token, and the sizes."""
+    """Settings that all parts of a run share: the servers' core and event loop, a token, sizes."""
 
     core: int
     loop: str
@@ -63,7 +63,7 @@ class Setting:
 
 
 def measure_rows(setting: Setting, table: ResultTable) -> None:
-    """Measure the data plane against a bare application, request by request."""
+    """Measure requests per second of the data plane, against a bare ASGI application."""
     fixtures.create_switches(ENGAGED, ENGAGED)
     with ExitStack() as stack:
         served = rows.serve(stack, setting.core, setting.loop, setting.token, setting.folder)
@@ -74,11 +74,11 @@ def measure_rows(setting: Setting, table: ResultTable) -> None:
         for _ in range(setting.rounds):
             for row, figures in zip(served, seen, strict=True):
                 figures.append(wrk.run_round(row, setting.seconds))
-    table.rows(served, [wrk.median_figures(figures) for figures in seen])
+    table.print_requests(served, [wrk.median_figures(figures) for figures in seen])
 
 
 def measure_commits(setting: Setting, table: ResultTable) -> None:
-    """Measure from an operator's commit to one client."""
+    """Measure the latency from an operator's commit to one client, by poll and by stream."""
     fixtures.create_switches(ENGAGED, ENGAGED)
     token = setting.token
     keys = [f"told-{n}" for n in range(setting.engages)]
@@ -86,17 +86,17 @@ def measure_commits(setting: Setting, table: ResultTable) -> None:
         polled = propagation.measure(plane, token, keys, propagation.by_poll)
         fixtures.create_switches(ENGAGED, ENGAGED)
         streamed = propagation.measure(plane, token, keys, propagation.by_stream)
-    table.commit("a poll", polled, POLL_P99_MS)
-    table.commit("a stream", streamed, STREAM_P99_MS)
+    table.print_commit("a poll", polled, POLL_P99_MS)
+    table.print_commit("a stream", streamed, STREAM_P99_MS)
 
 
 def measure_held_polls(setting: Setting, table: ResultTable) -> None:
-    """Measure one change with thousands of held polls."""
+    """Measure how one change reaches thousands of held polls."""
     _crowd(setting, table, "held", "held polls")
 
 
 def measure_streams(setting: Setting, table: ResultTable) -> None:
-    """Measure one change with thousands of streams."""
+    """Measure how one change reaches thousands of event streams."""
     _crowd(setting, table, "streams", "streams")
 
 
@@ -113,11 +113,11 @@ def _crowd(setting: Setting, table: ResultTable, kind: str, called: str) -> None
         ring = fanout.ring_holder(holder)
         name = f"bare ASGI, the same {called}"
         spreads.insert(0, fanout.measure(name, holder, kind, token, *size, ring))
-    table.spreads(spreads)
+    table.print_fanout(spreads)
 
 
 def measure_sockets(setting: Setting, table: ResultTable) -> None:
-    """Measure one change with hundreds and thousands of live sockets."""
+    """Measure how one change reaches hundreds and thousands of WebSockets."""
     for count, wanted in LIVE_P99_MS.items():
         fixtures.create_switches(ENGAGED, ENGAGED)
         tokens = ",".join(
@@ -128,117 +128,119 @@ def measure_sockets(setting: Setting, table: ResultTable) -> None:
         with running(WEB, core=setting.core, loop=setting.loop) as web:
             ring = fanout.engage_switch(f"live-{count}")
             seen = fanout.measure(name, web, "sockets", tokens, count, setting.changes, ring)
-        table.spreads([seen], wanted)
+        table.print_fanout([seen], wanted)
 
 
 def measure_cold_start(setting: Setting, table: ResultTable) -> None:
-    """Measure thousands of services that start at once, against the real web process."""
+    """Measure the web process while thousands of services start at once."""
     fixtures.create_switches(ENGAGED, ENGAGED)
     with running(WEB, core=setting.core, loop=setting.loop) as web:
         person = page_watch.Browser(web.port)
         person.sign_in(fixtures.USER, fixtures.PASSWORD)
         seen = coldstart.measure(web, setting.token, setting.newcomers, ENGAGED, person)
-    table.cold_start(seen)
+    table.print_cold_start(seen)
 
 
 def measure_many_switches(setting: Setting, table: ResultTable) -> None:
-    """Measure with ten thousand known switches."""
+    """Measure polls and changes with ten thousand known switches."""
     with running(PLANE, core=setting.core, loop=setting.loop) as plane:
         seen = many_switches.measure(
             plane, setting.token, setting.rounds, setting.seconds, PUBLICATIONS
         )
-    table.sizes(seen)
-    table.commit("200 whole, 1,000 engaged", seen.known, PUBLICATION_P99_MS)
-    table.commit("200 whole, new switches", seen.new, PUBLICATION_P99_MS)
+    table.print_many_switches(seen)
+    table.print_commit("200 whole, 1,000 engaged", seen.known, PUBLICATION_P99_MS)
+    table.print_commit("200 whole, new switches", seen.new, PUBLICATION_P99_MS)
 
 
 def measure_reports(setting: Setting, table: ResultTable) -> None:
-    """Measure a fleet that reports its breakers."""
+    """Measure the data plane while a fleet reports its breakers."""
     token = fixtures.make_token("report:write")
     with running(PLANE, core=setting.core, loop=setting.loop) as plane:
-        table.ingest(breaker_reports.measure(plane, token, setting.reporters, setting.reporting))
+        table.print_reports(
+            breaker_reports.measure(plane, token, setting.reporters, setting.reporting)
+        )
 
 
 def measure_ramps(setting: Setting, table: ResultTable) -> None:
-    """Measure a thousand ramps. No server runs, so this process need not keep to its core."""
+    """Measure ticks over a thousand ramps, in this process; it may use the idle server core too."""
     load_core = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {setting.core, *load_core})
     try:
-        table.ramps(ramps.measure(setting.ramps))
+        table.print_ramps(ramps.measure(setting.ramps))
     finally:
         os.sched_setaffinity(0, load_core)
 
 
 def measure_evaluation(setting: Setting, table: ResultTable) -> None:
-    """Measure a thousand SLOs and ten thousand. No server runs, so this process has both cores."""
+    """Measure the evaluation of 1,000 and of 10,000 SLOs, in this process, on both cores."""
     load_core = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {setting.core, *load_core})
     try:
-        table.judging(slo_evaluation.measure())
+        table.print_evaluation(slo_evaluation.measure())
     finally:
         os.sched_setaffinity(0, load_core)
 
 
 def measure_points(setting: Setting, table: ResultTable) -> None:
-    """Measure points pushed for a thousand SLOs."""
+    """Measure the ingestion of counters pushed for a thousand SLOs."""
     slo_ingest.create_slos()
     token = fixtures.make_token("slo:write")
     try:
         with running(WEB, core=setting.core, loop=setting.loop) as web:
-            table.pushed(slo_ingest.measure(web, token, setting.rounds * setting.seconds))
+            table.print_points(slo_ingest.measure(web, token, setting.rounds * setting.seconds))
     finally:
         fixtures.delete_slos()
 
 
 def measure_dead_letters(setting: Setting, table: ResultTable) -> None:
-    """Measure a hundred thousand dead letters in one stream."""
+    """Measure the pages and the API of a stream of a hundred thousand dead letters."""
     token = fixtures.make_token("dlq:read")
     dead_letters.write_letters(setting.letters)
     try:
         with running(WEB, core=setting.core, loop=setting.loop) as web:
             person = page_watch.Browser(web.port)
             person.sign_in(fixtures.USER, fixtures.PASSWORD)
-            table.letters(dead_letters.measure(web, token, person, setting.letters))
+            table.print_dead_letters(dead_letters.measure(web, token, person, setting.letters))
     finally:
         dead_letters.clear()
 
 
 def measure_lists(setting: Setting, table: ResultTable) -> None:
-    """Measure lists of a hundred rows, the attention list, and the search in a long audit trail."""
+    """Measure list endpoints with pages of a hundred rows, and the search in a long audit trail."""
     fixtures.create_switches(ENGAGED, ENGAGED)
     token = fixtures.make_token(*lists.SCOPES)
     lists.insert_rows(setting.audited)
     try:
         with running(WEB, core=setting.core, loop=setting.loop) as web:
             seconds = setting.rounds * setting.seconds / 2
-            table.lists(lists.measure(web, token, setting.audited, seconds))
+            table.print_lists(lists.measure(web, token, setting.audited, seconds))
     finally:
         lists.clear()
 
 
 def measure_sizes(setting: Setting, table: ResultTable) -> None:
-    """Measure a snapshot and a scrape with ten thousand switches and dependencies."""
+    """Measure a snapshot and a metrics scrape with ten thousand switches and dependencies."""
     token = fixtures.make_token("switches:read", "metrics:read")
     with running(WEB, core=setting.core, loop=setting.loop) as web:
-        table.weights(sizes.measure(web, token))
+        table.print_sizes(sizes.measure(web, token))
 
 
 def measure_idle(_setting: Setting, table: ResultTable) -> None:
-    """Measure an idle installation with its own PostgreSQL and Redis."""
-    table.at_rest(idle_processes.measure())
+    """Measure CPU and memory of an idle installation with its own PostgreSQL and Redis."""
+    table.print_idle(idle_processes.measure())
 
 
 def measure_checks(setting: Setting, table: ResultTable) -> None:
-    """Measure `allowed()` in a service, beside other libraries."""
+    """Measure the client's `allowed()`, beside feature flag libraries."""
     switch_checks.create_switches()
     token = fixtures.make_token("switches:read", "report:write")
     with running(PLANE, core=setting.core, loop=setting.loop) as plane:
-        table.asking(switch_checks.measure(plane, token, setting.rounds, setting.seconds))
+        table.print_checks(switch_checks.measure(plane, token, setting.rounds, setting.seconds))
 
 
 def measure_guards(setting: Setting, table: ResultTable) -> None:
-    """Measure breakers and policies around a call, beside other libraries. Needs no server."""
-    table.guarding(guarded_calls.measure(setting.rounds))
+    """Measure breakers and policies around a call, beside other libraries; without a server."""
+    table.print_guards(guarded_calls.measure(setting.rounds))
 
 
 WITH_WRK = {"rows", "many"}

@@ -1,7 +1,7 @@
-"""A service that polls as fast as it can, and prints each version with the moment.
+"""A client that polls without pause, and prints each version with the time it arrived.
 
-Run as a process of its own: `python -m bench.poller PORT TOKEN`. Lines are as those of
-`bench.listeners`. Ends with a signal, or after `MAX_SECONDS`.
+Run as a process of its own: `python -m bench.poller PORT TOKEN`. Its lines have the format of
+`bench.listeners`. Ends on a signal, or after `MAX_SECONDS`.
 """
 
 import json

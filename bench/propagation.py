@@ -1,4 +1,4 @@
-"""Propagation: from an operator's commit to one client."""
+"""Measures propagation: the latency from an operator's commit to one client."""
 
 import random
 import time
@@ -12,22 +12,22 @@ from .servers import ServerUnderTest
 
 BRISKLY = (0.01, 0.06)
 ONE_BY_ONE = (0.2, 0.4)
-"""Pauses between engagements, in seconds; after the long ones no change waits for another."""
+"""Ranges of pauses between engagements, in seconds; after a long one no change waits."""
 FIRST_SECONDS = 20
 
 
 def by_poll(server: ServerUnderTest, token: str) -> AbstractContextManager[LoadProcess]:
-    """Start one client that polls without a pause on one connection."""
+    """Run one client that polls without pause on one connection."""
     return load_processes.running("bench.poller", server.port, token)
 
 
 def by_held_poll(server: ServerUnderTest, token: str) -> AbstractContextManager[LoadProcess]:
-    """Start one client that polls with `?wait=`."""
+    """Run one client that polls with `?wait=`."""
     return load_processes.running("bench.listeners", "held", server.port, token, 1)
 
 
 def by_stream(server: ServerUnderTest, token: str) -> AbstractContextManager[LoadProcess]:
-    """Start one client that listens to the stream."""
+    """Run one client that listens to the event stream."""
     return load_processes.running("bench.listeners", "streams", server.port, token, 1)
 
 
@@ -38,7 +38,7 @@ def measure(
     way: Callable[[ServerUnderTest, str], AbstractContextManager[LoadProcess]],
     pause: tuple[float, float] = BRISKLY,
 ) -> Latencies:
-    """Engage these features, one after the other, while one client listens."""
+    """Engage the features `keys` in turn; return the latencies until one client has the change."""
     with way(server, token) as client, stalls.watch_stalls() as stalled:
         client.line(FIRST_SECONDS, "the first version")
         committed = {}
@@ -57,7 +57,7 @@ def _latencies(client: LoadProcess) -> Iterator[tuple[int, int]]:
 
 
 def _first(told: list[tuple[int, int]], version: int) -> int:
-    """Return when the client first had `version` or a newer one."""
+    """Return the time at which the client first had `version` or a newer one."""
     for seen, moment in told:
         if seen >= version:
             return moment

@@ -1,6 +1,6 @@
-"""A thousand ramps at once, with the data of their gates.
+"""Fixtures of a thousand simultaneous ramps, with the data that their gates need.
 
-They are written directly: the services would take minutes. Plans are parsed as usual.
+They are inserted directly, because the services would take minutes.
 """
 
 from datetime import datetime, timedelta
@@ -40,7 +40,7 @@ CLEARED = (
 
 
 def create_ramps(count: int, now: datetime) -> dict[str, list[int]]:
-    """Replace all ramps by `count` ones that start at `now`; return their ids by kind of gates."""
+    """Replace all ramps by `count` new ones started at `now`; return job ids by key of `GATES`."""
     from controlplane.core.jobs.models import Job, JobStep
     from switches.models import Ramp
     from switches.ramps.creation import KIND
@@ -92,7 +92,7 @@ def create_ramps(count: int, now: datetime) -> dict[str, list[int]]:
 
 
 def answer_gates(verdict: str, now: datetime) -> None:
-    """Set the verdict of every external gate; answer SLO gates anew, so that they pass."""
+    """Store `verdict` for all external gates, and a fresh passing verdict for all other gates."""
     from controlplane.core.gates.models import ExternalVerdict, Gate
     from switches.models import Switch
 
@@ -112,14 +112,14 @@ def answer_gates(verdict: str, now: datetime) -> None:
 
 
 def end_dwell(jobs: list[int], now: datetime) -> None:
-    """End the dwell of these ramps."""
+    """Let the dwell time of the current step of these ramps' `jobs` end at `now`."""
     from controlplane.core.jobs.models import JobStep
 
     JobStep.objects.filter(job__in=jobs, state=JobStep.State.RUNNING).update(due_at=now)
 
 
 def create_target(now: datetime) -> None:
-    """Create a notification target, so that transitions write messages."""
+    """Create a notification target and route, so that ramp transitions write messages."""
     from controlplane.notify.models.targets import Route, Target
 
     target = Target.objects.create(
@@ -129,7 +129,7 @@ def create_target(now: datetime) -> None:
 
 
 def delete_ramps() -> None:
-    """Delete everything created here."""
+    """Delete all ramps, switches and related rows."""
     with connection.cursor() as cursor:
         for table in CLEARED:
             cursor.execute(f"DELETE FROM {table}")
@@ -195,7 +195,7 @@ def _create_gates(jobs: list[Any], plans: list[list[dict[str, Any]]], now: datet
 
 
 def _count(count: int, now: datetime) -> None:
-    """Give each ramp with samples enough events since it began, from five instances."""
+    """Store enough events, from five instances, for each ramp whose gate needs a minimum sample."""
     from controlplane.core.gates.models import EventCount
 
     ended = now + timedelta(seconds=1)

@@ -1,8 +1,7 @@
-"""The cost of a thousand ramps: one tick over all, fifty that advance, hundreds that roll back.
+"""Measures the periodic ramp task with a thousand ramps: most dwell, some advance or roll back.
 
-The tick runs in this process, at moments a second apart, against this run's own PostgreSQL; no
-other ticks run. What counts is the CPU time of this process, and of the PostgreSQL process that
-serves it.
+The task runs in this process, at times one second apart; no other tasks run. CPU time is counted of
+this process, and of the PostgreSQL process that serves it.
 """
 
 import time
@@ -26,7 +25,7 @@ MAX_TICKS = 100
 
 @dataclass(frozen=True)
 class TickCost:
-    """Seconds of ticks; `database` is None if PostgreSQL runs elsewhere."""
+    """Seconds that one run of a periodic task takes; `database` is None for a remote PostgreSQL."""
 
     moved: int
     cpu: float
@@ -36,9 +35,10 @@ class TickCost:
 
 @dataclass(frozen=True)
 class RampCosts:
-    """Medians of ticks in which `count` ramps dwell, and in which `ready` of them advance.
+    """Costs of the ramp task with `count` ramps: `dwelling` and `advancing` are medians.
 
-    And the time until the last ramp with a failing gate was rolled back, in `ticks` ticks.
+    In `advancing`, `ready` ramps advance. `going_back` is the sum of the `ticks` runs that roll
+    back all ramps with a failing gate.
     """
 
     count: int
@@ -50,7 +50,7 @@ class RampCosts:
 
 
 def measure(count: int) -> RampCosts:
-    """Measure with `count` ramps, a third of which fail in the end."""
+    """Create `count` ramps; measure them dwelling, some advancing, and a third rolling back."""
     from controlplane.core.clock import db_now
 
     ramp_fixtures.create_target(db_now())
@@ -70,7 +70,7 @@ def measure(count: int) -> RampCosts:
 
 
 def _moments(began: datetime) -> Iterator[datetime]:
-    """Yield moments a second apart, or further if the last tick took longer."""
+    """Yield times for the ticks: one second apart, or more if the last tick took longer."""
     now = began
     for _ in range(MAX_TICKS):
         since = time.monotonic()
@@ -124,7 +124,7 @@ def _tick(now: datetime) -> TickCost:
 
 
 def database_cpu() -> Callable[[], float | None]:
-    """Return a function for the CPU seconds of the PostgreSQL process of this connection."""
+    """Return a function that returns the CPU seconds of this connection's PostgreSQL process."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_backend_pid()")
         (pid,) = cursor.fetchone()

@@ -1,11 +1,11 @@
-"""A fleet that reports its breakers: each instance every few seconds, over its own connection.
+"""A fleet of instances that report their breakers every few seconds, each on its own connection.
 
 Run as a process of its own: `python -m bench.report_clients PORT TOKEN COUNT BREAKERS EVERY SECONDS
-QUIET`. Instances are spread evenly in time. At first their counters grow with every report, and one
-in a hundred reports has a breaker that opened or closed; in the last `QUIET` seconds nothing
-changes any more. Prints one JSON line when each phase begins, and one at the end: `delays_ms` from
-the moment a report was due to its whole answer, in the first phase; `lost` by reason, `quiet`
-reports of the second, and `late_ms`, the longest this process itself was behind.
+QUIET`. For `SECONDS` all counters grow with each report, and one report in a hundred has a breaker
+that opened or closed; then nothing changes for `QUIET` seconds. Prints a JSON line at the start of
+each phase, and one at the end: `delays_ms` from each report's scheduled time to its response in
+phase one, `lost` reports by reason, the number of `quiet` reports in phase two, and `late_ms`, this
+process's longest delay.
 """
 
 import json
@@ -33,7 +33,7 @@ CALLS = 50
 
 
 class ReportingInstance:
-    """One process of a service, with the counters of its breakers."""
+    """A simulated instance of a service, with the counters of its breakers."""
 
     def __init__(self, number: int, breakers: int) -> None:
         self.name = f"i{number:04}"
@@ -50,7 +50,7 @@ class ReportingInstance:
         self._breakers = [self._breaker(f"{self.service}->d{n:02}") for n in range(breakers)]
 
     def report(self, at_work: bool) -> bytes:
-        """Return the body of the next report."""
+        """Return the body of the next report; with `at_work` counters grow, breakers may change."""
         self._seq += 1
         if at_work:
             self._go_on()
@@ -95,7 +95,7 @@ class ReportingInstance:
 
 
 class ReportingFleet:
-    """All instances, on one thread with one epoll."""
+    """All simulated instances, in one thread with one epoll."""
 
     def __init__(
         self, port: int, token: str, instances: list[ReportingInstance], every: float
@@ -118,9 +118,9 @@ class ReportingFleet:
         self.begin()
 
     def begin(self) -> None:
-        """Connect each instance anew, and spread the reports evenly from now on.
+        """Reconnect all instances, and spread their reports evenly over each interval.
 
-        The server closes a connection that was idle for 20 s, as between the two phases.
+        Reconnecting is needed between the phases: the server closes connections idle for 20 s.
         """
         for instance in self._instances:
             if instance.connection is not None:
@@ -134,7 +134,7 @@ class ReportingFleet:
         heapify(self._coming)
 
     def run(self, until: float) -> None:
-        """Report until that moment of the monotonic clock."""
+        """Send the reports that become due before the monotonic time `until`."""
         while (now := time.monotonic()) < until:
             while self._coming and self._coming[0][0] <= now:
                 due, number, instance = heappop(self._coming)
@@ -144,7 +144,7 @@ class ReportingFleet:
             self._read(max(0.0, rest))
 
     def end(self) -> None:
-        """Wait for outstanding answers."""
+        """Wait for outstanding responses; count those that do not come in time as lost."""
         ends = time.monotonic() + PATIENCE_SECONDS
         while any(one.asked for one in self._open.values()) and time.monotonic() < ends:
             self._read(0.1)

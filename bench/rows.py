@@ -1,4 +1,4 @@
-"""The rows of the table, each with the server that answers it."""
+"""The rows of the request benchmark, each with the server that answers it."""
 
 import json
 from contextlib import ExitStack
@@ -16,7 +16,7 @@ ADDED_BY_GRANIAN = {"date", "server"}
 
 @dataclass(frozen=True)
 class RecordedResponse:
-    """One response as received."""
+    """A response as received."""
 
     status: int
     headers: list[tuple[str, str]]
@@ -24,7 +24,7 @@ class RecordedResponse:
 
 
 def serve(stack: ExitStack, core: int, loop: str, token: str, folder: Path) -> list[LoadTarget]:
-    """Start the servers; return the rows in the table's order."""
+    """Start the servers; return the requests to measure, in the order of the printed rows."""
     plane = stack.enter_context(running(PLANE, core=core, loop=loop))
     web = stack.enter_context(running(WEB, core=core, loop=loop))
     bearer = {"Authorization": f"Bearer {token}"}
@@ -42,7 +42,7 @@ def serve(stack: ExitStack, core: int, loop: str, token: str, folder: Path) -> l
 
 
 def record(plane: ServerUnderTest, token: str, folder: Path) -> Path:
-    """Record the data plane's responses, for the bare applications to send."""
+    """Write the data plane's responses to a file, from which the bare applications send them."""
     bearer = {"Authorization": f"Bearer {token}"}
     found = _request(plane, SNAPSHOT, bearer)
     unchanged = _request(plane, SNAPSHOT, {**bearer, "If-None-Match": dict(found.headers)["etag"]})
@@ -52,7 +52,7 @@ def record(plane: ServerUnderTest, token: str, folder: Path) -> Path:
 
 
 def verify(target: LoadTarget) -> None:
-    """End the run unless the target answers as its row says."""
+    """Send the target's request once; end the run unless it gets the expected status."""
     status = _request(target.server, target.path, dict(target.headers)).status
     if status != target.status:
         raise SystemExit(f"bench: {target.name}: status {status}, not {target.status}")

@@ -1,8 +1,8 @@
-"""`make bench`: the data plane against bare ASGI applications, in one run on one server core.
+"""`make bench`: measures the parts of Switchgear in one run, and prints one table.
 
 Needs DATABASE_URL, DATABASE_OWNER_URL and REDIS_URL of disposable services, and wrk for some parts.
-The servers are pinned to one core and the load to another. Rounds alternate, so that a busy
-neighbor disturbs them alike, and medians count. `--only streams,storm` runs some parts.
+Servers are pinned to one core and the load to another. Most parts alternate their rounds and print
+medians, so that other processes disturb all alike. `--only streams,storm` runs some parts.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Servers under test: granian as in production, one worker, pinned to one core."""
+"""Servers under test: granian as in production, with one worker, pinned to one core."""
 
 import os
 import signal
@@ -24,7 +24,7 @@ SETTLE_LOOKS = 60
 
 @dataclass(frozen=True)
 class Served:
-    """An application, and a path that proves it is up."""
+    """An ASGI application to serve, and a path that responds once it is up."""
 
     application: str
     answers_at: str
@@ -38,7 +38,7 @@ HOLDER = Served("bench.holding_asgi:app", "/200")
 
 @dataclass(frozen=True)
 class ServerUnderTest:
-    """A running server; `pid` is granian's main process, its worker is a child of it."""
+    """A running server; `pid` is granian's main process, whose child is the worker."""
 
     pid: int
     port: int
@@ -48,7 +48,7 @@ class ServerUnderTest:
         return sum(map(cpu_seconds, self._workers()))
 
     def threads_cpu_seconds(self) -> float:
-        """Return the CPU time of the worker's present threads, to the nanosecond."""
+        """Return the CPU time of the worker's living threads, in nanosecond resolution."""
         return sum(
             int(thread.read_text().split()[0]) / 1e9
             for worker in self._workers()
@@ -63,7 +63,7 @@ class ServerUnderTest:
         return pages * os.sysconf("SC_PAGE_SIZE")
 
     def settle(self) -> None:
-        """Return once the worker is idle; end the run if it never is."""
+        """Wait until the worker is idle; end the run if it never is."""
         for _ in range(SETTLE_LOOKS):
             before = self.cpu_seconds()
             time.sleep(SETTLE_SECONDS)
@@ -72,7 +72,7 @@ class ServerUnderTest:
         raise SystemExit("bench: the server does not come to rest")
 
     def pids(self) -> list[int]:
-        """Return all its processes."""
+        """Return the process ids of granian's main process and its worker."""
         return [self.pid, *self._workers()]
 
     def _workers(self) -> list[int]:
@@ -81,7 +81,7 @@ class ServerUnderTest:
 
 
 def cpu_seconds(pid: int) -> float:
-    """Return the CPU time of a process (Linux counts it in hundredths of a second)."""
+    """Return the CPU time of a process, in steps of 0.01 s."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -90,7 +90,7 @@ def cpu_seconds(pid: int) -> float:
 def running(
     served: Served, *, core: int, loop: str, answers: Path | None = None
 ) -> Iterator[ServerUnderTest]:
-    """Serve until the block ends; `answers` is for the bare applications."""
+    """Context manager: serve during the block; `answers` is BENCH_ANSWERS of bare applications."""
     port = free_port()
     *options, target = asgi_server.server_arguments(
         served.application, host=HOST, port=port, workers=1

@@ -1,4 +1,4 @@
-"""Size of a snapshot and CPU of a scrape with ten thousand switches and dependencies."""
+"""Measures the size of a snapshot and the CPU of a scrape with 10,000 switches and dependencies."""
 
 import gzip
 import time
@@ -17,9 +17,9 @@ SCRAPES = 5
 
 @dataclass(frozen=True)
 class SnapshotSizes:
-    """Bytes of a snapshot and of a scrape, plain and gzipped, and CPU milliseconds of a scrape.
+    """Bytes of a snapshot and of a metrics scrape, plain and gzipped.
 
-    CPU of the web process, built anew and from its cache.
+    `scrape_cpu_ms` is the web process's CPU time for a scrape that is not cached.
     """
 
     snapshot_bytes: int

@@ -1,8 +1,8 @@
-"""The cost of the evaluation tick over a thousand SLOs and ten thousand, on one core.
+"""Measures the periodic evaluation of a thousand and of ten thousand SLOs.
 
-The tick runs in this process against this run's own PostgreSQL; no other ticks run. What counts is
-the CPU time of this process and of the PostgreSQL process that serves it. A month of history costs
-the same as a day of it: windows are look-ups, however long the history.
+The evaluation runs in this process; no other tasks run. CPU time is counted of this process and of
+the PostgreSQL process that serves it. A month of history should cost as much as a day, because
+windows are look-ups.
 """
 
 import time
@@ -53,7 +53,7 @@ _HOURS = """
 
 @dataclass(frozen=True)
 class EvaluationCosts:
-    """Medians of ticks over `count` SLOs with `days` of history."""
+    """The median cost of evaluating `count` SLOs that have `days` of history."""
 
     count: int
     days: int
@@ -87,9 +87,9 @@ def _measure(count: int, days: int) -> EvaluationCosts:
 
 
 def _create_history(count: int, days: int, now: datetime) -> int:
-    """Create SLOs, and their history up to an hour ago; return its last minute.
+    """Create SLOs with a history that ends an hour ago; return its last minute.
 
-    Only every fifth minute and every sixth hour: a look-up costs the same.
+    Older hours and minutes are sparse, as that does not change the cost of look-ups.
     """
     from slo.arithmetic.minutes import last_ended
 

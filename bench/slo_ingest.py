@@ -1,7 +1,7 @@
-"""Counters of a thousand SLOs pushed as fast as possible: points a second, and their cost.
+"""Measures the ingestion of pushed SLO counters: points per second, and their CPU cost.
 
-The server has a core of its own, PostgreSQL whatever is left. Each sender pushes its own SLOs, of
-ten sources each, and sends the next batch when the last one was answered.
+The server has a core of its own; PostgreSQL is not pinned. Each sender pushes for its own SLOs, of
+ten sources each, and sends a batch once the previous one is answered.
 """
 
 import threading
@@ -26,9 +26,9 @@ PATH = "/api/v1/sli/"
 
 @dataclass(frozen=True)
 class PushCosts:
-    """`points` a second in batches of `batch`; latencies are of a batch's answer.
+    """The points stored per second in batches of `batch` points, and the latencies of the batches.
 
-    CPU time is the server's, in microseconds a point.
+    `cpu_us` is the server's CPU time per point, in microseconds.
     """
 
     batch: int
@@ -38,7 +38,7 @@ class PushCosts:
 
 
 def create_slos() -> None:
-    """Create a thousand SLOs."""
+    """Create a thousand SLOs that expect pushed counters."""
     from controlplane.core.clock import db_now
     from slo.models import Sli, Slo
 
@@ -58,12 +58,12 @@ def create_slos() -> None:
 
 
 def measure(server: ServerUnderTest, token: str, seconds: float) -> list[PushCosts]:
-    """Push batches of some points and of many."""
+    """Push small batches and then large ones, for `seconds` each."""
     return [_push(server, token, each, seconds) for each in (50, 500)]
 
 
 def _push(server: ServerUnderTest, token: str, slos: int, seconds: float) -> PushCosts:
-    """Push batches with the points of `slos` SLOs, of each source."""
+    """Push batches for `seconds`; each has a point of every source of `slos` SLOs."""
     took: list[float] = []
     before = 0.0
     ends = time.monotonic() + 3600
@@ -106,7 +106,7 @@ def _push(server: ServerUnderTest, token: str, slos: int, seconds: float) -> Pus
 
 
 def _post(client: HTTPConnection, token: str, part: range, turn: int) -> float:
-    """Push a batch; return the seconds until its answer. End the run unless all was accepted."""
+    """Push a batch; return the seconds until the response. End the run if a point is refused."""
     total = 1000 * turn + int(time.time() * 10)
     points = [
         {"slo": _name(n), "source": f"host-{s}", "boot": "b", "good": total - 1, "total": total}

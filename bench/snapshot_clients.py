@@ -1,10 +1,9 @@
-"""Thousands of new clients: each connects, fetches the whole snapshot, and leaves.
+"""Thousands of new clients; each connects, fetches the whole snapshot, and disconnects.
 
 Run as a process of its own: `python -m bench.snapshot_clients PORT TOKEN COUNT SECONDS SWITCHES`.
-Clients are spread evenly over the seconds, with jitter; every second one polls once more, for a
-304. Prints one JSON line: `delays_ms` from the moment a client was due to its whole document,
-`lost` by reason, `late_ms`, the longest this process itself was behind, the `seconds` it took and
-its own `cpu_seconds`.
+Clients start evenly over `SECONDS`, with jitter; every other client also polls once for a 304.
+Prints one JSON line: `delays_ms` from scheduled start to whole snapshot, `lost` clients by reason,
+`late_ms`, the longest delay of this process, and its `seconds` and `cpu_seconds`.
 """
 
 import json
@@ -23,7 +22,7 @@ RECEIVED_AT_ONCE = 256 * 1024
 
 
 class NewClient:
-    """One client: connects, requests, reads, perhaps polls again. `due` is its scheduled time."""
+    """A client to start at the time `due`; with `again` it polls once more after the snapshot."""
 
     def __init__(self, due: float, again: bool) -> None:
         self.connection = socket.socket()
@@ -36,7 +35,7 @@ class NewClient:
 
 
 class Arrivals:
-    """All clients, on one thread with one epoll."""
+    """The load generator: runs all clients in one thread with one epoll."""
 
     def __init__(self, port: int, token: str, switches: int) -> None:
         self.delays_ms: list[float] = []
@@ -49,7 +48,7 @@ class Arrivals:
         self._buffer = memoryview(bytearray(RECEIVED_AT_ONCE))
 
     def run(self, schedule: list[float]) -> None:
-        """Start clients at these moments of the monotonic clock, in order."""
+        """Start a client at each monotonic time in `schedule`, and serve all until they end."""
         coming = deque(enumerate(schedule))
         while coming or self._open:
             now = time.monotonic()

@@ -1,4 +1,4 @@
-"""Stalls of this machine itself, which no figure can be blamed for."""
+"""Measures stalls of the machine itself, to tell them from delays of the measured servers."""
 
 import threading
 import time
@@ -9,7 +9,7 @@ SLEEP_SECONDS = 0.01
 
 
 class Stalls:
-    """Measures how late short sleeps end."""
+    """The longest delay, `worst_ms`, by which a short sleep ended late."""
 
     def __init__(self) -> None:
         self.worst_ms = 0.0
@@ -25,7 +25,7 @@ class Stalls:
 
 @contextmanager
 def watch_stalls() -> Iterator[Stalls]:
-    """Measure until the block ends."""
+    """Context manager: watch for stalls in a thread during the block."""
     stalls = Stalls()
     thread = threading.Thread(target=stalls._watch, daemon=True)
     thread.start()

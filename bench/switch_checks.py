@@ -1,8 +1,8 @@
-"""The cost of `allowed()` in a service, beside flag libraries and under bad conditions.
+"""Measures the client's `allowed()`, beside flag libraries, and while the console hangs.
 
-Run as a process of its own: `python -m bench.switch_checks PORT TOKEN ROUNDS SECONDS PID…` fetches
-the switches once from the data plane on that port, and then checks them in memory. The processes
-are those of the data plane, to be stopped and continued. Prints one JSON line.
+Run as a process of its own: `python -m bench.switch_checks PORT TOKEN ROUNDS SECONDS PID…`. Fetches
+the switches once from the data plane on `PORT`, and then checks them in memory. The data plane's
+processes `PID…` are paused and resumed. Prints one JSON line.
 """
 
 import json
@@ -43,12 +43,11 @@ PATIENCE_SECONDS = 60
 
 @dataclass(frozen=True)
 class CheckCosts:
-    """Medians of rounds.
+    """Medians of the microseconds per check of one switch.
 
-    `micros` by library; `check`, `ramping` and `releasing` (all engaged switches end by
-    themselves) of ours. p50, p99 and worst of single calls: `honest` while the console is well,
-    `hanging` while it hangs and the client knows, `crowded` with more different `questions`
-    than the cache holds.
+    `micros` is for `allowed()` of each library; `check`, `ramping` and `releasing` are of ours.
+    `honest`, `hanging` and `crowded` are p50, p99 and worst of single calls: with a healthy
+    console, with one known to hang, and with more different `questions` than the cache holds.
     """
 
     micros: dict[str, float]
@@ -62,7 +61,7 @@ class CheckCosts:
 
 
 def create_switches() -> None:
-    """Engage a thousand switches, and start one ramp. No data plane may run."""
+    """Engage a thousand switches, and let one more ramp; call before a data plane starts."""
     from switches.models import Episode
 
     fixtures.create_switches(STOPPED + 2, STOPPED + 2)
@@ -70,7 +69,7 @@ def create_switches() -> None:
 
 
 def measure(plane: ServerUnderTest, token: str, rounds: int, seconds: int) -> CheckCosts:
-    """Measure in another process, on the core of this one."""
+    """Run this module as another process, on this process's core, and return its results."""
     arguments = (plane.port, token, rounds, seconds, *plane.pids())
     patience = PATIENCE_SECONDS + rounds * seconds * 4 + HANGS * NOTICED_SECONDS * 2
     with load_processes.running("bench.switch_checks", *arguments) as asking:
@@ -108,7 +107,7 @@ def main(port: int, token: str, rounds: int, seconds: int, pids: Sequence[int]) 
 
 
 def verify(gear: Switchgear, asked: Sequence[Peer], keys: Keys, engaged: set[str]) -> None:
-    """End the run unless all libraries give the same correct answers."""
+    """End the run unless all libraries give the correct answer for each key."""
     for one in asked:
         wrong = [key for key in keys if one.ask(key) != (key not in engaged)]
         if wrong:
@@ -119,7 +118,7 @@ def verify(gear: Switchgear, asked: Sequence[Peer], keys: Keys, engaged: set[str
 
 
 def compare_libraries(asked: Sequence[Peer], keys: Keys, rounds: int) -> dict[str, float]:
-    """Return microseconds a check by library: medians of rounds in which all take turns."""
+    """Return the microseconds per check by library: medians of rounds that time each in turn."""
     times = {one.name: max(1, round(BATCH_SECONDS / _seconds(one, keys, 1))) for one in asked}
     took: dict[str, list[float]] = {one.name: [] for one in asked}
     for _ in range(rounds * 2):
@@ -132,10 +131,9 @@ def compare_libraries(asked: Sequence[Peer], keys: Keys, rounds: int) -> dict[st
 def measure_disturbed(
     gear: Switchgear, keys: Keys, rounds: int, seconds: int, pids: Sequence[int]
 ) -> tuple[tuple[float, float, float], tuple[float, float, float]]:
-    """Return p50, p99 and worst of one `allowed()`, while the console is well and while it hangs.
+    """Return p50, p99 and worst of single `allowed()` calls, with a healthy and a hanging console.
 
-    A stopped console looks well for a while: the second measurement begins once the client has
-    noticed, and tries to reconnect.
+    The client needs a while to notice that the paused console hangs; only then is it measured.
     """
     questions = [(None, key) for key in keys]
     well, hanging = [], []
@@ -175,7 +173,7 @@ def _ours_checked(gear: Switchgear) -> Peer:
 
 
 def _check_ramping(gear: Switchgear) -> Peer:
-    """Check one ramping switch for as many users as there are keys."""
+    """Return a peer that checks one ramping switch, with each key as a user's targeting key."""
 
     def ask(key: str) -> bool:
         return gear.allowed(feature=RAMPING, targeting_key=key)
@@ -188,7 +186,7 @@ def _check_ramping(gear: Switchgear) -> Peer:
 
 
 def _check_releasing(engaged: Keys) -> Peer:
-    """Check engagements that end by themselves: each answer depends on the time."""
+    """Return a peer whose switches release at expiry, so that each answer depends on the time."""
     console = Console()
     for key in engaged:
         console.engage(f"feature:{key}", on_expiry="release")
@@ -211,9 +209,9 @@ def _seconds(asked: Peer, keys: Keys, times: int) -> float:
 def _time_calls(
     gear: Switchgear, questions: Sequence[tuple[str | None, str]], seconds: float
 ) -> list[float]:
-    """Return p50, p99 and the worst of single calls, in microseconds.
+    """Return p50, p99 and worst of single `allowed()` calls, in microseconds.
 
-    Each question, a segment and a feature, is asked at least once.
+    `questions` are pairs of a segment and a feature; each is checked at least once.
     """
     took: list[int] = []
     clock = time.perf_counter_ns
@@ -234,7 +232,7 @@ def _middle(rounds: Sequence[Sequence[float]]) -> tuple[float, float, float]:
 
 @contextmanager
 def _stopped(pids: Sequence[int]) -> Iterator[None]:
-    """Stop processes: their kernel accepts connections, and nothing answers."""
+    """Context manager: pause processes, so that connections are accepted but get no response."""
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
     try:

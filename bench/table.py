@@ -1,4 +1,4 @@
-"""The table: every figure with its target, and whether it is met."""
+"""Prints the results: every figure with its target, and whether it is met."""
 
 from collections.abc import Iterator, Sequence
 
@@ -52,17 +52,13 @@ BUSY_SHARE = 0.9
 
 
 class ResultTable:
-    """Prints figures as they come, and counts missed targets."""
+    """Prints results as they come, and collects the missed targets in `missed`."""
 
     def __init__(self) -> None:
         self.missed: list[str] = []
 
-    def rows(self, rows: Sequence[LoadTarget], figures: Sequence[LoadFigures]) -> None:
-        """Print ratios to the bare application with the same bytes.
-
-        Of requests per second, and of CPU time per request, which other load hardly
-        affects.
-        """
+    def print_requests(self, rows: Sequence[LoadTarget], figures: Sequence[LoadFigures]) -> None:
+        """Print throughput and CPU time of requests, with ratios to a bare application."""
         _head("", "requests/s", "p99 ms", "CPU µs", "ratio", "CPU ratio", "load")
         bare = figures[0]
         for row, seen in zip(rows, figures, strict=True):
@@ -72,8 +68,10 @@ class ResultTable:
             cells = _cells(seen, ratio, bare.cpu_us / seen.cpu_us)
             self._line(row.name, *cells, target=_at_least(ratio, WANTED_RATIO.get(row.name)))
 
-    def spreads(self, spreads: Sequence[FanoutCost], reach_p99_ms: float = REACH_P99_MS) -> None:
-        """Print the fan-out of one change, and its cost to server and clients."""
+    def print_fanout(
+        self, spreads: Sequence[FanoutCost], reach_p99_ms: float = REACH_P99_MS
+    ) -> None:
+        """Print the latencies of one change to many clients, and its cost to server and clients."""
         _head("", "p50 ms", "p99 ms", "worst ms", "KiB/conn.", "CPU ms", "load ms")
         for seen in spreads:
             cells = (*_three(seen.latencies), f"{seen.kib:.1f}", f"{seen.cpu_ms:.0f}")
@@ -82,15 +80,15 @@ class ResultTable:
             self._line(seen.name, *cells, f"{seen.load_ms:.0f}", target=target)
             _stalled(seen.latencies)
 
-    def commit(self, way: str, seen: Latencies, wanted_p99_ms: float) -> None:
-        """Print the latency of a change from its commit to one client."""
+    def print_commit(self, way: str, seen: Latencies, wanted_p99_ms: float) -> None:
+        """Print the latency of a change from its commit to one client, which receives it `way`."""
         _head("", "p50 ms", "p99 ms", "worst ms")
         name = f"commit → {way}, {seen.count} times"
         self._line(name, *_three(seen), target=_under("p99", seen.p99_ms, wanted_p99_ms))
         _stalled(seen)
 
-    def cold_start(self, seen: ColdStart) -> None:
-        """Print thousands of new clients, and the console before and meanwhile."""
+    def print_cold_start(self, seen: ColdStart) -> None:
+        """Print latencies of new clients, and of console pages before and during the cold start."""
         _head("", "p50 ms", "p99 ms", "worst ms", "CPU µs", "load", "late ms")
         cells = (f"{seen.cpu_us:.0f}", f"{seen.load_share:.2f}", f"{seen.late_ms:.0f}")
         name = f"{seen.count:,} cold starts in 10 s"
@@ -107,8 +105,8 @@ class ResultTable:
             target = _under("p99", busy.p99_ms, PAGE_P99_MS)
             self._line(f"  {page}, meanwhile", *_three(busy), target=target)
 
-    def sizes(self, seen: SizeCosts) -> None:
-        """Print many switches against few: cost of a poll, latency of a change."""
+    def print_many_switches(self, seen: SizeCosts) -> None:
+        """Print the cost of polls with many switches against few."""
         _head("", "requests/s", "p99 ms", "CPU µs", "ratio", "CPU ratio", "load")
         self._line("snapshot 304, 100 known and engaged", *_cells(seen.small, 1, 1))
         cpu_ratio = seen.small.cpu_us / seen.large.cpu_us
@@ -117,21 +115,21 @@ class ResultTable:
         target = _at_least(cpu_ratio, WANTED_LARGE_RATIO)
         self._line("snapshot 304, 10,000 known, 1,000 engaged", *cells, target=target)
 
-    def ramps(self, seen: RampCosts) -> None:
-        """Print one tick over all ramps, and how soon hundreds are rolled back."""
+    def print_ramps(self, seen: RampCosts) -> None:
+        """Print the cost of one tick over all ramps, and the time to roll back hundreds of them."""
         _head("", "CPU ms", "database", "wall ms", "ms a ramp")
         count = f"{seen.count:,} ramps"
         looked, moved, back = seen.dwelling, seen.advancing, seen.going_back
         in_time = (f"CPU < {TICK_SECONDS * 1e3:.0f} ms", looked.cpu < TICK_SECONDS)
-        self._line(f"{count}, all dwell", *_cost(looked, seen.count), target=in_time)
-        cost = _cost(moved, moved.moved, besides=looked)
+        self._line(f"{count}, all dwell", *_format_cost(looked, seen.count), target=in_time)
+        cost = _format_cost(moved, moved.moved, besides=looked)
         in_time = (in_time[0], moved.cpu < TICK_SECONDS and moved.moved == seen.ready)
         self._line(f"{count}, {moved.moved} of {seen.ready} advance", *cost, target=in_time)
-        self._line(f"{count}, {back.moved} go back at once", *_cost(back, back.moved))
+        self._line(f"{count}, {back.moved} go back at once", *_format_cost(back, back.moved))
         print(f"  (the last was at 0 % after {back.wall:.1f} s, in {seen.ticks} ticks)")
 
-    def judging(self, seen: Sequence[EvaluationCosts]) -> None:
-        """Print one tick over all SLOs; history must not make it slower."""
+    def print_evaluation(self, seen: Sequence[EvaluationCosts]) -> None:
+        """Print the cost of evaluating all SLOs, and whether it is independent of their history."""
         _head("", "CPU ms", "database", "wall ms", "ms an SLO")
         for one in seen:
             name = f"{one.count:,} SLOs judged, {one.days} d of history"
@@ -139,13 +137,13 @@ class ResultTable:
             target = None
             if wanted is not None:
                 target = (f"CPU < {wanted * 1e3:,.0f} ms", one.turn.cpu < wanted)
-            self._line(name, *_cost(one.turn, one.count), target=target)
+            self._line(name, *_format_cost(one.turn, one.count), target=target)
         short, long = (_all_cpu(one.turn) for one in seen[:2])
         flat = (f"≤ {HISTORY_FACTOR}", long <= short * HISTORY_FACTOR)
         self._line("  a month of history beside a day", f"{long / short:.2f}", target=flat)
 
-    def ingest(self, seen: ReportCosts) -> None:
-        """Print a fleet's reports: how soon each is stored, and the share of a core."""
+    def print_reports(self, seen: ReportCosts) -> None:
+        """Print latencies of breaker reports, and the shares of a core that they cost."""
         _head("", "p50 ms", "p99 ms", "worst ms", "server", "database", "load")
         database = "–" if seen.database_share is None else f"{seen.database_share:.2f}"
         shares = (f"{seen.server_share:.2f}", database, f"{seen.load_share:.2f}")
@@ -161,8 +159,8 @@ class ResultTable:
         print(f"  (the load was up to {seen.late_ms:.0f} ms late)")
         _stalled(seen.latencies)
 
-    def pushed(self, rows: Sequence[PushCosts]) -> None:
-        """Print points a second, and the server's cost of one."""
+    def print_points(self, rows: Sequence[PushCosts]) -> None:
+        """Print pushed points per second, and the server's CPU time per point."""
         _head("", "points/s", "p50 ms", "p99 ms", "worst ms", "CPU µs")
         for seen in rows:
             name = f"pushed points, {seen.batch:,} in a batch"
@@ -170,8 +168,8 @@ class ResultTable:
             self._line(name, *cells, target=_at_least(seen.points, WANTED_POINTS.get(seen.batch)))
             _stalled(seen.latencies)
 
-    def letters(self, seen: DeadLetterCosts) -> None:
-        """Print dead letters: how soon they are indexed and shown, and the memory used."""
+    def print_dead_letters(self, seen: DeadLetterCosts) -> None:
+        """Print latencies of dead letter pages, the time to index all letters, and memory."""
         _head("", "p50 ms", "p99 ms", "worst ms")
         for one in seen.asked:
             target = _under("p99", one.latencies.p99_ms, one.wanted_ms)
@@ -186,8 +184,8 @@ class ResultTable:
         bounded = (f"< {MAX_GROWTH_MIB:.0f} MiB", seen.growth_mib < MAX_GROWTH_MIB)
         self._line("the server grew by", "", "", f"{seen.growth_mib:.0f}", target=bounded)
 
-    def lists(self, seen: Lists) -> None:
-        """Print pages per second, and the rate per core computed from the CPU time of one."""
+    def print_lists(self, seen: Lists) -> None:
+        """Print throughput of list endpoints, also per CPU core, and of audit searches."""
         _head(f"API, pages of {ROWS} rows", "requests/s", "p50 ms", "p99 ms", "CPU ms", "per core")
         for page in (*seen.pages, seen.attention):
             took = page.latencies
@@ -206,8 +204,8 @@ class ResultTable:
         for name, took in seen.searches:
             self._line(name, *_three(took), target=_under("p99", took.p99_ms, SEARCH_P99_MS))
 
-    def weights(self, seen: SnapshotSizes) -> None:
-        """Print sizes with many switches and dependencies, few engaged and none reporting."""
+    def print_sizes(self, seen: SnapshotSizes) -> None:
+        """Print the sizes of a snapshot and of a metrics scrape, and the CPU time of the scrape."""
         known = f"{sizes.KNOWN:,} switches ({sizes.ENGAGED:,} engaged)"
         head = f"{known}, {sizes.DEPENDENCIES:,} dependencies"
         _head(head, "KB", "gzip KB", "CPU ms")
@@ -218,7 +216,7 @@ class ResultTable:
         enough = (f"CPU ≤ {SCRAPE_CPU_MS} ms", seen.scrape_cpu_ms <= SCRAPE_CPU_MS)
         self._line("/metrics, built anew", *kilobytes, f"{seen.scrape_cpu_ms:.0f}", target=enough)
 
-    def at_rest(self, seen: Sequence[ProcessCost]) -> None:
+    def print_idle(self, seen: Sequence[ProcessCost]) -> None:
         """Print CPU and memory of every process of an idle installation."""
         _head(f"at rest, {idle_processes.MEASURED_SECONDS:.0f} s", "CPU %", "PSS MiB", "RSS MiB")
         for one in seen:
@@ -230,8 +228,8 @@ class ResultTable:
         enough = (f"< {RESTING_CPU_PERCENT:g} % of a core", cpu < RESTING_CPU_PERCENT)
         self._line("all", f"{cpu:.2f}", f"{pss:.0f}", f"{rss:.0f}", target=enough)
 
-    def asking(self, seen: CheckCosts) -> None:
-        """Print the cost of a check; ratios are to ours. A dict in a function is no library."""
+    def print_checks(self, seen: CheckCosts) -> None:
+        """Print the microseconds of a check by library, with ratios to our client."""
         _head("1,000 engaged, half of the questions for them", "µs", "ratio")
         micros = dict(seen.micros)
         ours = micros.pop("switchgear")
@@ -257,11 +255,13 @@ class ResultTable:
         name = f"{seen.questions:,} questions, more than are kept"
         self._line(name, *(f"{each:.2f}" for each in seen.crowded))
 
-    def guarding(self, seen: GuardCosts) -> None:
-        """Print what patterns add to a successful call; ratios are to ours of the same kind."""
-        self._added("around a function", seen.breakers, ALONE)
-        self._added("around a function, all of it", seen.stacks, STACK, MAX_POLICY_SHARE)
-        self._added("around a coroutine function", seen.coroutines, STACK, COROUTINE_STACK_SHARE)
+    def print_guards(self, seen: GuardCosts) -> None:
+        """Print what breakers and policies add to a call, by library, with ratios to ours."""
+        self._print_rows("around a function", seen.breakers, ALONE)
+        self._print_rows("around a function, all of it", seen.stacks, STACK, MAX_POLICY_SHARE)
+        self._print_rows(
+            "around a coroutine function", seen.coroutines, STACK, COROUTINE_STACK_SHARE
+        )
         _head("second check within a guarded call", "µs")
         quick = (f"< {SECOND_LOOK_US} µs", seen.second_look < SECOND_LOOK_US)
         self._line("switchgear, a second look", f"{seen.second_look:.3f}", target=quick)
@@ -271,8 +271,10 @@ class ResultTable:
             target = in_time if name == "switchgear" else None
             self._line(name, f"{seconds:.2f}", target=target)
 
-    def _added(self, name: str, micros: dict[str, float], ours: str, share: float = 0.0) -> None:
-        """Print a row; a policy may add at most `share` of what the other library adds."""
+    def _print_rows(
+        self, name: str, micros: dict[str, float], ours: str, share: float = 0.0
+    ) -> None:
+        """Print added times by library; our policy may add `share` of what others' retries add."""
         _head(name, "added µs", "ratio")
         for each, took in micros.items():
             ratio = "" if each in OURS and each != ours else f"{took / micros[ours]:.1f}"
@@ -317,8 +319,8 @@ def _all_cpu(cost: TickCost) -> float:
     return cost.cpu + (cost.database or 0.0)
 
 
-def _cost(seen: TickCost, ramps: int, besides: TickCost | None = None) -> tuple[str, ...]:
-    """Print a cost with the wall time of each ramp, without the fixed cost `besides`."""
+def _format_cost(seen: TickCost, ramps: int, besides: TickCost | None = None) -> tuple[str, ...]:
+    """Return cells of CPU, database and wall time, and of wall time per ramp beyond `besides`."""
     database = "–" if seen.database is None else f"{seen.database * 1e3:.0f}"
     each = (seen.wall - (besides.wall if besides else 0.0)) / ramps * 1e3
     return f"{seen.cpu * 1e3:.0f}", database, f"{seen.wall * 1e3:.0f}", f"{each:.2f}"

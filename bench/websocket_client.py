@@ -1,4 +1,4 @@
-"""A WebSocket client for crowds: just enough of RFC 6455."""
+"""A minimal WebSocket client (RFC 6455) for thousands of connections."""
 
 import base64
 import os
@@ -17,7 +17,7 @@ CONNECTED = 0
 
 
 class WebSocket:
-    """One WebSocket that listens to switches; frames of a server are never masked."""
+    """A WebSocket that receives changes of switches."""
 
     def __init__(self, connection: socket.socket, tokens: str, number: int) -> None:
         given = tokens.split(",")
@@ -35,7 +35,7 @@ class WebSocket:
         connection.send("\r\n".join((*lines, "", "")).encode())
 
     def take(self, data: bytes) -> list[int]:
-        """Handle received bytes; return the versions of switches in them."""
+        """Process received bytes; return the snapshot versions in them (`CONNECTED` for hello)."""
         self._received += data
         if not self._shaken:
             head, whole, rest = self._received.partition(b"\r\n\r\n")
@@ -53,7 +53,7 @@ class WebSocket:
         return found
 
     def _frame(self) -> bytes | None:
-        """Return the next frame, None if it is incomplete."""
+        """Remove and return the next received frame; None while it is incomplete."""
         data = self._received
         if len(data) < 2:
             return None

@@ -1,4 +1,4 @@
-"""Load from wrk, on loopback, bounded in time and connections."""
+"""Runs the load generator wrk, on loopback, bounded in time and connections."""
 
 import json
 import resource
@@ -18,7 +18,7 @@ SCRIPT = Path(__file__).with_name("report.lua")
 
 @dataclass(frozen=True)
 class LoadTarget:
-    """One row of the table: the request, the server, and the expected status."""
+    """One request to measure: its printed name, server, path, headers and expected status."""
 
     name: str
     server: ServerUnderTest
@@ -29,14 +29,14 @@ class LoadTarget:
 
 @dataclass(frozen=True)
 class LoadFigures:
-    """Figures of one round of load."""
+    """The results of one round of load."""
 
     requests_per_second: float
     p99_ms: float
     cpu_us: float
-    """Return the server's CPU time for one request, which busy neighbors hardly affect."""
+    """The server's CPU time per request, which other processes hardly affect."""
     load_share: float
-    """Return how busy wrk kept its own core; near 1, wrk is what is measured."""
+    """Share of its core that wrk used; near 1, wrk itself limits the result."""
 
 
 def require_wrk() -> None:
@@ -47,7 +47,7 @@ def require_wrk() -> None:
 
 
 def run_round(target: LoadTarget, seconds: int) -> LoadFigures:
-    """Run one round; end the run on an unexpected response."""
+    """Put load on the target for `seconds`; end the run on an unexpected response."""
     used, spent = target.server.cpu_seconds(), _children_cpu()
     done = subprocess.run(
         [
@@ -76,13 +76,13 @@ def run_round(target: LoadTarget, seconds: int) -> LoadFigures:
 
 
 def _children_cpu() -> float:
-    """Return the CPU seconds of load processes that have ended."""
+    """Return the CPU seconds of ended child processes, which are the load generators."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def median_figures(rounds: list[LoadFigures]) -> LoadFigures:
-    """Return the medians, so that one disturbed round does not count."""
+    """Return the median of each figure over rounds, so that one disturbed round does not count."""
     return LoadFigures(
         requests_per_second=median(each.requests_per_second for each in rounds),
         p99_ms=median(each.p99_ms for each in rounds),
