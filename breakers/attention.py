@@ -76,9 +76,10 @@ def list_overrides(now: datetime) -> Sequence[AttentionItem]:
 
 
 def open_weighty_names(now: datetime) -> Collection[str]:
-    """Return the names (`core->oracle`) of dependencies whose open breaker needs attention.
+    """Return the names (`core->oracle`) of dependencies with an open breaker that needs attention.
 
-    These are critical and high dependencies, and those on a service of this installation.
+    A breaker needs attention if its dependency is critical or high, or its callee is a service of
+    this installation.
     """
     return {one.name for one in _open_weighty(now)}
 
@@ -102,7 +103,7 @@ def list_outages(now: datetime) -> Sequence[AttentionItem]:
 
 @attention_source(9, only_if=silent_probes)
 def list_away_probes(now: datetime) -> Sequence[AttentionItem]:
-    """List services whose probes fail or are not allowed."""
+    """List the services whose last probe failed, or may not be sent."""
     rows = silent_probes(now).select_related("service")
     return [
         AttentionItem(

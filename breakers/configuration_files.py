@@ -1,4 +1,4 @@
-"""Registration of the reader of this app's configuration files."""
+"""Registers the loader of this app's configuration files."""
 
 from breakers.policies.configuration import FILES
 from controlplane.core.configuration import services as configuration

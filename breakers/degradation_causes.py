@@ -27,7 +27,7 @@ ADVISORY_LOCK = (0x5317, 2)
 
 
 def list_pending() -> list[QuerySet[Any]]:
-    """Return the tick's pending work: breakers not closed, failing probes and active causes."""
+    """Return rows that :func:`report_causes` has to look at: breakers, probes and active causes."""
     return [
         BreakerState.objects.exclude(state="closed"),
         Probe.objects.filter(is_away=True),
@@ -37,7 +37,7 @@ def list_pending() -> list[QuerySet[Any]]:
 
 @transaction.atomic
 def report_causes(now: datetime) -> bool:
-    """Report the present causes of degradation; return True if they changed."""
+    """Find the causes of degradation and report them; return True if they changed."""
     if not try_lock():
         return False
     found = unhealthy.find_unhealthy(now).values()
@@ -57,7 +57,7 @@ def find_causes(
 ) -> list[Cause]:
     """Return at most 50 causes, the worst first.
 
-    `registered` maps slugs to services. `before` are the names of the causes active until now.
+    `registered` maps slugs to services. `before` are the names of the causes reported until now.
     """
 
     def service_of(slug: str) -> Service:
@@ -78,7 +78,7 @@ def find_causes(
 
 
 def try_lock() -> bool:
-    """Try to take this tick's advisory lock for the current transaction; return True if taken."""
+    """Take an advisory lock, so that only one process reports; return False if it is taken."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_xact_lock(%s, %s)", ADVISORY_LOCK)
         (is_taken,) = cursor.fetchone()

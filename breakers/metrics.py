@@ -86,7 +86,7 @@ def collect_overrides(now: datetime) -> Iterator[Metric]:
 
 @DATABASE_METRICS.add()
 def collect_alarms(now: datetime) -> Iterator[Metric]:
-    """Yield the number of open outages; alerts of threshold rules are metrics of `slo`."""
+    """Yield the number of open outages. The app `slo` counts open alerts of threshold rules."""
     counts = {outages.RULE: 0} | dict(fetch_rows(_count_alarms))
     yield _labeled_gauge("switchgear_breaker_alarms", "Alarms that are open.", "rule", counts)
 

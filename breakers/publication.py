@@ -7,12 +7,12 @@ from controlplane.core.wakeups import wake
 
 
 def lock() -> Registry:
-    """Lock the registry's row until commit, so that versions are numbered in commit order."""
+    """Lock the registry until commit, so that versions are numbered in commit order."""
     return Registry.objects.select_for_update().get(pk=1)
 
 
 def advance(registry: Registry, now: datetime, *dependencies: Dependency) -> int:
-    """Increment the registry's version, store it in these dependencies, and return it."""
+    """Publish changes of these dependencies under the next registry version, and return it."""
     registry.version += 1
     registry.changed_at = now
     registry.save(update_fields=["version", "changed_at"])

@@ -31,14 +31,14 @@ COLUMNS = (
 
 
 def with_override() -> "DependencyQuerySet":
-    """Return all dependencies, joined with their live override as `live_override`."""
+    """Return all dependencies, with their live override as the relation `live_override`."""
     return Dependency.objects.annotate(
         live_override=FilteredRelation("overrides", condition=Q(overrides__ended_at__isnull=True))
     )
 
 
 def serialize_rows(rows: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
-    """Return the API resources of dependencies, given as rows of `COLUMNS`."""
+    """Return the API resource of each dependency; a row holds the values of `COLUMNS`."""
     ids = [row[-1] for row in rows if row[-1] is not None]
     live = list(Override.objects.filter(pk__in=ids).select_related("dependency")) if ids else []
     shown = _override_resources([(one.dependency, one) for one in live], db_now()) if live else []

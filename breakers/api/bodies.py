@@ -19,7 +19,7 @@ from controlplane.core.http.fields import Filters, MutationBody, Text
 
 
 class DependencyBody(MutationBody):
-    """A complete policy: a field left out gets its default, a section left out is null."""
+    """The policy of a dependency: a missing field gets its default, a missing section is null."""
 
     response_shape = PutShape
 

@@ -118,7 +118,7 @@ class OverrideView(ApiView):
     def delete(
         self, *, body: dict[str, Any], actor: Actor, now: datetime, caller: str, callee: str
     ) -> Done:
-        """End the override. Every breaker is then reset: closed and with an empty window."""
+        """End the override; all its breakers are then reset: closed, with an empty window."""
         ended = overrides.remove_override(
             caller=caller, callee=callee, reason=body.get("reason", ""), actor=actor, now=now
         )
@@ -129,7 +129,7 @@ class OverrideView(ApiView):
 def filter_dependencies(
     rows: QuerySet[Dependency], filters: dict[str, Any]
 ) -> QuerySet[Dependency]:
-    """Apply the filters that the lists of dependencies and of breakers share."""
+    """Filter dependencies by caller, callee, criticality, and the search text `q`, if given."""
     for column in ("caller", "callee", "criticality"):
         if column in filters:
             rows = rows.filter(**{column: filters[column]})

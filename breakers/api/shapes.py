@@ -46,7 +46,7 @@ def parameter_schema(parameter: Parameter) -> dict[str, Any]:
 
 
 def _section_field(name: str) -> type[serializers.JSONField]:
-    """Return a field class for a section of a policy, with the section's JSON Schema."""
+    """Return a field class for one section of a policy, which has a JSON Schema in the API docs."""
     properties = {one.name: parameter_schema(one) for one in parameters.section_parameters(name)}
     if name == "breaker":
         properties |= {
@@ -86,7 +86,7 @@ BudgetSection = _section_field("budget")
     }
 )
 class Routes(serializers.JSONField):
-    """Timeouts of some paths of the callee, which `breakers.policies.policy` validates."""
+    """A list of timeouts for paths of the callee; validated by `breakers.policies.policy`."""
 
 
 class AcknowledgedShape(serializers.Serializer[Any]):
@@ -121,7 +121,7 @@ class _NameShape(serializers.Serializer[Any]):
 
 
 class OverriddenShape(OverrideShape, _NameShape):
-    """The live override of a dependency; in the response to a DELETE, the ended override."""
+    """The live override of a dependency; after a DELETE, the override that it ended."""
 
     ended_at = serializers.DateTimeField(allow_null=True)
     ended_by = serializers.CharField(allow_null=True)
@@ -205,7 +205,7 @@ class TransitionShape(Resource[Transition]):
 
 
 class ServiceShape(Resource[Service]):
-    """A service, worker, client, store or external service of the registry."""
+    """A registered service, worker, client, store or external service, with the impact of loss."""
 
     slug = serializers.CharField()
     name = serializers.CharField()
@@ -233,7 +233,7 @@ class ServiceShape(Resource[Service]):
 
 
 class ListedServiceShape(ServiceShape):
-    """A service, worker, client, store or external service of the registry."""
+    """A registered service, worker, client, store or external service, as an item of a list."""
 
 
 class ListedChannelShape(Resource[Channel]):

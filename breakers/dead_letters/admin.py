@@ -58,7 +58,7 @@ register_read_only(
 
 @admin.register(Departure)
 class DepartureAdmin(ReadOnly):
-    """Admin of removals without their payloads, which may contain secrets."""
+    """Admin pages of removed letters, without the payloads, which may contain secrets."""
 
     list_display = (
         "id", "stream", "position", "action", "state", "by", "new_id", "intended_at", "done_at",

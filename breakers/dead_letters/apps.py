@@ -2,7 +2,7 @@ from django.apps import AppConfig
 
 
 class DeadLettersConfig(AppConfig):
-    """Django app for module discovery; its models belong to the app label `breakers`."""
+    """An app without models, so that Django finds its modules; the models belong to `breakers`."""
 
     name = "breakers.dead_letters"
     label = "dead_letters"

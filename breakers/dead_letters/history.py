@@ -139,10 +139,7 @@ def _earlier_retries(stream: LetterStream, retry_of: str) -> Iterator[tuple[Any,
 
 
 def _archived_entry(departure: Departure) -> LetterEntry:
-    """Return the removed letter.
-
-    For a large letter, only error and retry columns are used, since unpacking it is slow.
-    """
+    """Return the removed letter; if it is large, only error and retry id, to save time."""
     if departure.size_bytes <= MAX_COMPARED_BYTES:
         return departure.entry
     texts = {ERROR: departure.error, ERROR_TYPE: departure.error_type}

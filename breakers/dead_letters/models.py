@@ -174,7 +174,7 @@ class Gap(models.Model):
 
 
 class DepthMinute(models.Model):
-    """A stream's depth in one minute: `depth` at its end, `most` as maximum, and arrivals."""
+    """The sampled depth of a stream in one minute: `depth` is the last, `most` the maximum."""
 
     stream = models.ForeignKey(LetterStream, on_delete=models.CASCADE, related_name="minutes")
     minute = models.DateTimeField()

@@ -71,5 +71,5 @@ keep_permanently(
 
 
 def purge(now: datetime, *, at_once: int, most: int) -> int:
-    """Delete up to `most` old rows of each kind, `at_once` in one transaction; return how many."""
+    """Delete up to `most` expired rows per table, `at_once` per transaction; return how many."""
     return retention.purge(PURGED, now, at_once=at_once, most=most)

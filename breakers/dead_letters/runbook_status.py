@@ -33,7 +33,7 @@ def list_deepest_streams(now: datetime) -> Sequence[StatusLine]:
 
 @runbook_status("dead-letters")
 def count_open_breakers(now: datetime) -> Sequence[StatusLine]:
-    """Return the number of breakers that are not closed, a common cause of dead letters."""
+    """Return a line with the numbers of open and half-open breakers, which cause dead letters."""
     tally = board.load_tally(now)
     if not tally.open and not tally.half_open:
         return []

@@ -22,9 +22,9 @@ JOBS_SECONDS = 2.0
 
 @ticks.tick("dlq.sample", seconds=5, queue="housekeeping")
 def sample_dead_letters(now: datetime) -> int:
-    """Sample all servers.
+    """Sample the streams of all servers.
 
-    An unavailable server takes seconds, so the task runs on the housekeeping queue.
+    Runs on the housekeeping queue, as the timeout of an unavailable server takes seconds.
     """
     return sampler.sample_servers(now)
 

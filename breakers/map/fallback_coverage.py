@@ -56,7 +56,7 @@ _JUDGED = f"""
 
 @dataclass(frozen=True)
 class CoverageFilter:
-    """Filters of the matrix; `gap` is the name of a gap or `any`. Empty values don't filter."""
+    """Filters of the matrix; `gap` names a gap or is `any`. An empty value does not filter."""
 
     gap: str = ""
     criticality: str = ""
@@ -70,7 +70,7 @@ class CoverageFilter:
 
 @dataclass(frozen=True)
 class CoverageRow:
-    """A dependency with the protections it lacks, and its callee if that is registered."""
+    """A dependency, the protections it lacks, and its callee, None if that is not registered."""
 
     dependency: Dependency
     gaps: Sequence[str]
@@ -117,7 +117,7 @@ def parse_filter(query: Any) -> CoverageFilter:
 
 
 def load_matrix(filters: CoverageFilter, now: datetime) -> CoverageMatrix:
-    """Return one page of the matrix, the most serious gaps first, by three queries."""
+    """Return one page of the fallback matrix, the most serious gaps first. Makes three queries."""
     *counts, found = _query(filters, now)
     shown = [_parse_row(text) for text in found[:PAGE_SIZE]]
     by_id = Dependency.objects.in_bulk([pk for pk, _ in shown])

@@ -44,7 +44,7 @@ class MapBox:
 
 @dataclass(frozen=True)
 class MapRoute:
-    """A line as an SVG path; `mark` is the point where the icon of its state is drawn."""
+    """A dependency's line as an SVG path; the icon of its state is drawn at the point `mark`."""
 
     path: str
     mark: Point
@@ -101,7 +101,7 @@ def _assign_layers(graph: "nx.DiGraph[str]") -> dict[str, int]:
 def _place_spots(
     graph: "nx.DiGraph[str]", layers: Mapping[str, int]
 ) -> tuple[list[list[Spot]], list[tuple[Spot, Spot]]]:
-    """Return the spots in each layer, and the links between neighboring layers."""
+    """Return the spots of each layer, unordered, and the pairs of spots that lines connect."""
     rows: list[list[Spot]] = [[] for _ in range(max(layers.values(), default=-1) + 1)]
     for name in graph:
         rows[layers[name]].append(name)
@@ -256,7 +256,7 @@ def _assign_ports(
     *,
     end: int,
 ) -> dict[Edge, float]:
-    """Return the height at which each line leaves (end 0) or reaches (end -1) its box."""
+    """Return the height of each line's end: at its caller if `end` is 0, at its callee if -1."""
     by_box: dict[str, list[Edge]] = {}
     for edge in chains:
         by_box.setdefault(edge[end], []).append(edge)

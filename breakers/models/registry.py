@@ -37,9 +37,9 @@ class Registry(models.Model):
 class Service(models.Model):
     """A service, worker, client, store or external service that others depend on.
 
-    While it is away, the functions in `loses` fail, those in `keeps` work, and the installation is
-    degraded to `level`. `failure_mode`, `fallback` and `impact` describe the effect on its callers;
-    `retry` holds the retry settings of a worker.
+    While the service is down, the functions in `loses` fail, those in `keeps` work, and the
+    installation is degraded to `level`. `failure_mode`, `fallback` and `impact` describe the effect
+    on its callers; `retry` holds the retry settings of a worker.
     """
 
     class Kind(models.TextChoices):
@@ -154,10 +154,10 @@ class Dependency(models.Model):
 
 
 class Override(models.Model):
-    """A mode that an operator or an outage policy forces upon a dependency's breakers.
+    """A mode that an operator or an outage policy forces upon the breakers of a dependency.
 
-    `version` is the registry version that published it. `ended_why` is `expired`, `removed` or
-    `replaced`.
+    `version` is the registry version that published the override. `ended_why` is `expired`,
+    `removed` or `replaced`.
     """
 
     class Mode(models.TextChoices):

@@ -75,10 +75,10 @@ class Transition(models.Model):
 
 
 class Minute(models.Model):
-    """A dependency during one minute, over all instances.
+    """Breaker states and call counters of a dependency in one minute, over all instances.
 
-    `worst` is 0 without reports, 1 closed, 2 half-open, 3 open. `open`, `half_open` and `instances`
-    are maxima within the minute; the counters are sums.
+    `worst` is the worst state: 0 without reports, 1 closed, 2 half-open, 3 open. `open`,
+    `half_open` and `instances` are maxima within the minute; the counters are sums.
     """
 
     dependency = models.ForeignKey(Dependency, on_delete=models.CASCADE, related_name="minutes")

@@ -48,9 +48,9 @@ class OutagePolicy:
 
 @dataclass(frozen=True)
 class ObservedBreakers:
-    """Numbers of instances by breaker state.
+    """Numbers of instances by the state of their breaker.
 
-    `instances` and the states exclude instances whose breaker is forced; these are `blinded`.
+    `blinded` counts instances with a forced breaker, `instances` and the states all others.
     """
 
     instances: int = 0
@@ -77,10 +77,11 @@ class OngoingOutage:
 
 
 class OutageMove(Enum):
-    """A step in the life of an outage.
+    """The next step of an outage.
 
-    RECOVER ends it because calls succeed, FORGET because no instance has reported for 5 minutes,
-    and DROP because the policy was removed.
+    BEGIN opens it, SEE keeps it open, ACT runs the action of its policy. RECOVER ends it because
+    breakers closed, FORGET because no instance has reported for 5 minutes, and DROP because the
+    policy was removed.
     """
 
     NOTHING = "nothing"

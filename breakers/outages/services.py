@@ -30,7 +30,7 @@ log = structlog.get_logger(__name__)
 
 
 def list_pending() -> list[QuerySet[Any]]:
-    """Return the tick's pending work: open breakers and ongoing outages."""
+    """Return the rows that need :func:`watch_outages`: open breakers and ongoing outages."""
     return [
         BreakerState.objects.filter(state="open"),
         Alarm.objects.filter(rule=RULE, closed_at__isnull=True),
@@ -38,7 +38,7 @@ def list_pending() -> list[QuerySet[Any]]:
 
 
 def watch_outages(now: datetime) -> int:
-    """Begin, act upon and end outages by the latest reports; return how many changed."""
+    """Begin, act upon and end outages according to the latest reports; return how many changed."""
     lasting = {one.subject: one for one in Alarm.objects.filter(rule=RULE, closed_at__isnull=True)}
     watched = _watched_dependencies(lasting)
     observed = _observe_breakers([one.pk for one in watched], now)
@@ -55,7 +55,7 @@ def watch_outages(now: datetime) -> int:
 
 
 def _watched_dependencies(lasting: Mapping[str, Alarm]) -> list[Dependency]:
-    """Return dependencies with an outage policy and an open breaker, or an ongoing outage."""
+    """Return dependencies with an ongoing outage, or with an outage policy and an open breaker."""
     is_open = BreakerState.objects.filter(state="open").values("dependency")
     watched = Q(removed_at__isnull=True, pk__in=is_open) & ~Q(on_outage={})
     for name in lasting:
@@ -78,7 +78,7 @@ def _observe_breakers(ids: Sequence[int], now: datetime) -> dict[int, ObservedBr
 def _handle(
     dependency: Dependency, observed: ObservedBreakers, alarm: Alarm | None, now: datetime
 ) -> bool:
-    """Take the next step of a dependency's outage; return True if anything changed."""
+    """Carry out the next step of a dependency's outage; return True if anything changed."""
     move = decide_move(_outage_policy(dependency), observed, _ongoing_outage(alarm), now)
     if move == OutageMove.NOTHING:
         return False
@@ -91,7 +91,7 @@ def _handle(
 
 
 def _handle_locked(pk: int, now: datetime) -> bool:
-    """Decide again with the registry locked, as policy or override may have changed."""
+    """Lock the registry, decide on the next step again, as data may have changed, and take it."""
     publication.lock()
     dependency = Dependency.objects.get(pk=pk)
     observed = _observe_breakers([pk], now).get(pk, ObservedBreakers())

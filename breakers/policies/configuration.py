@@ -54,8 +54,8 @@ SECTIONS = (
 class ConfigurationFolder:
     """The merged content of all files.
 
-    `dependencies` maps names to the fields that the existing files define, `retries` the slugs of
-    workers to their retry settings. `remarks` are shown to the person who loads the folder.
+    `dependencies` maps the name of a dependency to its fields in the existing files, `retries` the
+    slug of a worker to its retry settings. `remarks` are shown to the person who loads the folder.
     """
 
     services: Entries = field(default_factory=dict)
@@ -67,7 +67,7 @@ class ConfigurationFolder:
 
     @property
     def silent_on(self) -> frozenset[str]:
-        """Fields of dependencies that no existing file defines."""
+        """Fields of dependencies whose file does not exist, so that they keep their values."""
         missing = FIELDS_BY_FILE.keys() - self.files
         return frozenset(name for file in missing for name in FIELDS_BY_FILE[file])
 
@@ -140,7 +140,7 @@ def _merge_dependencies(files: Mapping[str, Any], errors: dict[str, list[str]]) 
 
 
 def _apply_tier(entry: dict[str, Any], tiers: Entries) -> dict[str, Any]:
-    """Return the parameters of the entry's tier, overridden by those of the entry."""
+    """Return the parameters of an entry, completed by those of the tier that the entry names."""
     tier = str(entry["tier"])
     own = entry if tier in TIERS else {name: one for name, one in entry.items() if name != "tier"}
     return {**tiers[tier], **own}

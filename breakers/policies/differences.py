@@ -87,7 +87,7 @@ def compare_audit_values(before: str, after: str) -> list[AuditChange]:
 
 
 def flatten(document: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return nested objects as one level with paths (`breaker.window_size`), lists as text."""
+    """Return a document without nesting: values by path (`breaker.window_size`), lists as text."""
     found: dict[str, Any] = {}
     for key, value in document.items():
         path = f"{prefix}{key}"

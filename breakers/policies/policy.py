@@ -53,7 +53,7 @@ def validate_policy(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def remove_aliases(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the document without aliases, so that each breaker parameter occurs only once."""
+    """Return the policy without aliases, which are second names of breaker parameters."""
     breaker = document.get("breaker")
     if not breaker:
         return dict(document)
@@ -120,7 +120,7 @@ def _read_section(
 
 
 def _validate_breaker(given: Mapping[str, Any], errors: Errors) -> dict[str, Any]:
-    """Return the validated section with defaults; an alias sets its parameter and is kept too."""
+    """Return the complete breaker section; an alias (second name) sets its parameter and stays."""
     plain = {name: value for name, value in given.items() if name not in ALIASES}
     aliases = {name: given[name] for name in ALIASES if given.get(name) is not None}
     if "window_seconds" in aliases:
@@ -156,7 +156,7 @@ def _refuse_ineffective(found: Mapping[str, Any], errors: Errors) -> None:
 
 
 def _apply_alias(name: str, plain: dict[str, Any], value: Any, errors: Errors) -> None:
-    """Set parameter `name` to `value`, given by an alias; record an error if the two differ."""
+    """Set `name` to the value that its alias has; record an error if `name` has another value."""
     if plain.get(name) not in (None, value):
         add_error(errors, f"breaker.{name}", f"Says {plain[name]!r}, and its other word {value!r}.")
     plain[name] = value

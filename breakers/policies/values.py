@@ -1,4 +1,4 @@
-"""Readers of policy values of each kind, including lists of errors and fallback chains. Pure."""
+"""Functions that read policy values of each kind, and record errors for invalid ones. Pure."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -41,7 +41,7 @@ def read_parameter(parameter: Parameter, value: Any, errors: Errors) -> Any:
 
 
 def number_text(value: float) -> str:
-    """Return all digits of a number; whole numbers without a decimal point."""
+    """Return a number as text, with all its digits, and without `.0` if it is whole."""
     return str(int(value)) if value.is_integer() else repr(value)
 
 
@@ -50,7 +50,7 @@ def are_numbers(*found: Any) -> bool:
 
 
 def read_words(path: str, value: Any, most: int, errors: Errors) -> list[str | int]:
-    """Return a list of HTTP statuses and error names; the text "503" becomes the number 503."""
+    """Return a valid list of HTTP statuses and error names; a text "503" becomes the number."""
     if not isinstance(value, list) or len(value) > most:
         add_error(errors, path, f"Must be a list of at most {most}.")
         return []
@@ -71,7 +71,7 @@ def read_words(path: str, value: Any, most: int, errors: Errors) -> list[str | i
 
 
 def read_chain(path: str, value: Any, most: int, errors: Errors) -> list[Any]:
-    """Return the hops of a fallback chain: texts, or flat objects (`provider`, `model`, …)."""
+    """Return a valid fallback chain; hops are texts or flat objects (`provider`, `model`, …)."""
     if not isinstance(value, list) or len(value) > most:
         add_error(errors, path, f"Must be a list of at most {most}.")
         return []

@@ -72,7 +72,7 @@ def probe_due_services(now: datetime) -> int:
 
 
 def _sync_probes() -> None:
-    """Create and delete rows, so that exactly the services with a probe URL have one."""
+    """Create and delete probe rows, so that exactly the services with a probe URL have one."""
     Probe.objects.filter(service__probe_url="").delete()
     new = Service.objects.exclude(probe_url="").filter(probe=None)
     rows = [Probe(service_id=slug) for slug in new.values_list("pk", flat=True)]

@@ -42,7 +42,7 @@ _RATES = """
 
 @dataclass(frozen=True)
 class RateMeasure:
-    """The ratio of the counter `name` to `whole`, an SQL expression over sums of counters.
+    """A threshold metric: the ratio of the counter `name` to `whole`, an SQL sum of counters.
 
     `about` describes the metric. Messages contain `did`, a verb for the counted calls (`timed
     out`), and the advice `to_do`.
@@ -55,7 +55,7 @@ class RateMeasure:
     to_do: str
 
     def read(self, query: MetricQuery, now: datetime) -> Iterator[MetricReading]:
-        """Yield the ratio in the query's window for each dependency."""
+        """Yield the ratio for each dependency that is beyond the limit or has an open alert."""
         comparison = COMPARISONS[COMPARISONS.index(query.comparison)]
         statement = _RATES.format(some=self.name, whole=self.whole, comparison=comparison)
         values: dict[str, Any] = {
@@ -131,7 +131,7 @@ _BULKHEADS = f"""
 
 
 def read_concurrency(query: MetricQuery, now: datetime) -> Iterator[MetricReading]:
-    """Yield, for each bulkhead, the calls in flight relative to its limit."""
+    """Yield, for each bulkhead, the number of calls in flight divided by its limit."""
     for service, name, in_flight, limit, instances in fetch_all(
         _BULKHEADS, {"fresh": now - HEARD_WITHIN}
     ):

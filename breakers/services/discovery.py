@@ -48,7 +48,7 @@ _UNSEEN = f"""
 
 
 def rediscover_dependencies(now: datetime) -> int:
-    """Restore removed dependencies that instances still report; the restored have no policy."""
+    """Restore removed dependencies that are still reported, without policy; return how many."""
     if not _reported_again(now):
         return 0
     with transaction.atomic():

@@ -89,7 +89,7 @@ class _Comparison:
         check: Callable[[], State],
         place: Callable[[str], str],
     ) -> None:
-        """Record the change of one entry, or its errors.
+        """Compare an entry of the files with the registry; note the change, or the errors.
 
         `check` returns the validated entry; `place` maps a field's path to its file and key.
         """

@@ -19,7 +19,7 @@ def lock_live_override(dependency: Dependency) -> Override | None:
 
 
 def end_override(override: Override, why: str, *, actor: Actor, now: datetime) -> None:
-    """Mark the override's row as ended. The calling function publishes a new registry version."""
+    """Mark the override as ended. The caller must publish a new registry version afterwards."""
     # The clock may have been set back: an override must not end before it began.
     override.ended_at = max(now, override.set_at)
     override.ended_by, override.ended_why = actor.label, why
@@ -29,7 +29,7 @@ def end_override(override: Override, why: str, *, actor: Actor, now: datetime) -
 def record_end(
     override: Override, dependency: Dependency, *, reason: str = "", actor: Actor, now: datetime
 ) -> None:
-    """Write audit row and message; call it last, as it locks the audit trail."""
+    """Audit and announce an override's end; call it last, as it locks the audit trail."""
     entry = audit.record(
         actor=actor,
         action=f"override.{override.ended_why}",

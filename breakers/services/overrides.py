@@ -135,12 +135,12 @@ def expire_due_overrides(now: datetime) -> int:
 
 
 def past_expiry(now: datetime | Combinable) -> QuerySet[Override]:
-    """Return live overrides past their expiry; `now` may be a query expression."""
+    """Return live overrides that have expired; `now` is a time or a database expression."""
     return Override.objects.filter(ended_at__isnull=True, expires_at__lte=now)
 
 
 def get_acknowledgement(override: Override, now: datetime) -> OverrideAcknowledgement:
-    """Return how many instances apply the override."""
+    """Return how many instances apply the override, and which don't."""
     (found,) = list_acknowledgements([(override.dependency.caller, override.version)], now)
     return found
 
@@ -148,7 +148,7 @@ def get_acknowledgement(override: Override, now: datetime) -> OverrideAcknowledg
 def list_acknowledgements(
     versions: Iterable[tuple[str, int]], now: datetime
 ) -> list[OverrideAcknowledgement]:
-    """Return an acknowledgement for each (calling service, version), in order, by one query."""
+    """Return the acknowledgement of each pair of calling service and version. Makes one query."""
     pairs = list(versions)
     if not pairs:
         return []

@@ -28,10 +28,10 @@ def put_dependency(
     now: datetime,
     reason: str = "",
 ) -> Dependency:
-    """Register a dependency or replace its policy, and publish it.
+    """Register a dependency or replace its policy, and publish the change.
 
-    `fields` are those of :func:`policy.validate_policy`, and `on_outage`. An unchanged policy is
-    not written. A newly registered dependency has `registered_at == now`. Raise :class:`Forbidden`
+    `fields` are `on_outage` and the fields of :func:`policy.validate_policy`. Nothing is written if
+    the policy is unchanged. A new dependency has `registered_at == now`. Raise :class:`Forbidden`
     or :class:`InvalidInput`.
     """
     require_admin(actor)
@@ -179,7 +179,7 @@ def validate_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def require_capacity(more: int) -> None:
-    """Raise :class:`Conflict` if `more` further registrations would exceed the limit.
+    """Raise :class:`Conflict` if registering `more` dependencies would exceed the limit.
 
     Reported dependencies don't count, so that reports can't block registrations.
     """

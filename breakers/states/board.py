@@ -134,7 +134,7 @@ class BreakerBoardTally:
 
     @property
     def is_calm(self) -> bool:
-        """True if every breaker is reported as closed."""
+        """True if no breaker is open or half-open, and every dependency is reported."""
         return not (self.open or self.half_open or self.silent)
 
 
@@ -168,7 +168,7 @@ def parse_filter(query: Any) -> BreakerBoardFilter:
 
 
 def load_page(filters: BreakerBoardFilter, now: datetime) -> BreakerBoardPage:
-    """Return one page of the board and the tally of all dependencies, by five queries."""
+    """Return one page of the board and the tally of all dependencies. Makes five queries."""
     counts, ids = _query(filters, now)
     by_id = Dependency.objects.in_bulk(ids[:PAGE_SIZE])
     shown = [by_id[pk] for pk in ids[:PAGE_SIZE] if pk in by_id]
@@ -179,7 +179,7 @@ def load_page(filters: BreakerBoardFilter, now: datetime) -> BreakerBoardPage:
 
 
 def load_tally(now: datetime) -> BreakerBoardTally:
-    """Return the tally of all dependencies, by one query."""
+    """Return the tally of all dependencies. Makes one query."""
     return _query(BreakerBoardFilter(), now)[0]
 
 

@@ -125,7 +125,7 @@ class InstanceBreaker:
 
 
 def load_statuses(dependencies: Sequence[Dependency], now: datetime) -> list[DependencyStatus]:
-    """Return the status of each dependency, in order, by three queries."""
+    """Return the status of each dependency, in the given order. Makes three queries."""
     ids = [one.pk for one in dependencies]
     if not ids:
         return []
@@ -162,7 +162,7 @@ def find_by_names(wanted: Collection[str]) -> list[Dependency]:
 
 
 def filter_by_state(rows: QuerySet[Dependency], state: str, now: datetime) -> QuerySet[Dependency]:
-    """Filter dependencies by the state that :class:`DependencyStatus` shows."""
+    """Return those dependencies that have this worst state (:attr:`DependencyStatus.state`)."""
     since = [now - HEARD_WITHIN, now - GONE_AFTER]
     if state == UNKNOWN:
         return rows.extra(where=[f"id NOT IN ({_RANKED})"], params=since)  # noqa: S610

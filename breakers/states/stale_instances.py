@@ -29,9 +29,9 @@ _FADED = f"""
 
 
 def find_pending(now: Combinable) -> QuerySet[Instance]:
-    """Return instances that became stale or gone within the last minute.
+    """Return instances that became stale or gone within the last minute, to announce on pages.
 
-    `now` is a query expression.
+    `now` is a database expression, such as `Now()`.
     """
     just_stale, just_gone = (
         Q(reported_at__gte=now - Value(age + MAX_LOOKBACK), reported_at__lt=now - Value(age))
@@ -41,7 +41,7 @@ def find_pending(now: Combinable) -> QuerySet[Instance]:
 
 
 def notify_stale(now: datetime) -> int:
-    """Notify open pages of dependencies whose instances became stale or gone."""
+    """Notify open pages of dependencies whose instances became stale or gone; return how many."""
     last = Tick.objects.filter(name=TICK).values_list("ran_at", flat=True).first()
     if last is None or now - last > MAX_LOOKBACK:
         change_notices.notify_missed()

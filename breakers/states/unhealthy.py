@@ -91,9 +91,9 @@ class UnhealthyDependency:
 
 
 def find_unhealthy(now: datetime, also: Collection[int] = ()) -> Mapping[int, UnhealthyDependency]:
-    """Return unhealthy dependencies by id, sorted by name, by one query.
+    """Return a mapping of id to unhealthy dependency, in order of name. Makes one query.
 
-    Dependencies with an id in `also` are included even if healthy, if instances report them.
+    Reported dependencies with an id in `also` are included even if they are healthy.
     """
     values: dict[str, Any] = {
         "fresh": now - HEARD_WITHIN,

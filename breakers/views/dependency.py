@@ -106,7 +106,7 @@ def _history_context(dependency: Dependency, now: datetime) -> dict[str, Any]:
 
 
 def _worst_chain(dependency: Dependency) -> amplification.RetryChain:
-    """Return the chain of calls to this dependency whose policies multiply retries the most."""
+    """Return the chain of calls ending with this dependency that multiplies retries the most."""
     attempts = {(dependency.caller, dependency.callee): count_attempts(dependency.document)}
     rim = {dependency.caller}
     seen = {dependency.callee}

@@ -81,7 +81,7 @@ class PolicyFormSection:
 
 
 def untouched_texts(document: Mapping[str, Any], on_outage: Mapping[str, Any]) -> dict[str, str]:
-    """Return the initial texts of the form, from the policy's values.
+    """Return the form's texts before any input, from the policy's values.
 
     In a section that the policy lacks, choice fields have their defaults and all other fields are
     empty.
@@ -118,7 +118,7 @@ def read_posted(data: Mapping[str, Any]) -> dict[str, str]:
 
 
 def parse_fields(texts: Mapping[str, str]) -> tuple[dict[str, Any], Errors]:
-    """Return the policy fields of the texts, and errors of texts that can't be parsed."""
+    """Return the policy fields that the form's texts contain, and errors of invalid texts."""
     errors: Errors = {}
     fields: dict[str, Any] = {}
     for parameter in PARAMETERS:

@@ -150,7 +150,7 @@ def _form_context(dependency: Dependency, texts: dict[str, str], errors: Errors)
 
 
 def _with_posted(request: PersonRequest, context: dict[str, Any]) -> dict[str, Any]:
-    """Add the reason and the policy version that the form was opened with to the context."""
+    """Add two posted values to the context: the reason, and the policy version the form showed."""
     return {
         **context,
         "seen": request.POST.get("seen", ""),

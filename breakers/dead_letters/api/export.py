@@ -116,7 +116,7 @@ def _render_cell(value: Any) -> str:
 
 
 def _join_lines(lines: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield chunks of about `SENT_AT_ONCE` bytes."""
+    """Join the lines to chunks of about `SENT_AT_ONCE` bytes, and yield the chunks."""
     chunk = bytearray()
     for line in lines:
         chunk += line

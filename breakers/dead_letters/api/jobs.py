@@ -64,7 +64,7 @@ class ReplayList(DeadLetterIdView, ListView[Job]):
         return rows.filter(**{columns[name]: filters[name] for name in columns if name in filters})
 
     def plan(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> dict[str, Any] | None:
-        """Return the counts if the request is a dry run, otherwise None.
+        """For a dry run, return the numbers of letters that the job would process; otherwise None.
 
         Counting takes seconds, so it runs outside of the transaction.
         """
@@ -112,7 +112,7 @@ class ReplayList(DeadLetterIdView, ListView[Job]):
     def _parse_body(
         self, body: dict[str, Any], now: datetime
     ) -> tuple[LetterStream, dict[str, Any]]:
-        """Return the stream and the arguments of :func:`replays.request_replay`."""
+        """Return the stream and the keyword arguments for :func:`replays.request_replay`."""
         parameter = ServerFilter.parse(self.request.query_params)["server"]
         server = body.get("server", parameter)
         if server != parameter and "server" in self.request.query_params:
@@ -152,7 +152,7 @@ class ReplayView(DeadLetterIdView):
 
 
 def build_intervention(verb: str, description: str) -> type[DeadLetterIdView]:
-    """Return the endpoint that pauses, resumes or cancels a bulk job."""
+    """Return the endpoint that applies `verb` to a bulk job: pause, resume or cancel."""
 
     class InterventionView(DeadLetterIdView):
         @extend_schema(

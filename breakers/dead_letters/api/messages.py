@@ -49,13 +49,13 @@ class DeadLetterView(ApiView):
     filters: ClassVar[type[ServerFilter]] = ServerFilter
 
     def find_stream(self, name: str, now: datetime) -> LetterStream:
-        """Return the stream on the server of the query parameter `server`."""
+        """Return the stream `name` on the server that the query parameter `server` names."""
         server = ServerFilter.parse(self.request.query_params)["server"]
         return find_letter_stream(server, name, now)
 
 
 class DeadLetterIdView(ApiView):
-    """Base of the endpoints of bulk jobs, the archive and the outbox: no stream in the path."""
+    """Base of the endpoints for bulk jobs, archive and outbox, whose paths name no stream."""
 
     read_scope = READ
     write_scope = WRITE
@@ -154,7 +154,7 @@ class GroupList(DeadLetterView):
 
 
 def find_letter_stream(server: str, name: str, now: datetime) -> LetterStream:
-    """Return the stream.
+    """Return the Redis stream of this server and name.
 
     Raises :class:`NotFound`, also for the outbox, which is no Redis stream.
     """

@@ -1,6 +1,6 @@
 """Gates that hold a bulk retry while the breaker of a consumer is open.
 
-The gates are rows of `controlplane.core.gates`; the breakers' tick evaluates them.
+The gates are rows of `controlplane.core.gates`; the periodic task `breakers.gates` evaluates them.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,9 +20,10 @@ MAX_HELD = 20
 
 
 def find_consumer_dependencies(stream: LetterStream) -> list[str]:
-    """Return the registered dependencies between producers and consumers of the origin stream.
+    """Return the names of the registered dependencies that read the origin stream.
 
-    If the letters name their consumer groups, consumers of other groups are left out.
+    Each is a pair of a producer and a consumer of that stream. If the letters name their consumer
+    groups, consumers of other groups are left out.
     """
     failed = Letter.objects.filter(stream=stream).exclude(consumer_group="")
     groups = set(failed.values_list("consumer_group", flat=True).distinct())
@@ -35,7 +36,7 @@ def find_consumer_dependencies(stream: LetterStream) -> list[str]:
 
 
 def validate_dependencies(given: Sequence[Any]) -> list[str]:
-    """Return the dependency names without duplicates. Raises :class:`InvalidInput`."""
+    """Return names of registered dependencies, each once. Raises :class:`InvalidInput`."""
     unique = list(dict.fromkeys(given)) if all(isinstance(one, str) for one in given) else None
     if unique is None or len(unique) > MAX_HELD:
         raise InvalidInput({"waits_for": [f"Must be up to {MAX_HELD} names like core->oracle."]})
@@ -72,7 +73,7 @@ def describe_hold(replay: Replay, now: datetime) -> str:
 
 
 def _build_questions(replay: Replay, since: datetime) -> list[GateQuestion]:
-    """Return a gate for each dependency; `since`, the job's start, is a part of its identity."""
+    """Return one gate per dependency that may hold the job; `since` is the start of the job."""
     return [
         GateQuestion(f"job:{replay.job.pk}:{number}", {"type": TYPE, "dependency": name}, since)
         for number, name in enumerate(replay.waits_for)

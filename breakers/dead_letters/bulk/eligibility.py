@@ -25,9 +25,10 @@ AT_ONCE = 200
 
 @dataclass(frozen=True)
 class EligibilityCounts:
-    """Numbers of eligible and ineligible letters, the latter also by reason in `why`.
+    """Numbers of letters that a bulk job can remove (`eligible`) and has to skip (`ineligible`).
 
-    `complete` is False if time ran out after `looked_at` letters.
+    `why` counts skipped letters by reason; `complete` is False if time ran out after `looked_at`
+    letters.
     """
 
     eligible: int
@@ -40,9 +41,9 @@ class EligibilityCounts:
 def skip_reason(
     fields: int, size_bytes: int, retries: int, *, action: str, most_retries: int
 ) -> str:
-    """Return the reason why a job skips a letter; empty if the letter is eligible.
+    """Return the reason why a bulk job skips a letter; empty if it does not.
 
-    `fields` and `retries` are the letter's numbers of fields and of earlier retries.
+    `fields` is the letter's number of fields, `retries` the number of its earlier retries.
     """
     if fields > MAX_FIELDS:
         return TOO_MANY_FIELDS
@@ -54,7 +55,7 @@ def skip_reason(
 
 
 def entry_skip_reason(entry: LetterEntry, *, action: str, most_retries: int) -> str:
-    """Return the reason why a job skips this letter; empty if the letter is eligible."""
+    """Return the reason why a bulk job skips this entry; empty if it does not."""
     figures = (entry.fields_total, entry.size_bytes, entry.retries)
     return skip_reason(*figures, action=action, most_retries=most_retries)
 
@@ -83,7 +84,10 @@ def count_eligible(
 def _count_by_reading(
     stream: LetterStream, chosen: LetterFilter, action: str, most_retries: int, deadline: float
 ) -> tuple[Counter[str], int, bool]:
-    """Return counts by skip reason (empty: eligible), letters read, and True if all were read."""
+    """Count the matching letters by skip reason, empty for eligible ones, by reading the stream.
+
+    Return these counts, the number of letters read, and True if the whole stream was read.
+    """
     in_flight = set(_open_intents(stream).values_list("position", flat=True))
     counts: Counter[str] = Counter()
     looked_at, after, more = 0, "", True
@@ -100,7 +104,7 @@ def _count_by_reading(
 def _count_by_index(
     stream: LetterStream, chosen: LetterFilter, action: str, most_retries: int, deadline: float
 ) -> tuple[Counter[str], int, bool]:
-    """Count index rows; the result has the form of :func:`_count_by_reading`.
+    """Count the matching letters as :func:`_count_by_reading` does, but from the index.
 
     Only large letters are read from Redis, to count their fields.
     """

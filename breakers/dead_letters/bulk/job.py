@@ -1,4 +1,4 @@
-"""Job kind of bulk jobs, with two steps: remove the letters, then record the result.
+"""The two steps of a bulk job: remove the letters, then record the result.
 
 An open breaker, or a Redis server that is unavailable or refuses, holds the job instead of failing
 it, since waiting letters are not lost.
@@ -71,9 +71,10 @@ def _run_replay(
 
 
 def _handle_outage(work: ReplaySlice, error: ServerUnavailable) -> timedelta:
-    """Count a failed try if the server responds to small calls, otherwise record an outage.
+    """Handle a server that failed to respond; return the time until the job's next attempt.
 
-    Return the time until the next try.
+    If the server responds to small calls, a failed attempt at the next letter is counted, otherwise
+    an outage of the server is recorded.
     """
     stream = work.replay.stream
     try:
@@ -87,7 +88,7 @@ def _handle_outage(work: ReplaySlice, error: ServerUnavailable) -> timedelta:
 
 
 def _recent_outage(work: ReplaySlice) -> str:
-    """Return the error of the job's server if it was unavailable within the last seconds."""
+    """Return the error of the job's server if it failed in the last seconds, otherwise empty."""
     until, error = _away.get(servers.get_server(work.replay.stream.server), (work.now, ""))
     # A later time was recorded before the clock was set back.
     return error if work.now < until <= work.now + 2 * AWAY_AGAIN else ""
@@ -121,7 +122,7 @@ def _record_result(turn: LeasedJob, _step: JobStep, now: datetime, probe: Probe)
 
 
 def _give_up(turn: LeasedJob, _step: JobStep, now: datetime) -> None:
-    """Count the removed letters, which stay removed, and withdraw the gates of a failed job."""
+    """Clean up after a job that failed: count the letters it removed, and withdraw its gates."""
     with turn.together():
         turn.heartbeat(now)
         replay = tally.recount_removals(turn.job.pk)
@@ -156,7 +157,7 @@ def _cancel(job: Job, reason: str, actor: Actor, now: datetime) -> None:
 
 
 def _settle_open_intents(job: Job, now: datetime) -> bool:
-    """Settle the job's open intents; return False if they are left to the sweeper."""
+    """Settle the job's open removal intents; return False if that is left to the intent sweeper."""
     try:
         settle_open_intents(Replay.objects.select_related("stream").get(pk=job.pk), now)
     except (ReplayHeld, ServerUnavailable, ServerRefused):

@@ -1,4 +1,4 @@
-"""Batches of candidate letters, selected by the index or by reading the stream."""
+"""Batches of letters that may match a filter, found by the index or by reading the stream."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -21,9 +21,10 @@ LIMITS = ReadLimits(value_bytes=MAX_BYTES + 1, fields=MAX_FIELDS + 1, entries=AT
 
 @dataclass(frozen=True)
 class SelectedBatch:
-    """Candidate letters, oldest first.
+    """Letters that may match a filter, oldest first.
 
-    `count` letters up to the position `position` were read; `more` is True if others may follow.
+    `count` is the number of letters that were read, `position` the position of the last of them;
+    `more` is True if others may follow.
     """
 
     entries: list[LetterEntry]
@@ -33,7 +34,7 @@ class SelectedBatch:
 
 
 def filter_index(stream: LetterStream, chosen: LetterFilter) -> QuerySet[Letter]:
-    """Return the index rows of candidate letters, unordered."""
+    """Return the index rows of letters that may match the filter, unordered."""
     rows, groups = Letter.objects.filter(stream=stream), stream.groups.all()
     if chosen.fingerprint or chosen.error_type:
         if chosen.fingerprint:
@@ -57,7 +58,7 @@ def filter_index(stream: LetterStream, chosen: LetterFilter) -> QuerySet[Letter]
 def read_batch(
     stream: LetterStream, chosen: LetterFilter, *, after: str, until: str, most: int = AT_ONCE
 ) -> SelectedBatch:
-    """Read the next candidates after the position `after` up to `until`.
+    """Read the next letters that may match the filter, after the position `after` up to `until`.
 
     At most `most` letters and a few megabytes are read. Raises :class:`ServerUnavailable` and
     :class:`ServerRefused`.
@@ -77,7 +78,7 @@ def read_batch(
 def peek_next(
     stream: LetterStream, chosen: LetterFilter, *, after: str, until: str
 ) -> tuple[str, int] | None:
-    """Return position and size in bytes of the next candidate, without reading its values."""
+    """Return position and size in bytes of the next letter that may match, without reading it."""
     if chosen.uses_index:
         candidates = _filter_range(stream, chosen, after, until)
         return candidates.values_list("position", "size_bytes").first()

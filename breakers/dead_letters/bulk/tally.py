@@ -1,6 +1,6 @@
-"""Counts of a bulk job.
+"""Numbers of removed and skipped letters of a bulk job.
 
-Removed letters are counted in the archive, skipped letters when they are read.
+Removed letters can be counted again from the archive, skipped letters only while they are read.
 """
 
 from collections import Counter
@@ -21,9 +21,10 @@ LEFT = (Departure.State.DONE, Departure.State.RESTORING, Departure.State.RESTORE
 
 @dataclass
 class ReplayChunk:
-    """Letters that are removed together, and the skip reasons of letters read between them.
+    """Letters that a job removes together, and counts of the letters between them that it skips.
 
-    `position` is the position of the last letter in the chunk, removed or skipped.
+    `why` counts skipped letters by reason, `not_meant` letters that don't match the filter.
+    `position` is the position of the last letter, removed or not.
     """
 
     entries: list[LetterEntry] = field(default_factory=list)
@@ -32,7 +33,7 @@ class ReplayChunk:
     position: str = ""
 
     def add(self, entry: LetterEntry, why: str | None) -> None:
-        """Add an entry with its skip reason: empty to remove it, None if it does not match."""
+        """Add a letter: to be removed if `why` is empty, not matching the filter if it is None."""
         self.position = entry.position
         if why is None:
             self.not_meant += 1
@@ -44,7 +45,7 @@ class ReplayChunk:
 
 @dataclass
 class ReplayTally:
-    """Numbers of letters by outcome.
+    """Numbers of a bulk job's letters by outcome.
 
     `done` were removed by the job, `gone` by another Redis client; `why` counts skipped letters by
     reason, `not_meant` letters that don't match the filter.
@@ -65,7 +66,7 @@ class ReplayTally:
         self.not_meant += chunk.not_meant
 
     def add_settled(self, settled: Mapping[str, Sequence[Departure]], *, others: int) -> None:
-        """Add the outcome of a chunk.
+        """Add a chunk's removals, grouped by the result of their settlement.
 
         `others` is the number of letters that another job or actor is removing.
         """
@@ -88,7 +89,7 @@ class ReplayTally:
 
 @transaction.atomic
 def recount_removals(job_id: int) -> Replay:
-    """Recalculate and save the counts of removed letters from the archive."""
+    """Count the letters that the job removed from the archive's rows, and save these counts."""
     rows = Replay.objects.select_related("stream").select_for_update(of=("self",))
     replay = rows.get(pk=job_id)
     tally = ReplayTally.from_counts(replay.counts)

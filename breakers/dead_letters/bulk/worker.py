@@ -1,4 +1,4 @@
-"""Worker of a bulk job: settles open intents, then removes letters for a few seconds.
+"""Worker of a bulk job: settles open removal intents, then removes letters for a few seconds.
 
 Intents for a batch are declared, executed and settled before the position advances. A worker that
 dies leaves at most one batch of open intents, which the next worker settles first.
@@ -142,11 +142,11 @@ def settle_open_intents(
     is_doubtful: bool = False,
     most_bytes: int | None = None,
 ) -> None:
-    """Execute and settle the open intents of a dead worker, and recount the job.
+    """Execute and settle the removal intents that a dead worker left open, and recount the job.
 
     Pass `is_doubtful` to recount even without open intents, if a worker may have died after
-    settling some. Intents for letters larger than `most_bytes` are left to the sweeper. Raises
-    :class:`ReplayHeld` and :class:`ServerUnavailable`; unsettled intents stay open.
+    settling some. Intents for letters larger than `most_bytes` are left to the intent sweeper.
+    Raises :class:`ReplayHeld` and :class:`ServerUnavailable`; unsettled intents stay open.
     """
     own = Departure.objects.filter(
         job=replay.job_id, state=Departure.State.INTENDED, position__gt=replay.position
@@ -189,7 +189,7 @@ def _catch_up_index(work: ReplaySlice) -> bool:
 
 
 def _split_into_chunks(work: ReplaySlice, batch: SelectedBatch) -> Iterator[ReplayChunk]:
-    """Yield chunks of letters that the rate limit allows to be removed together."""
+    """Yield chunks of the batch, each with at most as many removals as the rate allows at once."""
     most, chunk = work.limiter.batch_size(AT_ONCE), ReplayChunk()
     action, most_retries = work.replay.action, work.replay.most_retries
     for entry in batch.entries:
@@ -249,7 +249,7 @@ def _remove_chunk(work: ReplaySlice, chunk: ReplayChunk) -> None:
 
 
 def save_checkpoint(work: ReplaySlice, total: int | None = None) -> None:
-    """Save the progress; recount the job if its lease is lost."""
+    """Save position and counts of the job. If its lease is lost, recount it and raise the error."""
     turn, replay, now = work.turn, work.replay, work.now
     looked_at = replay.counts["looked_at"]
     data: dict[str, float] = {"due": round(work.limiter.due, 3)}

@@ -59,7 +59,7 @@ def _compare_field(
 
 
 class _Leaf(NamedTuple):
-    """A value in bytes, None if missing; hidden if its key or a key above it is hidden."""
+    """A value in bytes, None if missing; `is_hidden` if its key, or a key above it, is hidden."""
 
     value: bytes | None
     is_hidden: bool
@@ -80,7 +80,7 @@ def _show_leaf(leaf: _Leaf, redaction: Redaction | None) -> presentation.Display
 def _leaves_by_path(
     value: bytes | None, path: str, redaction: Redaction | None
 ) -> dict[str, _Leaf] | None:
-    """Return the JSON leaves by path; None for other formats and too deeply nested values."""
+    """Return the scalar values in JSON by path; None if it is no JSON or nested too deeply."""
     if value is None or value[:1] not in {b"{", b"["}:
         return None
     try:
@@ -93,9 +93,9 @@ def _leaves_by_path(
 def _iterate_leaves(
     root: Any, path: str, redaction: Redaction | None
 ) -> Iterator[tuple[str, Any, bool]]:
-    """Yield path, value and True if a key above is hidden, for every JSON leaf.
+    """Yield path, value and `is_hidden` for every scalar value in JSON.
 
-    Each key is matched as a whole, since it may contain dots.
+    Whether a value is hidden is decided by each key alone, since keys may contain dots.
     """
     hides = redaction.is_hidden if redaction is not None else lambda _key: False
     waiting = [(path, root, False, 0)]

@@ -55,7 +55,7 @@ def _replace_values(
 
 
 def _names_as_shown(entry: LetterEntry) -> dict[str, bytes]:
-    """Return the field names by displayed form, except forms that several names share."""
+    """Return a mapping of displayed field name to field name, without ambiguous displayed names."""
     shown: dict[str, set[bytes]] = {}
     for name, _ in entry.original:
         shown.setdefault(to_text(name), set()).add(name)
@@ -102,6 +102,6 @@ def _encode_name(shown: str) -> bytes:
 
 
 def _all_text(given: Any) -> str:
-    r"""Return all text in a value, with `\u00…` escapes of nested JSON resolved."""
+    r"""Return a new value as text, with escapes such as `\u20ac` resolved, also in nested JSON."""
     text = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False, default=str)
     return _ESCAPED.sub(lambda match: chr(int(match[1], 16)), text)

@@ -27,11 +27,10 @@ EARLIEST, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo
 
 @dataclass(frozen=True)
 class ReadLimits:
-    """Limits of what is read or shown of entries; by default those of removable letters.
+    """Limits of what is read of entries. The defaults allow every letter that can be removed.
 
     `value_bytes` limits each value, `fields` the fields of an entry, `entries` the entries of a
-    page. Beyond `total_bytes` of names and values, an entry's values are empty, with their sizes
-    only.
+    page. Once `total_bytes` of names and values have been read, further values are left empty.
     """
 
     value_bytes: int = 64 * 1024 * 1024 + 1024
@@ -47,7 +46,7 @@ OUTLINE = ReadLimits(value_bytes=1, fields=1, entries=1)
 
 
 def _text_of(name: bytes) -> Any:
-    """Return a property for the text of a field, empty if the entry lacks the field."""
+    """Return a property: the text of the field `name`, empty if the entry lacks the field."""
     return property(lambda entry: to_text(entry.value(name) or b""))
 
 
@@ -127,14 +126,14 @@ class LetterEntry:
 
 
 def pack_pairs(pairs: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """Return pairs as JSON for a database column; each byte becomes one character."""
+    """Return names and values as JSON for a database column; each byte becomes one character."""
     return orjson.dumps(
         [[name.decode("latin-1"), value.decode("latin-1")] for name, value in pairs]
     )
 
 
 def unpack_pairs(packed: bytes | memoryview) -> tuple[tuple[bytes, bytes], ...]:
-    """Return the pairs of a result of :func:`pack_pairs`."""
+    """Return the names and values that :func:`pack_pairs` has packed."""
     rows = orjson.loads(bytes(packed))
     return tuple((name.encode("latin-1"), value.encode("latin-1")) for name, value in rows)
 

@@ -54,13 +54,13 @@ def compute_fingerprint(error_type: str, error: str) -> Fingerprint:
 
 
 def significant_parts(error_type: str, error: str) -> tuple[str, str]:
-    """Return the parts of an error type and an error that the fingerprint depends on."""
+    """Return the parts of an error type and error from which :func:`fingerprint_parts` works."""
     return error_type[:MAX_TYPE_LENGTH], _truncate_error(error[: MAX_ERROR_LENGTH + 1])
 
 
 @lru_cache(maxsize=1000)
 def fingerprint_parts(error_type: str, text: str) -> Fingerprint:
-    """Return the fingerprint of a result of :func:`significant_parts`."""
+    """Return the fingerprint of an error type and error cut by :func:`significant_parts`."""
     if not _QUOTES.isdisjoint(text):
         text = _QUOTED.sub("<text>", text)
     pattern = " ".join(_SUSPICIOUS.sub(_mask_word, text).split())

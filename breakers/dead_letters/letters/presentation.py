@@ -68,9 +68,9 @@ def letter_resource(
 def display_fields(
     pairs: Pairs, *, sizes: Iterable[int] = (), measure: ReadLimits = LIST_LIMITS
 ) -> tuple[dict[str, Any], bool]:
-    """Return the displayed values by name, in order, and True if they are complete.
+    """Return a mapping of field name to displayed value, and True if nothing was left out.
 
-    `sizes` are the full lengths of truncated values. Metadata is shown in any case.
+    `sizes` are the full lengths of truncated values. Metadata is shown regardless of the limits.
     """
     values: dict[str, list[DisplayValue]] = {}
     lengths = tuple(sizes) or tuple(len(given) for _, given in pairs)
@@ -118,7 +118,7 @@ def to_plain_text(shown: Any) -> str:
 
 
 def truncate_entry(entry: LetterEntry, measure: ReadLimits) -> LetterEntry:
-    """Return the entry without the parts that are not shown, which then need not be redacted."""
+    """Return the entry with its values truncated to the limits, which saves redacting the rest."""
     sizes = entry.sizes or tuple(len(given) for _, given in entry.pairs)
     pairs, left = [], measure.total_bytes
     for name, given in entry.pairs:

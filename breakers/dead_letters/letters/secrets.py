@@ -143,18 +143,18 @@ def _decode_name(name: bytes) -> bytes:
 
 
 def _unescape_sign(found: re.Match[bytes]) -> bytes:
-    r"""Resolve an escape such as `\u0026`; a quote is escaped with backslashes instead."""
+    r"""Return the character of an escape such as `\u0026`; a quote gets backslashes before it."""
     sign = bytes([int(found[2], 16)])
     return b"\\" * _quote_depth(len(found[1])) + sign if sign in b"\"'" else sign
 
 
 def _quote_depth(slashes: int) -> int:
-    """Return the number of backslashes before a quote that replaces `u0022` after `slashes`."""
+    """Return how many backslashes precede a quote that replaces `u0022` after `slashes` ones."""
     return slashes if slashes % 2 else 2 * _quote_depth(slashes // 2) + 1
 
 
 def _skip_prefix(value: bytes, begin: int) -> int:
-    """Return the index after the `b` of `b'…'`, or the `SecretStr` of `SecretStr('…')`."""
+    """Return the index at which a value begins after a prefix such as `b` or `SecretStr`."""
     found = _PREFIX.match(value, begin)
     return found.end() if found else begin
 

@@ -64,7 +64,7 @@ def find_inconsistent(read: Sequence[SampledStream]) -> list[SampledStream]:
 
 
 def find_gaps(stream: LetterStream, now: datetime, *, seconds: float) -> bool:
-    """Record deleted letters as gaps; return True if the whole stream was checked.
+    """Record entries that another client deleted as gaps; return True if all entries were checked.
 
     Raises :class:`ServerUnavailable` and :class:`ServerRefused`.
     """
@@ -95,7 +95,7 @@ def _compare_with_index(stream: LetterStream, now: datetime, deadline: float) ->
 
 
 def _count_leaving(stream: LetterStream, now: datetime) -> int:
-    """Return the number of removals in progress, by which Redis and the index may differ."""
+    """Return the number of open or just settled removals, by which index and Redis may differ."""
     intended = stream.departures.filter(state__in=["intended", "restoring"])
     settled = stream.departures.filter(
         intended_at__gt=now - 2 * SETTLED_WITHIN, done_at__gt=now - SETTLED_WITHIN
@@ -106,7 +106,7 @@ def _count_leaving(stream: LetterStream, now: datetime) -> int:
 def _delete_trimmed(
     stream: LetterStream, sample: StreamSample, upto: str, now: datetime, deadline: float
 ) -> tuple[int, bool]:
-    """Delete the rows before the first entry; return how many, and True if all were checked."""
+    """Delete index rows before the first entry; return their number, and True if time sufficed."""
     below = Letter.objects.filter(stream=stream, position__lte=upto).order_by("position")
     if sample.depth:
         below = below.filter(position__lt=sample.first)
@@ -133,7 +133,7 @@ def _compare_all(stream: LetterStream, upto: str, now: datetime, deadline: float
 
 
 def _iterate_chunks(rows: QuerySet[Letter]) -> Iterator[list[str]]:
-    """Yield the positions of rows that are ordered by position, some thousand at a time."""
+    """Yield the positions of index rows in chunks of some thousands, in order of position."""
     after = ""
     while chunk := list(
         rows.filter(position__gt=after).values_list("position", flat=True)[:AT_ONCE]
@@ -156,7 +156,7 @@ def _iterate_positions(stream: LetterStream, after: str, last: str) -> Iterator[
 
 @transaction.atomic
 def _delete_missing(stream: LetterStream, positions: Sequence[str], now: datetime) -> int:
-    """Delete the index rows of missing entries; return how many."""
+    """Delete the index rows of missing entries and record a gap for them; return how many rows."""
     locked = LetterStream.objects.select_for_update().get(pk=stream.pk)
     values: dict[str, Any] = {"stream": stream.pk, "positions": list(positions)}
     deleted = fetch_all(_FORGET, values)

@@ -109,7 +109,7 @@ def index_and_check(
 ) -> bool:
     """Index new entries, then search for gaps; return True if the index is complete.
 
-    `sample` must have been recorded in the row of `stream` before.
+    The sample must be recorded in the row of `stream` already.
     """
     deadline = time.monotonic() + seconds
     if not read_new_entries(stream, sample, now, seconds=seconds):
@@ -206,7 +206,7 @@ def _upsert_groups(stream: LetterStream, seen: Sequence[IndexedEntry]) -> dict[s
 def _insert_letters(
     stream: LetterStream, seen: Sequence[IndexedEntry], groups: dict[str, int], now: datetime
 ) -> list[IndexedEntry]:
-    """Insert the missing index rows; return the entries whose rows were inserted."""
+    """Insert the index rows that don't exist yet; return the entries of the inserted rows."""
     rows = [
         {"group_id": groups[one.fingerprint], **{name: getattr(one, name) for name in _COLUMNS}}
         for one in seen

@@ -1,4 +1,4 @@
-"""Sampled state of streams: recorded, aggregated by minute, and broadcast."""
+"""The state of streams by the latest sample: saved, summed up by minute, and broadcast."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -57,23 +57,23 @@ _ARRIVED = """
 
 
 def has_changed(stream: LetterStream, sample: StreamSample) -> bool:
-    """Return True if the sample differs from the recorded state."""
+    """Return True if the sample differs from the saved state of the stream."""
     recorded = (stream.gone_at is None, stream.depth, stream.first, stream.last)
     sampled = (sample.there, sample.depth, sample.first, sample.last)
     return stream.sampled_at is None or recorded != sampled
 
 
 def record_sample(stream: LetterStream, sample: StreamSample, now: datetime) -> None:
-    """Record a stream's sample, waiting for the row lock, and reload `stream`."""
+    """Save a sample as the stream's state, waiting for its row lock, and reload `stream`."""
     _write_samples([(stream, sample)], now, waits=True)
     stream.refresh_from_db()
 
 
 def record_samples(seen: Sequence[SampledStream], now: datetime) -> list[SampledStream]:
-    """Record the samples of streams that have no later sample.
+    """Save samples as the state of their streams; return the streams, reloaded, with their samples.
 
-    Streams locked by another transaction are skipped. Return the other streams, reloaded, with
-    their samples. The rows of `seen` must have been loaded before the samples were taken.
+    A stream is left out if another transaction has locked it, and not updated if it has a later
+    sample. The rows of `seen` must have been loaded before the samples were taken.
     """
     fresh = LetterStream.objects.in_bulk(_write_samples(seen, now, waits=False)) if seen else {}
     return [(fresh[one.pk], sample) for one, sample in seen if one.pk in fresh]
@@ -83,7 +83,7 @@ def record_samples(seen: Sequence[SampledStream], now: datetime) -> list[Sampled
 def record_outbox(
     failed: int, oldest_at: datetime | None, newest_at: datetime | None, *, now: datetime
 ) -> LetterStream:
-    """Record the number of failed messages in the outbox."""
+    """Save the number of the outbox's failed messages as the depth of its stream."""
     row = streams.get_outbox_stream(now)
     locked = LetterStream.objects.select_for_update().get(pk=row.pk)
     seen = (failed, oldest_at, newest_at)
@@ -109,9 +109,10 @@ def is_due(stream: LetterStream, now: datetime) -> bool:
 
 @transaction.atomic
 def record_unchanged(unchanged: Sequence[LetterStream], now: datetime) -> None:
-    """Record that the streams did not change in a new minute.
+    """Record for a new minute that the depths of these streams are the same.
 
-    Open pages are notified of streams that grew or shrank before, since their growth changes.
+    Open pages are notified of streams that grew or shrank before, as their displayed growth
+    changes.
     """
     pks = sorted(one.pk for one in unchanged)
     rows = LetterStream.objects.select_for_update(skip_locked=True).filter(pk__in=pks)
@@ -123,12 +124,12 @@ def record_unchanged(unchanged: Sequence[LetterStream], now: datetime) -> None:
 
 
 def record_minute(pks: Sequence[int], now: datetime) -> None:
-    """Record the depths of the streams for the current minute."""
+    """Record the present depths of the streams in their rows of this minute."""
     execute(_MINUTES, {"ids": list(pks), "now": now})
 
 
 def record_arrivals(stream: LetterStream, added: Sequence[datetime | None], now: datetime) -> None:
-    """Count entries as arrivals of this minute, except older ones than the stream's discovery."""
+    """Count entries as arrivals of this minute, without those older than the stream's discovery."""
     if arrived := sum(at is None or at >= stream.found_at for at in added):
         values = {"stream": stream.pk, "depth": stream.depth, "arrived": arrived, "now": now}
         execute(_ARRIVED, values)
@@ -136,9 +137,9 @@ def record_arrivals(stream: LetterStream, added: Sequence[datetime | None], now:
 
 @transaction.atomic
 def _write_samples(seen: Sequence[SampledStream], now: datetime, *, waits: bool) -> list[int]:
-    """Write samples in one statement, except where a later sample is recorded.
+    """Save samples by one statement; return the primary keys of all streams that could be locked.
 
-    Return the primary keys of all streams that could be locked.
+    A stream with a later sample is not updated. Without `waits`, locked streams are skipped.
     """
     rows = LetterStream.objects.select_for_update(skip_locked=not waits)
     rows = rows.filter(pk__in=[one.pk for one, _ in seen]).order_by("pk")
@@ -154,7 +155,7 @@ def _write_samples(seen: Sequence[SampledStream], now: datetime, *, waits: bool)
 
 
 def _sample_row(stream: LetterStream, sample: StreamSample) -> tuple[Any, ...]:
-    """Return the row of values, ordered like `_COLUMNS`, by which `_STAND` updates the stream."""
+    """Return a stream's new values in the order of `_COLUMNS`, for the statement `_STAND`."""
     origin = configured_sources().origin_of(stream.name) or stream.origin
     # The stream was deleted and created again if it has never assigned the last indexed id.
     was_read_to = stream.indexed_to if sample.last_given < stream.indexed_to else None

@@ -76,7 +76,7 @@ def register_streams(server: str, names: Collection[str], now: datetime) -> int:
 
 
 def list_served() -> list[LetterStream]:
-    """Return every stream of the configured servers and patterns, and the outbox, by name."""
+    """Return all streams of configured servers and patterns, and that of the outbox, by name."""
     sources = configured_sources()
     rows = LetterStream.objects.filter(server__in=sources.servers).order_by("server", "name")
     return [
@@ -85,7 +85,7 @@ def list_served() -> list[LetterStream]:
 
 
 def list_shown(now: datetime) -> list[LetterStream]:
-    """Return the streams of the inbox: streams with an alarm first, then the deepest."""
+    """Return the streams for the inbox page: streams with an alarm first, then the deepest."""
     rows = [
         one for one in list_served() if one.gone_at is None or one.gone_at > now - GONE_SHOWN_FOR
     ]

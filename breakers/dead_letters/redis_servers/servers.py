@@ -80,20 +80,20 @@ class _LazyCluster:
 
 @dataclass(frozen=True)
 class ScriptCall:
-    """A script call: its keys, which share a cluster slot, and its arguments."""
+    """Keys and arguments for one run of a Lua script; the keys share a cluster slot."""
 
     keys: Sequence[str]
     arguments: Sequence[bytes | str | int | float] = ()
 
     @property
     def size_bytes(self) -> int:
-        """Approximate size of the arguments, without numbers."""
+        """Approximate size of the arguments; numbers are not counted."""
         return sum(len(one) for one in self.arguments if isinstance(one, bytes | str))
 
 
 @dataclass(frozen=True)
 class RedisServer:
-    """A server or cluster; its second client, `patient`, has a longer timeout for large calls."""
+    """A Redis server or cluster; `patient` is a client with a longer timeout, for large calls."""
 
     name: str
     client: Any

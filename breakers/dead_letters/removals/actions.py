@@ -1,8 +1,8 @@
 """Retry and discard of a single letter.
 
-Preparing commits an intent and executes it in Redis, in transactions of its own, and can be
-repeated. Recording writes the outcome and the audit row. If the process dies in between,
-`breakers.dead_letters.intent_sweeper` settles the intent.
+A removal is first prepared: an intent is committed and executed in Redis, in transactions of its
+own, which can be repeated. It is then recorded: the outcome and the audit row are written. If the
+process dies in between, `breakers.dead_letters.intent_sweeper` settles the intent.
 """
 
 from collections.abc import Mapping
@@ -45,7 +45,7 @@ class RemovalRequest:
 class PreparedRemoval:
     """A removal that was executed in Redis and has to be recorded.
 
-    The outcome is None for a dry run, and for a repeat of a removal that is already settled.
+    `outcome` is None for a dry run, and for the repeat of a removal that is already settled.
     """
 
     request: RemovalRequest
@@ -158,15 +158,15 @@ def _require_no_other_intent(
 
 
 def _has_same_edits(departure: Departure, edited: Pairs | None) -> bool:
-    """Return True if the removal has the same edited message (None: unedited)."""
+    """Return True if the removal has the same edited message, or none if `edited` is None."""
     packed = bytes(departure.edited) if departure.edited is not None else None
     return packed == (pack_pairs(edited) if edited is not None else None)
 
 
 def _prepare_missing(request: RemovalRequest) -> PreparedRemoval:
-    """Return the earlier removal if this request repeats it.
+    """Prepare a request whose letter is gone, if it repeats the removal; otherwise raise an error.
 
-    Raises the errors of :func:`missing_letter_error` otherwise.
+    The errors are those of :func:`missing_letter_error` and :func:`departed_error`.
     """
     position = ids.to_position(request.entry_id)
     departure = missing_letters.find_last_departure(request.stream, position)

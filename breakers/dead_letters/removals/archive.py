@@ -1,6 +1,6 @@
 """Archive of removed letters, which are kept whole for 30 days.
 
-`done_at` is the time of the removal; in state `gone`, the time when the letter was found missing.
+`done_at` is the time of a letter's removal; if it was found missing, the time of that.
 """
 
 from datetime import datetime, timedelta
@@ -21,7 +21,7 @@ ENDED = (Departure.State.DONE, Departure.State.GONE, Departure.State.RESTORED)
 
 
 def find_departure(departure_id: int) -> Departure:
-    """Return a removal with its stream and payload. Raises :class:`NotFound`."""
+    """Return an archived removal by id, with stream and payload. Raises :class:`NotFound`."""
     departure = Departure.objects.select_related("stream").filter(pk=departure_id).first()
     if departure is None:
         raise _not_found(departure_id)
@@ -29,7 +29,7 @@ def find_departure(departure_id: int) -> Departure:
 
 
 def lock_departure(departure_id: int) -> Departure:
-    """Return a removal, locked after its stream's row until the transaction ends.
+    """Lock a removal until the transaction ends, after the row of its stream, and return it.
 
     Raises :class:`NotFound`.
     """
@@ -45,7 +45,7 @@ def lock_departure(departure_id: int) -> Departure:
 
 
 def is_expired(departure: Departure, now: datetime) -> bool:
-    """Return True if the retention of the removed letter is over."""
+    """Return True if the time for which a removed letter is kept is over."""
     return departure.done_at is not None and departure.done_at <= now - ARCHIVED_FOR
 
 

@@ -23,9 +23,9 @@ _TYPES = frozenset({"user", "token", "system", "slack"})
 
 
 def actor_by_label(actor: Actor | None, label: str) -> Actor:
-    """Return `actor` without its role if its label is `label`, else an actor made from `label`.
+    """Return the actor of an audit row: `actor` if it has this label, else one made from the label.
 
-    A role is not needed, because the audit row is written even if the actor lost the role.
+    It has no role, because the row is written even if the actor lost the role meanwhile.
     """
     if actor is not None and actor.label == label:
         return replace(actor, role=None)
@@ -68,7 +68,7 @@ def record_removals(
 def record_retention(
     stream: LetterStream, actor: Actor, counts: Mapping[str, int], now: datetime
 ) -> None:
-    """Write one audit row with the number of letters archived by retention, by action."""
+    """Write one audit row with the numbers of letters that retention archived, by action."""
     audit.record(
         actor=actor,
         action="dead_letter.archived",

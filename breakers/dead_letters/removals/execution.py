@@ -97,10 +97,10 @@ def execute_or_withdraw(
     *,
     noted: str,
 ) -> RemovalOutcome:
-    """Execute a committed intent by `execute`; call `withdraw` if the server refuses.
+    """Call `execute` for a committed intent; call `withdraw` if the server refuses.
 
-    Raises :class:`ServerRefused`, and :class:`ServerUnavailable` with a message that the action,
-    described by `noted`, is executed later.
+    Raises :class:`ServerRefused`. Raises :class:`ServerUnavailable`, whose message says that the
+    action `noted` will be executed later.
     """
     try:
         outcome = execute()
@@ -149,9 +149,9 @@ def replayed_message(departure: Departure) -> tuple[tuple[bytes, bytes], ...]:
 
 
 def notes_key(stream: LetterStream, at: datetime, *, beside: str = "") -> str:
-    """Return the key of a day's outcome notes, in the cluster slot of `beside`.
+    """Return the Redis key of the outcome notes of one day, in the cluster slot of `beside`.
 
-    `beside` is a Redis key, by default that of the stream.
+    `beside` is another key, by default that of the stream.
     """
     beside = beside or stream.name
     return f"{{{_hash_tag(beside)}}}:switchgear:retried:{stream.name}:{at.astimezone(UTC):%Y%m%d}"
@@ -201,7 +201,7 @@ def _retry_across_slots(
 def _execute_drops(
     server: RedisServer, stream: LetterStream, departures: Sequence[Departure]
 ) -> Outcomes:
-    """Delete letters by one script call for each notes key and `MAX_DROPPED` letters."""
+    """Delete letters from their stream; one script call for each day and `MAX_DROPPED` letters."""
     by_key: dict[str, list[Departure]] = defaultdict(list)
     for one in departures:
         by_key[notes_key(stream, one.intended_at)].append(one)

@@ -47,20 +47,20 @@ def missing_letter_error(stream: LetterStream, entry_id: str) -> DomainError:
 
 
 def find_last_departure(stream: LetterStream, position: str) -> Departure | None:
-    """Return the latest removal of this position, done or intended."""
+    """Return the latest removal, settled or intended, of the letter at this position."""
     found = Departure.objects.filter(stream=stream, position=position).order_by("-id")
     return found.without_payload().first()
 
 
 def find_other_removal(departure: Departure, new_id: str) -> Departure | None:
-    """Return another settled removal of this letter with the same action and new id."""
+    """Return another removal that was settled for the same letter, action and `new_id`."""
     rows = Departure.objects.filter(stream=departure.stream_id, position=departure.position)
     rows = rows.filter(action=departure.action, state=Departure.State.DONE, new_id=new_id)
     return rows.exclude(pk=departure.pk).defer("fields").order_by("-id").first()
 
 
 def departed_error(departure: Departure) -> Conflict:
-    """Return the error that names who removed, or is removing, the letter."""
+    """Return an error whose message names who removed, or is removing, the letter."""
     action, by = departure.action, departure.by
     is_open = departure.state == Departure.State.INTENDED
     if is_open:

@@ -120,9 +120,9 @@ def bulk_job_page(request: PersonRequest, server: str, name: str) -> HttpRespons
 
 
 def _parse_request(given: Mapping[str, str]) -> tuple[str, LetterFilter]:
-    """Return action and filter.
+    """Return the action and the letter filter of a form or URL. Raises :class:`InvalidInput`.
 
-    Raises :class:`InvalidInput`, also for empty values: an empty group must not select all letters.
+    Empty values are errors: an empty error group must not select all letters.
     """
     action = given.get("action", replays.RETRY)
     if action not in replays.ACTIONS:

@@ -178,7 +178,7 @@ def redirect_with_message(request: PersonRequest, message: str, url: str) -> Htt
 def render_refusal(
     request: PersonRequest, stream: LetterStream, entry_id: str, error: DomainError
 ) -> HttpResponse:
-    """Render the page with the reason why the action failed."""
+    """Render a page that says why the action was not carried out."""
     context = {
         "heading": "Not done" if isinstance(error, Unavailable) else "Nothing was changed",
         "detail": error.detail,
@@ -202,7 +202,7 @@ def find_unhealthy_consumers(stream: LetterStream, now: datetime) -> list[Depend
 
 
 def _retry_warning(stream: LetterStream, entry_id: str) -> dict[str, Any]:
-    """Return the number of earlier retries for the form; empty if the letter can't be read."""
+    """Return context for a warning about earlier retries; empty if the letter can't be read."""
     try:
         entry = letter.read_letter(stream, entry_id, payload.PAGE_LIMITS)
     except DomainError:

@@ -92,7 +92,7 @@ def edit_letter(request: PersonRequest, server: str, entry_id: str, name: str) -
 def _sees_all(
     request: PersonRequest, stream: LetterStream, entry_id: str, actor: Actor, now: datetime
 ) -> bool:
-    """Return True if an admin asked to see hidden values; audit that when the form opens."""
+    """Return True if an admin asked for a form with hidden values; audit that when it opens."""
     if not actor.has(Power.ADMINISTER) or request.method != "POST":
         return False
     if request.POST.get("do") == "open":
@@ -219,7 +219,7 @@ def _normalize_newlines(text: str) -> str:
 def _read_posted(
     fields: list[EditField], posted: Mapping[str, str]
 ) -> tuple[list[EditField], dict[str, Any]]:
-    """Return the fields as typed, with errors, and the new values by name."""
+    """Return the fields as typed, with error messages, and the changed values by name."""
     edited: dict[str, Any] = {}
     typed = []
     for field in fields:
@@ -233,7 +233,7 @@ def _read_posted(
 
 
 def _read_field(field: EditField, posted: Mapping[str, str]) -> tuple[EditField, bool, str | None]:
-    """Return the field as typed, True if it was changed, and its new value (None: removed)."""
+    """Return the field as typed, True if it was changed, and its new value (None to remove it)."""
     if field.why_not:
         return field, False, None
     if f"field-{field.index}" not in posted:

@@ -24,7 +24,7 @@ _WRITTEN_OUT = re.compile(r"\\u([0-9a-f]{4})")
 
 
 def build_payload(entry: LetterEntry, *, revealed: bool = False) -> dict[str, Any]:
-    """Return the fields of an entry for templates, split into message (`own`) and metadata.
+    """Return the fields of an entry for templates: those of the message (`own`), and metadata.
 
     Hidden values are redacted unless `revealed`; `hides` is True if there are any. `left_out` is
     the number of fields that were not read, `as_json` the whole payload as text.
@@ -117,7 +117,7 @@ def is_object(tree: Any) -> bool:
 
 
 def _display_field(index: int, name: bytes, value: bytes, size: int) -> dict[str, Any]:
-    """Return a field for templates; `kind` is `json`, `text`, `bytes` or `empty`."""
+    """Return the template context of one field; `kind` is `json`, `text`, `bytes` or `empty`."""
     # A redacted value is shorter than the original, but not truncated.
     is_hidden = redaction.REDACTED.encode() in value
     is_cut = size > len(value) and not (is_hidden and len(value) < PAGE_LIMITS.value_bytes)
