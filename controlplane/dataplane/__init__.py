@@ -1,6 +1,6 @@
-"""The data plane: a thin ASGI application that serves services from memory.
+"""The data plane: a thin ASGI application that answers services from memory.
 
-`app` is the standalone application of `manage.py dataplane`. The web process runs another instance
+`app` is the standalone application of `manage.py dataplane`; the web process runs another instance
 in front of Django. Each instance follows the database by itself.
 """
 

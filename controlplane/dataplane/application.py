@@ -1,7 +1,7 @@
 """The ASGI application of the data plane: routing, authentication and error responses.
 
-Requests pass through no middleware, because a few microseconds are a fifth of a poll's cost. In the
-web process, all other requests go to Django, and so do requests of signed-in browsers, because only
+No middleware is used, because even a few microseconds are a fifth of a poll's cost. In the web
+process, requests for other paths go to Django, and so do those of signed-in browsers, because only
 Django can check sessions.
 """
 
@@ -29,7 +29,7 @@ MAX_PARAMETERS = 50
 
 @lru_cache(maxsize=64)
 def check_query(query: bytes, known: tuple[str, ...]) -> None:
-    """Raise :class:`InvalidInput` if a parameter is not in `known`; valid queries are cached."""
+    """Raise :class:`InvalidInput` for a parameter not in `known`; cached for valid queries."""
     text = query.decode("latin-1")
     try:
         parameters = parse_qs(text, keep_blank_values=True, max_num_fields=MAX_PARAMETERS)
@@ -39,7 +39,7 @@ def check_query(query: bytes, known: tuple[str, ...]) -> None:
 
 
 class Application:
-    """ASGI application that serves the data plane, and passes other requests to `behind`."""
+    """ASGI application that serves the data plane's paths; `behind` (Django) gets all others."""
 
     def __init__(self, plane: Plane, behind: ASGIApplication | None = None) -> None:
         self._plane = plane

@@ -227,7 +227,7 @@ def _parse_wait(query: bytes) -> float:
 
 
 def _name_caller(call: Call) -> str:
-    """Return the instance named in the request if valid, else `token:<name of the token>`."""
+    """Return the instance's name from its header if valid, else `token:<name of the token>`."""
     name = call.headers.get(b"switchgear-instance", b"").decode("utf-8", "replace")
     if service_of(name) is not None:
         return name

@@ -51,7 +51,7 @@ class PlaneStatus:
 
 
 class State:
-    """The data plane's memory; `monotonic` returns monotonic seconds."""
+    """All that the data plane holds in memory; `monotonic` returns monotonic seconds."""
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self.copy: Copy | None = None
@@ -150,20 +150,20 @@ class State:
         )
 
     def known_causes(self) -> tuple[Cause, ...]:
-        """Return the causes read from the database, and :meth:`own_causes`."""
+        """Return the degradation causes read from the database, and :meth:`own_causes`."""
         return (*self.causes, *self.own_causes())
 
     def own_causes(self) -> tuple[Cause, ...]:
-        """Return this process's disk problem, and a cause if the database is read-only."""
+        """Return this process's own degradation causes: a disk problem, a read-only database."""
         read_only = READ_ONLY if self.database_reachable and self.database_read_only else None
         return tuple(cause for cause in (read_only, self.disk) if cause is not None)
 
     def is_lagging(self, head: DatabaseHead) -> bool:
         """Return True if `head` is outdated, as from a lagging replica or a restored backup.
 
-        Within an epoch, version and revision never decrease, and an epoch that was left never
-        returns. Policies are compared separately (:meth:`is_before_policies`), so that they can't
-        delay a switch.
+        Within an epoch, the snapshot version and the other numbers never decrease, and an epoch
+        that was left never returns. Policies are compared separately (:meth:`is_before_policies`),
+        so that they can't delay a switch.
         """
         if self.copy is None:
             return False

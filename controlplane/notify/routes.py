@@ -1,4 +1,4 @@
-"""Implementation of core's router, :class:`controlplane.core.outbox.router.Router`."""
+"""Lookup of destinations for core, as its :class:`~controlplane.core.outbox.router.Router`."""
 
 from collections.abc import Iterable
 from datetime import datetime

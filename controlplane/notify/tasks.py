@@ -25,7 +25,7 @@ ticks.tick("targets.seal", seconds=3600, queue="housekeeping")(targets.seal_webh
 
 @ticks.tick("outbox.purge", seconds=3600, queue="housekeeping")
 def purge_outbox(now: datetime) -> int:
-    """Delete old delivered messages, threads and rate limits; failed messages stay."""
+    """Delete old delivered messages, Slack threads and rate limits; failed messages stay."""
     return retention.purge([MESSAGES, THREADS, PACES], now)
 
 

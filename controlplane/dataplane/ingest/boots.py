@@ -1,9 +1,9 @@
 """Boots (process starts) of an instance: its former boots, and contests between boots. Pure.
 
-The counters of the last few boots are kept, so that a boot that reports again adds only its new
-counts. The first report of an unknown boot adds nothing if its start time is uncertain.
+The counters of the last few boots are stored, so that a former boot that reports again adds only
+its new counts. The first report of an unknown boot adds nothing if its start time is uncertain.
 
-After a restart or a token change, the former process or token is silent. If it reports again while
+After a restart or a token change, the former process or token should be silent. If it reports while
 its successor reports too, the instance is contested.
 """
 
@@ -29,7 +29,7 @@ _FIRST = datetime.min.replace(tzinfo=UTC)
 
 
 class FormerBoot(NamedTuple):
-    """An earlier boot: `seq` and arrival time of its last report, and its SLO counts, if stored."""
+    """A former boot: `seq` and arrival time of its last report; `sli` is None if not stored."""
 
     seq: int
     at: datetime
@@ -45,7 +45,7 @@ def find_former(row: InstanceRow, boot: UUID) -> FormerBoot | None:
 
 
 def list_former(row: InstanceRow, boot: UUID) -> dict[str, Any]:
-    """Return the former boots to store when `boot` reports; the row's own boot comes last."""
+    """Return the latest former boots, to store when `boot` reports; the row's own comes last."""
     boots: Mapping[str, Any] = row.reported.get("boots", {})
     result = {name: counted for name, counted in boots.items() if name != str(boot)}
     if row.boot not in (None, boot) and row.seq is not None and row.reported_at is not None:
@@ -55,11 +55,11 @@ def list_former(row: InstanceRow, boot: UUID) -> dict[str, Any]:
 
 
 def find_start(before: InstanceRow, report: InstanceReport, at: datetime | None) -> datetime | None:
-    """Return the time since which an unknown boot has counted; None if the time is uncertain.
+    """Return when an unknown boot began to count, by our clock; None if the time is uncertain.
 
     It is uncertain if the boot started before the row's last report, because its counts may be
-    included already. `sent_at` reveals by how much the instance's clock is ahead; if the clock is
-    behind, the returned time is too early.
+    included already. `sent_at` reveals by how much the instance's clock is ahead; if that clock is
+    behind, the result is too early.
     """
     started_at, sent_at = report.started_at, report.sent_at
     if started_at is None or sent_at is None or at is None:
@@ -76,7 +76,7 @@ def find_start(before: InstanceRow, report: InstanceReport, at: datetime | None)
 def record_contest(
     before: InstanceRow, after: InstanceRow, report: InstanceReport, at: datetime, token_id: int
 ) -> InstanceRow:
-    """Return `after` with the report's token, and with `contested_at` set if there is a contest."""
+    """Return the row `after` with the report's token, and with `contested_at` set in a contest."""
     tokens: list[list[str | int]] = list(before.reported.get("tokens", ()))
     is_living = before.reported_at is not None and at - before.reported_at < STILL_REPORTS
     former_uses = {token: datetime.fromisoformat(str(used_at)) for token, used_at in tokens[:-1]}
@@ -93,7 +93,7 @@ def record_contest(
 
 
 def is_older(boot: UUID, started_at: datetime | None, row: InstanceRow, at: datetime) -> bool:
-    """Return True if the row's boot still reports, and `boot` has an earlier start time."""
+    """Return True if `boot` started before the row's boot, and the row's boot still reports."""
     if row.boot is None or row.started_at is None or started_at is None:
         return False
     if row.reported_at is None or at - row.reported_at >= STILL_REPORTS:

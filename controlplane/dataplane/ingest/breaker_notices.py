@@ -1,4 +1,4 @@
-"""Publisher of breaker changes to open sockets, through Redis. Best effort.
+"""Publisher of breaker changes to open WebSockets, through Redis. Best effort.
 
 While a message is being sent, names of changed dependencies are collected for the next message.
 Subscribers can't detect a lost message, so a "missed" message is published once Redis is back.

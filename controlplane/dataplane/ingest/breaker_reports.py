@@ -90,9 +90,9 @@ class BreakerChanges:
     def add(
         self, before: InstanceRow, after: InstanceRow, report: InstanceReport, at: datetime
     ) -> None:
-        """Add the changes of a report received at `at`; `after` is `before` merged with it.
+        """Add the changes between an instance's rows `before` and `after` a report.
 
-        Transitions are added from late and repeated reports too.
+        The report was received at `at`. Transitions are added from late and repeated reports too.
         """
         for step in report.steps:
             name, n, from_state, to_state, reached, cause = step
@@ -171,8 +171,8 @@ def list_bulkheads(elements: Iterable[Document]) -> dict[str, Document]:
 def merge_document(before: Document, report: InstanceReport) -> Document:
     """Return the stored breakers and bulkheads `before`, updated by a report of the same boot.
 
-    A reported list replaces the stored one; if the report has no such list, the stored one stays.
-    The counters of removed breakers are kept.
+    A list in the report replaces the stored list, but counters of removed breakers are kept. If the
+    report has no such list, the stored list stays.
     """
     breakers, bulkheads = before.get("breakers", {}), before.get("bulkheads", {})
     if report.breakers is not None:
@@ -185,10 +185,10 @@ def merge_document(before: Document, report: InstanceReport) -> Document:
 
 
 def drop_breakers(row: InstanceRow, names: Collection[str]) -> InstanceRow:
-    """Return the row with only the counters of the breakers in `names`.
+    """Return the row without the states of the breakers in `names`; their counters stay.
 
-    Their states could not be written. Without the stored state, the next report of such a breaker
-    counts as a change, so that the state is written then.
+    Called if the states could not be written. Without a stored state, the next report of such a
+    breaker counts as a change, so that the state is written then.
     """
     if not names:
         return row
@@ -200,7 +200,7 @@ def drop_breakers(row: InstanceRow, names: Collection[str]) -> InstanceRow:
 
 
 def is_present(breaker: Document) -> bool:
-    """Return True for a reported breaker, False for the kept counters of a removed one."""
+    """Return True if the breaker was in the last report; a removed one has only counters."""
     return "state" in breaker
 
 

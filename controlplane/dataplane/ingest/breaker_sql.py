@@ -161,7 +161,7 @@ async def write_transitions(
 async def add_minutes(
     connection: Connection, sums: Mapping[tuple[int, int], Sequence[int]]
 ) -> None:
-    """Add counts, in the order of `COUNTERS`, by dependency id and minute since 1970."""
+    """Add counts, ordered as `COUNTERS`, to the sums by dependency id and minute since 1970."""
     rows = [
         {
             "dependency": dependency,
@@ -174,7 +174,7 @@ async def add_minutes(
 
 
 async def add_totals(connection: Connection, sums: Mapping[int, Sequence[int]]) -> set[int]:
-    """Add (trips, fallbacks) to dependencies, by id; return the ids of the updated rows.
+    """Add (trips, fallbacks) to the totals of dependencies, by id; return the ids of updated rows.
 
     Rows that another transaction has locked are skipped.
     """

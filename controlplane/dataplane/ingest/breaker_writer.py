@@ -57,7 +57,7 @@ class BreakerWriter:
         return [dependency for dependency, tripped in written if tripped]
 
     def count(self, news: BreakerChanges, ids: dict[str, int], tripped: Sequence[int]) -> None:
-        """Count and announce written changes; call this after their transaction's commit."""
+        """Add written changes to the buffered sums and announce them; call this after commit."""
         for dependency in tripped:
             self.minutes.add_total(dependency, trips=1)
         for increment in news.increments:
@@ -74,7 +74,7 @@ class BreakerWriter:
         return bool(self.minutes) and time.monotonic() - self._flushed_at >= FLUSH_SECONDS
 
     async def flush_sums(self, connection: Connection) -> None:
-        """Write the sums by minute; they are lost if the write fails."""
+        """Write the buffered sums by dependency and minute; they are lost if the write fails."""
         self._flushed_at = time.monotonic()
         if self.minutes.left_out:
             log.warning("ledger.counts_dropped", counts=self.minutes.left_out)
@@ -83,7 +83,7 @@ class BreakerWriter:
             await breaker_sql.add_minutes(connection, sums)
 
     async def flush_totals(self, connection: Connection) -> None:
-        """Write the totals by dependency; they are lost if the write fails.
+        """Write the buffered totals by dependency; they are lost if the write fails.
 
         The totals of a dependency whose row is locked are kept for the next call.
         """
@@ -95,7 +95,7 @@ class BreakerWriter:
 
 
 class MinuteSums:
-    """Counter sums by dependency and minute, and totals by dependency.
+    """Buffered counter sums by dependency and minute, and buffered totals by dependency.
 
     Both hold at most `most` keys; increments of further keys are dropped and counted in `left_out`.
     """

@@ -72,7 +72,7 @@ class DependencyIds:
         return ids
 
     async def _admit(self, connection: Connection, missing: list[str]) -> list[str]:
-        """Return the first names of `missing`, as many as the limit allows.
+        """Return the first of the `missing` names, as many as may be created within the limit.
 
         Once the limit is reached, dependencies are counted again only every 10 s.
         """

@@ -43,9 +43,9 @@ log = structlog.get_logger(__name__)
 class Timing:
     """Intervals and timeouts of a ledger, in seconds.
 
-    Presence notes are collected for `batch`, counts of `/check` requests for `counts`. A report
-    that is not written within `report` is refused. A write is canceled after `write`. `max_pause`
-    is the longest pause between checks for work.
+    Presence notes are written every `batch`, counts of `/check` requests every `counts`. A report
+    not written within `report` is refused; a write is canceled after `write`. `max_pause` is the
+    longest pause between checks for work.
     """
 
     batch: float = 0.25
@@ -56,7 +56,7 @@ class Timing:
 
 
 class InstanceLedger:
-    """The ledger of one process.
+    """The ledger of one process: collects notes from requests and writes them in batches.
 
     `state_wall` returns the database's time (aware, UTC). Once the database has about `most`
     instances, only reports create new ones; polls and `/check` counts don't.
@@ -96,9 +96,9 @@ class InstanceLedger:
     ) -> bool:
         """Store a report and wait for its commit; return True if it is a duplicate.
 
-        The reported version belongs to the epoch of `copy`. If `services` is not empty, SLO counts
-        of other services are left out. Raises :class:`Unavailable` if the report can't be stored in
-        time.
+        The reported snapshot version is one of `copy`'s epoch. If `services` is not empty, SLO
+        counts of other services are not stored. Raises :class:`Unavailable` if the report can't be
+        stored in time.
         """
         epoch = None if copy is None else copy.publication.epoch
         waiting = PendingReport(report, epoch, self._wall(), token_id, sorted(services))
@@ -169,7 +169,7 @@ class InstanceLedger:
                 connection.pgconn.finish()
 
     async def _wait_for_notes(self) -> None:
-        """Wait while notes are collected, then for new notes; a report ends both waits."""
+        """Wait until the batch interval is over and there are new notes; a report ends the wait."""
         await asyncio.sleep(REST_SECONDS)
         with contextlib.suppress(TimeoutError):
             gathered_at = self._presence_written_at + self._timing.batch
@@ -291,7 +291,7 @@ class InstanceLedger:
     def _take_counts(self) -> dict[str, CallerCounts]:
         """Return the next batch of `/check` counts by client; empty if no counts are due.
 
-        Counts are due `Timing.counts` seconds after the last ones.
+        Counts are due `Timing.counts` seconds after the previous ones.
         """
         now = time.monotonic()
         is_due = now - self._counts_taken_at >= self._timing.counts

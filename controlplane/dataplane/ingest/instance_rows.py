@@ -28,7 +28,7 @@ class SloEvents(NamedTuple):
 
 
 class ReportedTransition(NamedTuple):
-    """The `n`th transition of a breaker since its boot."""
+    """A breaker's transition in a report: its `n`th since the boot of the instance."""
 
     dependency: str
     n: int

@@ -107,10 +107,10 @@ FIND_EXISTING = "SELECT id FROM core_instance WHERE id = ANY(%s)"
 
 
 class Presence(NamedTuple):
-    """An instance's latest poll, and the version that it applied at `applied_at`.
+    """An instance's latest poll, and the snapshot version that it applied at `applied_at`.
 
-    `epoch` and `version` are None if the instance applies no version. `applied_at` is None too if
-    the instance has not sent the version that it applies.
+    All three columns of the version are None if no version is known. `epoch` and `version` are None
+    beside a time in `applied_at` if the instance restarted then.
     """
 
     id: str
@@ -131,7 +131,7 @@ class Ack(NamedTuple):
 async def write_presence(
     connection: Connection, presences: Sequence[Presence], acks: Sequence[Ack]
 ) -> None:
-    """Write presences, at most one per instance, and acknowledgements in one transaction."""
+    """Write presences (at most one per instance) and acknowledgements in one transaction."""
     async with connection.transaction():
         if presences:
             await connection.execute(UPSERT_PRESENCE, (_to_json(presences),))
@@ -200,7 +200,7 @@ class InstanceQuota:
         self._is_logged = False
 
     async def admit(self, connection: Connection, names: Set[str]) -> Set[str]:
-        """Return the names that may be written: all, or the existing ones if the table is full."""
+        """Return the names that may be written: at the limit, only those of existing instances."""
         now = time.monotonic()
         if self._left < len(names) and now - self._counted_at >= COUNT_SECONDS:
             cursor = await connection.execute(COUNT_INSTANCES, (self._most,))

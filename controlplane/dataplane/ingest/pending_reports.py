@@ -24,8 +24,8 @@ ROW_WEIGHT = 20
 class PendingReport:
     """A report received at `at`, with a future for the request that waits for the write.
 
-    The reported version belongs to `epoch`. The token is limited to `services`; it is not limited
-    if `services` is empty.
+    The reported snapshot version is one of `epoch`. `services` are those that the token is limited
+    to; empty if it is not limited.
     """
 
     report: InstanceReport
@@ -80,7 +80,7 @@ class PendingReports:
         return few
 
     def put_back(self, few: Sequence[PendingReport], *, one_by_one: bool = False) -> None:
-        """Put a batch back in front; with `one_by_one`, each report becomes a batch of its own."""
+        """Put a batch back at the front; with `one_by_one`, each of its reports becomes a batch."""
         self._reports.extendleft(reversed(few))
         self._weight += sum(one.weight for one in few)
         if one_by_one:

@@ -36,11 +36,11 @@ _MARK = re.compile(
 
 @dataclass(slots=True, eq=False)
 class PresenceNote:
-    """The latest presence of one instance; `mark` is the version mark exactly as sent.
+    """The latest presence of an instance; `mark` is the version mark that it sent, unparsed.
 
-    `publication` is the snapshot version that was served when `mark` was last compared with it. A
-    bare version belongs to the epoch that was served when the mark was first sent. `written_at` is
-    in monotonic seconds.
+    `publication` is the snapshot version that this process served when it last compared `mark` with
+    it. A mark without an epoch means the epoch that was served when the mark was first sent.
+    `written_at` is in monotonic seconds.
     """
 
     id: str
@@ -110,7 +110,7 @@ class PresenceBuffer:
         self._beats[name] = note
 
     def take_due(self, now: float, most: int, every: float) -> tuple[list[Presence], list[Ack]]:
-        """Return up to `most` due presences and acknowledgements, and mark them as written."""
+        """Return up to `most` due presences and acknowledgements, and count them as written."""
         due = self._urgent
         if now - self._scanned_at >= every:
             self._scanned_at = now
@@ -183,7 +183,7 @@ class PresenceBuffer:
     def _record_mark(
         self, name: bytes, note: PresenceNote, applied: bytes, copy: Copy | None, at: datetime
     ) -> None:
-        """Record the applied version; a repeated mark keeps its epoch and version."""
+        """Record the version mark `applied`; a repeated mark keeps its parsed epoch and version."""
         again = applied == note.mark
         mark = None if again else _parse_mark(applied, copy)
         if mark is None and not again:
@@ -223,9 +223,9 @@ class PresenceBuffer:
 
 
 def _parse_mark(applied: bytes, copy: Copy | None) -> tuple[UUID, int] | None:
-    """Return epoch and version of a mark; None if the mark is invalid.
+    """Return epoch and version of a version mark; None if the mark is invalid.
 
-    A bare version belongs to the epoch of `copy`; without a copy it is invalid.
+    A version without an epoch is one of `copy`'s epoch; without a copy it is invalid.
     """
     if copy is not None and applied.startswith(copy.epoch + b"."):
         digits = applied[len(copy.epoch) + 1 :]

@@ -26,7 +26,7 @@ class ReportRateLimiter:
         self._tokens = TokenBuckets(TOKEN, MAX_TOKENS)
 
     def check(self, token_id: int) -> None:
-        """Raise :class:`TooManyRequests` if the token is above its limit."""
+        """Raise :class:`TooManyRequests` if the token is already above its limit; count nothing."""
         _refuse(self._tokens.seconds_to_wait(token_id, self._clock()), "This token", TOKEN)
 
     def admit(self, token_id: int, document: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""The fields of a report as tables, and their validation. Pure."""
+"""The fields of a report, declared as tables, and their validation. Pure."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -204,7 +204,7 @@ def parse_rate(value: Any) -> float:
 
 
 def parse_cause(value: Any) -> str:
-    """Return the text, cut to its maximum length: a long cause must not refuse the report."""
+    """Return the cause of a transition, cut to its maximum length instead of being refused."""
     if not isinstance(value, str):
         raise ValueError("Must be a text; its first 1000 characters are kept.")
     return value[:MAX_CAUSE_LENGTH].replace("\x00", "\ufffd")

@@ -51,10 +51,11 @@ def merge_report(
 ) -> tuple[InstanceRow, bool]:
     """Return the row after a report received at `at` (aware), and True if it is a duplicate.
 
-    The applied version belongs to `epoch` (None without one); if the row already has that version
-    from this boot, the row's epoch is kept. A duplicate, an earlier report of this boot, and a
-    report of an older boot change only `contested_at`. The first report of a returning boot, or of
-    a boot without a start time, adds no check counts, because they may have been added already.
+    A duplicate, an earlier report of this boot, and a report of an older boot change only
+    `contested_at`. The first report of a returning boot, or of a boot without a start time, adds no
+    check counts, because they may have been added already. The reported snapshot version is one of
+    `epoch` (None without one), but if the row already has it from this boot, its stored epoch is
+    kept.
     """
     merged, duplicate = _merge(row, report, at, epoch)
     return boots.record_contest(row, merged, report, at, token_id), duplicate
@@ -120,7 +121,7 @@ def _merge(
 def add_calls(
     row: InstanceRow, counts: Mapping[str, Sequence[int]], at: datetime, since: datetime
 ) -> InstanceRow:
-    """Return the row with (allowed, blocked) calls since `since` added, by switch id."""
+    """Return the row with (allowed, blocked) calls from `since` to `at` added, by switch id."""
     return replace(row, checks=_add_increments(row.checks, {}, counts, at, since))
 
 

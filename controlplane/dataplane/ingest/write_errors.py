@@ -70,9 +70,9 @@ class FailureLog:
         self._refused = self._is_loss_logged = self._are_drops_logged = self._second_try = False
 
     def is_loss(self, error: Exception) -> bool:
-        """Record that a database session failed; return True from the second failure in a row on.
+        """Record a failed database session; return True if it is at least the second in a row.
 
-        The loss is logged once per outage.
+        The database then counts as lost, which is logged once per outage.
         """
         if not self._second_try:
             self._second_try = True

@@ -1,1 +1,1 @@
-"""Data held in memory: snapshots, policies, flags, credentials, and held requests."""
+"""Data held in memory: snapshots, policies, flags and credentials; also held requests."""

@@ -34,13 +34,13 @@ class GzipForm:
         if len(self._body) <= MAX_INLINE_BYTES:
             return self._store(compress_gzip(self._body, LEVEL))
         loop = asyncio.get_running_loop()
-        if self._compressing is None or not self._is_compressing(loop):
+        if self._compressing is None or not self._can_share_compression(loop):
             self._compressing = loop.run_in_executor(None, compress_gzip, self._body, LEVEL)
         # Shielded: a caller that disconnects must not cancel it for the others.
         return self._store(await asyncio.shield(self._compressing))
 
-    def _is_compressing(self, loop: asyncio.AbstractEventLoop) -> bool:
-        """Return True if a compression on `loop` is running, or has ended without an error."""
+    def _can_share_compression(self, loop: asyncio.AbstractEventLoop) -> bool:
+        """Return True if a compression on `loop` is running or has succeeded, and can be shared."""
         begun = self._compressing
         if begun is None or begun.get_loop() is not loop or begun.cancelled():
             return False

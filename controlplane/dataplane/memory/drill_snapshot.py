@@ -1,8 +1,9 @@
-"""The snapshot for instances marked for drills: drilled switches appear engaged.
+"""The snapshot for instances that take part in drills: drilled switches appear engaged.
 
-Other instances get the normal snapshot of the same version, with another ETag. The version is
-incremented when a drill starts or ends and when its marks change. Even without the control plane, a
-drill ends at its deadline, here and in the client.
+A drill's marks are patterns of names of the instances that take part. All others get the normal
+snapshot of the same version, with another ETag. The version is incremented when a drill starts or
+ends and when its marks change. Even without the control plane, a drill ends at its deadline, here
+and in the client.
 """
 
 from collections.abc import Sequence
@@ -21,9 +22,10 @@ MAX_NAMES = 20_000
 
 @dataclass(slots=True, eq=False)
 class DrillSnapshot:
-    """Selects the copy for an instance: the drill copy for those that take part in a drill.
+    """Selects the snapshot for an instance: the drill copy if it takes part in a drill.
 
-    `marks` are the patterns of their names, and `drilled` the entries of the drilled switches.
+    `marks` are patterns of the names of such instances, and `drilled` the entries of the drilled
+    switches.
     """
 
     marks: Marks
@@ -32,7 +34,7 @@ class DrillSnapshot:
     _names: dict[bytes, bool] = field(default_factory=dict, repr=False)
 
     def copy_for(self, name: bytes | None, now: datetime, normal: Copy) -> Copy:
-        """Return the drill copy if `name` takes part in a running drill, else `normal`."""
+        """Return the drill copy if the instance `name` is in a running drill, else `normal`."""
         if not self.is_for(name):
             return normal
         running = tuple(

@@ -99,10 +99,10 @@ Cell = bytes | VariableFlag
 
 @dataclass(frozen=True, slots=True)
 class FlagSheet:
-    """The JSON of all flags: fixed `texts`, with a variable flag of `gaps` between each two.
+    """The JSON of all flags: fixed `texts`, and between each two a variable flag of `gaps`.
 
-    While the global switch is ramping, it is `ramping`; a targeting key outside its share gets
-    `stopped` instead of the texts.
+    `ramping` is the entry of the global switch while it is ramping; a targeting key outside its
+    share gets `stopped` instead of the texts.
     """
 
     texts: tuple[bytes, ...]
@@ -130,10 +130,9 @@ class FlagSheet:
         return cls(tuple(texts), tuple(gaps))
 
     def outcomes(self, targeting_key: str | None) -> tuple[bool, ...]:
-        """Return the value of each gap for a targeting key.
+        """Return the values of the variable flags in `gaps` for a targeting key.
 
-        The result is empty if there are no gaps, or if the key is outside the global switch's
-        share.
+        The result is empty if there are none, or if the key is outside the global switch's share.
         """
         if self.ramping is not None and not _is_admitted(self.ramping, targeting_key):
             return ()

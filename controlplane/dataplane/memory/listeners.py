@@ -137,9 +137,10 @@ class Listeners:
         self._to_wake.pop(listener, None)
 
     def notify(self, bytes_each: int = 1, *, topic: str | None = None) -> None:
-        """Wake the listeners of `topic`, or all; each will send about `bytes_each` bytes.
+        """Wake the listeners of `topic`, or of all topics if it is None.
 
-        Must be called on the event loop if any request is held.
+        Each will send about `bytes_each` bytes. Must be called on the event loop if any request is
+        held.
         """
         fitting = max(MIN_AT_ONCE, BYTES_AT_ONCE // max(1, bytes_each))
         self._at_once = min(WOKEN_AT_ONCE, fitting)

@@ -1,4 +1,4 @@
-"""Policies and overrides by calling service, with a version per service, and causes. Pure.
+"""Policies and overrides of dependencies, by calling service; degradation causes. Pure.
 
 A service's version is the highest of its dependencies', including removed ones. Documents are
 rendered on the first request after a change.
@@ -97,7 +97,10 @@ class Policies:
     def with_changes(
         self, version: int, changed: Iterable[DependencyPolicy], changed_at: datetime | None = None
     ) -> "Policies":
-        """Return a copy with the changes up to `version`; rendered documents are reused."""
+        """Return a copy at `version` with the `changed` policies.
+
+        Rendered documents of services without changes are reused.
+        """
         by_caller = dict(self.by_caller)
         copied: set[str] = set()
         documents = dict(self._documents)
@@ -130,7 +133,7 @@ class Policies:
 
 
 def parse_cause(document: Any) -> Cause:
-    """Return the cause in a JSON document; raise TypeError if one of its fields is invalid.
+    """Return the degradation cause in a JSON document; raise TypeError if a field is invalid.
 
     Unknown fields are ignored.
     """

@@ -1,4 +1,4 @@
-"""A version of the snapshot with its rendered bytes and headers, and marks of versions.
+"""A snapshot version with its rendered bytes and headers, and the parsing of version marks.
 
 A version mark `<epoch>.<version>` is sent in If-None-Match and Last-Event-ID. In an ETag, a suffix
 identifies the document of drill instances, and `-gzip` the gzip form.
@@ -36,12 +36,11 @@ _EVENT_ID = re.compile(_MARK)
 class Copy:
     """A rendered snapshot: body, gzip form, entries by switch id, and response headers.
 
-    `elements` are the bytes of each entry. `validators` are headers of both 200 and 304,
-    `description` of 200 only, and `gzip_validators` of a 304 for a client that has the gzip form.
-    `event` is the body as streams send it, in chunks, because servers buffer a number of unread
-    chunks whatever their size. `drill_snapshot` selects the copies of marked instances during a
-    drill; the `suffix` in their ETags distinguishes them from normal copies. `is_kept` is True for
-    a copy restored from disk, which has no drills.
+    `elements` are the bytes of each entry. `event` is the body as streams send it, in chunks,
+    because servers buffer a number of unread chunks whatever their size. `validators` are headers
+    of both 200 and 304, `description` of 200 only, and `gzip_validators` of a 304 for a client that
+    has the gzip form. `drill_snapshot` selects the copies of instances in drills; `suffix`
+    distinguishes their ETags. `is_kept` is True for a copy restored from disk, which has no drills.
     """
 
     publication: SnapshotVersion
@@ -73,7 +72,7 @@ class Copy:
     ) -> "Copy":
         """Render `entries` as version `publication`, reusing unchanged elements of `before`.
 
-        `is_drill_copy` is True for the copy of marked instances.
+        `is_drill_copy` is True for the copy of instances in drills.
         """
         by_id = {entry.id: entry for entry in sorted(entries, key=lambda entry: entry.id)}
         known = {} if before is None else before.entries
@@ -124,8 +123,9 @@ def parse_event_id(last_event_id: bytes) -> list[Mark]:
 def match_copy(marks: Sequence[Mark], copy: Copy) -> bool:
     """Return True if one of `marks` names `copy`, or a newer version of its epoch.
 
-    A newer version comes from a replica that is ahead of this one, so the client keeps it. For a
-    copy restored from disk, which has no drills, any suffix matches, so that running drills go on.
+    A newer version comes from a replica that is ahead of this one, so the client keeps it. A copy
+    restored from disk has no drills; any suffix matches it, so that clients keep their drill
+    copies.
     """
     present = copy.publication.version
     return any(

@@ -144,7 +144,7 @@ async def record_token_use(config: Config, token_ids: Iterable[int]) -> None:
 
 
 async def parse_head(cursor: AsyncCursor[tuple[Any, ...]]) -> DatabaseHead:
-    """Return the head from the result of `HEAD`; raise LookupError without migrations."""
+    """Return the head from the result of the query `HEAD`; raise LookupError if not migrated."""
     row = await cursor.fetchone()
     if row is None:
         raise LookupError("the publication row is missing; run the migrations")
@@ -169,7 +169,7 @@ def _tokens(rows: list[tuple[Any, ...]]) -> TokenTable:
 
 
 def _drill_snapshot(rows: list[tuple[Any, ...]]) -> DrillSnapshot | None:
-    """Return the running drills from the rows of `DRILLED`; None without drills or marks.
+    """Return the running drills from rows of the query `DRILLED`; None without drills or marks.
 
     Marks are patterns of names of instances that take part in drills; each row repeats all of them.
     """

@@ -62,7 +62,7 @@ class BadRequest(DomainError):
 
 
 class Mark(NamedTuple):
-    """The version of a flags response, without the targeting key."""
+    """The validator of a flags response, without the hash of the targeting key."""
 
     epoch: UUID
     version: int
@@ -119,7 +119,7 @@ def answer_flags(state: State, headers: Headers, body: bytes, query: bytes = b""
 
 
 def gzip_form(state: State, body: bytes, content: bytes) -> GzipForm | None:
-    """Return the gzip form of `content`, which :func:`answer_flags` returned for `body`.
+    """Return the gzip form of `content`, the flags response to the request body `body`.
 
     Responses with the same values of all variable flags share a form. Return None if there is no
     such form yet and `MAX_GZIP_FORMS` exist.

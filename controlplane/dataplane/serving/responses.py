@@ -33,7 +33,7 @@ def _age_header(tenths: int) -> Header:
 
 
 def current_copy(state: State) -> Copy:
-    """Return the current snapshot; raise :class:`Unavailable` before there is one."""
+    """Return the current snapshot; raise :class:`Unavailable` if none has been loaded yet."""
     if state.copy is None:
         raise Unavailable(
             "There is no snapshot yet: the database has not answered since the start.",

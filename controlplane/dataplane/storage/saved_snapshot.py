@@ -54,7 +54,7 @@ class SavedState(SavedContent):
 
 
 class SavedSnapshot(NamedTuple):
-    """The snapshot of a :class:`SavedState`."""
+    """The part of a :class:`SavedState` that is saved before each new snapshot is served."""
 
     publication: SnapshotVersion
     entries: tuple[SnapshotEntry, ...]

@@ -72,7 +72,7 @@ class SignedDocument(Generic[D]):
             said = f"its schema is another one ({type(error).__name__}: {error})"
             raise InvalidFile(said) from error
         if not is_canonical:
-            raise InvalidFile("its schema is another one (it would be serialize differently)")
+            raise InvalidFile("its schema is another one (it would be serialized differently)")
         return saved
 
 
@@ -91,7 +91,7 @@ class SavedContent:
         raise NotImplementedError
 
     def merge_parts(self, news: Self) -> Self:
-        """Return the newer of each part of two contents of the same epoch."""
+        """Return the newer of each part of this content and of `news`, of the same epoch."""
         raise NotImplementedError
 
 
@@ -135,7 +135,7 @@ class SignedFiles(Generic[T]):
         self._folder.mkdir(parents=True, exist_ok=True)
         self._folder.chmod(0o700)
         with self._hold_lock():
-            present = self._present()
+            present = self._read_present()
             content = saved if present is None else self.merge(present, saved)
             if content == present and not self._needs_signing:
                 return
@@ -181,7 +181,7 @@ class SignedFiles(Generic[T]):
             return replace(news, left_epochs=left)
         return present
 
-    def _present(self) -> T | None:
+    def _read_present(self) -> T | None:
         """Return the current file's content, cached until another process writes the file."""
         if self._written is not None:
             with contextlib.suppress(FileNotFoundError):

@@ -101,9 +101,9 @@ class SnapshotKeeper:
         if self._disk is None or self._policies_disk is None:
             return
         changed, config_changed = self._state.changed, self._state.config_changed
-        policies = self._policies_disk, self._present_policies, config_changed, REST_SECONDS
+        policies = self._policies_disk, self._policies_to_save, config_changed, REST_SECONDS
         await asyncio.gather(
-            self._save_changes(self._disk, self._present, changed, 0.0),
+            self._save_changes(self._disk, self._state_to_save, changed, 0.0),
             self._save_changes(*policies),
         )
 
@@ -133,7 +133,7 @@ class SnapshotKeeper:
                 async with asyncio.timeout(AGAIN_SECONDS):
                     await changed.wait()
 
-    def _present(self) -> SavedState | None:
+    def _state_to_save(self) -> SavedState | None:
         """Return the state to save; None until the database has confirmed all of it."""
         state = self._state
         if state.copy is None or state.tokens is None or not state.heard_database:
@@ -151,8 +151,8 @@ class SnapshotKeeper:
             confirmed_at=state.wall() - timedelta(seconds=state.age_seconds()),
         )
 
-    def _present_policies(self) -> SavedPolicies | None:
-        """Return the policies and causes to save; None if their epoch was left."""
+    def _policies_to_save(self) -> SavedPolicies | None:
+        """Return the policies and causes to save; None if not loaded, or their epoch was left."""
         state, policies = self._state, self._state.policies
         if state.copy is None or policies is None or state.degradation < 0:
             return None

@@ -268,7 +268,7 @@ def test_disk_keeps_the_normal_document_only() -> None:
     served.state.install_causes(0, ())
     served.state.install_policies(Policies.build(EPOCH, 0, ()))
 
-    saved = SnapshotKeeper._present(_keeper(served))
+    saved = SnapshotKeeper._state_to_save(_keeper(served))
 
     assert [entry.id for entry in saved.entries] == ["feature:search"]
 

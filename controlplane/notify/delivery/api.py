@@ -61,7 +61,7 @@ class DeliveryShape(serializers.Serializer[OutboxMessage]):
 
 
 class DeliveryList(serializers.ListSerializer[Any]):
-    """Renders a page of messages; the names of all destinations are read by one call."""
+    """Renders a page of messages; looks up the names of all their destinations at once."""
 
     def to_representation(self, data: Any) -> list[dict[str, Any]]:
         rows = list(data)
@@ -177,7 +177,7 @@ class RetryAllView(ApiView):
 def delivery_resource(
     message: OutboxMessage, name: DestinationName, actor: Actor
 ) -> dict[str, Any]:
-    """Return a message for the API, with personal addresses for signed-in people only."""
+    """Return a message's API representation; only signed-in people see personal addresses."""
 
     def redact(text: str) -> str:
         return destinations.redact_secrets(text if actor.is_person else name.for_programs(text))

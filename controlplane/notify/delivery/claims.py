@@ -1,8 +1,8 @@
 """Claims of messages for an attempt, and the recording of outcomes, in short transactions.
 
-A claim locks the destination's `Pace` row, so that claims of one destination run one at a time.
-Rate limits, the order within a subject, and digests rely on this. The `Pace` row is locked before
-messages.
+A claim locks the destination's `Pace` row, which holds its rate limit, so that claims of one
+destination run one at a time. Rate limits, the order within a subject, and digests rely on this.
+The `Pace` row is locked before messages.
 """
 
 from dataclasses import dataclass
@@ -120,7 +120,7 @@ def due_destinations(now: datetime) -> list[str]:
 
 
 def paused_destinations(now: datetime) -> QuerySet[Pace]:
-    """Return the destinations that asked by a `Retry-After` for no messages until after `now`."""
+    """Return the `Pace` rows of destinations that are paused after `now` by a `Retry-After`."""
     latest = now + rate_limits.MAX_KEEP_AWAY
     return Pace.objects.filter(keep_away_until__gt=now, keep_away_until__lte=latest)
 
@@ -145,8 +145,8 @@ def claim_exhausted(now: datetime) -> list[ClaimedMessage]:
 def claim_message(destination: str) -> ClaimedMessage | float | None:
     """Lease the next due message of a destination: the most urgent, then the longest waiting.
 
-    Updates made obsolete by a later message are skipped. Return the seconds to wait if the rate
-    limit is reached, and None if no message is due.
+    If the rate limit is reached, return the seconds to wait; if no message is due, None. Updates
+    made obsolete by a later message are skipped.
     """
     pace = _lock_pace(destination)
     now = db_now()

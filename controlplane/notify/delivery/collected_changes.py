@@ -19,7 +19,7 @@ MAX_KEPT = 500
 
 
 def is_open(event: str, now: datetime) -> bool:
-    """Return True if a message of this event still collects changes for any destination."""
+    """Return True if a message of `event`, to any destination, still collects changes."""
     return _open_messages(event, now).exists()
 
 
@@ -35,11 +35,11 @@ def add_change(
     soon: timedelta,
     apart: timedelta,
 ) -> None:
-    """Add the name of a change to the collecting message of `event` for each destination.
+    """Add a change's name to the collecting message of `event` for each destination.
 
-    `said` and `path` are the text and the page of a new message. A new message is due after `soon`,
-    but at least `apart` after the previous message. Call this in a transaction with a lock that
-    serializes all such calls.
+    If there is none, a message with the text `said` and the page `path` is created. It is due after
+    `soon`, but at least `apart` after the previous message. Call this in a transaction with a lock
+    that serializes all such calls.
     """
     for destination in to:
         if not reach.is_configured(destination):
@@ -72,7 +72,7 @@ def _open_messages(event: str, now: datetime) -> QuerySet[OutboxMessage]:
 
 
 def _latest_time(event: str, destination: str, since: datetime) -> datetime:
-    """Return the time at which the event's latest message was sent or is due.
+    """Return when the latest message of `event` to the destination was sent or is due.
 
     Return `since` if that time is earlier.
     """
@@ -87,7 +87,7 @@ def _latest_time(event: str, destination: str, since: datetime) -> datetime:
 
 
 def _list_names(names: list[str]) -> dict[str, object]:
-    """Return facts about the names: their number, a text like `a, b and 12 more`, and all names."""
+    """Return message facts about names: their number, a text like `a, b and 12 more`, and all."""
     more = len(names) - MAX_NAMED
     shown = ", ".join(names[:MAX_NAMED])
     return {

@@ -26,7 +26,10 @@ IN_DIGEST = Q(state="pending", attempts=0, lease_until__isnull=False)
 
 
 def create_digest(destination: str, now: datetime) -> OutboxMessage | None:
-    """Create and return a digest if more than `MAX_ALONE` unsent reminders wait, else None."""
+    """Create and return a digest if more than `MAX_ALONE` reminders wait for a destination.
+
+    Return None if fewer wait.
+    """
     if destinations.transport_for(destination).tracks_incidents:
         return None
     waiting = _undelivered_reminders().filter(
@@ -63,7 +66,7 @@ def lock_failed_members(digest: OutboxMessage) -> list[int]:
 
 
 def list_digested(destination: str) -> set[int]:
-    """Lock the pending and failed digests of a destination; return the ids of their members."""
+    """Return the ids of the messages in a destination's unsent digests; lock these digests."""
     digests = OutboxMessage.objects.filter(
         event=EVENT, destination=destination, state__in=["pending", "failed"]
     )

@@ -22,8 +22,8 @@ SCOPES = ("switches:write", "dlq:write")
 def retry_message(*, message_id: int, actor: Actor, now: datetime) -> OutboxMessage:
     """Send a FAILED message again, with the full number of attempts.
 
-    A message that may have been delivered is looked up first. Raises :class:`NotFound`, and
-    :class:`Conflict` if the message has not failed.
+    If it may have been delivered, it is first looked up at the destination. Raises
+    :class:`NotFound`, and :class:`Conflict` if the message has not failed.
     """
     _require_scope(actor)
     message = _lock_failed(message_id)

@@ -52,7 +52,7 @@ def skip_obsolete(message: OutboxMessage, now: datetime) -> bool:
 def find_obsolete(
     waiting: Sequence[OutboxMessage],
 ) -> Mapping[OutboxMessage, Sequence[OutboxMessage]]:
-    """Return the obsolete messages, by the message that replaces them.
+    """Return a mapping of replacing messages to the obsolete messages that they replace.
 
     `waiting` holds the messages about one subject, oldest first. A message is replaced by the next
     message whose event supersedes it and which isn't obsolete itself.

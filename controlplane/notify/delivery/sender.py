@@ -2,7 +2,7 @@
 
 A message is claimed in a short transaction and sent outside of it. Its outcome is recorded if its
 fence is unchanged. If the sender dies, the message is claimed again after its lease. A message that
-may have been delivered is looked up before it is sent again.
+may have been delivered is looked up at its destination before it is sent again.
 """
 
 import random
@@ -107,7 +107,7 @@ def _send(claimed: ClaimedMessage) -> AttemptOutcome:
 
 
 def _plan_retry(claimed: ClaimedMessage, failure: TransientFailure) -> AttemptOutcome:
-    """Return the outcome of an attempt that failed temporarily.
+    """Return when to retry after a temporary failure, or that the message has failed for good.
 
     An attempt refused with `Retry-After` counts toward the maximum only once the message is older
     than `PATIENCE`: the destination is busy, not broken.
@@ -125,7 +125,7 @@ def _plan_retry(claimed: ClaimedMessage, failure: TransientFailure) -> AttemptOu
 
 
 def _record(claimed: ClaimedMessage, outcome: AttemptOutcome) -> None:
-    """Record and log the outcome; retry until 5 s before the lease ends, then raise."""
+    """Record and log the outcome; retry database errors until 5 s before the lease ends."""
     ends = time.monotonic() + LEASE_SECONDS - 5
     while True:
         try:

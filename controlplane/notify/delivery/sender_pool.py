@@ -69,7 +69,7 @@ class SenderPool:
 
     def _run(self) -> None:
         try:
-            with connections.only_while_asking():
+            with connections.sender_connection():
                 while (destination := self._take()) is not None:
                     self._serve(destination)
         finally:

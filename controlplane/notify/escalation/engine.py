@@ -33,7 +33,7 @@ STEP, LISTING, ROUTES = "escalation.step", "escalation.listing", ""
 
 @dataclass(frozen=True)
 class Notification:
-    """A notification that is due: the escalation with its steps, and the decision about it."""
+    """A due notification: the escalation, its steps (`ladder`), and the decision (`verdict`)."""
 
     escalation: Escalation
     verdict: schedule.ScheduleDecision
@@ -41,7 +41,7 @@ class Notification:
 
     @property
     def destinations(self) -> list[str]:
-        """The destinations of the steps to notify; without any, the message goes to the routes."""
+        """The destinations of the steps to notify; if empty, the message goes by the routes."""
         to = [one for index in self.verdict.told for one in self.ladder[index].reach.to]
         return list(dict.fromkeys(to))
 

@@ -16,8 +16,8 @@ from . import engine, schedule
 class NextNotice:
     """The next notification of an escalation, with its present recipients.
 
-    `number` is that of a step, from 1; None for other kinds. `who` names the targets; if it is
-    empty, the message goes to the routes. `is_heard` is True if anybody would receive it.
+    `number` is the step's number, from 1; None for a repeat or a reminder. `who` names the targets;
+    if it is empty, the message goes by the routes. `is_heard` is True if anybody would receive it.
     """
 
     at: datetime

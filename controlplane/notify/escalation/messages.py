@@ -1,4 +1,4 @@
-"""Facts for the messages of escalations."""
+"""Facts (the values in message texts) for the messages of escalations."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -62,7 +62,7 @@ def list_facts(escalations: Sequence[Escalation]) -> dict[str, Any]:
 def add_recipients(
     escalation: Escalation, verdict: ScheduleDecision, ladder: Sequence[Rung], now: datetime
 ) -> dict[str, Any]:
-    """Return the escalation's facts, with the recipients notified at `now`, if any, added."""
+    """Return the escalation's facts, with the recipients of the notification at `now` added."""
     who = [rung.name for index, rung in enumerate(ladder) if index in verdict.told]
     facts: dict[str, Any] = escalation.facts
     if not who:

@@ -51,8 +51,8 @@ class EscalationStatus:
 class ScheduleDecision:
     """The decision at a moment; `kind` is None if no notification is due.
 
-    `told` are the indexes of the steps to notify; without any, the message goes to the routes.
-    `step` is the index of the next step, and `next_at` the time of the next check.
+    `told` are the indexes of the steps to notify; if empty, the message goes by the routes. `step`
+    is the index of the next step, and `next_at` the time of the next check.
     """
 
     kind: Kind | None
@@ -89,7 +89,7 @@ def evaluate(
 
 
 def may_send_early(status: EscalationStatus, now: datetime, next_at: datetime) -> bool:
-    """Return True if a repeat due at `next_at` may be sent now, together with others."""
+    """Return True if a repeat or a reminder due at `next_at` may be sent now, with others."""
     if status.notified_at is None:
         return False
     if status.acknowledged_at is None:

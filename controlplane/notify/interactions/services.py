@@ -42,10 +42,10 @@ def handle_press(
 ) -> Actor | None:
     """Run the button's action and queue the reply, in one transaction that ends by `ends`.
 
-    `ends` is in monotonic seconds, and `digest` that of the request. Unknown buttons, such as
-    links, and repeated requests are ignored; a concurrent duplicate waits for the first. Return the
-    actor, or None if the Slack user has no account. Raises :class:`Unavailable` or a database error
-    if time runs out.
+    `ends` is in monotonic seconds; `digest` identifies the request. Unknown buttons, such as links,
+    and repeated requests are ignored; a concurrent duplicate waits for the first. Return the actor,
+    or None if the Slack user has no account. Raises :class:`Unavailable` or a database error if
+    time runs out.
     """
     carry_out = actions.find_action(pressed.name)
     if carry_out is None or not people.SLACK_USER_ID.fullmatch(pressed.slack_user_id):

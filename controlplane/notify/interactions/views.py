@@ -56,7 +56,7 @@ def receive_press(request: HttpRequest) -> HttpResponse:
 def _handle_in_time(
     request: HttpRequest, pressed: ButtonPress, digest: str, started: float
 ) -> None:
-    """Run the action in a thread; if the thread takes too long, reply that the action failed."""
+    """Run the action in a thread; if it takes too long, reply that the action failed."""
     told = threading.Lock()  # Acquired before the failure reply, so that it is sent once.
     origin = {"request_id": request_id_of(request), "ip": client_ip(request)}
     thread = threading.Thread(
@@ -90,9 +90,9 @@ def _handle_press(
 
 
 def _reply_directly(pressed: ButtonPress, told: threading.Lock) -> None:
-    """Reply without the outbox, because the database does not respond.
+    """Reply to the Slack user without the outbox, because the database does not respond.
 
-    Do nothing if a reply was sent already: then the lock `told` is held.
+    Do nothing if a reply was sent already: its sender still holds the lock `told`.
     """
     if told.acquire(blocking=False):
         threading.Thread(

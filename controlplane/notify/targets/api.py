@@ -62,7 +62,7 @@ class TransportKey(serializers.ChoiceField):
 
 
 class TargetRows(serializers.ListSerializer[Any]):
-    """Renders a page of targets with their reach; the number of queries is fixed."""
+    """Renders a page of targets and the people or channels they reach, with few queries."""
 
     def to_representation(self, data: Any) -> list[dict[str, Any]]:
         addresses = actor_of(self.context["request"]).is_person

@@ -54,7 +54,7 @@ class DestinationName:
         return f"{self.transport_label} {self.address}".strip()
 
     def for_programs(self, text: str) -> str:
-        """Return the text with this destination's personal address replaced by `HIDDEN`."""
+        """Return `text` with this destination's personal address replaced by `HIDDEN`."""
         return text.replace(self.address, HIDDEN) if self.is_personal and self.address else text
 
 

@@ -74,10 +74,10 @@ class ChannelForm(TargetForm):
 
     @property
     def setting_fields(self) -> list[dict[str, Any]]:
-        """The settings of transports, as dicts with `field`, `bound` and `present`.
+        """The settings of all transports, as dicts with `field`, `bound` and `present`.
 
-        `bound` is the form field of the setting `field`, and `present` the current value, masked
-        if it is secret. Flags are included only for a channel that already has the transport.
+        `bound` is the form field of the setting `field`, and `present` its current value, masked if
+        it is secret. Boolean flags are included only for the channel's present transport.
         """
         own = destinations.transport_for(str(self.initial.get("address", "")))
         masked = self.initial.get("masked_settings", {})
@@ -243,6 +243,6 @@ def _set_choices(form: forms.Form, field: str, names: Iterable[str], blank: str)
 
 
 def _count_rows(form: forms.Form, prefix: str, present: int) -> int:
-    """Return the number of rows to show: the submitted ones, or present ones and blank ones."""
+    """Return the number of rows to show: at least those submitted, and those present and blank."""
     sent = [name for name in form.data if name.startswith(f"{prefix}_")]
     return max(present + BLANK_ROWS, len(sent), 3)

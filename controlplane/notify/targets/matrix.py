@@ -23,7 +23,7 @@ SEVERITY_ESCALATIONS = Q(name__in=SEVERITIES, kind=Target.Kind.ESCALATION)
 
 @dataclass(frozen=True)
 class TargetRow:
-    """A target with its reach, the labels of its destinations, and texts about its uses.
+    """A row of the table of targets: target, reach, labels of destinations, texts about uses.
 
     `address` is a channel's address without secrets; empty for other kinds.
     """

@@ -40,13 +40,13 @@ class Rung:
 
     @property
     def name(self) -> str:
-        """The name of the target, with its person if they differ: `on-call (kim)`."""
+        """The target's name, with its present person if named differently: `on-call (kim)`."""
         name, who = self.step.target.name, self.reach.who
         return f"{name} ({who})" if who and who != name else name
 
 
 def reach_from(target: Target, known: Directory, now: datetime) -> Reach:
-    """Return the reach of a target at `now`, by a directory that was read before."""
+    """Return the reach of a target at `now`, from the contents of `known`."""
     found = known.behind(target, now)
     if found is None:
         return Reach("", (), "nobody configured")
@@ -57,14 +57,14 @@ def reach_from(target: Target, known: Directory, now: datetime) -> Reach:
 
 
 def is_configured(destination: str) -> bool:
-    """Return True if a transport is configured to send to the destination of a target."""
+    """Return True if the transport of a target's destination is configured to send to it."""
     transport = destinations.transport_for(destination)
     # A channel with stored settings has a destination only if they are complete.
     return transport.settings is not None or transport.reaches(destination)
 
 
 def read_ladders(severities: Sequence[str], now: datetime) -> dict[str, list[Rung]]:
-    """Return the steps of the escalation of each severity, in order, with their reach."""
+    """Return the steps of each severity's escalation, in order, with their reach."""
     steps = steps_of(severities)
     return group_rungs(
         steps, severities, directory.read_directory(step.target for step in steps), now
@@ -80,7 +80,7 @@ def steps_of(severities: Sequence[str]) -> list[EscalationStep]:
 def group_rungs(
     steps: Iterable[EscalationStep], severities: Sequence[str], known: Directory, now: datetime
 ) -> dict[str, list[Rung]]:
-    """Return the steps by severity, with their reach by a directory that was read before."""
+    """Return the given steps by severity, with their reach from the contents of `known`."""
     found: dict[str, list[Rung]] = defaultdict(list)
     for step in steps:
         found[step.escalation.name].append(Rung(step, reach_from(step.target, known, now)))

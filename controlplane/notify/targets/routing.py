@@ -24,7 +24,7 @@ _read: ContextVar[dict[tuple[str, str, str], list[str]] | None] = ContextVar("_r
 
 @contextmanager
 def cached_routing() -> Iterator[None]:
-    """Within the block, match the routes of each event, scope and severity only once."""
+    """Context manager: during the block, match each event, scope and severity only once."""
     before = _read.set({})
     try:
         yield
@@ -55,7 +55,7 @@ def find_destinations(event: str, scope: str, severity: str, now: datetime) -> l
 def incident_followers(subjects: Collection[str]) -> dict[str, list[str]]:
     """Return, by subject, the on-call services that were sent a message about the subject.
 
-    They must be told the end of the incident, even if no route leads to them any more.
+    They must also be sent the end of the incident, even if no route leads to them any more.
     """
     keys = [one.key for one in TRANSPORTS.values() if one.tracks_incidents]
     channels = Target.objects.filter(kind=Target.Kind.CHANNEL, address__in=keys)

@@ -25,7 +25,10 @@ def list_uses(targets: Sequence[Target]) -> dict[int, list[str]]:
 
 
 def duties_of(user: User, most: int) -> Duties:
-    """Return the notifications that depend on a person, from at most `most` targets per kind."""
+    """Return the uses of a person's targets, and the names of others with the person's address.
+
+    At most `most` targets of each kind are read.
+    """
     named = list(Target.objects.filter(kind=Target.Kind.PERSON, user=user)[:most])
     uses = list_uses(named)
     # Targets with the person's address still notify them after the account is deactivated.

@@ -96,7 +96,7 @@ class ChannelSettings:
         }
 
     def write(self, target: Target, given: Mapping[str, Any]) -> str | None:
-        """Set the target's columns without saving; return the secret generated now, if any."""
+        """Set the target's columns from `given`, without saving; return a new secret, if any."""
         values = self._merged(given, target)
         if values != self.values(target):
             target.transport_settings = orjson.dumps(values).decode()

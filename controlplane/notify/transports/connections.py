@@ -14,8 +14,11 @@ _of_thread = threading.local()
 
 
 @contextmanager
-def only_while_asking() -> Iterator[None]:
-    """Give the current thread a database connection of its own, which :func:`let_go` closes."""
+def sender_connection() -> Iterator[None]:
+    """Context manager of a sender thread: a database connection that may be closed in the block.
+
+    Outgoing calls close it by :func:`release_connection`; the next query opens another.
+    """
     with threads.own_connection():
         _of_thread.is_sender = True
         try:
@@ -24,7 +27,7 @@ def only_while_asking() -> Iterator[None]:
             _of_thread.is_sender = False
 
 
-def let_go() -> None:
+def release_connection() -> None:
     """Close the current thread's database connection if it is a sender thread."""
     if getattr(_of_thread, "is_sender", False):
         threads.close_connection()

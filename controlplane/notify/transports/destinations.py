@@ -50,7 +50,7 @@ def send_message(message: OutboxMessage) -> None:
 
 
 def find_sent_message(message: OutboxMessage, since: datetime) -> bool | None:
-    """Return True if a message sent since `since` was delivered; None if that is unknown."""
+    """Return True if the message was delivered after `since`; None if that is unknown."""
     transport = transport_for(message.destination)
     if transport.find_sent and transport.reaches(message.destination):
         return transport.find_sent(message, since)

@@ -1,4 +1,4 @@
-"""Names shown to receivers: of this environment, and stable ids to recognize repeats."""
+"""The name of this environment for receivers, and stable ids to recognize repeats."""
 
 import hashlib
 

@@ -32,7 +32,7 @@ def region_setting(key: str, label: str) -> SettingSpec:
 
 
 def incident_key(message: OutboxMessage) -> str:
-    """Return the key of a message's incident: its subject, or its own id without one."""
+    """Return the key of a message's incident: from its subject, or from its id without one."""
     about = message.subject or stable_id(message)
     return f"switchgear:{settings.ENVIRONMENT_NAME}:{about}"
 
@@ -65,7 +65,7 @@ def post_event(
 
 
 def read_settings(destination: str, settings: ChannelSettings, key: SettingSpec) -> dict[str, str]:
-    """Return a channel's settings; raise :class:`PermanentFailure` without its `key`."""
+    """Return a channel's settings; raise :class:`PermanentFailure` if the one of `key` is empty."""
     channel = find_channel(destination)
     values = settings.values(channel) if channel else {}
     if not values.get(key.name):

@@ -113,7 +113,7 @@ def _call(
             retry_after = _parse_retry_after(response.headers.get("retry-after"))
             return ReceiverResponse(response.status_code, body_start[:largest], retry_after)
 
-    connections.let_go()
+    connections.release_connection()
     try:
         return asyncio.run(send())
     except UrlRefused as error:

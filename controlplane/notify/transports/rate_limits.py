@@ -21,7 +21,7 @@ def advance(limit: RateLimit, paced_until: datetime, now: datetime) -> datetime:
 
 
 def keep_away_until(until: datetime | None, now: datetime) -> datetime | None:
-    """Return `until`, or None if it is further ahead than `MAX_KEEP_AWAY`.
+    """Return the end of a pause; None if it is further ahead than `MAX_KEEP_AWAY`.
 
     Such a time was stored before the clock was set back.
     """

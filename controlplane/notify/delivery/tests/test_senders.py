@@ -238,7 +238,7 @@ class Hanging:
 
     def send(self, message):
         assert OutboxMessage.objects.filter(pk=message.pk).exists()
-        connections.let_go()
+        connections.release_connection()
         with self._lock:
             self.at_once += 1
         assert self.let_go.wait(20)

@@ -90,7 +90,7 @@ def send_mail(
     server: EmailSettings, envelope: Envelope, mail: bytes, *, seconds: float = WHOLE_SECONDS
 ) -> None:
     """Send one mail to the server; raise a `DeliveryFailure`."""
-    connections.let_go()
+    connections.release_connection()
     with _convert_errors("no connection to the mail server", where="at the greeting"):
         with_server = _Connection(server, seconds)
     try:
@@ -102,7 +102,7 @@ def send_mail(
 
 @contextlib.contextmanager
 def _convert_errors(broken: str, *, where: str = "") -> Iterator[None]:
-    """Convert the errors of an exchange without a mail; `broken` is said of a lost connection."""
+    """Context manager: convert SMTP errors to failures; `broken` describes a lost connection."""
     try:
         yield
     except smtplib.SMTPResponseException as refusal:

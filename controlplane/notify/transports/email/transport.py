@@ -125,7 +125,7 @@ def _one_line(text: str) -> str:
 
 
 def _parse_address(destination: str) -> str | None:
-    """Return the address of `email:…` in ASCII form; None if it is invalid."""
+    """Return the address in a destination `email:…`, in ASCII form; None if it is invalid."""
     given = destination.removeprefix("email:")
     if given == destination or not given.isprintable() or len(given) > MAX_ADDRESS_LENGTH:
         return None

@@ -1,4 +1,4 @@
-"""Slack's error codes, by the effect of a retry."""
+"""Slack's error codes, grouped by what to do after them."""
 
 PERMANENT = {
     "account_inactive": "the bot's account is deactivated; make a new token",

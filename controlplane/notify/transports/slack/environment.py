@@ -17,7 +17,7 @@ VARIABLES = (
 
 @dataclass(frozen=True)
 class SlackSettings:
-    """A bot token with a channel, or an incoming webhook, or neither."""
+    """Settings of Slack: a bot token with a channel, or an incoming webhook, or neither."""
 
     bot_token: str
     channel: str
@@ -27,7 +27,7 @@ class SlackSettings:
 
 
 def read(variables: Mapping[str, str]) -> dict[str, Any]:
-    """Return the setting `SLACK`; raise :class:`WrongVariable`."""
+    """Return the Django setting `SLACK`; raise :class:`WrongVariable`."""
     token, channel = variables.get("SLACK_BOT_TOKEN", ""), variables.get("SLACK_CHANNEL", "")
     webhook = variables.get("SLACK_WEBHOOK_URL", "")
     if token and not channel:

@@ -25,7 +25,7 @@ _PERSON = re.compile(r"[UW][A-Z0-9]{5,}")
 def find_message(message: OutboxMessage, since: datetime, calls: SlackCalls) -> bool | None:
     """Return True if the message is in its channel or thread; None if they can't be read.
 
-    `since` is the time of the first attempt. If the message is found as the first of a thread, the
+    `since` is the time of the first attempt. If the message is found as the first of a thread, that
     thread is saved. Raises :class:`TransientFailure` if Slack is unavailable.
     """
     oldest = {"oldest": f"{(since - CLOCKS_DIFFER_BY).timestamp():.6f}"}
@@ -66,7 +66,7 @@ class _TooLong(Exception):
 
 
 def _channel_to_read(destination: str, calls: SlackCalls) -> str:
-    """Return the id of the channel or direct message; the channel's name if the id is unknown."""
+    """Return the id of a destination's channel or direct message; its name if the id is unknown."""
     address = subjects.channel_of(destination)
     if _PERSON.fullmatch(address):
         opened = calls.read("conversations.open", {"users": address}).get("channel", {})
