@@ -42,9 +42,9 @@ class Person(Protocol):
 class Actor:
     """The author of a change: a person, an API token or the system, with permissions and origin.
 
-    `user_id` is the person, or the owner of a token, or None for the system. A token may report for
-    `services` only, or for any service if that is empty. `session` is the id of the browser
-    session, or "".
+    `user_id` is the person or the token's owner, None for the system. A token may report for
+    `services` only; if that is empty, for any service. `session` is the id of the browser session,
+    "" without one.
     """
 
     type: ActorType
@@ -89,7 +89,7 @@ class Actor:
         raise Forbidden(detail, scope=scope)
 
     def require_service(self, service: str, subject: str = "") -> None:
-        """Raise Forbidden, about `subject` or the service, if this is a token of other services."""
+        """Raise Forbidden, naming `subject`, if this token may report for other services only."""
         if self.services and service not in self.services:
             subject, known = subject or service, ", ".join(sorted(self.services))
             raise Forbidden(f"This token may not speak for {subject}, only for: {known}.")

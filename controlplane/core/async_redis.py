@@ -1,4 +1,4 @@
-"""Redis clients for asyncio; a thread imports `redis.asyncio`, which takes long, on first use."""
+"""Redis clients for asyncio, without the slow import of `redis.asyncio` at startup."""
 
 import asyncio
 from importlib import import_module
@@ -9,7 +9,8 @@ if TYPE_CHECKING:
 
 
 async def make_client(url: str, timeout_seconds: float) -> "Redis":
-    """Return a client without retries, whose calls time out after `timeout_seconds`."""
+    """Return a Redis client whose calls time out after `timeout_seconds` and are not retried."""
+    # In a thread, because the first import takes long and would block the event loop.
     await asyncio.to_thread(import_module, "redis.asyncio")
     from redis.asyncio import Redis
     from redis.asyncio.retry import Retry

@@ -20,16 +20,19 @@ register = _port.register
 
 
 def require_still(actors: Iterable[Actor]) -> None:
-    """Raise Forbidden unless the actors still have their permissions; call with the audit lock."""
-    # Revocations take that lock, too: they commit before this check or after the transaction.
+    """Raise Forbidden if an actor has lost permissions; the caller must hold the audit lock."""
+    # Revoking permissions takes that lock, too: it commits before this check or after the caller.
     _port.get().require_still(actors)
 
 
 def holders_of(power: str) -> list[str]:
-    """Return the user names of a few active people who have the power."""
+    """Return the user names of a few active people whose role has the power, such as approving."""
     return _port.get().holders_of(power)
 
 
 def names_with_permission(refused: Mapping[str, Any]) -> list[str]:
-    """Return the names of people with the `power` or `scope` in a :class:`Forbidden`'s `extra`."""
+    """Return the names of people who may do what was refused.
+
+    `refused` is the `extra` of a :class:`Forbidden`, with the missing `power` or `scope`.
+    """
     return _port.get().names_with_permission(refused)

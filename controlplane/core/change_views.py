@@ -43,10 +43,11 @@ def attempt_change(
     act: Callable[[], HttpResponse],
     refused: Callable[[DomainError], HttpResponse],
 ) -> HttpResponse | None:
-    """Return the response of `act`; None if the form has errors and must be shown again.
+    """Call `act`, which makes the change, if the form is valid, and return its response.
 
-    InvalidInput raised by `act` is added to the form. Conflict, NotFound and Unavailable are passed
-    to `refused`, whose response is returned.
+    Returns None if the form has errors and must be shown again; an InvalidInput raised by `act` is
+    added to them. Conflict, NotFound and Unavailable are passed to `refused`, whose response is
+    returned.
     """
     if not form.is_valid():
         return None

@@ -17,17 +17,17 @@ MOMENT: Any = Value(_PLACEHOLDER, output_field=DateTimeField())
 
 
 def fetch_rows(build: Callable[[], Rows]) -> list[tuple[Any, ...]]:
-    """Return the unconverted rows of the `values_list()` of `build`, called once per process."""
+    """Return the rows, as tuples, of the `values_list()` that `build` makes once per process."""
     with connection.cursor() as cursor:
         cursor.execute(*_compile(build))
         return list(cursor.fetchall())
 
 
 def fetch_first(now: datetime, *builds: Callable[[Any], Rows]) -> dict[str, Any]:
-    """Return the first rows of several querysets, in one statement, as one dict by column name.
+    """Return the first row of each of several querysets as one dict by column name; one query.
 
-    The values of a queryset without rows are None. Each of `builds` is called once per process, and
-    makes its queryset from :data:`MOMENT`, which each execution replaces by `now`.
+    The values of a queryset without rows are None. Each of `builds` is called once per process to
+    make a queryset; its argument is :data:`MOMENT`, a placeholder that stands for `now`.
     """
     compiled = [compile_at(build) for build in builds]
     joins = " ".join(
@@ -44,7 +44,10 @@ def fetch_first(now: datetime, *builds: Callable[[Any], Rows]) -> dict[str, Any]
 
 
 def compile_at(build: Callable[[Any], Rows]) -> Statement:
-    """Return SQL and parameters of `build(MOMENT)`; raise `EmptyResultSet` if no row can match."""
+    """Return the SQL and parameters of the queryset `build(MOMENT)`, compiled once per process.
+
+    Raises `EmptyResultSet` if no row can match.
+    """
     return _compile(build, MOMENT)
 
 

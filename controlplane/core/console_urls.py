@@ -9,5 +9,5 @@ def console_url(path: str) -> str:
 
 
 def local_path(path: str) -> str:
-    r"""Return the path if it is local, else `/`; `/\\` isn't, as browsers read it as `//`."""
+    r"""Return the path, or `/` if it could lead to another host, such as `//host` or `/\host`."""
     return path if path.startswith("/") and path[1:2] not in ("/", "\\") else "/"

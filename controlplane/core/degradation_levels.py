@@ -62,7 +62,10 @@ def to_json(causes: Sequence[Cause]) -> list[dict[str, Any]]:
 def assess(
     database_reachable: bool, redis_reachable: bool, known: Sequence[Cause] = ()
 ) -> tuple[int, list[Cause]]:
-    """Return the degradation level, 0 to 3, and its causes, worst first, with the `known` ones."""
+    """Return the degradation level, 0 to 3, and all causes, worst first.
+
+    `known` are the causes other than an unreachable database or Redis.
+    """
     causes = [*known]
     if not database_reachable:
         causes.append(POSTGRESQL)

@@ -8,7 +8,7 @@ from django.db import transaction
 
 @contextmanager
 def discard_writes() -> Iterator[None]:
-    """Roll back all writes of this context at its end, without running commit hooks."""
+    """Context manager: roll back all writes of the block at its end, without commit hooks."""
     with transaction.atomic():
         yield
         transaction.set_rollback(True)

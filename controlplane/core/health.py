@@ -27,7 +27,7 @@ log = structlog.get_logger(__name__)
 
 
 class SnapshotStatus(Protocol):
-    """State of this process's data plane: its snapshot, if loaded, and a problem with its disk."""
+    """Version and age of this process's snapshot, None without one, and its disk's failure."""
 
     @property
     def version(self) -> int | None: ...

@@ -20,7 +20,10 @@ log = structlog.get_logger(__name__)
 
 
 def serve_probes(port: int, *, loop: Loop, crew: Crew | None = None, needs_redis: bool) -> None:
-    """Serve probes in background threads, unless `port` is 0; exit with 2 if it can't be opened."""
+    """Serve probes on `port` in background threads; not if it is 0.
+
+    Exits the process with status 2 if the port can't be opened.
+    """
     if port == 0:
         return
     reports: Mapping[str, Callable[[], Report]] = {
@@ -38,7 +41,7 @@ def serve_probes(port: int, *, loop: Loop, crew: Crew | None = None, needs_redis
 
 
 def _report_liveness(loop: Loop, crew: Crew | None) -> Report:
-    """Report 503 if the loop, or a thread of the crew, hangs."""
+    """Report 503 if the main loop or all worker threads hang, else 200."""
     if loop.hangs() or (crew is not None and crew.hangs()):
         log.error("probe_liveness_failed", rested_seconds=round(loop.rested_seconds, 1))
         return Report(503, {"status": "hangs"})

@@ -36,7 +36,7 @@ def load_ages() -> dict[str, float]:
 
 # The loop must report its progress: a thread alone would only prove that the process exists.
 class Pulse(Loop):
-    """A main loop, with a thread that writes the process's heartbeat while the loop iterates."""
+    """The main loop of a process; a thread records heartbeats unless the loop hangs."""
 
     def __init__(self, name: str, *, may_rest_seconds: float = 4.0) -> None:
         super().__init__(may_rest_seconds=may_rest_seconds)
@@ -44,7 +44,7 @@ class Pulse(Loop):
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Start the thread, unless it runs."""
+        """Start the thread that records heartbeats, once."""
         self.record_turn()
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, daemon=True, name="pulse")

@@ -37,7 +37,7 @@ def build_family(
     labels: Iterable[str],
     histograms: Iterable[tuple[tuple[str, ...], Histogram]],
 ) -> "Metric":
-    """Return a metric family with one series per pair of label values and histogram."""
+    """Return a metric family with a series for each (label values, histogram) pair."""
     from prometheus_client.core import HistogramMetricFamily  # Slow; not needed by a start.
 
     family = HistogramMetricFamily(name, help_text, labels=[*labels])

@@ -30,7 +30,7 @@ def add_error(errors: Errors, path: str, problem: str) -> None:
 
 
 def require_readable(**texts: str) -> None:
-    """Raise InvalidInput, by field, for texts of people that display differently than stored."""
+    """Raise InvalidInput if a text, given by field, is too long or has control characters."""
     problems = {
         field: reasons.find_text_problems(text, called=field.replace("_", " "), advice="")
         for field, text in texts.items()

@@ -67,10 +67,10 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class Blocker:
-    """A session that others wait for, and that waits for no lock: columns of `pg_stat_activity`.
+    """A database session that blocks others and waits for no lock, as in `pg_stat_activity`.
 
-    While `awaits_client`, the server waits for the client process; `seconds` count from
-    `state_change`.
+    `awaits_client` is True if its client process must send something before it goes on. `seconds`
+    is the time since `state_change`.
     """
 
     pid: int
@@ -83,7 +83,7 @@ class Blocker:
 
 
 class StatementWatch:
-    """Measures statements, and lets a thread terminate blockers while a statement is late."""
+    """Times the statements of transactions; while one takes too long, a thread ends blockers."""
 
     def __init__(self) -> None:
         self._running: dict[int, float] = {}
@@ -155,7 +155,7 @@ class StatementWatch:
             threading.Thread(target=_record, args=(ended,), name=RECORDER).start()
 
     def _select_stalled(self, blockers: Sequence[Blocker]) -> Iterator[Blocker]:
-        """Yield blockers whose client is silent, and those whose statement runs too long.
+        """Yield blockers to terminate: their client is silent, or their statement runs too long.
 
         The run time counts from the first search that found the statement blocking others.
         """
@@ -203,7 +203,7 @@ def _log_fields(blocker: Blocker) -> dict[str, Any]:
 
 
 def _record(ended: Sequence[Blocker]) -> None:
-    """Record terminated sessions in the audit trail; run in a thread of its own, as it may wait."""
+    """Record terminated sessions in the audit trail; needs its own thread, as it may wait."""
     reason = "It blocked other sessions and made no progress; its transaction was rolled back."
     try:
         with own_connection(), transaction.atomic():

@@ -39,7 +39,10 @@ OPAQUE = (ops.RunPython, ops.RunSQL)
 
 
 def find_problems(release: str, growing: set[str]) -> list[str]:
-    """Return sentences about migrations that would break an upgrade; `growing` are large models."""
+    """Return a sentence for each migration operation that could break a rolling upgrade.
+
+    `release` is this release. `growing` are the models whose tables may be large (`app.Model`).
+    """
     loader = MigrationLoader(None)
     problems: list[str] = []
     for (app, name), migration in sorted(loader.disk_migrations.items()):
@@ -52,7 +55,7 @@ def find_problems(release: str, growing: set[str]) -> list[str]:
 def check_migration(
     migration: Migration, before: ProjectState, *, release: str, growing: set[str]
 ) -> list[str]:
-    """Return the problems of one migration; `before` is the state that it is applied to."""
+    """Return the problems of one migration; `before` is the models' state before it."""
     last_used_in = getattr(migration, "last_used_in", None)
     if last_used_in is not None and _version_tuple(last_used_in) < _version_tuple(release):
         return []
@@ -75,7 +78,7 @@ def _find_conflict(
     created_models: set[str],
     growing: set[str],
 ) -> str:
-    """Return why an operation breaks the previous release, or "" if it doesn't."""
+    """Return the reason why an operation could break the previous release, "" if there is none."""
     if (
         isinstance(operation, HARMLESS)
         or getattr(operation, "model_name_lower", "") in created_models

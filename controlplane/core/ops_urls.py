@@ -1,4 +1,4 @@
-"""URL paths of probes and metrics, some of which a data plane in this process answers first."""
+"""URL paths of probes and metrics; a data plane in this process serves some of them itself."""
 
 from django.urls import URLPattern
 

@@ -34,7 +34,7 @@ Guarded = Callable[Concatenate[HttpRequest, P], HttpResponse]
 
 
 def signed_in(view: View[R, P]) -> Guarded[P]:
-    """Decorate a page view to require a signed-in user: else sign-in page, or 401 for htmx."""
+    """Decorate a page view to redirect anonymous users to the sign-in page; htmx gets 401."""
 
     @wraps(view)
     def guarded_view(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
@@ -66,7 +66,7 @@ def show(
 
 
 def render_live(request: PersonRequest, template: str, context: dict[str, Any]) -> HttpResponse:
-    """Render a template with the server's time, the context's `now`, in a header for countdowns."""
+    """Render a template; a header with the context's `now` keeps the page's countdowns right."""
     response = render(request, template, context)
     response["Switchgear-Now"] = timestamp(context["now"])
     return response
@@ -81,7 +81,10 @@ def show_refusal(
 
 
 def respond_done(request: PersonRequest, message: str, url: str) -> HttpResponse:
-    """Respond with a message after a change: by an event to htmx, else by a redirect to `url`."""
+    """Respond to a change with a success message.
+
+    An htmx request gets it as a client-side event, another one a redirect to `url`.
+    """
     if request.htmx:
         return trigger_client_event(
             HttpResponse(status=204), "switchgear:done", {"message": message}
@@ -91,6 +94,6 @@ def respond_done(request: PersonRequest, message: str, url: str) -> HttpResponse
 
 
 def redirect_done(request: PersonRequest, message: str, url: str) -> HttpResponse:
-    """Respond to a change by a redirect to `url` with a message, for pages without live parts."""
+    """Respond to a change by a redirect to `url`, even for htmx, with a success message."""
     messages.success(request, message)
     return HttpResponseClientRedirect(url) if request.htmx else redirect(url)

@@ -38,7 +38,7 @@ def too_large(limit: int = MAX_BODY_BYTES) -> TooLarge:
 
 
 def matches_etag(if_none_match: str, etag: str) -> bool:
-    """Return True if `If-None-Match` is `*` or has `etag`, also of the gzip variant."""
+    """Return True if `If-None-Match` is `*` or contains `etag` or its gzip variant's ETag."""
     if if_none_match.strip() == "*":
         return True
     tags = _ENTITY_TAG.findall(if_none_match)

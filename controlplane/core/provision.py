@@ -61,7 +61,7 @@ def make_role(role: str) -> None:
 
 
 def first_step(step: Callable[[datetime], None]) -> Callable[[datetime], None]:
-    """Register a function of a module `provision` that adds initial data, if that is missing."""
+    """Decorate a function, in an app's module `provision`, that adds missing initial data."""
     _first_steps.append(step)
     return step
 

@@ -20,7 +20,10 @@ class RateLimit(NamedTuple):
         return seconds if seconds > ROUNDING_SECONDS else 0.0
 
     def acquire(self, full_at: float, now: float) -> float:
-        """Return the new `full_at` of a bucket from which a token is taken at `now`."""
+        """Return the time when a bucket is full again after a token was taken at `now`.
+
+        `full_at` is that time before the token was taken.
+        """
         return max(full_at, now) + 1 / self.per_second
 
 

@@ -24,8 +24,9 @@ log = structlog.get_logger(__name__)
 class SubscriberTiming:
     """Timing of a subscriber, in seconds.
 
-    `connect_seconds` is the connect timeout, `silence_seconds` the time without messages before a
-    PING and before its timeout, and `longest_pause_seconds` the longest pause between attempts.
+    `connect_seconds` limits connecting and sending. After `silence_seconds` without a message a
+    PING is sent, and after as many more the connection counts as dead. `longest_pause_seconds`
+    limits the pause between two attempts to connect.
     """
 
     connect_seconds: float
@@ -33,7 +34,7 @@ class SubscriberTiming:
     longest_pause_seconds: float
 
     def pause_seconds(self, failures: int) -> float:
-        """Return the longest pause in seconds after this many consecutive failures."""
+        """Return the upper limit of the random pause after so many consecutive failures."""
         doublings = min(failures, 10)  # A float would overflow after hours without Redis.
         return min(FIRST_PAUSE_SECONDS * 2.0**doublings, self.longest_pause_seconds)
 

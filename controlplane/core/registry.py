@@ -172,7 +172,7 @@ class RegisteredNames(KeysView[str], Sequence[str]):
 
 @functools.cache
 def _modules_by_name() -> Mapping[str, Sequence[str]]:
-    """Return the dotted paths of all modules of this project's apps, by their last part."""
+    """Return the dotted paths of the modules of this project's apps, by the modules' own names."""
     # Imported here, because the stand-in server during startup uses registries without Django.
     from django.apps import apps
     from django.conf import settings

@@ -41,17 +41,17 @@ class Schedule:
         self._sent_at = dict.fromkeys(ticks_by_name, 0)
 
     def take(self, passed_seconds: int) -> list[Batch]:
-        """Return the batches due `passed_seconds` after the start, and record them as sent."""
+        """Return the batches due `passed_seconds` after the start, which then count as sent."""
         due = [
             name
             for name, tick in self._ticks.items()
-            if self._is_over(name, tick.seconds, passed_seconds)
+            if self._is_due(name, tick.seconds, passed_seconds)
         ]
         skippable = [
             name
             for name in due
             if self._ticks[name].pending is not None
-            and not self._is_over(name, SENT_ANYWAY_SECONDS, passed_seconds)
+            and not self._is_due(name, SENT_ANYWAY_SECONDS, passed_seconds)
         ]
         idle = self._find_idle(skippable) if skippable else set()
         self._sent_at.update(dict.fromkeys(due, passed_seconds))
@@ -64,13 +64,16 @@ class Schedule:
             for (seconds, queue), names in sorted(groups.items())
         ]
 
-    def _is_over(self, name: str, seconds: int, passed_seconds: int) -> bool:
+    def _is_due(self, name: str, seconds: int, passed_seconds: int) -> bool:
         """Return True if a multiple of `seconds` has passed since the tick was last sent."""
         return passed_seconds // seconds > self._sent_at[name] // seconds
 
 
 class IdleTicks:
-    """A finder of ticks without work, by a query in a thread; if that is slow, all have work."""
+    """Finds the ticks without work, by a query in a thread.
+
+    If the query fails or takes too long, it finds none, so that all ticks are sent.
+    """
 
     def __init__(self, max_wait_seconds: float = MAX_WAIT_SECONDS) -> None:
         self._max_wait_seconds = max_wait_seconds

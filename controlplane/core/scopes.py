@@ -14,9 +14,10 @@ _NAME = re.compile(r"[a-z]{1,10}")
 
 @dataclass(frozen=True, kw_only=True)
 class Scope:
-    """A prefix of switch ids: `segment` in `segment:finance`; decisions go by `position`.
+    """A scope of switches, the prefix of their ids: `segment` in `segment:finance`.
 
-    The switch of a scope with `only_key` stops everything; such a scope allows no other key.
+    Decisions check the scopes in order of `position`. A scope with `only_key` has a single switch,
+    with this key, which stops everything.
     """
 
     name: str

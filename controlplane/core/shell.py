@@ -79,7 +79,7 @@ def _escape(text: str) -> str:
 
 
 class ReplacedCommand(BaseCommand):
-    """A replacement of a Django command that bypasses the audit trail; prints `help`."""
+    """A command that only prints `help`, in place of a Django command that isn't audited."""
 
     def run_from_argv(self, argv: list[str]) -> NoReturn:
         self.stderr.write(self.help)

@@ -94,8 +94,8 @@ def close_connection() -> None:
 class BoundedCall(Generic[T]):
     """A function that runs in a background thread, whose callers wait at most `seconds`.
 
-    Callers share a run's result, so that a hanging peer costs one thread, not one per request. The
-    thread uses a new database connection, or `kept` if given.
+    Concurrent callers share one run and its result, so that a hanging peer costs one thread, not
+    one per request. The thread uses the database connection `kept`, by default a new one.
     """
 
     def __init__(

@@ -29,11 +29,13 @@ COMPARISONS = tuple(_COMPARISONS)
 
 @dataclass(frozen=True)
 class MetricQuery:
-    """A query for the subjects whose `statistic` is beyond `limit`, according to `comparison`.
+    """A threshold rule's query for the subjects of a metric that are beyond its limit.
 
-    `window` is zero for a metric without windows, and `part` is "" for all parts. `since` is the
-    time of the last query: a figure that was beyond the limit at any time since then counts.
-    Subjects in `standing`, which have an open alert, are always returned if there is data on them.
+    A subject is beyond the limit if `comparison` holds between its `statistic` over `window` and
+    `limit`. `window` is zero for a metric without windows; `part` is the selected part of the
+    metric (`e2e`), "" for all. `since` is the time of the last query: a figure that was beyond the
+    limit at any time since then counts. `standing` are the subjects with an open alert, which are
+    always returned if there is data on them.
     """
 
     statistic: str

@@ -25,9 +25,10 @@ log = structlog.get_logger(__name__)
 
 
 class _Waker:
-    """A publisher with short timeouts that pauses after a failure.
+    """A publisher of Redis messages that, for a while after a failure, drops all of them.
 
-    Subscribers can't notice a lost message, so a thread reports it to them once Redis is reachable.
+    Subscribers can't notice a dropped message. So a thread tells those of the live channel, once
+    Redis is reachable again, that they missed something.
     """
 
     def __init__(self, pause_seconds: float = PAUSE_SECONDS) -> None:
@@ -103,7 +104,7 @@ def publish_on_commit(channel: str, text: str | bytes) -> None:
 
 @contextmanager
 def report_failures_to(report: Callable[[str], object]) -> Iterator[None]:
-    """Pass a sentence about the first failure in this context to `report`, and log no failures."""
+    """Context manager: pass the first failure in the block to `report`, instead of logging it."""
     global _report, _has_reported
     _report, _has_reported = report, False
     try:

@@ -103,7 +103,7 @@ def apply_to_each(
 ) -> None:
     """Run `carry_out` on each selected row and show how many succeeded and which failed.
 
-    `done` completes the message of success after the number of rows.
+    `done` is the rest of the success message, which begins with the number of rows.
     """
     count = 0
     for row in chosen:

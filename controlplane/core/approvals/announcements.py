@@ -25,15 +25,15 @@ def get_subject(approval: Approval) -> str:
 
 
 def get_target(approval: Approval) -> str:
-    """Return the switch or rule of a request, without the suffix of a review (`#2`)."""
+    """Return the switch or rule that a request concerns, without a suffix such as `#2`."""
     return approval.target.partition("#")[0]
 
 
 def message_fields(approval: Approval) -> dict[str, Any]:
-    """Return the routing fields that all messages about a request share.
+    """Return the subject, scope and severity by which all messages about a request are routed.
 
-    Scope and severity are the same before and after the decision. So the decision's message reaches
-    each destination of the request's message, where it removes the buttons.
+    They don't change with the decision. So the message about the decision reaches each destination
+    of the first message, where it removes the buttons to approve and deny.
     """
     scope = approval.target.partition(":")[0]
     return {
@@ -69,8 +69,8 @@ def announce_request(approval: Approval, actor: Actor, now: datetime) -> None:
 def announce_decision(approval: Approval, actor: Actor, now: datetime, **more: Any) -> None:
     """Write the audit row and messages of a decision; call it last in the transaction.
 
-    The messages remove the buttons of the request's messages. `more` is added to the facts and to
-    the audit row.
+    The messages remove the buttons to approve and deny from earlier ones. `more` is added to the
+    values that fill the messages, and to the audit row.
     """
     is_review = approval.kind == Approval.Kind.BREAK_GLASS_REVIEW
     is_signature = is_review and approval.state == Approval.State.APPROVED
@@ -103,10 +103,11 @@ def record_event(
     action: str = "",
     notify_requester: bool = False,
 ) -> None:
-    """Write the audit row of an event, named `action` or like the event, and its messages.
+    """Write the audit row and the messages of an event.
 
-    With `notify_requester`, the requester's personal destinations get the message, too. Call it
-    last in the transaction, because it holds the audit lock until the end.
+    The action in the audit row is `action`, by default the event's name. With `notify_requester`,
+    the requester's personal destinations get the message, too. Call this last in the transaction,
+    because it holds the audit lock until the end.
     """
     entry = audit.record(
         actor=actor,
@@ -143,7 +144,7 @@ def get_outcome(approval: Approval) -> str:
 
 
 def message_facts(approval: Approval) -> dict[str, Any]:
-    """Return the facts that fill a request's messages; buttons send the id `approval` back."""
+    """Return the values that fill a request's messages; `approval` is the id that buttons send."""
     return {
         "id": approval.pk,
         "approval": approval.pk,

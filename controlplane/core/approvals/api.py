@@ -89,9 +89,10 @@ class ApprovalView(ApiView):
 def build_decision_view(
     decide: Callable[..., Approval], description: str, *, confirm: bool = False
 ) -> type[ApiView]:
-    """Return a view that calls `decide` with the id in the path, the comment, the actor and `now`.
+    """Return an API view whose POST decides the request in the path by calling `decide`.
 
-    With `confirm`, requests whose kind requires it need a recent confirmation of identity.
+    With `confirm`, the person must have confirmed their identity recently if the request requires
+    that.
     """
 
     class DecisionView(ApiView):

@@ -24,11 +24,12 @@ def _hide_episode(approvals: Sequence[Approval]) -> Sequence[Mapping[str, Any]]:
 class ApprovalKind:
     """The behavior of one kind of approval request.
 
-    `carry_out` makes the approved change; None if no installed app has the kind. `lock_first` takes
-    the locks that precede the approval's own in the lock order. `check_reason` validates an edited
-    reason. `on_end` is called when a request is denied, expires or is withdrawn. With
-    `restarts_lifetime` an edited request gets a new lifetime. If `requires_confirmation`, approvers
-    confirm their identity. `describe_changes` returns the changes that the approvals page shows.
+    `carry_out` makes the approved change; it is None if no installed app has the kind. `on_end` is
+    called when a request is denied, expires or is withdrawn. `lock_first` takes locks before the
+    approval is locked, as the lock order requires. `check_reason` returns the problems of an edited
+    reason; `restarts_lifetime` gives an edited request a new lifetime. If `requires_confirmation`
+    returns True, approvers must confirm their identity. `describe_changes` returns the changes that
+    the approvals page shows.
     """
 
     carry_out: CarryOut | None = None
@@ -44,7 +45,7 @@ _kinds: dict[str, ApprovalKind] = {}
 
 
 def on_approval(kind: str, **behavior: Any) -> Callable[[CarryOut], CarryOut]:
-    """Register a function as `carry_out` of a kind; `behavior` sets the kind's other fields."""
+    """Decorate a kind's `carry_out`; `behavior` sets other fields of :class:`ApprovalKind`."""
 
     def register(function: CarryOut) -> CarryOut:
         _kinds[kind] = ApprovalKind(function, **behavior)

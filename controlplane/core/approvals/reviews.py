@@ -117,7 +117,7 @@ def _open_escalation(review: Approval, facts: Mapping[str, Any], now: datetime) 
 
 
 def _find_free_target(target: str) -> str:
-    """Return the target, or `target#2` and so on if an unsigned review already has the name."""
+    """Return the target, or `target#2` and so on if it already has an unsigned review."""
     pending = Approval.objects.filter(kind=REVIEW, state="pending", target__startswith=target)
     taken = set(pending.values_list("target", flat=True))
     names = chain([target], (f"{target}#{number}" for number in count(2)))

@@ -24,7 +24,10 @@ COUNT_CACHE_SECONDS = 5.0  # Every page shows the count.
 
 @dataclass(frozen=True)
 class Overview:
-    """All attention items, most severe first, then oldest; `unread` names failed sources."""
+    """Attention items, most severe first, then oldest.
+
+    `unread` has the labels of the sources that couldn't be read.
+    """
 
     waiting: tuple[AttentionItem, ...]
     unread: tuple[str, ...] = ()
@@ -64,7 +67,7 @@ def read_sources(sources: Sequence[AttentionSource], now: datetime) -> Overview:
 
 
 def count(now: datetime) -> Overview:
-    """Return the items that the navigation counts, at most 5 seconds old."""
+    """Return all items from a cache that is at most 5 s old, for the count in the navigation."""
     global _counted
     taken_at, counted = _counted
     if counted is None or time.monotonic() - taken_at >= COUNT_CACHE_SECONDS:
@@ -79,7 +82,7 @@ def clear_count() -> None:
 
 
 def clear_compiled() -> None:
-    """Drop the cached SQL that checks sources for rows, because it depends on settings."""
+    """Empty the cache of :func:`_compile_exists`; needed after settings change, in tests."""
     _compile_exists.cache_clear()
 
 
@@ -88,7 +91,7 @@ _counted = _NEVER
 
 
 def _find_empty_sources(sources: Sequence[AttentionSource], now: datetime) -> set[AttentionSource]:
-    """Return the sources whose declared querysets have no rows, read in one statement."""
+    """Return the sources without items: those whose `only_if` finds no rows; one query."""
     named = [(source, source.only_if) for source in sources if source.only_if]
     if not named:
         return set()
@@ -109,7 +112,10 @@ def _find_empty_sources(sources: Sequence[AttentionSource], now: datetime) -> se
 
 @functools.lru_cache(maxsize=256)
 def _compile_exists(rows: Rows) -> tuple[str, Sequence[Any]]:
-    """Return the SQL condition that a row exists, and its parameters for `substitute_now`."""
+    """Return an SQL condition, true if one of the querysets has a row, and its parameters.
+
+    The parameters have a placeholder for the time, which `substitute_now` replaces.
+    """
     texts = ["false"]
     given: list[Any] = []
     built = rows(compiled_query.MOMENT)

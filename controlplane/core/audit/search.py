@@ -48,7 +48,7 @@ _BY_SEGMENT = """
 
 def is_short(text: str) -> bool:
     """Return True if the text has no trigram, so that only the newest rows can be searched."""
-    return _folded_bytes(text) < MIN_BYTES
+    return _min_upper_bytes(text) < MIN_BYTES
 
 
 def match_text(text: str) -> Q:
@@ -67,10 +67,10 @@ def match_newest() -> Q:
 def build_segment_query(
     rows: QuerySet[AuditEntry, Any], text: str, *, ascending: bool, position: int | None, limit: int
 ) -> tuple[str, tuple[Any, ...]]:
-    """Return SQL and parameters for the first `limit` of `rows` that contain `text`.
+    """Return SQL and parameters that find the first `limit` of `rows` that contain `text`.
 
-    `rows` are ordered by id (`ascending` or descending), limited to `limit`, and begin at
-    `position` if given. `text` must not be :func:`is_short`.
+    `rows` must be ordered by id, `ascending` or descending, and begin at `position` (an id) if
+    given. `text` must be long enough for the index; see :func:`is_short`.
     """
     in_segment = RawSQL(_IN_SEGMENT, [], output_field=BooleanField())  # noqa: S611 - a parameter
     query = rows.query.chain()
@@ -86,10 +86,10 @@ def build_segment_query(
         bounds |= {"end": "0", "step": "-1"}
     # Limit the position, which callers choose, to valid ids.
     start = () if position is None else (min(max(position, 0), MAX_ID) >> SEGMENT_BITS,)
-    every = 1 + (_folded_bytes(text) - MIN_BYTES) // MAX_TRIGRAMS
+    every = 1 + (_min_upper_bytes(text) - MIN_BYTES) // MAX_TRIGRAMS
     return _BY_SEGMENT.format(rows=sql, **bounds), (text, every, *start, *params, limit)
 
 
-def _folded_bytes(text: str) -> int:
-    """Return the least number of bytes that PostgreSQL's `upper()` of the text can have."""
+def _min_upper_bytes(text: str) -> int:
+    """Return the minimum length, in bytes, of the text in upper case in PostgreSQL."""
     return min(len(text.encode()), len(text.upper().encode()))

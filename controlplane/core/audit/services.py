@@ -147,9 +147,10 @@ def verify(anchors: Mapping[int, str] | None = None) -> chain.ChainVerdict:
 
 
 def find_recorded_heads() -> dict[int, str]:
-    """Return id → hash of the head of the last complete round and of announced anchors.
+    """Return earlier heads of the chain (id → hash): announced anchors and the last verified head.
 
-    A truncated or rehashed trail contradicts these heads, unless the heads were rewritten too.
+    The latter is the last row when the trail was last verified as a whole. A truncated or rehashed
+    trail contradicts these heads, unless they were rewritten too.
     """
     announced = OutboxMessage.objects.filter(event="audit.anchored").order_by("-id")
     payloads = announced.values_list("payload__id", "payload__hash")[:READ_AT_ONCE]

@@ -67,7 +67,7 @@ def list_tables(database: Database) -> list[str]:
 
 
 def read_mark(database: Database) -> str | None:
-    """Return the SHA-256 of the backup being restored, or None if no restore has begun."""
+    """Return the restore mark: the SHA-256 of the backup being restored; None without one."""
     if not fetch_value(database, "SELECT to_regclass(%s) IS NOT NULL", RESTORE_MARK):
         return None
     return str(fetch_value(database, "SELECT max(sha256) FROM core_restoring"))

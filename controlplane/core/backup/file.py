@@ -26,7 +26,7 @@ _BLOCK = tarfile.BLOCKSIZE
 def write(path: Path, fill: Callable[[Callable[[bytes], None]], Manifest]) -> Manifest:
     """Write the backup file atomically.
 
-    `fill` gets a function that appends a piece of the dump, and returns the manifest. Raises
+    `fill` writes the dump in pieces by the function passed to it, and returns the manifest. Raises
     :class:`Conflict` if the file exists or another process is writing it, and OSError if writing
     fails. The leftovers of a killed run are overwritten.
     """

@@ -78,7 +78,7 @@ def _read_row() -> tuple[Degradation, tuple[Cause, ...]]:
 
 
 def select_active() -> QuerySet[Degradation]:
-    """Return a queryset of the row if a cause is active or about to end, else an empty one."""
+    """Return a queryset that is empty if no degradation cause is active or about to end."""
     return Degradation.objects.filter(pk=1).exclude(causes=[], falling={})
 
 
@@ -140,7 +140,7 @@ def _update_causes(row: Degradation, causes: Sequence[Cause], now: datetime) -> 
 
 
 def update_causes(before: ActiveCauses, reported: Sequence[Cause], now: datetime) -> ActiveCauses:
-    """Return the active causes after the report at `now`, whose list `reported` is complete."""
+    """Return the causes that are active after a report, at `now`, of all causes in `reported`."""
     previous = {one.what: one for one in before.causes}
     current = {}
     for one in reported:

@@ -50,7 +50,7 @@ class UrlRefused(ValueError):
 class Allowance:
     """Networks (CIDR) that one kind of call may reach besides the public internet.
 
-    They are the value of the setting named `variable`.
+    `variable` is the name of the setting that lists them, such as `WEBHOOK_ALLOW`.
     """
 
     variable: str

@@ -48,7 +48,10 @@ _EDGES = """
 
 @dataclass(frozen=True)
 class EdgeSpan:
-    """The two ends of a time span of an SLO: from `start` to `first`, and from `last` until now."""
+    """The ends of a time span of an SLO, which stored counts per minute don't cover.
+
+    They run from `start` to `first` and from `last` until now.
+    """
 
     slo: str
     start: datetime
@@ -69,10 +72,9 @@ def record(rows: Sequence[Mapping[str, Any]]) -> None:
 def sum_edges(
     spans: Iterable[EdgeSpan], *, longest: timedelta, now: datetime
 ) -> list[tuple[int, int]]:
-    """Return the good and total events of each span: from `start` to `first`, and since `last`.
+    """Return the good and total events in both ends of each span, without those in between.
 
-    Events from `first` to `last` are not counted. A count that crosses `start` or `last` is
-    ignored if it covers more than `longest`.
+    A count that crosses `start` or `last` is ignored if it covers more than `longest`.
     """
     spans = list(spans)
     arguments: dict[str, Any] = {

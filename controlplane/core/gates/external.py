@@ -189,9 +189,9 @@ KIND = GateKind(
 def _latest_failure(
     verdict: str, at: datetime, before: datetime | None, now: datetime
 ) -> datetime | None:
-    """Return the time of the latest failure: `before`, or `at` if this is a later failure.
+    """Return the time of the gate's latest failure after a report of `verdict`, observed at `at`.
 
-    A failure reported more than 60 s after `at` is ignored.
+    `before` is the latest failure so far. A report more than 60 s after `at` changes nothing.
     """
     if before is not None and before > now + FRESH:
         before = None  # From before the clock was set back.
@@ -207,7 +207,7 @@ def _check_report(
     observed_at: datetime | None,
     now: datetime,
 ) -> datetime:
-    """Return the observation's time in UTC, at most now. Raise :class:`InvalidInput`."""
+    """Return the observation's time in UTC, at most now; raise :class:`InvalidInput` if invalid."""
     errors: dict[str, list[str]] = {}
     if not NAME.fullmatch(name):
         errors["name"] = [WRONG_NAME]

@@ -1,4 +1,4 @@
-"""Fields of plans and gates: validation of JSON values, and conversion from form texts. Pure."""
+"""Fields of ramp plans and gates: validation as JSON, and conversion from form texts. Pure."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -20,7 +20,7 @@ _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 @dataclass(frozen=True)
 class GateField:
-    """A field of a plan or gate: `check` validates its JSON value.
+    """A field of a ramp plan or of a gate: `check` validates its JSON value.
 
     `input` is the type of its form input: `text`, `number`, or `duration` (typed as `5m`, stored in
     seconds). Without `default` the field is required.
@@ -38,7 +38,7 @@ class GateField:
         return self.name.removesuffix("_seconds")
 
     def parse(self, text: str) -> Any:
-        """Return the JSON value of a typed text; an unreadable text is returned unchanged."""
+        """Return the JSON value for a form input's text; an invalid text unchanged, for `check`."""
         if self.input == TEXT:
             return text
         return parse_number(text) if self.input == NUMBER else parse_seconds(text)
@@ -149,7 +149,7 @@ def check_duration(value: Any) -> str:
 
 
 def parse_number(text: str) -> Any:
-    """Return the typed number, or the text itself if it is no number."""
+    """Return the number in a form text, or the text itself if it is no number."""
     typed = text.removesuffix("%").strip()
     if not _NUMBER.fullmatch(typed):  # Python also reads `1_0`, `٥` and `nan`.
         return text
@@ -158,7 +158,7 @@ def parse_number(text: str) -> Any:
 
 
 def parse_seconds(text: str) -> Any:
-    """Return the typed number or duration in seconds, or the text itself if it is neither."""
+    """Return the seconds of a number or duration in a form text, or the text if it is neither."""
     value = parse_number(text)
     if not isinstance(value, str):
         return value

@@ -24,7 +24,7 @@ _CHECKED = """
 
 @dataclass(frozen=True)
 class HoldTarget:
-    """A ramp's switch, and the SLOs in its gates, to match against holds."""
+    """The switch of a ramp, and the SLOs in its gates: what :class:`Hold` rows may apply to."""
 
     switch: str
     slos: frozenset[str] = frozenset()

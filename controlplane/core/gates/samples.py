@@ -33,9 +33,9 @@ _COUNT = """
 
 
 def count_events(questions: Sequence[GateQuestion], now: datetime) -> list[int]:
-    """Return the number of events since the start of each question's step, in one query.
+    """Return the number of events since the step began, for each gate, in one query.
 
-    Counting stops once the minimum of the question is reached.
+    Counting stops once the gate's minimum is reached.
     """
     keys = [(str(one.spec.get("slo", "")), one.since, _read_min_events(one)) for one in questions]
     unique = sorted(set(keys))

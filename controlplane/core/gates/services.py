@@ -1,4 +1,4 @@
-"""Services that evaluate gates, and store those that apps evaluate, with the apps' verdicts."""
+"""Services that evaluate gates, and that store gates for apps to evaluate."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -21,7 +21,7 @@ _OBSERVATIONS = """
 
 
 def store_questions(questions: Sequence[GateQuestion]) -> None:
-    """Store a row for each gate that an app evaluates, in the caller's transaction.
+    """Store the gates whose kind an app evaluates, in the caller's transaction.
 
     Gates of other kinds, and gates stored already, are skipped.
     """

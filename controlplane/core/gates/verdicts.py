@@ -46,7 +46,10 @@ class Observation:
 def evaluate_observation(
     question: GateQuestion, observation: Observation | None, now: datetime, *, missing: str
 ) -> GateAnswer:
-    """Return an app's verdict if it is fresh, else no data; `missing` explains a missing one."""
+    """Return an app's verdict if it is fresh, else no data.
+
+    `missing` is the reason given if there is no observation.
+    """
     if observation is None:
         return build_no_data(question, missing, {})
     if why := explain_staleness(question, observation, now):
@@ -60,7 +63,7 @@ def evaluate_unknown_kind(question: GateQuestion, _found: Any, _now: datetime) -
 
 
 def repeat_verdict(question: GateQuestion, observation: Observation) -> GateAnswer:
-    """Return the verdict of a fresh observation."""
+    """Return the verdict of a fresh observation as the gate's answer."""
     evidence = show_evidence(observation)
     if observation.verdict in (PASS, FAIL):
         return GateAnswer(observation.verdict, evidence)

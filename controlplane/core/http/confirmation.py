@@ -23,8 +23,8 @@ GRACE = timedelta(minutes=10)
 def require_fresh(request: HttpRequest | Request, now: datetime, *, next_url: str = "") -> None:
     """Raise :class:`ConfirmFirst` if the actor is a person without a recent confirmation.
 
-    Writes have a grace period. After confirming, the person goes to `next_url`, by default the
-    requested page or form.
+    A confirmation counts a little longer for writes, so that a form opened in time can be sent.
+    After confirming, the person goes to `next_url`, by default the requested page or form.
     """
     plain = get_http_request(request)
     actor = getattr(plain, "actor", None)

@@ -52,7 +52,7 @@ class SchemaView(APIView):
 
 
 class DocsView(SpectacularSwaggerSplitView):
-    """Swagger page of the OpenAPI document; its scripts are files, as the strict CSP requires."""
+    """Swagger page of the OpenAPI document, without inline scripts, which the CSP forbids."""
 
     template_name = "core/api_docs.html"
     authentication_classes: list[Any] = []

@@ -67,7 +67,7 @@ def build() -> dict[str, Any]:
 
 
 def write(folder: Path) -> None:
-    """Write the document of this source code into `folder` unless it exists."""
+    """Write the document into `folder`, unless there is one from the same source code."""
     target = folder / f"{STEM}{hash_sources()}.{JSON}"
     if target.exists():
         return

@@ -29,7 +29,10 @@ def dumps(value: Any) -> bytes:
 
 
 def format_moment(at: datetime | None) -> datetime | str | None:
-    """Return a UTC time that :func:`dumps` renders like `canonical.timestamp`, but faster."""
+    """Return a value that :func:`dumps` renders as the canonical timestamp of a UTC time.
+
+    Faster than calling `canonical.timestamp` for each time.
+    """
     return at if at is None or at.microsecond else timestamp(at)
 
 

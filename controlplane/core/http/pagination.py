@@ -53,12 +53,15 @@ class CursorPages(BasePagination):
         page = read_page(request, view.ordering, queryset.model)
         column = queryset.model._meta.get_field(view.ordering.lstrip("-"))
         rows = list(select_page(queryset, page))
-        return self.cut(request, page, rows, attrgetter(column.attname))
+        return self.trim(request, page, rows, attrgetter(column.attname))
 
-    def cut(
+    def trim(
         self, request: Request, page: Page, rows: list[Any], position_of: Callable[[Any], Any]
     ) -> list[Any]:
-        """Return the page's rows without the surplus row of :func:`select_page`; set the links."""
+        """Set the links to the pages before and after; return the page's rows in list order.
+
+        `rows` are those of :func:`select_page`, with one row too many if another page follows.
+        """
         more = len(rows) > page.limit
         rows = rows[: page.limit]
         if page.direction == BACKWARD:

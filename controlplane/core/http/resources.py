@@ -67,7 +67,7 @@ class Resource(serializers.Serializer[T]):
     def render(cls, instance: T) -> dict[str, Any]:
         """Return `instance` as a JSON-ready dict.
 
-        Fields must not read `context`: one serializer per class renders in all threads.
+        Fields must not read `self.context`, because all threads share one serializer.
         """
         return cls._get_shared().to_representation(instance)
 
@@ -92,7 +92,10 @@ class Resource(serializers.Serializer[T]):
 
     @cached_property
     def _steps(self) -> list[tuple[str, str, Callable[[Any], Any], Any]]:
-        """Name, source, conversion and field; the source is "" if only the field can read it."""
+        """Name, attribute to read, conversion and serializer field, for each field.
+
+        The attribute is "" if the field must read the value itself.
+        """
         steps = []
         for field in self._readable_fields:
             kind, path = type(field), field.source_attrs

@@ -75,9 +75,9 @@ class ApiView(APIView):
 class ListView(ApiView, ListAPIView[Row]):
     """A paginated list, ordered by the unique column `ordering` and filtered by `filters`.
 
-    A view with `columns`, which start with the column of `ordering`, reads tuples and converts them
-    in :meth:`present`, which is faster than model instances. Its filters must depend on the query
-    string only.
+    A view with `columns`, of which the first is that of `ordering`, reads tuples instead of model
+    instances, which is faster, and converts them in :meth:`present`. Its filters must depend on the
+    query string only, because the SQL is cached by it.
     """
 
     ordering: ClassVar[str]
@@ -90,11 +90,13 @@ class ListView(ApiView, ListAPIView[Row]):
         sql, params, page = self._get_statement(request)
         pages = self.paginator
         assert isinstance(pages, CursorPages)  # noqa: S101 - every list has it
-        rows = pages.cut(request, page, fetch_binary(sql, params) if sql else [], itemgetter(0))
+        rows = pages.trim(request, page, fetch_binary(sql, params) if sql else [], itemgetter(0))
         return pages.get_paginated_response(self.present(rows))
 
     def _get_statement(self, request: Request) -> Statement:
-        """Return the SQL, parameters and page from a cache; the SQL is "" if no row can match.
+        """Return the SQL, its parameters and the page, cached by query string.
+
+        The SQL is "" if no row can match.
 
         Raises :class:`InvalidInput` for an invalid filter, limit or cursor.
         """
@@ -215,7 +217,7 @@ def _run_mutation(
 
 
 def _read_key(request: Request) -> idempotency.RequestKey | None:
-    """Return the request's idempotency key, if any; a repetition must share body and query."""
+    """Return the request's idempotency key, with a digest of body and query; None without one."""
     key = request.headers.get(idempotency.HEADER)
     if key is None:
         return None

@@ -86,9 +86,9 @@ class CountedSlo(NamedTuple):
 class ChangeStatus:
     """An instance's state after a change.
 
-    `applied` is the applied version, or -1 if that is not of this epoch. `after_ms` is the delay
-    from the commit to the acknowledgement; None if the instance didn't acknowledge the change or
-    wasn't running at the time.
+    `applied` is the applied version, or -1 if that isn't of the current epoch. `after_ms` is the
+    delay from the commit to the acknowledgement; None if the instance didn't acknowledge the change
+    or wasn't running at the time.
     """
 
     id: str
@@ -97,7 +97,7 @@ class ChangeStatus:
 
 
 def load_requested_switches(service: str) -> set[str]:
-    """Return the switches requested by instances of a service, at most 1,000."""
+    """Return the ids of the switches that instances of a service have checked, at most 1,000."""
     if not service:
         return set()
     return {switch for (switch,) in fetch_all(_REQUESTED_SWITCHES, [service])}
@@ -129,14 +129,17 @@ def load_switches_checked_together(switch_id: str, since: datetime) -> set[str]:
 
 
 def load_counted_slos(since: datetime) -> list[CountedSlo]:
-    """Return each SLO with counts reported since `since`, once per reporting token."""
+    """Return the SLOs with event counts reported since `since`, once for each reporting token."""
     return [CountedSlo(*row) for row in fetch_all(_COUNTED_SLOS, [since])]
 
 
 def list_live_instances(
     names: Collection[str], services: Collection[str], now: datetime
 ) -> list[str]:
-    """Return the ids of the selected instances heard from within 30 s, sorted."""
+    """Return the ids of live instances (heard from within 30 s), sorted.
+
+    `names` are instance ids; all instances of `services` are included, too.
+    """
     parameters = {"names": list(names), "services": list(services), "there": now - HEARD_WITHIN}
     return [id for (id,) in fetch_all(_LIVE, parameters)]
 
@@ -149,9 +152,10 @@ def load_statuses(
     since: datetime,
     head: Head,
 ) -> list[ChangeStatus]:
-    """Return the status of each selected instance after a change, furthest behind first.
+    """Return the status of each instance after a change, furthest behind first.
 
-    The change `version` was committed at `since`. Instances heard from at most 30 s before `since`
+    `names` are instance ids; all instances of `services` are included, too. The change, with the
+    version `version`, was committed at `since`. Instances heard from at most 30 s before `since`
     are included, and so are those that then fell silent instead of applying the change. An
     acknowledgement up to 5 s before `since`, by clock error, is a delay of 0.
     """

@@ -101,7 +101,7 @@ class InstanceStatus:
 
 
 class VersionCounts:
-    """Cumulative counts of instances by applied version; -1 stands for no applied version."""
+    """Numbers of instances by the version they apply; -1 stands for no applied version."""
 
     def __init__(self, counts: Mapping[int, int]) -> None:
         self._versions = sorted(counts)
@@ -150,7 +150,7 @@ class Caller:
 
 
 def count_versions(head: Head, now: datetime) -> tuple[VersionCounts, VersionCounts]:
-    """Return the versions applied by live instances and by recently silent ones.
+    """Return the counts of live instances, then of recently silent ones, by applied version.
 
     Live instances made contact within the last 30 s, recently silent ones in the last 5 minutes.
     """
@@ -238,7 +238,7 @@ def list_callers(
     within: timedelta = timedelta(hours=1),
     most: int | None = 200,
 ) -> tuple[list[Caller], int]:
-    """Return the busiest callers of a switch within the time `within`, and the number of callers.
+    """Return the busiest of the callers of a switch in the last `within`, and the number of all.
 
     At most `most` callers are returned; None means all. If `switch_id` is None, each instance
     is returned once, as a caller of `global:all`. For an instance that reported no counts for

@@ -5,11 +5,11 @@ from django.db.models import Q
 
 
 class Escalation(models.Model):
-    """A subject that somebody has to acknowledge, and how far it has escalated.
+    """An event that somebody has to acknowledge, and how far it has escalated.
 
-    `subject` is for example `episode:12`; at most one escalation is open for a subject. `severity`
-    names the target whose steps are followed, and `step` is the index of the next step. `next_at`
-    is the time of the next notification, null once closed.
+    `subject` is what the event concerns (`episode:12`), with at most one open escalation.
+    `severity` selects the escalation steps, and `step` is the index of the next one. `next_at` is
+    the time of the next notification, null once closed.
     """
 
     subject = models.CharField(max_length=120)

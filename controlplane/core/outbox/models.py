@@ -7,8 +7,9 @@ from django.db.models import Q
 class OutboxMessage(models.Model):
     """A message to one destination, written in the transaction of the change it reports.
 
-    `event_key` identifies the event (`audit:1842`), so that a repeat adds nothing. `fence` grows
-    with every claim: a sender that lost its lease can't record a result. Messages with the same
+    `event_key` identifies the event (`audit:1842`): announcing it again adds no message. `fence`
+    grows whenever a sender claims the message, so that one that lost its lease can't record a
+    result. Messages with the same
     `subject` (`episode:12`) share a thread and are delivered in order. FAILED messages can be
     retried until they are discarded. SUPERSEDED messages were skipped because a later one reports
     the newer state.

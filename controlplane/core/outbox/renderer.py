@@ -65,9 +65,9 @@ def render(event: str, facts: Facts) -> RenderedMessage:
 
 
 def compute_late(event: str) -> Callable[[ComputeFacts], ComputeFacts]:
-    """Register a function that adds facts to an event's e-mail when it is rendered.
+    """Return a decorator that registers a function for facts computed when an e-mail is sent.
 
-    The outbox never stores these facts, such as a link that activates an account.
+    The outbox never stores such facts, for example the link that activates an account.
     """
 
     def register(compute: ComputeFacts) -> ComputeFacts:
@@ -88,7 +88,7 @@ def buttons_for(event: str, facts: Facts) -> tuple[str, ...]:
 
 
 def is_broadcast(event: str, severity: str) -> bool:
-    """Return True if a message in a thread is also shown in the channel."""
+    """Return True if a reply in a thread (Slack) is also shown in the channel."""
     template = MESSAGE_TEMPLATES.get(event)
     if template is not None and template.is_broadcast:
         return True

@@ -24,12 +24,12 @@ def announce(
     subject: str = "",
     to: Sequence[str] | None = None,
 ) -> int:
-    """Write one message per destination and return the number of destinations.
+    """Write an event's messages, one per destination, and return the number of destinations.
 
-    Destinations are those of the routes for event, scope and severity (by default the template's),
-    or exactly `to`; destinations without a configured transport are left out. Messages about one
-    `subject` (`episode:12`) share a thread at each destination and are delivered in order. `facts`
-    are JSON values. A repeated `event_key` adds nothing.
+    The destinations are `to` or, by default, those of the routes for the event, scope and severity
+    (by default that of the event's template). Destinations without a configured transport are left
+    out. Messages about one `subject` (`episode:12`) share a thread at each destination and are
+    delivered in order. `facts` are JSON values. A repeated `event_key` adds nothing.
     """
     if len(event_key) > MAX_KEY_LENGTH:
         digest = hashlib.sha256(event_key.encode("utf-8", "surrogatepass"))

@@ -14,12 +14,12 @@ PAGE, ACTION = "Page", "Action"
 
 @dataclass(frozen=True)
 class PaletteCommand:
-    """A page or an action that is always listed.
+    """A page or an action that the palette always lists.
 
-    `url_name` takes no arguments; an action without a URL is run by the page's script under the
-    name `runs`. `keys` are pressed one after the other (`g s`), `words` are additional search
-    terms. `scope` is what a person needs to see the command: "", `operate`, `admin` or an API
-    scope.
+    `url_name` is the name of a URL without arguments. An action without a URL has in `runs` the
+    name by which the page's script runs it. `keys` are the shortcut's keys, pressed in turn
+    (`g s`), and `words` additional search terms. `scope` is the permission needed to see the
+    command: "", `operate`, `admin` or an API scope.
     """
 
     title: str

@@ -32,13 +32,13 @@ _SIZE = """
 
 @dataclass(frozen=True)
 class RetentionRule:
-    """A rule by which the tick `tick` deletes the old rows of `model` (`app.Model`).
+    """A rule that rows of `model` (`app.Model`) are deleted once they are older than `period`.
 
-    A row's age counts from its column or SQL expression `since`; by default, rows older than
-    `period` are deleted. `where` replaces that condition by SQL on the row `it`, with the
-    parameters `%(before)s` (now minus the period) and `%(before_text)s` (the same time as canonical
-    text). Deletion follows the indexed column `order`. KEPT_DAYS may set the period within `bounds`
-    (days); without bounds it is fixed. Rows of `parts` are deleted with their row. `why` is the
+    The tick named `tick` deletes them, in order of the indexed column `order`. A row's age counts
+    from `since`, a column or SQL expression. `where` replaces the age condition by SQL on the row
+    `it`, with the parameters `%(before)s` (now minus the period) and `%(before_text)s` (the same
+    time as canonical text). KEPT_DAYS may set another period within `bounds` (days); without bounds
+    the period is fixed. Rows of the models `parts` are deleted along with their row. `why` is the
     purpose of keeping the rows, and `exempt` describes rows that are never deleted.
     """
 
@@ -140,7 +140,10 @@ def purge(
     at_once: int = BATCH_SIZE,
     most: int = MAX_ROWS,
 ) -> int:
-    """Delete up to `most` rows by each rule, `at_once` per transaction; return their number."""
+    """Delete old rows, up to `most` for each rule, and return their number.
+
+    Each transaction deletes up to `at_once` rows.
+    """
     return sum(
         _delete_in_batches(partial(_delete_batch, rule, now - rule.effective_period), at_once, most)
         for rule in rules
@@ -166,7 +169,10 @@ def purge_by_statements(
 
 
 def _delete_in_batches(delete: Callable[[int], int], at_once: int, most: int) -> int:
-    """Call `delete` with a batch size until a batch is not full or `most` rows are deleted."""
+    """Delete up to `most` rows in batches of `at_once`; return the number of deleted rows.
+
+    `delete` deletes up to the given number of rows and returns how many it deleted.
+    """
     done = 0
     while done < most:
         deleted = delete(min(at_once, most - done))

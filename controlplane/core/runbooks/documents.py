@@ -34,7 +34,7 @@ class Pattern:
 
     @property
     def rank(self) -> tuple[int, int]:
-        """The total weight of its fields, then the number of fields without a wildcard."""
+        """Specificity for sorting: weight of all fields, then number of those without wildcard."""
         weight = sum(FIELD_WEIGHTS[field] for field, _ in self.fields)
         exact = sum(not {"*", "?", "["} & set(glob) for _, glob in self.fields)
         return weight, exact

@@ -1,4 +1,4 @@
-"""The installation's runbooks: the files in `docs/runbooks/`, and status lines of the problems.
+"""The installation's runbooks: the files in `docs/runbooks/`, with lines on the current state.
 
 Apps register functions that read status lines in modules named `runbook_status`.
 """
@@ -21,7 +21,10 @@ from .documents import Runbook
 
 @dataclass(frozen=True)
 class StatusLine:
-    """A sentence about the current state; `tone` is bad, warn, good or "", `path` its page."""
+    """A sentence about the current state, shown on a runbook's page.
+
+    `tone` is bad, warn, good or ""; `path` is the page to link to.
+    """
 
     said: str
     tone: str = ""

@@ -173,7 +173,7 @@ def ago(at: datetime, now: datetime) -> SafeString:
 
 @register.simple_tag
 def countdown(until: datetime, now: datetime) -> SafeString:
-    """Return the time left until `until`, or since then, as an element that the script updates."""
+    """Return the time left until `until`, or passed since, as an element that a script updates."""
     left = until - now
     tone = "late" if left <= timedelta() else "soon" if left <= SOON else "calm"
     return format_html(

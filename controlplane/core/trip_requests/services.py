@@ -31,9 +31,10 @@ def request_trip(
     expires_in: str,
     now: datetime,
 ) -> bool:
-    """Request a trip of `switch` in the caller's transaction; return False if `key` is used.
+    """Request a trip of `switch`, in the caller's transaction.
 
-    The request is decided within seconds, by the policies for machines.
+    The switches app decides the request within seconds, by its policies for automatic trips.
+    Returns False if there has been a request with this `key`.
     """
     return _create(
         key,
