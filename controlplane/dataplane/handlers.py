@@ -61,7 +61,7 @@ async def _wait_for_change(state: State, call: Call, caller: HeldCaller, seconds
 
 
 async def stream(state: State, call: Call) -> None:
-    """Stream each new snapshot. The current one is skipped if the client has it."""
+    """Stream the current snapshot, unless the client has it, and then each new one."""
     caller = HeldCaller(state, call)
     caller.record_presence()
     responses.current_copy(state)

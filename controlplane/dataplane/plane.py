@@ -40,7 +40,9 @@ class Plane:
         state = self.state
         # Leave connections for short requests.
         state.listeners.most = min(config.most_held, asgi_server.max_connections() * 3 // 4)
-        if threading.current_thread() is threading.main_thread():  # A server's own process.
+        if (
+            threading.current_thread() is threading.main_thread()
+        ):  # Not in tests, which use a thread.
             self._release_on_signal()
             asgi_server.raise_limit()
             if asgi_server.max_connections() < asgi_server.MIN_CONNECTIONS:

@@ -97,7 +97,7 @@ def is_older(boot: UUID, started_at: datetime | None, row: InstanceRow, at: date
     if row.boot is None or row.started_at is None or started_at is None:
         return False
     if row.reported_at is None or at - row.reported_at >= STILL_REPORTS:
-        return False  # The new clock may be behind, but only that boot reports.
+        return False  # `boot` is the successor, and its clock may be behind.
     return (started_at, boot) < (row.started_at, row.boot)
 
 

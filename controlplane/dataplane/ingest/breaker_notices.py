@@ -34,8 +34,7 @@ log = structlog.get_logger(__name__)
 class BreakerNotices:
     """Collects the names of changed dependencies, and publishes them.
 
-    At most about `most` names with changed states are collected for one notice, and as many with
-    changed rates.
+    A notice has at most about `most` names with changed states, and as many with changed rates.
     """
 
     def __init__(self, most: int = MAX_NAMES) -> None:
@@ -49,7 +48,7 @@ class BreakerNotices:
         """True if some changes were never published."""
 
     def announce(self, changed: Iterable[str], rates_changed: Iterable[str]) -> None:
-        """Queue dependencies with a new state or mode, and dependencies with new rates only."""
+        """Queue names for the next notice: `changed` in state or mode, `rates_changed` in rates."""
         for names, pending in ((changed, self._changed), (rates_changed, self._rates_changed)):
             if len(pending) < self._most:
                 pending.update(names)

@@ -96,7 +96,7 @@ class BreakerChanges:
         """
         for step in report.steps:
             name, n, from_state, to_state, reached, cause = step
-            reached = min(reached, at)  # A clock that is ahead must not stay the newest forever.
+            reached = min(reached, at)  # Else a clock that is ahead would make it the newest.
             key = (name, report.boot, n, report.id)
             self.transitions.append(TransitionRow(*key, from_state, to_state, reached, cause, at))
             self.changed.add(name)

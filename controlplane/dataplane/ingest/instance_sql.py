@@ -24,7 +24,7 @@ COUNT_SECONDS = 1.0
 """Shortest interval between two counts of the instances."""
 log = structlog.get_logger(__name__)
 
-# A poll without a version voids versions from polls; for a reporting instance, reports decide.
+# A poll without a version resets the version, unless the instance has sent a report lately.
 NEWER = """EXCLUDED.applied_at IS NOT NULL
     AND (i.applied_at IS NULL OR EXCLUDED.applied_at > i.applied_at)
     AND (EXCLUDED.applied_version IS NOT NULL OR i.reported_at IS NULL
@@ -79,9 +79,9 @@ STORE_ROW = """
         resilience = coalesce(%s::jsonb, resilience)
     WHERE id = %s
 """
-# Written for gates, and to be added to the minutes of SLOs, in one statement. The service
-# of an SLO is looked up only for tokens with a limit. Their counts of an unknown SLO aren't added
-# to minutes: one of that name may be created before they would be, for another service.
+# One statement writes counts for gates (core_eventcount) and for the minutes of SLOs
+# (slo_reported). An SLO's service is looked up only for tokens that are limited to services. Their
+# counts of an unknown SLO aren't added to minutes: a new SLO of another service may get that name.
 WRITE_EVENTS = """
     WITH reported AS MATERIALIZED (
         SELECT *, CASE WHEN services <> '{}' THEN (

@@ -64,7 +64,7 @@ def merge_report(
 def _merge(
     row: InstanceRow, report: InstanceReport, at: datetime, epoch: UUID | None
 ) -> tuple[InstanceRow, bool]:
-    # A clock that was ahead must not lock out later boots.
+    # Later boots must not count as older because this boot's clock was ahead.
     started_at = None if report.started_at is None else min(report.started_at, at)
     returning, former = boots.find_former(row, report.boot), boots.list_former(row, report.boot)
     if row.boot == report.boot and row.seq is not None:

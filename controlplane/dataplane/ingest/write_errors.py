@@ -56,7 +56,7 @@ class FailureLog:
         self._sli_logged_at = float("-inf")
 
     def is_refused(self, connection: Connection, error: Exception) -> bool:
-        """Log and return True if the database is reachable but accepts no writes."""
+        """Return True, and log it, if the database is reachable but accepts no writes."""
         if not refuses_all_writes(connection, error):
             return False
         if not self._refused:

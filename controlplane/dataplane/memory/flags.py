@@ -61,7 +61,7 @@ class Flags:
         return None if self._sheet is None else self._sheet[1]
 
     def sheet(self, now: datetime) -> "FlagSheet":
-        """Return all flags at `now`; rendered again only after an engagement has expired."""
+        """Return the JSON of all flags at `now`; rendered again after an engagement has expired."""
         lapsed = self.count_expired(now)
         if self._sheet is None or self._sheet[0] != lapsed:
             self._sheet = (lapsed, self._render(now))

@@ -5,7 +5,7 @@ TOKEN_PREFIX = "token:"  # noqa: S105
 
 
 def is_part(text: object) -> bool:
-    """Return True for 1 to 120 printable characters without spaces or slashes."""
+    """Return True for a valid part of a name: 1 to 120 printable characters, no space or slash."""
     return (
         isinstance(text, str)
         and 0 < len(text) <= PART_LENGTH

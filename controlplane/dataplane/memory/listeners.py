@@ -47,7 +47,7 @@ class Listener:
     _task: asyncio.Task[Any] | None = None
 
     def wake(self) -> None:
-        """End the current wait; without one, the next wait ends at once."""
+        """End the current wait; if there is none, the next wait ends at once."""
         self._woken = True
         if self._sleeping is not None and not self._sleeping.done():
             self._sleeping.set_result(None)

@@ -117,7 +117,7 @@ class ConfigFollower:
             return
         if not state.has_policies(head):
             if since == head.policies:
-                return  # Number assigned twice: the changes since then are not the difference.
+                return  # A restored backup reused the version; a later read gets all policies.
             state.install_policies(self._merge_policies(changes, since))
         if since < 0:
             self._doubted = False

@@ -132,7 +132,7 @@ class Refresher:
             self._lagging = True
         else:
             if state.lacks(head):
-                self.wake()  # The rest, or what changed while it was being read.
+                self.wake()  # Parts not read yet, or changed during the read.
             else:
                 self._lagging = False
                 state.confirm(asked_at)

@@ -212,7 +212,7 @@ def delivery_resource(
 
 
 def list_attempts(message: OutboxMessage) -> list[Attempt]:
-    """Return a message's attempts by number.
+    """Return a message's attempts in order.
 
     The message should be fetched with `prefetch_related("tries")`.
     """

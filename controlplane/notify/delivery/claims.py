@@ -29,7 +29,7 @@ AHEAD = timedelta(seconds=5)
 
 @dataclass(frozen=True)
 class ClaimedMessage:
-    """A message leased for one attempt, which is the message's attempt number `attempt`.
+    """A message leased for one attempt; `attempt` is the number of that attempt, from 1.
 
     `waited` is the time from its creation to the lease. `doubtful_since` is the start of the first
     attempt that may have been delivered, if any.

@@ -21,7 +21,7 @@ MAX_AT_ONCE = 1000
 
 
 def skip_obsolete(message: OutboxMessage, now: datetime) -> bool:
-    """Skip obsolete updates about the subject; return True if `message` itself was skipped."""
+    """Skip obsolete updates about the message's subject; return True if it was skipped itself."""
     if not _may_be_superseded(message) or now - message.created_at < MIN_WAIT:
         return False
     tried = Attempt.objects.filter(message=OuterRef("pk"))

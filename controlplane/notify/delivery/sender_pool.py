@@ -19,7 +19,7 @@ MAX_THREADS = 16
 MAX_FOR_SLOW = MAX_THREADS // 2
 SLOW_SECONDS = 3.0
 MAX_WAIT_SECONDS = 2.0
-"""Longest wait for a rate limit; after a longer one, a later tick continues."""
+"""Longest wait for a rate limit; after a longer one, a later run continues."""
 
 Send = Callable[[str], float | None]
 """Sends one message; returns the seconds until the next may be sent, None if none is due."""

@@ -1,6 +1,6 @@
 """Redis subscriber that starts sending as soon as a message is written.
 
-Best effort: without a wake-up, the next tick sends the message a second later.
+Best effort: without a wake-up, a periodic task sends the message a second later.
 """
 
 import threading
@@ -34,7 +34,7 @@ def _run() -> None:
         try:
             _follow_channel()
         except (redis.RedisError, OperationalError, InterfaceError):
-            # Ticks keep sweeping meanwhile, and the readiness check reports the outage.
+            # A periodic task sends meanwhile, and the readiness check reports the outage.
             threads.close_connection()
         except Exception:
             log.exception("outbox.wakeups_failed")
@@ -54,7 +54,7 @@ def _follow_channel() -> None:
         while True:
             topics = set()
             message = channel.get_message(timeout=LOOK_EVERY_SECONDS)
-            while message is not None:  # Sweep once for a burst of changes.
+            while message is not None:  # Handle a burst of messages at once.
                 topics.add(message["data"])
                 message = channel.get_message()
             if TOPIC in topics:

@@ -64,7 +64,8 @@ def notify_due(now: datetime) -> int:
         return 0
     ladders = reach.read_ladders(SEVERITIES, now)
     due = [told for one in found if (told := _evaluate(one, ladders, now))]
-    # Only repeats bring others forward: steps come at any time and would keep them from aligning.
+    # Repeats are sent early only with other repeats: steps come at any time, which would keep the
+    # repeats of many escalations from aligning.
     if any(told.verdict.kind != "step" for told in due):
         due += _list_early(ladders, now)
     _send_notifications(due, now)

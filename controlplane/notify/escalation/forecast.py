@@ -1,4 +1,4 @@
-"""Forecast of an escalation's next notification, by the rules of the escalation tick."""
+"""Forecast of an escalation's next notification, by the rules that also send it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class NextNotice:
 
 
 def next_notices(escalations: Sequence[Escalation], now: datetime) -> dict[int, NextNotice]:
-    """Return the next notification of each open escalation, by id."""
+    """Return the next notification of each open escalation, by the escalation's id."""
     open_ones = [one for one in escalations if one.closed_at is None and one.next_at]
     if not open_ones:
         return {}

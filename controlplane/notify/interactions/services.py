@@ -108,7 +108,7 @@ def _queue_reply(pressed: ButtonPress, digest: str, said: str, now: datetime) ->
 
 @contextmanager
 def limit_statements(ends: float) -> Iterator[None]:
-    """Limit the SQL statements in the block to end by `ends`, in monotonic seconds.
+    """Context manager: SQL statements in the block must end by `ends`, in monotonic seconds.
 
     Raises :class:`Unavailable`, or the database error of a canceled statement.
     """

@@ -142,7 +142,7 @@ def _to_ascii(address: str) -> str:
 
 
 def check_address(address: str) -> str:
-    """Return a channel's address; raise :class:`ValueError` with a sentence for the user."""
+    """Check and return a channel's address; raise :class:`ValueError` with a text for the user."""
     given = address.removeprefix("email:")
     if given == address or not given:
         raise ValueError
@@ -151,7 +151,7 @@ def check_address(address: str) -> str:
 
 
 def check_person(address: str) -> str:
-    """Return a person's address; raise :class:`ValueError` with a sentence for the user."""
+    """Check and return a person's address; raise :class:`ValueError` with a text for the user."""
     try:
         validate_email(address)
     except ValidationError as error:

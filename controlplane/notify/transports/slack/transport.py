@@ -64,7 +64,7 @@ def check_address(address: str) -> str:
 
 
 def check_person(address: str) -> str:
-    """Return a person's member ID; raise :class:`ValueError` with a sentence for the user."""
+    """Check and return a member ID; raise :class:`ValueError` with a sentence for the user."""
     if not _MEMBER_ID.fullmatch(address):
         raise ValueError("A Slack member id, as U024BE7LH; their profile has it.")
     return address
