@@ -21,7 +21,7 @@ from .shapes import ONE_SERVICE, ListedChannelShape, ListedServiceShape, Service
 
 
 class ServiceList(ListView[Service]):
-    """List the registered services, workers, clients, stores and external services, by slug."""
+    """List the registered services, workers, clients, stores and external services."""
 
     queryset = Service.objects.all()
     serializer_class = ListedServiceShape
@@ -74,7 +74,7 @@ class ServiceDetail(ApiView):
 
 
 class ChannelList(ListView[Channel]):
-    """List the streams and sockets over which services communicate, by name."""
+    """List the streams and sockets over which services communicate, sorted by name."""
 
     queryset = Channel.objects.all()
     serializer_class = ListedChannelShape

@@ -118,7 +118,7 @@ class OverrideView(ApiView):
     def delete(
         self, *, body: dict[str, Any], actor: Actor, now: datetime, caller: str, callee: str
     ) -> Done:
-        """End the override; all its breakers are then reset: closed, with an empty window."""
+        """End the override; the dependency's breakers are reset: closed, with an empty window."""
         ended = overrides.remove_override(
             caller=caller, callee=callee, reason=body.get("reason", ""), actor=actor, now=now
         )

@@ -205,7 +205,7 @@ class TransitionShape(Resource[Transition]):
 
 
 class ServiceShape(Resource[Service]):
-    """A registered service, worker, client, store or external service, with the impact of loss."""
+    """A registered service, worker, client, store or external service."""
 
     slug = serializers.CharField()
     name = serializers.CharField()

@@ -73,7 +73,7 @@ class ConfigurationFolder:
 
 
 def read_files(texts: Mapping[str, str]) -> ConfigurationFolder:
-    """Merge the files. Raise :class:`InvalidInput`, whose errors name file and key."""
+    """Parse and merge the files. Raise :class:`InvalidInput`, whose errors name file and key."""
     errors: dict[str, list[str]] = {}
     files = {name: _parse_file(name, texts[name], errors) for name in FILES if name in texts}
     if not files:

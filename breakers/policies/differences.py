@@ -71,7 +71,7 @@ def policy_sections(document: Mapping[str, Any]) -> list[PolicySection]:
 
 
 def compare_policies(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[AuditChange]:
-    """Return the parameters that differ between two policies, without aliases."""
+    """Return the parameters that differ between two policies; second names of them are ignored."""
     texts = (json.dumps(flatten(remove_aliases(one))) for one in (before, after))
     return [change for change in compare_texts(*texts) if change.changed]
 

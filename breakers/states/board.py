@@ -184,7 +184,7 @@ def load_tally(now: datetime) -> BreakerBoardTally:
 
 
 def list_callers() -> list[str]:
-    """Return the callers to filter by, at most `MAX_CALLERS` + 1."""
+    """Return the calling services, for a filter; only the first `MAX_CALLERS` + 1 if many."""
     callers = Dependency.objects.registered().order_by("caller").values_list("caller", flat=True)
     return list(callers.distinct()[: MAX_CALLERS + 1])
 

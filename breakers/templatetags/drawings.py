@@ -101,7 +101,7 @@ def sparkline(spark: FailureSpark) -> SafeString:
 
 @register.simple_tag
 def state_strip(bands: Sequence[Band], label: str) -> SafeString:
-    """Draw the bands as a strip, one unit wide per minute."""
+    """Draw the breaker state over time as a strip of bands, one unit wide per minute."""
     length = bands[-1].end if bands else 1
     drawn = format_html_join(
         "",

@@ -40,7 +40,7 @@ def dependency_page(request: PersonRequest, caller: str, callee: str) -> HttpRes
 
 
 def find_or_404(caller: str, callee: str) -> Dependency:
-    """Return the dependency, also a removed one, as its history stays visible."""
+    """Return the dependency or raise 404; a removed one is found, as its history stays visible."""
     found = Dependency.objects.for_pair(caller, callee).first()
     if found is None:
         raise Http404

@@ -50,7 +50,7 @@ class BreakerReasonForm(ServiceForm):
 
 @dataclass(frozen=True)
 class PolicyField:
-    """A parameter in the form; `text` is its posted or present value."""
+    """A field of the policy form; `text` is what the user entered, else the present value."""
 
     parameter: Parameter
     text: str
@@ -72,7 +72,7 @@ class PolicyField:
 
 @dataclass(frozen=True)
 class PolicyFormSection:
-    """A section of the form; `is_on` is True if the policy defines it."""
+    """A section of the policy form; `is_on` is True if the policy defines it."""
 
     name: str
     is_on: bool

@@ -126,7 +126,7 @@ class Fields(serializers.JSONField):
         },
     }
 )
-class Choice(serializers.JSONField):
+class LetterFilterField(serializers.JSONField):
     """A letter filter as JSON; validated by `letters.filters`."""
 
 
@@ -152,7 +152,7 @@ class JobBody(MutationBody):
     server = Text(
         required=False, help_text="Redis server of the stream, as an alternative to the parameter."
     )
-    filter = Choice(required=False, help_text="Letters to process, all if omitted.")
+    filter = LetterFilterField(required=False, help_text="Letters to process, all if omitted.")
     rate_per_second = StrictNumber(
         required=False, help_text="Maximum number of letters per second, 50 if omitted."
     )

@@ -47,7 +47,7 @@ class RedactedField(serializers.CharField):
 
 
 class RestorableField(serializers.BooleanField):
-    """True if a removed letter can be restored at the time `now` of the serializer context."""
+    """True if a removed letter can be restored now (`now` of the serializer context)."""
 
     def to_representation(self, value: Any) -> bool:
         return archive.is_restorable(value, self.context["now"])

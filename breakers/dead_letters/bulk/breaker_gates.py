@@ -20,10 +20,9 @@ MAX_HELD = 20
 
 
 def find_consumer_dependencies(stream: LetterStream) -> list[str]:
-    """Return the names of the registered dependencies that read the origin stream.
+    """Return names of registered dependencies from producers to consumers of the origin stream.
 
-    Each is a pair of a producer and a consumer of that stream. If the letters name their consumer
-    groups, consumers of other groups are left out.
+    If the letters name their consumer groups, consumers of other groups are left out.
     """
     failed = Letter.objects.filter(stream=stream).exclude(consumer_group="")
     groups = set(failed.values_list("consumer_group", flat=True).distinct())

@@ -111,7 +111,7 @@ def validate_limits(
 
 
 def _start_job(replay: Replay, reason: str, actor: Actor, now: datetime) -> Job:
-    """Save a new replay and create its job; raise :class:`Conflict` if an equal job is live."""
+    """Create the job of a replay. Raise :class:`Conflict` if an unfinished job does the same."""
     stream = LetterStream.objects.select_for_update().get(pk=replay.stream_id)
     same = Replay.objects.filter(stream=stream, action=replay.action, chosen=replay.chosen)
     same = same.filter(job__state__in=Job.LIVE)

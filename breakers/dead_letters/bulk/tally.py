@@ -89,7 +89,7 @@ class ReplayTally:
 
 @transaction.atomic
 def recount_removals(job_id: int) -> Replay:
-    """Count the letters that the job removed from the archive's rows, and save these counts."""
+    """Recount a job's removed letters by their rows in the archive, and save the counts."""
     rows = Replay.objects.select_related("stream").select_for_update(of=("self",))
     replay = rows.get(pk=job_id)
     tally = ReplayTally.from_counts(replay.counts)

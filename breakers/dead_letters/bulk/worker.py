@@ -39,7 +39,7 @@ LARGE_BYTES = 1024 * 1024  # bytes
 
 
 class ReplayHeld(Exception):
-    """Raised with the hold reason if no letter can be removed for now."""
+    """Raised if no letter can be removed for now; its text is the hold reason."""
 
 
 @dataclass
@@ -69,7 +69,7 @@ class ReplaySlice:
 
 
 def start_slice(turn: LeasedJob, step: JobStep, now: datetime, probe: Probe) -> ReplaySlice:
-    """Return a slice that continues at the job's last checkpoint."""
+    """Return the state of a worker that continues at the job's last checkpoint."""
     replay = Replay.objects.select_related("stream").get(pk=turn.job.pk)
     replay.job = turn.job
     checkpoint = turn.job.checkpoint or {}
@@ -93,7 +93,7 @@ def start_slice(turn: LeasedJob, step: JobStep, now: datetime, probe: Probe) -> 
 
 
 def run_slice(work: ReplaySlice) -> bool:
-    """Remove letters until the slice's time is over; return True if all letters were processed.
+    """Remove letters for a few seconds; return True if all letters of the job were processed.
 
     Raises :class:`ReplayHeld`, :class:`LeaseLost` and :class:`ServerUnavailable`.
     """
@@ -206,7 +206,7 @@ def _split_into_chunks(work: ReplaySlice, batch: SelectedBatch) -> Iterator[Repl
 
 
 def _wait_for_permit(work: ReplaySlice, chunk: ReplayChunk) -> bool:
-    """Wait for the rate limiter; return False if the wait exceeds this slice."""
+    """Wait for the rate limiter; return False at once if the worker has no time for that."""
     wait = work.limiter.seconds_to_wait(work.now.timestamp(), AT_ONCE) if chunk.entries else 0.0
     if wait and (not work.is_alone or wait > work.seconds_left):
         return False

@@ -80,7 +80,7 @@ def _close_alarm(pk: int, now: datetime, *, is_watched: bool) -> bool:
 
 
 def _describe_largest_group(stream: LetterStream) -> str | None:
-    """Return number and pattern of the most frequent error; its text may contain secrets."""
+    """Return count and pattern of the most frequent error; its full text may contain secrets."""
     for one in groups.list_groups(stream, most=1):
         text = ": ".join(part for part in (one.error_type, one.pattern) if part)
         return f"{one.count} × {text}" if text else None

@@ -64,7 +64,7 @@ def find_inconsistent(read: Sequence[SampledStream]) -> list[SampledStream]:
 
 
 def find_gaps(stream: LetterStream, now: datetime, *, seconds: float) -> bool:
-    """Record entries that another client deleted as gaps; return True if all entries were checked.
+    """Record deleted entries as gaps; return True if time sufficed to check the whole stream.
 
     Raises :class:`ServerUnavailable` and :class:`ServerRefused`.
     """

@@ -47,7 +47,7 @@ class _ServerSample:
 
 
 def sample_servers(now: datetime) -> int:
-    """Sample every server, then index the changed streams; return the number of these."""
+    """Sample the streams of all servers and index changed ones; return the number of these."""
     known = streams.list_served()
     names: dict[str, list[str]] = {server: [] for server in configured_sources().servers}
     for one in known:

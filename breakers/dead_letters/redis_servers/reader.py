@@ -16,7 +16,7 @@ BUDGET = 4 * 1024 * 1024  # bytes of payload that one script call may read
 
 @dataclass(frozen=True)
 class EntryPage:
-    """Entries in the requested order; `more` is True if others may follow."""
+    """A page of stream entries in the requested order; `more` is True if others may follow."""
 
     entries: list[LetterEntry]
     more: bool
@@ -49,7 +49,7 @@ def read_page(
 def iterate_pages(
     server: str, stream: str, *, after: str = "", **options: Any
 ) -> Iterator[EntryPage]:
-    """Yield all pages with an entry; `options` are those of :func:`read_page`."""
+    """Yield the pages after the id `after`; `options` are those of :func:`read_page`."""
     page = read_page(server, stream, after=after, **options)
     while page.entries:
         yield page

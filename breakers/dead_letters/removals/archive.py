@@ -29,7 +29,7 @@ def find_departure(departure_id: int) -> Departure:
 
 
 def lock_departure(departure_id: int) -> Departure:
-    """Lock a removal until the transaction ends, after the row of its stream, and return it.
+    """Lock the row of a removal's stream, then the removal, until commit; return the removal.
 
     Raises :class:`NotFound`.
     """

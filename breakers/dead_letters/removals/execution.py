@@ -201,7 +201,7 @@ def _retry_across_slots(
 def _execute_drops(
     server: RedisServer, stream: LetterStream, departures: Sequence[Departure]
 ) -> Outcomes:
-    """Delete letters from their stream; one script call for each day and `MAX_DROPPED` letters."""
+    """Delete letters from their stream by script calls, each for up to `MAX_DROPPED` of a day."""
     by_key: dict[str, list[Departure]] = defaultdict(list)
     for one in departures:
         by_key[notes_key(stream, one.intended_at)].append(one)

@@ -104,7 +104,7 @@ def _own_fields(entry: LetterEntry, edited: Pairs | None) -> dict[str, object]:
 
 
 def _insert_intents(rows: Sequence[Departure]) -> list[Departure]:
-    """Insert the rows that have no open intent, by one statement; return these rows."""
+    """Insert rows, except of letters with an open intent, by one statement; return these rows."""
     if not rows:
         return []
     one = rows[0]

@@ -155,8 +155,8 @@ def _remove_from_index(
 ) -> None:
     """Delete the index rows of removed letters and update the stream's counters.
 
-    A letter that another client removed is a gap, unless :mod:`monitoring.gaps` has found it
-    before.
+    Letters that another client removed are recorded as a gap, unless :mod:`monitoring.gaps` has
+    done that before.
     """
     if not done and not gone:
         return

@@ -24,7 +24,7 @@ _WRITTEN_OUT = re.compile(r"\\u([0-9a-f]{4})")
 
 
 def build_payload(entry: LetterEntry, *, revealed: bool = False) -> dict[str, Any]:
-    """Return the fields of an entry for templates: those of the message (`own`), and metadata.
+    """Return an entry's fields for templates: those of the message (`own`), and metadata (`added`).
 
     Hidden values are redacted unless `revealed`; `hides` is True if there are any. `left_out` is
     the number of fields that were not read, `as_json` the whole payload as text.
