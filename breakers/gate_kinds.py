@@ -58,7 +58,7 @@ class FreshBreakers:
 
 
 def answer_gates(now: datetime) -> int:
-    """Evaluate all gates of this kind; return the number of verdicts written."""
+    """Evaluate all open gates of the kind `breaker`; return the number of verdicts written."""
     questions = list(gates.find_open_gates(TYPE).order_by("pk"))
     if not questions:
         return 0
@@ -84,7 +84,7 @@ def read_fresh_breakers(dependencies: Collection[str], now: datetime) -> dict[st
 
 
 def judge_gate(name: str, breakers: FreshBreakers | None, since: datetime) -> GateAnswer:
-    """Return the verdict on a dependency.
+    """Return the verdict of a gate on the breakers of the dependency `name`.
 
     FAIL if a breaker is open; PASS if all are closed, in normal mode, and reported after `since`;
     otherwise NO_DATA with the reason.

@@ -1,4 +1,4 @@
-"""Thread keys, page paths and contacts of dependencies, for messages about breakers."""
+"""Facts for messages about breakers: thread keys, page paths and contacts of dependencies."""
 
 import hashlib
 from typing import Any
@@ -12,7 +12,7 @@ BOARD_PATH = "/breakers/"
 
 
 def build_thread(kind: str, name: str) -> str:
-    """Return the thread key of messages about an object, such as `dependency:core->oracle`."""
+    """Return the thread key for messages about an object, such as `dependency:core->oracle`."""
     return shorten_with_digest(f"{kind}:{name}", MAX_THREAD_LENGTH)
 
 

@@ -44,7 +44,7 @@ _WORST_STATES = f"""
 
 @DATABASE_METRICS.add()
 def collect_breakers(now: datetime) -> Iterator[Metric]:
-    """Yield state, trips and fallbacks of each breaker that is reported or ever tripped."""
+    """Yield metrics of state, trips and fallbacks for each breaker reported or ever tripped."""
     state = GaugeMetricFamily(
         "switchgear_circuit_breaker_state",
         "0 closed, 1 open, 2 half-open: the worst of the instances that report.",

@@ -93,7 +93,7 @@ def dependency_resource(row: Dependency, now: datetime) -> dict[str, Any]:
 
 
 def breaker_resources(statuses: Sequence[DependencyStatus], now: datetime) -> list[dict[str, Any]]:
-    """Return the API resource of each status.
+    """Return the API resource of each dependency status.
 
     The resources are built without serializers, since pages and live messages have hundreds.
     """

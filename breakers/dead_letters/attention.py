@@ -68,7 +68,7 @@ def list_stalled(now: datetime) -> Sequence[AttentionItem]:
     only_if=lambda _now: LetterStream.objects.filter(depth__gt=configured_sources().most_kept),
 )
 def list_overfull(now: datetime) -> Sequence[AttentionItem]:
-    """List streams with more letters than `DLQ_MOST_KEPT`."""
+    """List streams with more letters than the limit `DLQ_MOST_KEPT`."""
     most = configured_sources().most_kept
     rows = [one for one in streams.list_shown(now) if one.depth > most and one.gone_at is None]
     return [

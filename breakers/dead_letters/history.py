@@ -56,7 +56,7 @@ def list_events(
 
 
 def event_resource(event: dict[str, Any]) -> dict[str, Any]:
-    """Return an event as JSON, without empty fields."""
+    """Return an event of a letter's history as JSON, without empty fields."""
     resource = {name: value for name, value in event.items() if value not in ("", None)}
     resource["at"] = timestamp(event["at"]) if event["at"] else None
     if "changes" in event:
@@ -150,7 +150,7 @@ def _archived_entry(departure: Departure) -> LetterEntry:
 
 
 def _list_departures(stream: LetterStream, position: str) -> list[Any]:
-    """Return the removals of a letter, with `is_edited`, without their payloads."""
+    """Return the removals of a letter without payloads; `is_edited` is True for an edited retry."""
     rows = Departure.objects.without_payload().filter(stream=stream, position=position)
     edited = models.Case(models.When(edited=None, then=False), default=True)
     return list(rows.annotate(is_edited=edited).order_by("id")[:MAX_LOOKBACK])

@@ -37,7 +37,7 @@ log = structlog.get_logger(__name__)
 
 
 def sweep_intents(now: datetime) -> int:
-    """Settle overdue intents for a few seconds; return how many were settled."""
+    """Settle overdue removal intents for a few seconds; return how many were settled."""
     deadline = time.monotonic() + BUDGET_SECONDS
     overdue = Departure.objects.filter(intended_at__lt=now - GRACE_PERIOD, state="intended")
     streams = LetterStream.objects.filter(pk__in=overdue.values("stream")).order_by("pk")
@@ -61,7 +61,7 @@ def sweep_intents(now: datetime) -> int:
 
 
 def settle_batch(stream: LetterStream, departures: Sequence[Departure], now: datetime) -> int:
-    """Execute and settle intents of a stream; return how many were settled.
+    """Execute and settle removal intents of one stream; return how many were settled.
 
     An intent refused for a temporary reason stays open; a permanently refused intent is withdrawn
     if its letter still exists. Raises :class:`ServerUnavailable`.
@@ -116,7 +116,7 @@ def _record_audit(
 def _is_refused_for_good(
     stream: LetterStream, departure: Departure, refused: RemovalOutcome
 ) -> bool:
-    """Return True if the refusal is permanent and the letter still exists."""
+    """Return True if the removal was refused permanently and the letter still exists."""
     if refused.is_temporary:
         return False
     try:

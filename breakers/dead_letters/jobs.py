@@ -1,4 +1,4 @@
-"""Job kinds of dead letters, imported to register them."""
+"""Imports the job kinds of dead letters, which registers them."""
 
 from breakers.dead_letters.bulk import job
 

@@ -90,9 +90,9 @@ def read_page(
 def render_until(
     page: LetterPage, render: Callable[[LetterEntry], Rendered], *, until: float
 ) -> tuple[LetterPage, list[Rendered]]:
-    """Render the page's letters until the monotonic time `until`, but at least one.
+    """Call `render` for the page's letters, at least one, until the monotonic time `until`.
 
-    The returned page ends with the last rendered letter.
+    Return the page, which ends with the last rendered letter, and the results.
     """
     rendered: list[Rendered] = []
     for entry in page.entries:

@@ -24,7 +24,7 @@ COUNTERS = (
 
 @DATABASE_METRICS.add()
 def dead_letters(now: datetime) -> Iterator[Metric]:
-    """Yield the stream and server metrics.
+    """Yield the metrics of dead letter streams and of their servers.
 
     The label of a stream is `server/name`, or only `name` on the default server.
     """

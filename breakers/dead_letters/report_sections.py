@@ -69,7 +69,7 @@ def _load_weeks(start: datetime, end: datetime, now: datetime) -> list[Week]:
 
 
 def _count_removals(start: datetime, end: datetime) -> dict[int, Mapping[str, int]]:
-    """Return the removals by stream, including letters restored later.
+    """Return the numbers of removals by stream and kind, including letters restored later.
 
     They are selected by the time of the intent, which is indexed.
     """

@@ -17,7 +17,7 @@ from .monitoring import streams
 
 
 def stream_resources(rows: Sequence[LetterStream], now: datetime) -> list[dict[str, Any]]:
-    """Return streams as last sampled, with their growth in letters per minute.
+    """Return the API resources of streams, as last sampled, with growth in letters per minute.
 
     Built without serializers, as live messages have hundreds of streams.
     """
@@ -51,7 +51,7 @@ class ReplayShape(JobShape):
 
 
 def replay_resource(job: Job, now: datetime) -> dict[str, Any]:
-    """Return a bulk job as JSON.
+    """Return the API resource of a bulk job.
 
     No query runs if `replay__stream` was selected and `steps` were prefetched.
     """

@@ -69,7 +69,7 @@ class DeadLetterSources:
 
 
 def build_key_matcher(hidden_keys: Sequence[str]) -> Callable[[str], bool]:
-    """Return a function that returns True for keys whose values are redacted."""
+    """Return a function that tells if the value under a payload key is to be redacted."""
     parts = [key[1:-1] for key in hidden_keys if _IS_PART.fullmatch(key)]
     others = [fnmatch.translate(key) for key in hidden_keys if not _IS_PART.fullmatch(key)]
     # Most globs match a part anywhere: one expression for these is faster than many globs.

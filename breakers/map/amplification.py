@@ -44,7 +44,7 @@ def find_worst_chain(
 
 
 class _Search:
-    """A depth-first search from callee to callers, memoized except on cycles."""
+    """A depth-first search for the worst chain, from callee to callers; does not memoize cycles."""
 
     def __init__(self, attempts: Mapping[Edge, int], last: Edge, most: int) -> None:
         self.left = most

@@ -71,7 +71,7 @@ class MapLine:
 class MapNode:
     """A service drawn as a box.
 
-    `state` is the worst state of its callers' breakers, or `away` if its probe fails.
+    `state` is the worst state of the breakers in its callers, or `away` if its probe fails.
     """
 
     slug: str
@@ -99,7 +99,7 @@ class MapNode:
 
 @dataclass(frozen=True)
 class MapBlastRadius:
-    """The services connected to the focused service.
+    """The blast radius of the service on which the map is focused.
 
     `hit` are the services that depend on the focused one, directly or indirectly, nearest first.
     `gravely` are the services in `hit` that depend on it by critical and high dependencies alone.

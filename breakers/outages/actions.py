@@ -117,7 +117,10 @@ def _request_trip(
 def _force_fallback(
     dependency: Dependency, policy: OutagePolicy, description: str, now: datetime
 ) -> tuple[str, str]:
-    """Force all breakers open unless an override is live; return the result and its reason."""
+    """Force all breakers open, so that callers fall back, unless an override is live.
+
+    Return what was done, and the reason if nothing was.
+    """
     live = Override.objects.filter(dependency=dependency, ended_at__isnull=True).first()
     if live is not None:
         return "nothing is forced", f"It is {live.mode} already, by {live.set_by}."

@@ -1,4 +1,4 @@
-"""The tick that begins, acts upon and ends outages of dependencies with an outage policy."""
+"""Periodic task that begins, acts upon and ends outages of dependencies with an outage policy."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta

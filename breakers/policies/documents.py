@@ -23,7 +23,10 @@ class Difference:
 
 
 def iterate_values(document: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield each value with its path (`breaker.open_seconds`), also in lists of objects."""
+    """Yield each value of a document with its path (`breaker.open_seconds`).
+
+    Objects are descended into, also those in lists.
+    """
     for name, value in document.items():
         below = f"{path}.{name}" if path else name
         if isinstance(value, Mapping) and value:
@@ -37,7 +40,10 @@ def iterate_values(document: Mapping[str, Any], path: str = "") -> Iterator[tupl
 def list_differences(
     before: Mapping[str, Any] | None, after: Mapping[str, Any] | None
 ) -> list[Difference]:
-    """Return the differences in the order of `after`, then values only `before` has."""
+    """Return the values that differ between two documents, in the order of `after`.
+
+    Values that only `before` has come last.
+    """
     was, becomes = dict(iterate_values(before or {})), dict(iterate_values(after or {}))
     return [
         Difference(path, was.get(path), becomes.get(path))

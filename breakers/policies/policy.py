@@ -31,7 +31,7 @@ OUTAGE_FIELDS = ("action", "switch", "open_share", "for_seconds", "expires_in")
 
 
 def validate_policy(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the complete policy document of these fields, with defaults filled in.
+    """Return the complete policy document for `fields`, with defaults filled in.
 
     A section that is left out or null becomes null. Raise :class:`InvalidInput`, whose errors name
     each wrong field (`breaker.window_size`).
@@ -143,7 +143,7 @@ def _validate_breaker(given: Mapping[str, Any], errors: Errors) -> dict[str, Any
 
 
 def _refuse_ineffective(found: Mapping[str, Any], errors: Errors) -> None:
-    """Refuse a breaker that could never open, or whose probes could not all run at once."""
+    """Record an error if the breaker could never open, or not run all probes at once."""
     pairs = [
         ("failure_count", "window_size", "Only {} calls are counted: it never opens."),
         ("half_open_concurrent", "half_open_calls", "At most half_open_calls, {}."),

@@ -86,7 +86,7 @@ async def _probe(url: str, look_up: LookUp) -> ProbeResult:
 
 
 async def _find_fault(target: ProbeTarget, look_up: LookUp) -> str:
-    """Return a description of the failure, or an empty text if the probe succeeds."""
+    """Probe a target; return a description of the failure, empty on success."""
     address = allowed_networks.parse_ip(target.host)
     if address is None:
         address = await look_up(target)

@@ -1,4 +1,4 @@
-"""The tick that probes due services, records the results and announces changes."""
+"""The periodic task that probes services that are due, records results and announces changes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

@@ -42,7 +42,7 @@ Entry = TypeVar("Entry", Service, Channel)
 
 @dataclass(frozen=True)
 class Catalog(Generic[Entry]):
-    """Persistence of one kind of catalog entry: its model, key and editable fields."""
+    """Reads and writes services, or channels: their model, its key and its editable fields."""
 
     kind: str
     model: type[Entry]
@@ -50,18 +50,18 @@ class Catalog(Generic[Entry]):
     fields: tuple[str, ...]
 
     def list_states(self) -> dict[str, State]:
-        """Return the audit state of every registered entry, by key."""
+        """Return a mapping of key to audit state for all registered entries."""
         return {row.pk: self.audit_state(row) for row in self.model._default_manager.all()}
 
     def audit_state(self, row: Entry) -> State:
-        """Return the entry's fields for the audit trail."""
+        """Return the fields of an entry that the audit trail records."""
         return {field: getattr(row, field) for field in self.fields}
 
     def row(self, name: str, state: State, now: datetime) -> Entry:
         return self.model(**{self.key: name, **state, "changed_at": now})
 
     def write(self, states: Mapping[str, State], now: datetime) -> None:
-        """Insert or update entries, given by key."""
+        """Insert or update entries; `states` maps their keys to their fields."""
         self.model._default_manager.bulk_create(
             [self.row(name, one, now) for name, one in states.items()],
             update_conflicts=True,

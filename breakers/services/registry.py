@@ -57,7 +57,7 @@ def put_dependency(
 
 
 def apply_policy(dependency: Dependency, wanted: Mapping[str, Any], now: datetime) -> None:
-    """Set a validated policy on the row, without saving."""
+    """Set a validated policy and outage policy on a dependency, without saving it."""
     if not is_registered(dependency):
         dependency.registered_at = now
     document = {name: value for name, value in wanted.items() if name != "on_outage"}
@@ -135,12 +135,12 @@ def is_registered(dependency: Dependency) -> bool:
 
 
 def audit_state(dependency: Dependency) -> dict[str, Any]:
-    """Return policy and outage policy for the audit trail."""
+    """Return a dependency's policy and outage policy, as the audit trail records them."""
     return {**dependency.document, "on_outage": dependency.on_outage}
 
 
 def registered_state(dependency: Dependency) -> dict[str, Any] | None:
-    """Return the audit state of a registered dependency, otherwise None."""
+    """Return the audit state of a dependency, None if it is not registered."""
     return audit_state(dependency) if is_registered(dependency) else None
 
 
@@ -201,7 +201,7 @@ def lock_dependencies(wanted: Collection[str]) -> dict[str, Dependency]:
 
 
 def _get_or_create(caller: str, callee: str, now: datetime) -> Dependency:
-    """Lock and return the row; create it if there is none."""
+    """Lock and return the dependency's row; create it if there is none."""
     found = _lock_row(caller, callee)
     if found is None or not is_registered(found):
         require_capacity(1)
@@ -215,7 +215,7 @@ def _get_or_create(caller: str, callee: str, now: datetime) -> Dependency:
 
 
 def _lock_row(caller: str, callee: str) -> Dependency | None:
-    """Lock and return the row (`FOR NO KEY UPDATE`, so that reports can still reference it)."""
+    """Lock and return a dependency, `FOR NO KEY UPDATE`, so that reports can still reference it."""
     rows = Dependency.objects.select_for_update(no_key=True)
     return rows.for_pair(caller, callee).first()
 

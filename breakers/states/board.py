@@ -112,7 +112,7 @@ class BreakerBoardFilter:
 
 @dataclass(frozen=True)
 class BreakerBoardTally:
-    """Numbers of dependencies.
+    """Numbers of dependencies, shown on the board.
 
     `open` and `half_open` count dependencies by the worst state of their breakers, `overridden`
     those with a live override. `grave` counts critical and high dependencies with an open breaker,

@@ -61,7 +61,7 @@ class FailureSpark:
 
 
 def build_spark(minutes: Iterable[MinuteCounts], first: datetime, length: int) -> FailureSpark:
-    """Return the sparkline of `length` minutes from `first` on."""
+    """Return the sparkline of the `length` minutes that begin with the minute `first`."""
     pieces: list[list[tuple[int, float]]] = []
     found = {_minute_index(one, first): one for one in minutes}
     for place in range(length):
@@ -79,14 +79,14 @@ def build_spark(minutes: Iterable[MinuteCounts], first: datetime, length: int) -
 
 
 def build_bands(minutes: Iterable[MinuteCounts], first: datetime, length: int) -> list[Band]:
-    """Return the bands of `length` minutes from `first` on, by the worst state of each minute."""
+    """Return bands of the worst state for the `length` minutes that begin with `first`."""
     worst = {_minute_index(one, first): one.worst for one in minutes}
     numbers = (worst.get(place, 0) for place in range(length))
     return _join_bands((n if 0 <= n < len(WORST) else 0 for n in numbers), 1)
 
 
 def coarsen_bands(found: Sequence[Band], step: int) -> list[Band]:
-    """Return bands of at least `step` minutes, with the worst state of each step."""
+    """Return the bands rounded to steps of `step` minutes; a step has the worst state within it."""
     worst = [0 for _ in range(0, found[-1].end if found else 0, step)]
     for band in found:
         for place in range(band.start // step, (band.end - 1) // step + 1):
@@ -95,7 +95,7 @@ def coarsen_bands(found: Sequence[Band], step: int) -> list[Band]:
 
 
 def _join_bands(worst: Iterable[int], step: int) -> list[Band]:
-    """Return a band for each run of equal states; each number in `worst` covers `step` minutes."""
+    """Return a band per run of equal states; each state in `worst` lasts `step` minutes."""
     found: list[Band] = []
     start = 0
     for number, run in groupby(worst):

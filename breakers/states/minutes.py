@@ -1,4 +1,4 @@
-"""Sampling of breaker states into minute rows."""
+"""Periodic samples of breaker states, in one row per dependency and minute."""
 
 from datetime import datetime, timedelta
 
@@ -32,7 +32,7 @@ _SAMPLE = f"""
 
 
 def sample_states(now: datetime) -> int:
-    """Record the states of fresh instances for this minute; return how many rows changed."""
+    """Record the states reported within 30 s in this minute's rows; return how many changed."""
     with connection.cursor() as cursor:
         cursor.execute(_SAMPLE, {"now": now, "fresh": now - HEARD_WITHIN})
         return int(cursor.rowcount)

@@ -46,12 +46,12 @@ def validate_dependencies(given: Sequence[Any]) -> list[str]:
 
 
 def store_gates(replay: Replay, now: datetime) -> None:
-    """Store the gates of a bulk job, in the current transaction."""
+    """Store a gate in the database for each dependency in the job's `waits_for`."""
     gates.store_questions(_build_questions(replay, now))
 
 
 def withdraw_gates(replay: Replay) -> None:
-    """Delete the gates of a bulk job, in the current transaction."""
+    """Delete the stored gates of a bulk job."""
     gates.withdraw_questions(_build_questions(replay, replay.job.created_at))
 
 

@@ -68,7 +68,7 @@ def count_eligible(
     now: datetime,
     seconds: float = 5.0,
 ) -> EligibilityCounts:
-    """Count the letters that match the filter, for about `seconds` at most.
+    """Count the letters that a bulk job could remove or would skip, for at most about `seconds`.
 
     Raises :class:`ServerUnavailable` and :class:`ServerRefused`.
     """

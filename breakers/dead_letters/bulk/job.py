@@ -132,7 +132,7 @@ def _give_up(turn: LeasedJob, _step: JobStep, now: datetime) -> None:
 
 @transaction.atomic
 def _cancel(job: Job, reason: str, actor: Actor, now: datetime) -> None:
-    """Cancel the job; only letters with an open intent are still removed.
+    """Cancel the job; only letters with an open removal intent are still removed.
 
     Open intents are settled twice: before the job is locked, since settling may take time, and
     after that, since more intents may have been declared meanwhile.

@@ -101,5 +101,5 @@ def _read_range(stream: LetterStream, after: str, until: str, limits: ReadLimits
 def fetch_entries(
     stream: LetterStream, entry_ids: Iterable[str], limits: ReadLimits = LIMITS
 ) -> list[LetterEntry]:
-    """Return the existing entries of these ids, in the given order."""
+    """Return the stream's entries with these ids, in the given order; missing ids are left out."""
     return reader.read_entries(stream.server, stream.name, list(entry_ids), limits)

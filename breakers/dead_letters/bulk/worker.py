@@ -277,10 +277,10 @@ def save_checkpoint(work: ReplaySlice, total: int | None = None) -> None:
 
 
 def count_failed_try(work: ReplaySlice) -> None:
-    """Count a failed attempt at the next letter; after too many, skip it if it is large.
+    """Count a failed attempt at the next letter; after too many, skip the letter if it is large.
 
     A server may respond but time out on one large letter, which would hold the job forever. The
-    letter's open intent is left to the sweeper. Raises :class:`LeaseLost`,
+    letter's open intent is left to the intent sweeper. Raises :class:`LeaseLost`,
     :class:`ServerUnavailable` and :class:`ServerRefused`.
     """
     work.tries += 1

@@ -1,6 +1,6 @@
 """Filters of letters by error, time and content, shared by lists, dry runs and bulk jobs.
 
-The index narrows the candidates down; :meth:`LetterFilter.matches` decides for each letter.
+The index selects letters that may match; :meth:`LetterFilter.matches` decides for each of them.
 """
 
 import dataclasses
@@ -83,12 +83,12 @@ class LetterFilter:
 
     @property
     def needs_payload(self) -> bool:
-        """True if the filter has to read the whole letter."""
+        """True if a criterion is about the payload, so that whole letters have to be read."""
         return bool(self.q or self.field)
 
     @property
     def uses_index(self) -> bool:
-        """True if the index narrows the candidates down."""
+        """True if a criterion is about indexed fields, so that fewer letters have to be read."""
         return not dataclasses.replace(self, q="", field="", value=None).is_everything
 
     def matches(self, entry: LetterEntry) -> bool:

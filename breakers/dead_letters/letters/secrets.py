@@ -61,7 +61,7 @@ def redact_values(given: bytes, hides: Hides, depth: int = 0) -> bytes:
 
 
 def _find_hidden(value: bytes, hides: Hides, depth: int) -> Iterator[tuple[int, int, bytes]]:
-    """Yield begin, end and replacement of each hidden value, in order."""
+    """Yield begin and end of each hidden value, and its replacement, in order."""
     if b"%22" not in value and b"%3" not in value:
         depth = MAX_DEPTH  # No form value can be encoded.
     at = 0
@@ -77,7 +77,7 @@ def _find_hidden(value: bytes, hides: Hides, depth: int) -> Iterator[tuple[int, 
 
 
 def _match_key(value: bytes, key: re.Match[bytes], hides: Hides) -> tuple[int, int, bytes] | None:
-    """Return begin, end and replacement of the value of a quoted key, as in JSON."""
+    """Find a hidden value after a quoted key, as in JSON; return begin, end and replacement."""
     if not hides(_unescape_key(key["key"])):
         return None
     mark = key["slashes"] + key["quote"]
@@ -92,7 +92,7 @@ def _match_key(value: bytes, key: re.Match[bytes], hides: Hides) -> tuple[int, i
 def _match_name(
     value: bytes, name: re.Match[bytes], hides: Hides, depth: int
 ) -> tuple[int, int, bytes] | None:
-    """Return begin, end and replacement of the value in `name=value`, a header or a repr."""
+    """Find a hidden value in `name=value`, header or repr; return begin, end and replacement."""
     begin = name.end("sign")
     if not hides(_decode_name(name["name"])):
         return None if depth >= MAX_DEPTH else _redact_encoded(value, begin, hides, depth)
@@ -119,7 +119,7 @@ def _match_name(
 def _redact_encoded(
     value: bytes, begin: int, hides: Hides, depth: int
 ) -> tuple[int, int, bytes] | None:
-    """Return begin, end and replacement of percent-encoded form data or JSON in a form value."""
+    """Redact percent-encoded form data or JSON at `begin`; return begin, end and replacement."""
     found = _ENCODED.match(value, begin)
     if found is None or (b"%22" not in found[0] and b"%3" not in found[0]):
         return None

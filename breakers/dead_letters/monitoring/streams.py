@@ -93,7 +93,7 @@ def list_shown(now: datetime) -> list[LetterStream]:
 
 
 def growth_per_minute(streams: Sequence[LetterStream], now: datetime) -> dict[int, float]:
-    """Return the growth in letters per minute by primary key; negative for a shrinking stream.
+    """Return the growth of streams, by primary key, in letters per minute; negative if shrinking.
 
     Growth is measured over the last five minutes, or since a newer stream's first sample.
     """

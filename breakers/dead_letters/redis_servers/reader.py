@@ -69,7 +69,7 @@ def read_entry(
 def read_entries(
     server: str, stream: str, entry_ids: Sequence[str], limits: ReadLimits = NO_LIMITS
 ) -> list[LetterEntry]:
-    """Return the existing entries with these ids, in the given order.
+    """Return the entries with these ids, in the given order; missing ids are left out.
 
     All entries are held in memory. Raises :class:`ServerUnavailable` and :class:`ServerRefused`.
     """

@@ -1,1 +1,1 @@
-"""Removal and restore of letters: declared as intents, executed in Redis, then settled."""
+"""Removal and restore of letters: declared as intents in the database, then executed in Redis."""

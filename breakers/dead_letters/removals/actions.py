@@ -128,7 +128,7 @@ def prepare_removal(request: RemovalRequest) -> PreparedRemoval:
 
 
 def require_removable(entry: LetterEntry, edited: Pairs | None, action: str) -> None:
-    """Raise :class:`Conflict` if the letter has too many bytes to archive or fields to retry."""
+    """Raise :class:`Conflict` if the letter is too large, or has too many fields for a retry."""
     if entry.size_bytes > settlement.MAX_BYTES or not entry.is_whole:
         raise Conflict(
             f"This letter has {entry.size_bytes:,} bytes; up to {settlement.MAX_BYTES:,} can be"

@@ -42,7 +42,7 @@ Delivery = Literal["exactly once", "at least once"]
 
 @dataclass(frozen=True)
 class RemovalOutcome:
-    """Outcome of an intent in Redis.
+    """Outcome of a removal intent in Redis.
 
     `done`: removed now; `again`: removed by an earlier execution; `gone`: another client had
     removed the entry; `refused`: nothing was done, for the reason `why`. `new_id` is the entry id
@@ -64,7 +64,7 @@ Outcomes = dict[int, RemovalOutcome]
 
 
 def execute_intents(stream: LetterStream, departures: Sequence[Departure]) -> Outcomes:
-    """Execute intents of one stream in Redis; return the outcomes by primary key.
+    """Execute removal intents of one stream in Redis; return the outcomes by primary key.
 
     Writes no table, and can be repeated for a week. Raises :class:`ServerUnavailable`, after which
     any of the intents may have been executed.
@@ -127,7 +127,7 @@ def is_responding(stream: LetterStream) -> bool:
 
 
 def delivery_guarantee(stream: LetterStream) -> Delivery:
-    """Return the delivery guarantee of a retry.
+    """Return the delivery guarantee of a retry: "exactly once" or "at least once".
 
     In a cluster with the origin on another node, a retry that failed halfway may be delivered twice
     after a week or more.
@@ -236,10 +236,10 @@ def _key_slot(name: str) -> int:
 
 @functools.lru_cache(maxsize=10_000)
 def _hash_tag(name: str) -> str:
-    """Return a hash tag in the slot of the key `name`.
+    """Return a Redis Cluster hash tag that has the slot of the key `name`.
 
-    It is the name's own tag if there is one, otherwise the whole name. If the name contains `}`
-    and so can't be a tag, it is a number in the same slot.
+    It is the name's own tag if there is one, otherwise the whole name. If the name contains `}` and
+    so can't be a tag, it is a number in the same slot.
     """
     _, opened, rest = name.partition("{")
     own, closed, _ = rest.partition("}")

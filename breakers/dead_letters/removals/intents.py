@@ -1,4 +1,4 @@
-"""Declaration of intents: letters are archived whole before they are removed."""
+"""Declaration of removal intents: whole letters are archived and committed before their removal."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -52,7 +52,7 @@ def declare_intents(
     check: Callable[[], None] | None = None,
     now: datetime,
 ) -> list[Departure]:
-    """Archive letters as open intents and commit; return the intents of this job or actor.
+    """Archive letters as open removal intents and commit; return the intents of this job or actor.
 
     `entries` have to be whole. `edits` are the messages to add to the origin instead, by entry id.
     If a letter has an open intent with the same action and job (same actor, if `job` is None), that
@@ -127,7 +127,7 @@ def _insert_intents(rows: Sequence[Departure]) -> list[Departure]:
 def _own_open_intents(
     stream: LetterStream, positions: Sequence[str], action: str, actor: Actor, job: Job | None
 ) -> models.QuerySet[Departure]:
-    """Return the open intents for this action of the job, or of the actor if `job` is None."""
+    """Return open intents with the same action and job (same actor, if `job` is None)."""
     whose = Q(job=job) if job is not None else Q(job=None, by=actor.label[:MAX_ACTOR_LENGTH])
     return Departure.objects.filter(
         whose, stream=stream, position__in=positions, state=Departure.State.INTENDED, action=action

@@ -1,4 +1,4 @@
-"""Settlement of intents: records outcomes, and updates the index and the counters.
+"""Settlement of removal intents: records outcomes, and updates the index and the counters.
 
 :func:`declare_intents` commits intents with whole letters, :func:`execute_intents` executes them in
 Redis and may be repeated, :func:`settle_intents` records the outcomes. After a crash in between,
@@ -45,7 +45,7 @@ _CAME = """
 def settle_intents(
     stream: LetterStream, departures: Sequence[Departure], outcomes: Outcomes, now: datetime
 ) -> dict[str, list[Departure]]:
-    """Record the outcomes of intents in the current transaction; return settled intents by kind.
+    """Record the outcomes of removal intents in the current transaction; return intents by kind.
 
     Kinds are `done`, `gone`, `refused` (withdrawn, as nothing was done) and `repeated` (withdrawn,
     as another intent removed the letter). Intents without an outcome stay open. Intents that are

@@ -112,7 +112,7 @@ def added_at(position: str) -> datetime | None:
 
 @register.filter
 def growth_words(growth: float | None) -> str:
-    """Return `+12 a minute`, `−3 a minute` or `steady`."""
+    """Return the growth of a stream as `+12 a minute`, `−3 a minute` or `steady`."""
     if growth is None:
         return "not known yet"
     if abs(growth) < STEADY:

@@ -56,12 +56,12 @@ def messages_context(request: PersonRequest, stream: LetterStream, now: datetime
 
 
 def typed_filter(query: Mapping[str, str]) -> dict[str, str]:
-    """Return the filter fields as typed."""
+    """Return the texts of the filter form, as the user typed them."""
     return {name: query.get(name, "").replace("\x00", "") for name in (*NAMES, "cursor")}
 
 
 def parse_filter(given: Mapping[str, str]) -> LetterFilter:
-    """Return the filter; times without a zone are in the person's time zone.
+    """Return the filter of a submitted form; times without a zone are in the user's time zone.
 
     Raises :class:`InvalidInput`.
     """

@@ -155,11 +155,11 @@ def _format_hexdump(value: bytes) -> str:
 
 
 class _RawNumber(str):
-    """A number as written, so that no digit is lost."""
+    """A JSON number as written, so that no digit is lost."""
 
 
 class _ObjectMembers(list[Any]):
-    """The members of an object in order, including repeated names."""
+    """The members of a JSON object in order, including repeated names."""
 
 
 def _refuse_constant(text: str) -> Any:
