@@ -1,4 +1,4 @@
-"""ASGI application of the web process: the data plane, then the gate, then Django and sockets."""
+"""ASGI application of the web process: data plane, then request gate, then Django and sockets."""
 
 import os
 import sys
@@ -52,7 +52,7 @@ health.is_starting = partial(handover.is_pending, environment.read_environment()
 
 
 def _check_token(token: str, scope: str) -> None:
-    """Authorize a metrics scrape from memory, so that it works without the database."""
+    """Authorize a metrics scrape by the tokens in memory, so that it works without the database."""
     headers = {b"x-api-key": token.encode()}
     credential = authenticate(_state.tokens, headers, scope, clock=_state.unix)
     _state.used_tokens.add(credential.token_id)
@@ -67,7 +67,7 @@ def _busy_page() -> str:
 
 
 def _find_token(text: str) -> KnownToken | None:
-    """Return the token for an API read, or None if it is unknown or the table may be outdated."""
+    """Return an API read's token from the table in memory; None if unknown or table outdated."""
     if not _state.database_reachable or _state.age_seconds() > MAX_TOKEN_AGE_SECONDS:
         return None
     headers = {b"x-api-key": text.encode()}
@@ -88,7 +88,7 @@ lookup.token_table = _find_token
 
 
 async def _send_refusal(call: Call, error: DomainError) -> None:
-    """Respond to an error with a page for browsers, or with a problem document."""
+    """Send the response for an error: a page to browsers, a problem document to other clients."""
     path: str = call.scope["path"]
     wants_page = b"text/html" in call.headers.get(b"accept", b"") and not path.startswith("/api/")
     if isinstance(error, Busy):

@@ -1,4 +1,4 @@
-"""Command line and limits of the ASGI server granian, for the web process and the data plane."""
+"""Command line and limits of granian, the ASGI server of the web process and the data plane."""
 
 import contextlib
 import resource
@@ -17,7 +17,7 @@ MIN_CONNECTIONS = 4096
 
 
 def server_arguments(target: str, *, host: str, port: int, workers: int) -> list[str]:
-    """Return Python's arguments to serve `target` (`module:name`) with `workers` processes."""
+    """Return arguments of `python` that serve `target` (`module:name`) in `workers` processes."""
     respawn = [] if workers == 1 else ["--respawn-failed-workers", "--respawn-interval", "0.1"]
     return [
         *("-m", "granian", "--interface", "asgi", "--host", host, "--port", str(port)),
@@ -36,14 +36,14 @@ def server_arguments(target: str, *, host: str, port: int, workers: int) -> list
 
 
 def max_connections() -> int:
-    """Return the maximum number of connections of a process, by its limit of open files."""
+    """Return the maximum number of connections of a process, given its limit of open files."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = MAX_CONNECTIONS if hard == resource.RLIM_INFINITY else min(hard, MAX_CONNECTIONS)
     return max(1, most - OTHER_FILES)
 
 
 def raise_limit() -> None:
-    """Raise this process's limit of open files to fit :func:`max_connections`, if allowed."""
+    """Try to raise this process's limit of open files to what :func:`max_connections` needs."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     # Not every system allows the limit it reports.
     with contextlib.suppress(ValueError, OSError):

@@ -1,4 +1,4 @@
-"""Finder and storage of static files: the console's, and those of JavaScript libraries."""
+"""Finder and storage of static files, both the console's own and those of JavaScript libraries."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -26,7 +26,7 @@ class Finder(FileSystemFinder):
 
 
 class Storage(CompressedManifestStaticFilesStorage):  # type: ignore[misc]  # It has no types.
-    """A storage that names files by content hash, also in imports of JavaScript modules.
+    """A storage that adds content hashes to file names, also in imports of JavaScript modules.
 
     With unhashed imports, browsers would use old modules of their caches after an upgrade.
     """

@@ -1,4 +1,4 @@
-"""kombu's Redis transport, changed to drop malformed queue items instead of failing."""
+"""kombu's Redis transport, changed to drop malformed queue items instead of failing on them."""
 
 from queue import Empty
 from typing import Any
@@ -16,7 +16,7 @@ log = structlog.get_logger(__name__)
 
 
 class LenientChannel(redis.Channel):
-    """A channel that drops undecodable items, because they would crash the worker."""
+    """A kombu channel that drops undecodable queue items, because they would crash the worker."""
 
     def _brpop_read(self, **options: Any) -> Any:
         try:

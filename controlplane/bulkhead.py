@@ -1,4 +1,4 @@
-"""Bulkheads in front of Django: limited threads and fair queues for each kind of request.
+"""Bulkheads in front of Django: for each kind of request, limited threads and fair queues.
 
 A flood of one kind fills only its own bulkhead, which no single caller fills alone. A thread that
 hangs in a database call counts as used until the call ends.
@@ -21,7 +21,7 @@ RETRY_AFTER_SECONDS = (1, 5)
 
 
 class RequestCaller(NamedTuple):
-    """The caller that a request is counted for; `known` is False for a mere address."""
+    """The caller whose limits a request counts against; `known` is False for an address only."""
 
     key: Hashable
     known: bool
@@ -49,10 +49,10 @@ class Permit(NamedTuple):
 
 
 class RequestBulkhead:
-    """Threads for one kind of request, with queues; used from one event loop.
+    """A bulkhead for one kind of request: threads, and queues of waiting requests.
 
     A request starts only if `may_start` returns True for the number of running requests. `on_free`
-    is called whenever a thread becomes free.
+    is called whenever a thread becomes free. All methods run in one event loop.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class RequestBulkhead:
 
     @property
     def running(self) -> int:
-        """Number of requests that hold a thread, including those already refused."""
+        """Number of requests that hold a thread, including those that hang after their deadline."""
         return self._limits.threads - len(self._idle)
 
     @property
@@ -120,7 +120,7 @@ class RequestBulkhead:
         return future.result()
 
     def release(self, permit: Permit) -> None:
-        """Return the thread to the bulkhead once it has finished its work."""
+        """Return the permit's thread to the bulkhead, once the thread has finished its work."""
         idle = asyncio.get_running_loop().run_in_executor(permit.executor, int)
         idle.add_done_callback(lambda _idle: self._handle_free_thread(permit))
 

@@ -1,4 +1,4 @@
-"""Identification of a request's caller from memory: by credential, else by address.
+"""Identification of the caller of a request, from memory: by credential, else by address.
 
 A credential is a token in memory, a session that Django validated recently, or Slack's signature.
 """
@@ -26,7 +26,7 @@ SLACK = "/slack/"
 
 
 class Callers:
-    """The known sessions, and the identification of callers by token, session or address."""
+    """Identification of callers, with a cache of the sessions that Django validated recently."""
 
     def __init__(self, state: State) -> None:
         self._state = state
@@ -54,7 +54,7 @@ class Callers:
         return RequestCaller(("user", user), known=True)
 
     def note(self, signed_in: Mapping[str, Any]) -> None:
-        """Record the user ids by session key that Django checked; None for ended sessions."""
+        """Cache validated sessions: user ids by session key, or None if the session has ended."""
         for key, user in signed_in.items():
             name = session_digest(key)
             if user is None:
@@ -66,7 +66,7 @@ class Callers:
                 self._people.popitem(last=False)
 
     def _unknown_caller(self, scope: Scope, kind: str) -> RequestCaller:
-        """Return a caller known by address only, and by the kind of its unverified credential."""
+        """Return a caller known by address only; `kind` is that of its unverified credential."""
         peer = (scope.get("client") or ("",))[0]
         forwarded = [value for name, value in scope["headers"] if name == b"x-forwarded-for"]
         address = client_address(peer, b",".join(forwarded).decode("latin-1"))

@@ -1,6 +1,6 @@
-"""The Celery app: beat sends due ticks, workers run them, Redis carries the messages.
+"""The Celery app: beat sends a message for each due periodic task, and workers run them.
 
-Lost messages do no harm, because the watchdog runs late ticks. So messages are never retried or
+Lost messages do no harm, because the watchdog runs overdue tasks. So messages are never retried or
 delayed (no ETA), and results are not kept.
 """
 
@@ -59,7 +59,7 @@ _crew = Crew(THREADS, task_may_take_seconds=TASK_MAY_TAKE_SECONDS)
 
 
 def broker_url(redis_url: str) -> str:
-    """Return the Redis URL in kombu's form, which differs for Unix sockets."""
+    """Return the Redis URL in kombu's format, which differs for Unix sockets."""
     parts = urlsplit(redis_url)
     if parts.scheme != "unix":
         return redis_url
@@ -79,7 +79,7 @@ class PromptConnection(kombu.Connection):
 
 
 def _report_progress_hook(others: Callable[[], Any] | None) -> Callable[[], None]:
-    """Return a callback for waits for Redis that records a turn of the loop and calls `others`."""
+    """Return a callback for waits for Redis: it reports the loop as alive, and calls `others`."""
 
     def report_progress() -> None:
         if threading.current_thread() is threading.main_thread():
@@ -98,12 +98,12 @@ _began, _began_monotonic = datetime.now(UTC), time.monotonic()
 
 
 def monotonic_now() -> datetime:
-    """Return a time that advances with the monotonic clock, whenever the local clock is set."""
+    """Return a time that always advances steadily, even if the local clock is changed."""
     return _began + timedelta(seconds=time.monotonic() - _began_monotonic)
 
 
 class Scheduler(beat.Scheduler):
-    """A beat scheduler without a state file, whose only entry sends the due ticks every second."""
+    """A beat scheduler without a state file; it sends the due periodic tasks every second."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         self._pulse = heartbeats.Pulse("beat")
@@ -148,7 +148,7 @@ class Scheduler(beat.Scheduler):
 
 
 class ConsumerPulse(bootsteps.StartStopStep):
-    """A worker step that records the heartbeat while the consumer loop is connected and runs."""
+    """A worker bootstep that records the worker's heartbeat while it consumes messages."""
 
     requires = ("celery.worker.consumer.tasks:Tasks",)
     _pulse = heartbeats.Pulse("worker")
@@ -241,8 +241,8 @@ def _listen(**_: Any) -> None:
 
 
 @signals.worker_shutting_down.connect
-def _end_soon(**_: Any) -> None:
-    """Finish sending outbox messages, then exit even if a task hangs."""
+def _shut_down(**_: Any) -> None:
+    """At shutdown, finish sending outbox messages; exit after a time limit even if a task hangs."""
     forced = threading.Timer(MUST_END_SECONDS, os._exit, [0])
     forced.daemon = True
     forced.start()

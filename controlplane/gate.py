@@ -1,8 +1,8 @@
 """Admission control in front of Django: deadlines, body limits, and bulkheads.
 
-While the data plane can't reach PostgreSQL, requests get a 503 at once; running ones get it after
-`DEADLINE_SECONDS`. Paths that need no database (static files, health, metrics) always pass. Django
-itself would write bodies of any size to disk, and start a thread for every request.
+While the data plane can't reach PostgreSQL, new requests get a 503 at once, and running requests
+get it after `DEADLINE_SECONDS`. Paths that need no database (static files, health, metrics) pass.
+Without this gate, Django would write bodies of any size to disk, and start a thread per request.
 """
 
 import asyncio
@@ -67,7 +67,7 @@ log = structlog.get_logger(__name__)
 
 
 class RequestGate:
-    """ASGI middleware that admits or refuses requests; `refuse` sends an error's response."""
+    """ASGI middleware that admits or refuses requests; `refuse` sends the response for an error."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class RequestGate:
         self._seconds: dict[tuple[str, str, str], Histogram] = {}
 
     def metrics(self) -> Iterator[Metric]:
-        """Yield the histogram of requests by kind and status class, and the bulkheads' figures."""
+        """Yield metrics: request latencies by kind and status class, and use of the bulkheads."""
         yield histograms.build_family(
             "switchgear_web_request_seconds",
             "Seconds to answer a request of a person or a program, by kind and status class.",
@@ -146,7 +146,7 @@ class RequestGate:
                 self.observe(scope["path"], call.status, time.perf_counter() - began)
 
     def observe(self, path: str, status: int, seconds: float) -> None:
-        """Count a response in the histogram, unless `status` is 0, as after a disconnect."""
+        """Record a response's latency in the metrics; a `status` of 0 (disconnected) is ignored."""
         if not status:
             return
         kind = "api" if path.startswith("/api/") else "page"
@@ -177,7 +177,7 @@ class RequestGate:
         await self._wait_for_response(call, task, exchange, ends)
 
     def _export_refusal(self, caller: RequestCaller) -> DomainError | None:
-        """Return the error for an export that may not begin now, or None."""
+        """Return the error if this caller, or too many others, are running exports; else None."""
         if caller in self._exporting:
             message = "You already have an export running; try again when it is done."
             return TooManyRequests(message, retry_after=RETRY_AFTER_SECONDS)
@@ -197,7 +197,7 @@ class RequestGate:
     async def _wait_for_response(
         self, call: Call, task: "asyncio.Task[None]", exchange: "_Exchange", ends: float | None
     ) -> None:
-        """Wait for the response to start in time, else refuse the request."""
+        """Wait for the response to start before the time `ends`, else send an error response."""
         try:
             timeout = None if ends is None else max(0.0, ends - time.monotonic())
             await asyncio.wait({task}, timeout=timeout)
@@ -222,11 +222,11 @@ class RequestGate:
 
 
 class _ClientTooSlow(Exception):
-    """Raised if a client stops reading the response."""
+    """Raised if the client has stopped reading the response."""
 
 
 class _Exchange:
-    """The receive and send channels of a request, and the status of its response."""
+    """A request's ASGI receive and send channels, which record the status of the response."""
 
     def __init__(self, receive: Receive, send: Send, body: bytes) -> None:
         self._body: bytes | None = body

@@ -1,4 +1,4 @@
-"""Reading of request bodies for Django, within limits of time, size and total memory."""
+"""Reading of request bodies before Django, within limits of time, size and total memory."""
 
 import asyncio
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ MAX_BYTES = 128 * 1024 * 1024
 
 
 class Bodies:
-    """The memory shared by all request bodies of this process."""
+    """The memory limit for all request bodies that the process holds."""
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
         self._max_bytes = max_bytes
@@ -22,7 +22,7 @@ class Bodies:
 
     @contextmanager
     def budget(self) -> Iterator["Budget"]:
-        """Yield a budget for one body, whose memory is released on exit."""
+        """Context manager for the memory of one request's body, which is released at the end."""
         budget = Budget(self)
         try:
             yield budget
@@ -37,7 +37,7 @@ class Bodies:
 
 
 class Budget:
-    """The memory of one request's body; `counted` is its size so far, in bytes."""
+    """The memory used by one request's body; `counted` bytes of it count against the limit."""
 
     def __init__(self, bodies: Bodies) -> None:
         self._bodies = bodies

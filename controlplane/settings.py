@@ -102,7 +102,7 @@ TEMPLATES = [
 
 
 def _database(url: str, assume_role: str | None, pool_size: int, limits: str) -> dict[str, Any]:
-    """Return Django's entry for a database URL, whose own parameters take precedence."""
+    """Return Django's DATABASES entry for a database URL; parameters in the URL take precedence."""
     info = {key: value for key, value in conninfo_to_dict(url).items() if value is not None}
     options: dict[str, Any] = {
         "connect_timeout": 3,

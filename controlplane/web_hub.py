@@ -1,4 +1,4 @@
-"""The web process's data plane with the hub of live sockets."""
+"""The web process's data plane, together with the hub that serves its live WebSockets."""
 
 import asyncio
 import signal
@@ -31,7 +31,7 @@ log = structlog.get_logger(__name__)
 
 
 class WebProcessState:
-    """The process state that the hub needs, from the data plane's memory."""
+    """What the hub of WebSockets needs to know of this process, from the data plane's memory."""
 
     def __init__(self, state: State) -> None:
         self._state = state
@@ -49,7 +49,7 @@ class WebProcessState:
         )
 
     def authenticate_token(self, headers: Headers) -> Subscriber:
-        """Return the subscriber of a token; raise DomainError if it may not subscribe."""
+        """Return the WebSocket subscriber of a token; raise DomainError if it may not subscribe."""
         state = self._state
         scopes = {scope for topic in topics.list_topics() for scope in topic.scopes}
         token = authenticate(state.tokens, headers, *sorted(scopes), clock=state.unix)
@@ -69,7 +69,7 @@ class WebProcessState:
 
 
 class WebPlane(Plane):
-    """The data plane of a web process, together with the hub of its sockets."""
+    """The data plane of a web process, which also starts and stops the hub of its WebSockets."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The service core, which answers visitors by calling oracle and synapse."""
+"""The demo service `core`, which answers visitors by calling the services oracle and synapse."""
 
 import logging
 import os
@@ -29,13 +29,13 @@ log = logging.getLogger("demo")
 
 
 class EventWriter(Protocol):
-    """The method of a Redis client that core uses to write events."""
+    """The one method of a Redis client that core needs, to write events."""
 
     def xadd(self, name: str, fields: dict[Any, Any], *, maxlen: int) -> Any: ...
 
 
 class Core:
-    """The request handlers of core."""
+    """The HTTP request handlers of the service core."""
 
     def __init__(
         self, gear: Switchgear, faults: Faults, calls: ServiceCalls, stream: EventWriter
@@ -75,8 +75,7 @@ class Core:
     def _answer_measured(self, intent: str, question: Body) -> dict[str, Any]:
         """Return the answer, labeled if it is partial, and count the question in core's SLIs.
 
-        A question rejected by a breaker counts as a bad event; a question stopped by a switch does
-        not count.
+        A rejection by a breaker counts as a bad event; a refusal by a kill switch does not count.
         """
         with (
             self._availability.measure(),
@@ -91,7 +90,7 @@ class Core:
         return {**answer.value, **label}
 
     def _write_event(self, question: Body) -> None:
-        """Write an event to the stream, sometimes with an amount that synapse can't parse."""
+        """Write an event to the stream; a few have an amount that synapse can't parse."""
         amount = f"{random.uniform(1, 900):.2f}"  # noqa: S311
         if self._faults.garbles() or random.random() < GARBLED_SHARE:  # noqa: S311
             amount = amount.replace(".", ",")

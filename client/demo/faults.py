@@ -1,4 +1,4 @@
-"""Faults that are injected into a service of the demo."""
+"""Faults to inject into a service of the demo."""
 
 import random
 import threading
@@ -12,21 +12,21 @@ MAX_SECONDS = 3600.0
 
 
 class InjectedFailure(Exception):
-    """The failure of a call that an injected fault causes."""
+    """Raised in a call that an injected fault lets fail."""
 
 
 class WrongFault(ValueError):
-    """Raised for an invalid fault; the message states the problem."""
+    """Raised for an invalid fault in a request; the message states the problem."""
 
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault of a service, which ends after `seconds`.
+    """A fault to inject into a service, which ends after `seconds`.
 
-    `errors` is the ratio of calls that fail, and every call takes `delay_ms` longer; `only` limits
-    errors and delay to the calls of one experiment. `garbled` is the ratio of events with an
-    unreadable amount, `overloaded` the ratio of questions that oracle's first model rejects. `down`
-    closes connections without a response.
+    `errors` is the ratio of calls that fail, and `delay_ms` the delay of each call; if `only` is
+    set, both apply only to calls of that experiment. `garbled` is the ratio of events with an
+    unreadable amount. `overloaded` is the ratio of questions that oracle's first model rejects.
+    With `down` the service closes connections without a response.
     """
 
     errors: float = 0.0
@@ -61,7 +61,7 @@ def parse_fault(values: Mapping[str, Any]) -> Fault:
 
 
 class Faults:
-    """The active fault of one service. Thread-safe."""
+    """The fault that is active in one service, if any. Thread-safe."""
 
     def __init__(
         self,
@@ -85,10 +85,9 @@ class Faults:
             return self._fault if self._clock() < self._until else WELL
 
     def strike(self, experiment: str = "") -> None:
-        """Apply the active fault to one call of `experiment`.
+        """Apply the active fault to one call of `experiment`: delay it, and let it fail at random.
 
-        The call is delayed by `delay_ms`. Raise :class:`InjectedFailure` with the probability
-        `errors`.
+        The delay is `delay_ms`. Raises :class:`InjectedFailure` with the probability `errors`.
         """
         fault = self.present
         if fault.only and fault.only != experiment:

@@ -1,4 +1,4 @@
-"""HTTP calls between the demo's services, with deadlines passed along in headers."""
+"""HTTP calls between the demo's services, which pass the caller's deadline in a header."""
 
 import http.client
 import json
@@ -23,7 +23,7 @@ class TooLate(Unreachable, TimeoutError):
 def call(
     port: int, path: str, body: Mapping[str, Any], *, seconds: float, method: str = "POST"
 ) -> tuple[int, dict[str, Any]]:
-    """Return status and JSON of a response within `seconds`. Raise :class:`Unreachable`."""
+    """Return status and JSON of a response within `seconds`; raise `TooLate` or `Unreachable`."""
     left = deadline.remaining_seconds()
     most = seconds if left is None else max(min(seconds, left), MIN_SECONDS)
     connection = http.client.HTTPConnection(HOST, port, timeout=most)

@@ -46,16 +46,16 @@ def get_user(question: Body) -> str:
 
 
 def refuse_call(decision: Decision) -> ServiceResponse:
-    """Return the response to a call that a switch stops."""
+    """Return the error response to a call that a kill switch stops."""
     body = {"error": "switched off", "switch": decision.switch, "reason": decision.reason}
     return ServiceResponse(503, body)
 
 
 class FaultyService:
-    """Request handlers by method and path, with faults.
+    """A service's request handlers by method and path, with fault injection.
 
-    Injected failures become status 500, stopped calls 503, and unavailable providers the status
-    that the console configures.
+    An injected failure becomes status 500, a call stopped by a switch 503, and an unavailable
+    provider the status that the console configures.
     """
 
     def __init__(self, routes: Mapping[tuple[str, str], Handler], broken: Faults) -> None:
@@ -68,7 +68,7 @@ class FaultyService:
         }
 
     def answer(self, method: str, path: str, body: Body) -> ServiceResponse | None:
-        """Return the response, or None to close the connection while the service is down."""
+        """Return the response to a request; None, to close the connection, if a fault is `down`."""
         handler = self._routes.get((method, path))
         if handler is None:
             return ServiceResponse(404, {"error": f"there is no {method} {path}"})
@@ -98,7 +98,7 @@ _WORK = ("/ask", "/answer", "/lookup")
 
 
 def serve(service: FaultyService, port: int) -> None:
-    """Serve until SIGTERM or Ctrl-C; call it in the main thread."""
+    """Serve until SIGTERM or Ctrl-C; must be called in the main thread."""
     ended = threading.Event()
     for signum in (signal.SIGTERM, signal.SIGINT):
         signal.signal(signum, lambda *_: ended.set())
@@ -108,7 +108,7 @@ def serve(service: FaultyService, port: int) -> None:
 
 @contextmanager
 def run_service(service: FaultyService, port: int = 0, poll_seconds: float = 0.1) -> Iterator[int]:
-    """Serve in a thread until the `with` block ends, and yield the port; 0 picks a free port."""
+    """Context manager: serve in a thread during the block; yields the port (0 picks a free one)."""
     server = _Server((HOST, port), type("Handler", (_Handling,), {"answers": service}))
     threading.Thread(target=server.serve_forever, args=(poll_seconds,), daemon=True).start()
     try:
@@ -170,7 +170,7 @@ class _Handling(BaseHTTPRequestHandler):
         return found
 
     def _is_ours(self) -> bool:
-        """Return False for requests that a browser sends from pages of other sites."""
+        """Return False for cross-site requests, which a browser sends from pages of other sites."""
         host = self.headers.get("Host", "")
         origin = self.headers.get("Origin")
         by_name = urlsplit(f"//{host}").hostname in (HOST, "localhost")

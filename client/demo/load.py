@@ -40,9 +40,9 @@ class Tally:
         self._took: list[float] = []
 
     def note(self, outcome: str, seconds: float, switch: str | None = None) -> None:
-        """Count a visit that took `seconds`.
+        """Count a visit with its `outcome`: answered, refused, failed or skipped.
 
-        `outcome` is answered, refused, failed or skipped; `switch` is the switch that refused it.
+        `seconds` is its duration, and `switch` the switch that refused it.
         """
         with self._lock:
             self._outcomes[outcome] += 1
@@ -51,7 +51,7 @@ class Tally:
                 self._switches[switch] += 1
 
     def line(self) -> str:
-        """Return the summary and reset the counts."""
+        """Return the summary line of all visits since the last one, and reset the counts."""
         with self._lock:
             outcomes, switches, took = self._outcomes, self._switches, self._took
             self._begin()
@@ -96,9 +96,9 @@ def parse_rate(text: str) -> float:
 
 
 def wait_for(ports: Iterable[int], wait: Callable[[float], bool]) -> None:
-    """Wait until all services at `ports` respond.
+    """Wait until all services at `ports` respond, or until `wait` says to give up.
 
-    `wait` sleeps for some seconds, and returns True to give up.
+    `wait` sleeps for a number of seconds, and returns True to give up.
     """
     for port in ports:
         while True:

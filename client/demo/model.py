@@ -11,7 +11,7 @@ THINKING_SECONDS = (0.01, 0.06)
 
 
 class Overloaded(Exception):
-    """Raised for an overloaded model, with the `code` and `status` of real providers' errors."""
+    """Raised if the model is overloaded, with `code` and `status` as in real providers' errors."""
 
     code = "model_overloaded"
     status = 503
@@ -21,13 +21,13 @@ class Overloaded(Exception):
 
 
 class FakeProvider:
-    """A provider whose first model can be overloaded."""
+    """A provider of several models, of which only the first can be overloaded."""
 
     def __init__(self, faults: Faults) -> None:
         self._faults = faults
 
     def complete(self, question: Body, model: str = FIRST) -> dict[str, str]:
-        """Return SQL and the model's name. Raise :class:`Overloaded` if the model is overloaded."""
+        """Return SQL for a question, and the model's name; raise Overloaded if it is overloaded."""
         time.sleep(random.uniform(*THINKING_SECONDS))  # noqa: S311
         if model == FIRST and self._faults.overloads():
             raise Overloaded(model)

@@ -1,4 +1,4 @@
-"""The service oracle, which turns questions into SQL by a language model."""
+"""The demo service `oracle`, which turns questions into SQL by a language model."""
 
 from demo import world
 from demo.faults import Faults
@@ -11,10 +11,10 @@ EXPERIMENT = f"experiment:{world.RETRIEVAL}"
 
 
 class Oracle:
-    """The request handler of oracle.
+    """The request handler of the service oracle.
 
-    Visitors in the experiment get the new retrieval while its switch allows that. The fallback that
-    the console configures for `oracle->openai` names the model to use if the first one fails.
+    Visitors in the experiment get the new retrieval, unless its switch is engaged. If the first
+    model fails, the fallback of `oracle->openai` in the console names the next one.
     """
 
     def __init__(self, gear: Switchgear, faults: Faults) -> None:

@@ -1,4 +1,4 @@
-"""The demo's own page: the state of its services, and buttons that inject faults."""
+"""The demo's web page: the state of its services, and buttons that inject faults."""
 
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
@@ -50,7 +50,7 @@ _WELL = "\N{HEAVY CHECK MARK} well"
 
 
 class Pages:
-    """The handlers of the page.
+    """The request handlers of the demo's page.
 
     `ports` are the services' ports, `console` is the console's URL, and `policies` are the policies
     of core's calls.
@@ -82,7 +82,7 @@ class Pages:
         return ServiceResponse(200, content)
 
     def change(self, form: Body) -> ServiceResponse:
-        """Inject the fault of the pressed button, and redirect to the page."""
+        """Inject the fault that the pressed button names, and redirect to the page."""
         port = self._ports.get(str(form.get("service")))
         button = BUTTONS.get(str(form.get("make")))
         if port is None or button is None:

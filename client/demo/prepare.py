@@ -1,4 +1,4 @@
-"""Set-up of the demo's token, SLOs and policies by `manage.py`; idempotent."""
+"""Creates the demo's token, SLOs and policies by `manage.py`; repeating it is harmless."""
 
 import os
 import subprocess
@@ -23,14 +23,14 @@ def main(token_file: Path) -> None:
     except ValueError as wrong:
         sys.exit(str(wrong))
     run_manage("config", "load", "--keep-edited", str(CONFIG.relative_to(ROOT)))
-    if not is_good(token_file):
+    if not is_token_usable(token_file):
         lasting = ("--expires", f"{LASTS_DAYS}d")
         token = run_manage("token", "create", NAME, "--scopes", SCOPES, *lasting)
         write_token(token_file, token.strip().splitlines()[-1])
 
 
 def run_manage(*arguments: str) -> str:
-    """Return the output of `manage.py`; exit with its error message if it fails."""
+    """Run a `manage.py` command and return its output; exit with its error message if it fails."""
     command = [sys.executable, "manage.py", *arguments]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -38,8 +38,8 @@ def run_manage(*arguments: str) -> str:
     return done.stdout
 
 
-def is_good(token_file: Path) -> bool:
-    """Return True if the token of an earlier run is recent, and active in the console."""
+def is_token_usable(token_file: Path) -> bool:
+    """Return True if the stored token of an earlier run is recent, and active in the console."""
     try:
         token, written = token_file.read_text(), token_file.stat().st_mtime
     except FileNotFoundError:

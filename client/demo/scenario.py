@@ -91,7 +91,7 @@ CHAPTERS: Mapping[str, Chapter] = {
 
 
 class Player:
-    """A player of chapters. Between steps it calls `wait`; if that returns True, it ends."""
+    """A player of chapters; between steps it calls `wait`, which returns True to end it."""
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class Player:
         self._clock = clock
 
     def play(self, chapter: Chapter) -> None:
-        """Inject the chapter's fault, wait until it is over, and remove it."""
+        """Play a chapter: inject its fault, wait until it is over, and remove the fault."""
         if self._inject_fault(chapter):
             log.info("%s. Watch %s%s", chapter.tells, self._console, chapter.look_at)
             self._watch(chapter)
@@ -114,7 +114,7 @@ class Player:
             log.info("%s is mended", chapter.service)
 
     def _inject_fault(self, chapter: Chapter) -> bool:
-        """Inject the fault; return False if the service does not accept it in time."""
+        """Inject the fault; return False if the service doesn't accept it in time."""
         ends = self._clock() + chapter.seconds
         fault = {**chapter.fault, "seconds": chapter.seconds + AFTERWARDS_SECONDS}
         while not self._send_fault(chapter, fault):
@@ -134,10 +134,7 @@ class Player:
                 return
 
     def is_stopped(self) -> bool:
-        """Return True if a member of the experiment gets an answer of the old retrieval.
-
-        Then the experiment's switch is engaged.
-        """
+        """Return True if the experiment's switch is engaged, as a member gets the old retrieval."""
         question = {"user": MEMBER, "segment": "hr", "intent": world.NL2SQL}
         try:
             status, answer = call(self._ports["core"], "/ask", question, seconds=CALL_SECONDS)

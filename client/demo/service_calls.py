@@ -1,4 +1,4 @@
-"""Core's calls to oracle and synapse, each within a policy that the console can change.
+"""Core's calls to oracle and synapse, each guarded by a policy that the console can change.
 
 Oracle's answers are cached: while oracle fails, visitors get an earlier answer, labeled as partial.
 """
@@ -23,7 +23,7 @@ visitors get an error during an outage."""
 
 
 class Failed(InjectedFailure):
-    """An error response of a service; `status` is the HTTP status."""
+    """Raised for an error response of a called service; `status` is the HTTP status."""
 
     def __init__(self, service: str, status: int, why: object) -> None:
         super().__init__(f"{service}: {why}")
@@ -31,7 +31,7 @@ class Failed(InjectedFailure):
 
 
 class ServiceCalls:
-    """Calls to the services at `ports`, each within its policy."""
+    """Core's calls to the services at `ports`, each guarded by its policy."""
 
     def __init__(self, gear: Switchgear, ports: Mapping[str, int]) -> None:
         self._ports = ports
@@ -49,7 +49,7 @@ class ServiceCalls:
         }
 
     def ask(self, intent: str, question: Body) -> Answer[dict[str, Any]]:
-        """Return the answer of the intent's service, or the fallback's answer if the service fails.
+        """Return the answer of the intent's service, or that of the fallback if the service fails.
 
         Raise :class:`Failed`, `Unreachable` or `Refused` if no fallback applies.
         """

@@ -1,4 +1,4 @@
-"""The service synapse, which looks up terms and consumes core's events from a stream.
+"""The demo service `synapse`, which looks up terms and consumes core's events from a stream.
 
 An event that can't be parsed becomes a dead letter after three attempts; an operator can fix its
 amount in the console and replay it.
@@ -27,7 +27,7 @@ class UnreadableAmount(ValueError):
 
 
 class Synapse:
-    """The handlers of synapse, for requests and for events."""
+    """The handlers of the service synapse, for HTTP requests and for events of the stream."""
 
     def __init__(self, gear: Switchgear, faults: Faults) -> None:
         self._faults = faults
@@ -41,7 +41,7 @@ class Synapse:
         return ServiceResponse(200, {"terms": ["case", "amount", str(question.get("segment"))]})
 
     def take(self, message: Message) -> None:
-        """Add the event's amount to the total.
+        """Consume an event: add its amount to the total.
 
         Raise :class:`UnreadableAmount` if the amount is not a number.
         """

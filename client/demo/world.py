@@ -23,12 +23,12 @@ def service_port(service: str) -> int:
 
 
 def takes_part(user: str) -> bool:
-    """Return True if the visitor is in the experiment."""
+    """Return True if this visitor is in the demo's experiment."""
     return user[-1:] in "02468"
 
 
 def connect(service: str) -> Switchgear:
-    """Return the client of a service, with the token that `demo.prepare` created."""
+    """Return a Switchgear client for a service, with the token that `demo.prepare` created."""
     logging.basicConfig(stream=sys.stdout, level=logging.INFO, format="%(message)s")
     token = Path(os.environ["DEMO_TOKEN_FILE"]).read_text().strip()
     return Switchgear.from_env(token=token, service=service)

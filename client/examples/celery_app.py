@@ -1,4 +1,4 @@
-"""A Celery worker whose digests can be stopped.
+"""A Celery worker with a task, writing digests, that a kill switch can stop.
 
 SWITCHGEAR_URL=… SWITCHGEAR_TOKEN=… REDIS_URL=… celery -A celery_app worker
 """

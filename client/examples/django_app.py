@@ -1,4 +1,4 @@
-"""A Django service in one file whose reports can be stopped.
+"""A Django service in one file, with reports that a kill switch can stop.
 
 SWITCHGEAR_URL=… SWITCHGEAR_TOKEN=… gunicorn --preload --workers 4 django_app:application
 """
@@ -25,7 +25,7 @@ gear = Switchgear.from_env(service="reports-api")  # Works in each forked proces
 
 
 class SayStopped:
-    """Middleware that turns a stopped call into a response with status 503."""
+    """Middleware that responds with status 503 if a switch stopped the view's call."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response

@@ -1,4 +1,4 @@
-"""A service on FastAPI whose chat and stories can be stopped.
+"""A FastAPI service, with chat and stories that kill switches can stop.
 
 SWITCHGEAR_URL=… SWITCHGEAR_TOKEN=… granian --interface asgi fastapi_app:app
 """
@@ -25,7 +25,7 @@ app = FastAPI(lifespan=lifespan)
 
 @app.exception_handler(SwitchEngaged)
 async def report_stopped(_request: Request, error: SwitchEngaged) -> JSONResponse:
-    """Return a response with status 503 that names the switch but not its reason."""
+    """Return the response to a stopped call: status 503 with the switch, but not its reason."""
     return JSONResponse({"detail": "temporarily disabled", "switch": error.switch}, 503)
 
 

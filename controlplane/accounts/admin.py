@@ -132,7 +132,7 @@ class UserAdmin(Table):
     actions = ("deactivate",)
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """Return False: audit entries refer to the person, who can be deactivated instead."""
+        """Return False: audit entries refer to people, who are deactivated instead of deleted."""
         return False
 
     def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> tuple[str, ...]:
@@ -157,7 +157,7 @@ class UserAdmin(Table):
             people.set_password(user=obj, password=password, actor=actor, now=now)
 
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-        """Show the form; if a change is refused, such as removing the last admin, show why."""
+        """Show the form of a person, also with the reason why a change was refused."""
         # Otherwise, another person at an open browser could create an admin or set a password.
         require_fresh(request, db_now())
         try:

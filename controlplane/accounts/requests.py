@@ -1,4 +1,4 @@
-"""Requests of signed-in users."""
+"""The HTTP requests of signed-in users, and a check that the user is an admin."""
 
 from datetime import datetime
 
@@ -17,9 +17,10 @@ class UserRequest(PersonRequest):
 
 
 def require_admin(request: UserRequest, *, next_url: str = "") -> tuple[Actor, datetime]:
-    """Return actor and time; require an admin who recently confirmed their identity.
+    """Return the actor and time of a request by an admin who recently confirmed their identity.
 
-    Otherwise a confirmation is asked for, which leads to `next_url`, by default this page.
+    If the confirmation is missing, the admin is asked for it, and then sent to `next_url`, by
+    default this page.
     """
     actor, now = actor_of(request), db_now()
     actor.require_power(Power.ADMINISTER)

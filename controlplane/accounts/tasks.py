@@ -1,4 +1,4 @@
-"""Periodic tasks (ticks) of accounts."""
+"""Periodic tasks of accounts, which delete old rows."""
 
 from datetime import datetime
 
@@ -10,7 +10,7 @@ from .authentication import retention_rules as rules
 
 @ticks.tick("sessions.purge", seconds=24 * 3600, queue="housekeeping")
 def purge_sessions(now: datetime) -> int:
-    """Delete expired sessions, including those in Django's own table, and e-mail confirmations."""
+    """Delete expired sessions, also those in Django's own table, and old e-mail confirmations."""
     return purge([rules.SESSIONS, rules.OLD_SESSIONS, rules.CONFIRMATIONS], now)
 
 

@@ -59,7 +59,7 @@ class Environment:
 
     @property
     def secret_key_fallbacks(self) -> tuple[str, ...]:
-        """Earlier secret keys, which decrypt and verify, but don't encrypt and sign."""
+        """Previous secret keys, accepted to decrypt and verify, but not used to encrypt or sign."""
         return tuple(self.variables.get("SECRET_KEY_FALLBACKS", "").split())
 
 
@@ -99,7 +99,7 @@ def read_environment(variables: Mapping[str, str] = os.environ) -> Environment:
 
 
 def _load_or_create_key(folder: Path) -> str:
-    """Return the generated SECRET_KEY, created once in a private file by one of several starts."""
+    """Return the generated SECRET_KEY of a private file; concurrent starts create only one."""
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
@@ -120,7 +120,7 @@ def _load_or_create_key(folder: Path) -> str:
 
 
 def _read_kept_days(variables: Mapping[str, str]) -> dict[str, int]:
-    """Return the retention periods in `KEPT_DAYS`, entries `name=days` separated by spaces."""
+    """Return the retention periods in days, by name, from `KEPT_DAYS`: entries `name=days`."""
     days_by_rule = {}
     for text in variables.get("KEPT_DAYS", "").split():
         name, is_pair, days = text.partition("=")

@@ -1,4 +1,4 @@
-"""Addresses of PostgreSQL from the environment."""
+"""Connection URLs of PostgreSQL from the environment."""
 
 import contextlib
 import json
@@ -14,7 +14,7 @@ DEFAULT_URL = "postgresql://switchgear@127.0.0.1:5432/switchgear"
 
 @dataclass(frozen=True)
 class Database:
-    """Addresses of PostgreSQL; the application assumes `assume_role` if both have one login."""
+    """PostgreSQL's URLs; an application that has the owner's login switches to `assume_role`."""
 
     url: str
     owner_url: str

@@ -18,9 +18,9 @@ HIDDEN_KEYS = (
 class DeadLetters:
     """Settings of dead letters.
 
-    `servers` are Redis URLs by name. `patterns` are pairs of stream names, with `{stream}` in them:
-    of dead letters, and of the stream that they come from. `hidden_keys` are globs of payload keys
-    to redact.
+    `servers` are Redis URLs by name. `patterns` are pairs of stream names that contain `{stream}`:
+    the dead letter stream, and the stream its messages come from. `hidden_keys` are globs of
+    payload keys to redact.
     """
 
     servers: Mapping[str, str]

@@ -18,10 +18,10 @@ class SignInSettings:
 
 @dataclass(frozen=True)
 class Oidc:
-    """The OpenID provider for sign-in; `issuer` is empty if there is none.
+    """The OpenID provider for single sign-on; `issuer` is empty if there is none.
 
-    `roles` are pairs of a group and its role. The claim `claim` has the groups of a person, who
-    can't sign in without a role.
+    `claim` names the claim with a person's groups, and `roles` are pairs of a group and its role. A
+    person whose groups have no role can't sign in.
     """
 
     issuer: str

@@ -1,4 +1,4 @@
-"""Names, summaries, errors and examples of the OpenAPI document; `finish` is its last hook."""
+"""The last step of generating the OpenAPI document: names, summaries, errors and examples."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ fields are wrong, `errors` maps each field (`evidence.labels.0`) to its messages
 
 
 def finish(result: dict[str, Any], **_more: Any) -> dict[str, Any]:
-    """Name, describe and complete every operation, in place."""
+    """Complete the document in place: operation ids, component names, errors and examples."""
     _clean(result)
     result["info"] |= {
         "description": ABOUT.strip(),

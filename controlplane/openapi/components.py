@@ -1,4 +1,4 @@
-"""Names of the document's components, which become class names of generated clients.
+"""Names of the OpenAPI components, which become class names of generated clients.
 
 Serializers are named `SwitchShape` (responses) and `EngageBody` (requests); their components are
 `Switch`, `EngageRequest`, and `SwitchPage` for a list. `NAMES` lists the exceptions.

@@ -1,7 +1,7 @@
-"""Examples of all requests and responses, built from their schemas.
+"""Examples of all requests and responses in the OpenAPI document, built from their schemas.
 
-A property gets the first of `VALUES` for its name that its schema allows, else the simplest valid
-value. A request is that of `REQUESTS`, else it gets its required fields.
+A property's example is the first of the `VALUES` for its name that its schema allows, else the
+simplest valid value. `REQUESTS` has whole request examples; others get their required fields.
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""Operation ids and summaries: rows `METHOD path operation_id Summary`, without `/api/v1`."""
+"""Operation ids and summaries of the API, as lines `METHOD path operation_id Summary`."""
 
 ROOT = "/api/v1"
 ROWS = """

@@ -1,4 +1,4 @@
-"""Error responses of all operations: the component `Problem`, and a named response per status."""
+"""Error responses of all API operations: the component `Problem`, and one response per status."""
 
 from typing import Any
 
@@ -78,7 +78,7 @@ _RESPONSES = "#/components/responses/"
 
 
 def declare_problems(document: dict[str, Any]) -> None:
-    """Add the error components, and to each operation references to its errors, in place."""
+    """Add the error responses to the document, and references to them to each operation."""
     components = document["components"]
     components["schemas"]["Problem"] = PROBLEM
     by_name = {

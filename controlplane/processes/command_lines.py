@@ -1,4 +1,4 @@
-"""Command lines of all processes, without the name of the Python interpreter."""
+"""Command lines of all processes of an installation, without the name of the Python interpreter."""
 
 from functools import partial
 
@@ -14,12 +14,12 @@ dataplane = partial(asgi_server.server_arguments, "controlplane.dataplane:app")
 
 
 def stand_in(*, host: str, port: int) -> list[str]:
-    """Return the command line of the data plane that serves while the web process starts."""
+    """Return the command line of the data plane that serves until the web process is ready."""
     return ["-m", "controlplane.dataplane.stand_in", host, str(port)]
 
 
 def worker(queues: str = "") -> list[str]:
-    """Return the command line of a worker for comma-separated queues, or for all."""
+    """Return the command line of a Celery worker for comma-separated `queues`, or for all."""
     chosen = ("--queues", queues) if queues else ()
     return [*_CELERY, "worker", *_WORKER, *chosen, *_LEVEL]
 

@@ -1,4 +1,4 @@
-"""Helpers of commands that replace themselves by another process."""
+"""Helpers of management commands that replace themselves by another process."""
 
 import os
 import socket
@@ -18,7 +18,7 @@ CONNECT_SECONDS = 3
 
 
 def replace_process(arguments: Sequence[str]) -> NoReturn:
-    """Run Python with these arguments in place of this process, under the same process id."""
+    """Replace this process by Python with these arguments; the process id stays."""
     # Makes the application importable from any working directory.
     path = [str(environment.ROOT), os.environ.get("PYTHONPATH", "")]
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, path))
@@ -26,9 +26,9 @@ def replace_process(arguments: Sequence[str]) -> NoReturn:
 
 
 def free_address(host: str, port: int) -> str:
-    """Return the IP address of `host`; raise CommandError with status 2 if it can't be bound.
+    """Return the IP address of `host`, after checking that a server can bind it and the port.
 
-    Without this check, the server would share the port with another process.
+    Raises CommandError with exit status 2. Without this check, two servers would share the port.
     """
     try:
         kind, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
@@ -42,7 +42,7 @@ def free_address(host: str, port: int) -> str:
 
 
 def whole_number(low: int, high: int) -> Callable[[str], int]:
-    """Return a function that parses an option's whole number from `low` to `high`."""
+    """Return an argparse type that accepts whole numbers from `low` to `high`."""
 
     def parse(text: str) -> int:
         if not (text.isascii() and text.isdigit() and low <= int(text) <= high):
@@ -53,9 +53,9 @@ def whole_number(low: int, high: int) -> Callable[[str], int]:
 
 
 def check_login(environment: Environment) -> None:
-    """Raise CommandError with status 2 if the login may not assume the role.
+    """Raise CommandError with exit status 2 if the database login may not switch to its role.
 
-    A process with a snapshot on disk, or without a reachable database, starts without this check.
+    The check is skipped if there is a snapshot on disk, or if the database is unreachable.
     """
     role, url = environment.database.assume_role, environment.database.url
     if role is None or (environment.data_dir / "snapshot" / "current").exists():

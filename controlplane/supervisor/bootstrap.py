@@ -1,4 +1,4 @@
-"""Creates `.venv`: `bootstrap.py FILE STAMP`, run by the machine's Python.
+"""Creates the virtual environment `.venv`: `bootstrap.py FILE STAMP`, run by the system's Python.
 
 It installs the pinned requirements of FILE and touches STAMP, with only the standard library.
 Concurrent runs wait for each other. An interrupted installation starts over.

@@ -1,4 +1,4 @@
-"""A supervised child process: start, output, signals, end, and delays before restarts."""
+"""A supervised child process: start, output, signals, end, and the delay before each restart."""
 
 import contextlib
 import os
@@ -30,12 +30,11 @@ class ChildSpec:
     """A process to run, and how to supervise it.
 
     `prepare` is called before every start and must not block; if it returns False, it is called
-    again later. The kernel sends `orphan_signal` if the supervisor is killed. `stdin` is the
-    content of standard input. The output goes to the terminal, or to the file `log`; with `shown`
-    False it is only shown if the process dies. `keeps_stdout` collects standard output. An
-    `attached` process shares the terminal and the supervisor's process group. Deaths of `optional`
-    children never end the run. `repair` is called after each death and may return a process to run
-    before the next start.
+    again later. `repair` is called after each death, and may return a process to run before the
+    restart. `stdin` is the content of standard input. Output goes to the terminal, or to the file
+    `log`; with `shown` False only if the process dies. `keeps_stdout` collects standard output. The
+    kernel sends `orphan_signal` if the supervisor is killed. An `attached` process shares the
+    supervisor's terminal and process group. A run survives the deaths of `optional` children.
     """
 
     name: str
@@ -57,18 +56,18 @@ class ChildSpec:
 
 @dataclass
 class Restarts:
-    """Counts of a child's deaths."""
+    """Counts of a child's deaths in a row, from which the delay before its restart follows."""
 
     in_a_row: int = 0
     quick_in_a_row: int = 0
 
     @property
     def is_failing(self) -> bool:
-        """True if the child has died `QUICK_DEATHS_ALLOWED` times in a row soon after its start."""
+        """True if the child died soon after its start `QUICK_DEATHS_ALLOWED` times in a row."""
         return self.quick_in_a_row >= QUICK_DEATHS_ALLOWED
 
     def delay_seconds(self, lived_seconds: float) -> float:
-        """Record a death; return the seconds to wait, which double with each death in a row."""
+        """Count a death; return the seconds to wait before the restart, which double in a row."""
         is_quick = lived_seconds < QUICK_DEATH_SECONDS
         self.quick_in_a_row = self.quick_in_a_row + 1 if is_quick else 0
         self.in_a_row = 1 if lived_seconds >= STEADY_SECONDS else self.in_a_row + 1
@@ -77,7 +76,7 @@ class Restarts:
 
 
 class Child:
-    """A supervised process of a spec, and the new process of each restart."""
+    """A child with its spec and its present process; each restart replaces the process."""
 
     def __init__(self, spec: ChildSpec, write_line: Callable[[bytes], None]) -> None:
         self.spec = spec
@@ -116,7 +115,7 @@ class Child:
                 os.kill(self.pid, signum)
 
     def kill_group(self) -> None:
-        """Kill the process and its descendants, unless it shares the supervisor's process group."""
+        """Kill the child's process group; of an `attached` child only the process itself."""
         if self._process is None:
             return
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -126,7 +125,7 @@ class Child:
                 os.killpg(self._process.pid, signal.SIGKILL)
 
     def read(self, descriptor: int) -> bool:
-        """Read the child's output; return False at its end."""
+        """Pass on available output of the child; return False at its end."""
         try:
             chunk = os.read(descriptor, 65_536)
         except BlockingIOError:
@@ -136,7 +135,7 @@ class Child:
         return bool(chunk)
 
     def finish(self, exit_code: int) -> None:
-        """Kill the group of the reaped process and read its remaining output."""
+        """Clean up after the process ended: kill its group, and read the remaining output."""
         self.kill_group()
         for descriptor in self.streams:
             for _ in range(_LAST_READS):

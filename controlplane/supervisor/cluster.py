@@ -1,4 +1,4 @@
-"""The database cluster on disk: its creation, and the end of processes of an earlier run."""
+"""PostgreSQL's data directory: its creation, and ending the processes that still use it."""
 
 import contextlib
 import os
@@ -42,12 +42,12 @@ class Cluster:
 
     @property
     def major(self) -> str | None:
-        """The major version of the cluster, or None if there is no cluster."""
+        """The major version of PostgreSQL that made the cluster; None if there is no cluster."""
         version = self.directory / "PG_VERSION"
         return version.read_text().strip() if version.exists() else None
 
     def create(self, binaries: Binaries, passwords: dict[str, str]) -> None:
-        """Create the cluster, with two logins and a database, in a draft folder; then move it."""
+        """Create the cluster with two logins and a database: in a draft folder, then moved."""
         drafts = f"{self.directory.name}.new-"
         for leftover in self.directory.parent.glob(f"{drafts}*"):
             shutil.rmtree(leftover, ignore_errors=True)
@@ -75,7 +75,7 @@ class Cluster:
             shutil.rmtree(draft, ignore_errors=True)
 
     def change_passwords(self, binaries: Binaries, passwords: dict[str, str]) -> None:
-        """Set the passwords of both logins, after the stored passwords were lost."""
+        """Set new passwords of both logins, if the stored passwords were lost."""
         while not self.is_vacant():
             time.sleep(0.05)
         self._single_user(
@@ -107,7 +107,7 @@ class Cluster:
         return False
 
     def status(self) -> tuple[int, str]:
-        """Return the server's process id and state from `postmaster.pid`."""
+        """Return the running server's process id and state, as in `postmaster.pid`."""
         with contextlib.suppress(OSError, ValueError, IndexError):
             lines = (self.directory / "postmaster.pid").read_text().splitlines()
             return int(lines[0]), lines[7].strip() if len(lines) > 7 else "starting"
@@ -189,7 +189,7 @@ def _send_signal(processes: Sequence[int], signum: int) -> None:
 
 
 def _postgres_without_proc(pid: int) -> list[int]:
-    """Return `pid` in a list if `ps` shows it as PostgreSQL, else an empty list."""
+    """Return `[pid]` if `ps` shows it as PostgreSQL, else `[]`; for systems without /proc."""
     if pid == 0:
         return []
     result = subprocess.run(

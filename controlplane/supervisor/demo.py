@@ -23,7 +23,7 @@ _PASSED_VARIABLES = re.compile(
 
 
 def build_demo_plan(settings: Environment, place: Layout, addresses: Mapping[str, str]) -> RunPlan:
-    """Return the plan of a run with the demo's children."""
+    """Return the plan of a run that also has the demo's services and visitors."""
     app = application.build_plan(settings, place, addresses)
     console = f"http://{ports.HOST}:{settings.port}"
     child_variables = application.child_environment(place, addresses)

@@ -33,7 +33,7 @@ _NOT_FOR_TESTS = {
 
 
 def execute(terminal: Terminal, command: Sequence[str]) -> int:
-    """Return the exit code of `command`; raise `CannotRun` if it or a service can't be started."""
+    """Run `command` with temporary servers; return its exit code, or raise `CannotRun`."""
     with contextlib.ExitStack() as stack:
         place = layout.create_layout(stack.enter_context(_temporary_folder()) / "data")
         services = Services()
@@ -76,7 +76,7 @@ def _wait(tree: Tree, child: Child) -> int:
 
 @contextlib.contextmanager
 def _temporary_folder() -> Iterator[Path]:
-    """Create a locked directory for this run, and remove those of killed runs."""
+    """Context manager: a locked directory for this run; also removes those of killed runs."""
     remove_abandoned(Path(tempfile.gettempdir()), _PREFIX)
     folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
     if os.geteuid() == 0:

@@ -2,7 +2,7 @@
 
 
 class CannotRun(Exception):
-    """Raised if a run can't start or continue; the terminal shows its text."""
+    """Raised if a run can't start or continue; its text is printed before the exit."""
 
     def __init__(self, reason: str, exit_code: int = 1) -> None:
         super().__init__(reason)
@@ -10,4 +10,4 @@ class CannotRun(Exception):
 
 
 class StopRequested(Exception):
-    """Raised when a stop is requested during a wait."""
+    """Raised from a wait if a signal has requested the end of the run."""

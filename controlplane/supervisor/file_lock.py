@@ -1,4 +1,4 @@
-"""A file lock, which the kernel releases when its process ends."""
+"""A lock on a file, which the kernel releases when the locking process ends."""
 
 import contextlib
 import fcntl
@@ -20,7 +20,7 @@ class LockHeld(CannotRun):
 
 
 class Lock:
-    """An exclusive lock on `path`; the constructor raises `LockHeld` if another run holds it."""
+    """An exclusive lock on the file `path`; raises `LockHeld` if another run holds it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -35,7 +35,7 @@ class Lock:
 
 
 def remove_abandoned(parent: Path, prefix: str) -> None:
-    """Remove the folders `prefix*` under `parent` that runs left behind: their lock is free."""
+    """Remove the folders `prefix*` under `parent` whose lock is free, as their run was killed."""
     for folder in parent.glob(f"{prefix}*"):
         with contextlib.suppress(OSError, LockHeld):
             status = folder.stat()
@@ -67,7 +67,7 @@ def _acquire(path: Path) -> int:
 
 
 def _open(path: Path) -> int:
-    """Open the lock file, or its folder if the file can't be created or written."""
+    """Open the lock file; on a full or read-only disk, open it for reading, or else its folder."""
     try:
         return os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:

@@ -1,6 +1,6 @@
-"""The user that PostgreSQL runs as, and a data directory that this user can reach.
+"""The system user that PostgreSQL runs as, and a data directory that this user can reach.
 
-PostgreSQL refuses to run as root. If root starts it, it runs as the machine's user `postgres` or
+PostgreSQL refuses to run as root. If root starts it, it runs as the system's user `postgres` or
 `nobody`; an existing cluster keeps its owner. If that user can't reach the data directory, the
 cluster is placed in a private directory under `/var/lib/switchgear`.
 """
@@ -27,19 +27,19 @@ _TEMPORARY = "exec-"
 
 @dataclass(frozen=True)
 class ServiceUser:
-    """An unprivileged user of the machine."""
+    """An unprivileged system user that PostgreSQL can run as."""
 
     name: str
     uid: int
     gid: int
 
     def popen_options(self) -> dict[str, Any]:
-        """Return the arguments of `Popen` that run a process as this user, without groups."""
+        """Return the arguments of `Popen` that run a process as this user, in no other groups."""
         return {"user": self.uid, "group": self.gid, "extra_groups": []}
 
 
 def service_user(cluster: Path) -> ServiceUser | None:
-    """Return the user for `cluster`, or None for the current user."""
+    """Return the user to run PostgreSQL as for this cluster, or None for the current user."""
     if os.geteuid() != 0:
         return None
     if (marker := cluster / "PG_VERSION").exists():
@@ -53,7 +53,7 @@ def service_user(cluster: Path) -> ServiceUser | None:
 
 
 def can_execute(user: ServiceUser | None, path: Path) -> bool:
-    """Return True if `user` (None: this one) may enter a directory or execute a file."""
+    """Return True if `user` (None: the current one) may execute the file or enter the directory."""
     if user is None:
         return os.access(path, os.X_OK)
     child = os.fork()
@@ -72,7 +72,7 @@ def can_execute(user: ServiceUser | None, path: Path) -> bool:
 
 @contextlib.contextmanager
 def cluster_home(data: Path, *, temporary: bool = False) -> Iterator[Path]:
-    """Yield the cluster's parent folder: the data directory, or a private, locked folder."""
+    """Context manager: the cluster's parent folder, which is `data` or a locked private folder."""
     pointer = data / _POINTER
     home = Path(pointer.read_text().strip()) if pointer.exists() else Path()
     has_home = home.parent == STATE and home.is_dir()

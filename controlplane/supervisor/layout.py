@@ -17,7 +17,7 @@ class Layout:
         self.log, self.redis = data / "log", data / "redis"
 
     def secret(self, name: str) -> str | None:
-        """Return a stored password, or None."""
+        """Return the stored password with this name, or None."""
         with contextlib.suppress(FileNotFoundError):
             return (self.secrets / name).read_text() or None
         return None
@@ -71,7 +71,7 @@ def write_private(path: Path, content: str) -> None:
 
 
 def new_password() -> str:
-    """Return a random password without characters special in URLs, SQL or Redis files."""
+    """Return a random password without characters that are special in URLs, SQL or Redis files."""
     return secrets.token_urlsafe(32)
 
 

@@ -1,4 +1,4 @@
-"""Ends the supervised processes with their parent, even if it was killed with `-9`.
+"""Ends supervised processes when their parent ends, even if it was killed by SIGKILL.
 
 On Linux the kernel does it (PR_SET_PDEATHSIG), for the *thread* that forked, and until a change of
 user. So the supervisor forks only from its main thread, and a child sets it last.
@@ -31,13 +31,13 @@ def bind_to_parent(parent: int, orphan_signal: int) -> None:
 
 
 def adopt_orphans() -> None:
-    """Become the parent of every descendant whose own parent dies, so that none escapes."""
+    """Become the parent of descendants whose own parent dies, so that they can be ended, too."""
     if _prctl is not None:
         _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def die_with_parent() -> None:
-    """Let this process end with the one that forked it, if it is in a supervised tree."""
+    """End this process when its parent process ends, if it runs under a supervisor."""
     if SUPERVISOR_PID not in os.environ:
         return
     forked_by = multiprocessing.parent_process()

@@ -1,4 +1,4 @@
-"""Output of child processes, to the terminal or a log file, which never blocks a child."""
+"""Output of child processes to the terminal or a log file, in a way that never blocks a child."""
 
 import contextlib
 import errno
@@ -18,7 +18,7 @@ DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS}
 
 
 class Lines:
-    """A splitter of a child's output into lines of limited length."""
+    """A splitter of a child's output into lines, each cut at a maximum length."""
 
     def __init__(self) -> None:
         self._rest = b""
@@ -36,7 +36,7 @@ class Lines:
 
 
 class Terminal:
-    """The standard output, written without blocking."""
+    """The supervisor's standard output: lines are queued, and written without blocking."""
 
     def __init__(self, descriptor: int | None) -> None:
         self.descriptor = descriptor
@@ -49,16 +49,16 @@ class Terminal:
         return self.descriptor is not None and bool(self._queue or self._unwritten)
 
     def say(self, text: str) -> None:
-        """Print a line of the supervisor itself, which is never dropped."""
+        """Queue a message of the supervisor itself; unlike children's lines it is never dropped."""
         for line in text.splitlines():
             self._queue.append(f"switchgear | {line}\n".encode(errors="replace"))
 
     def show(self, block: str) -> None:
-        """Print a block of text unchanged."""
+        """Queue a block of text, printed unchanged."""
         self._queue.append(block.encode(errors="replace"))
 
     def pass_on(self, name: str, line: bytes) -> None:
-        """Print a line of the child `name`."""
+        """Queue a line of the child `name`; drop it if too many lines are queued."""
         if len(self._queue) >= _LINES_WAITING:
             self._dropped += 1
             return
@@ -68,7 +68,7 @@ class Terminal:
         self._queue.append(f"{name:<10} | ".encode() + line + b"\n")
 
     def write_waiting(self) -> None:
-        """Write as much as the terminal accepts now."""
+        """Write as many of the queued lines as the terminal accepts now."""
         if self.descriptor is None:
             self._queue.clear()
             return
@@ -88,7 +88,7 @@ class Terminal:
                 self.descriptor = None
 
     def drain(self, seconds: float) -> None:
-        """Write the remaining output, within `seconds`."""
+        """Write all queued lines, for at most `seconds`."""
         deadline = time.monotonic() + seconds
         while self.has_waiting and time.monotonic() < deadline:
             self.write_waiting()
@@ -96,7 +96,7 @@ class Terminal:
 
 
 class RotatingFile:
-    """A log file that keeps its previous files: `postgres.log.1` and so on.
+    """A log file with rotation: previous files are kept as `postgres.log.1` and so on.
 
     Lines that can't be written, as on a full disk, are counted; `say` reports the first one.
     """

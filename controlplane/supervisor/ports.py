@@ -1,4 +1,4 @@
-"""Loopback ports: the port of the web process, and free ports for embedded services."""
+"""Ports on the loopback interface: one for the web process, and free ones for embedded services."""
 
 import contextlib
 import random
@@ -15,7 +15,7 @@ _SERVICE_PORTS = range(20_000, 32_000)
 
 
 def reserve_port(port: int) -> socket.socket | None:
-    """Reserve `port` for the web process, which shares it (SO_REUSEPORT); None where it can't be.
+    """Bind `port` for this run, to be shared with its web process; None if that isn't possible.
 
     Raises `CannotRun` if the port is in use.
     """

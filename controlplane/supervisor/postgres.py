@@ -1,4 +1,4 @@
-"""Embedded PostgreSQL: one server on a loopback port, with two logins by SCRAM."""
+"""Embedded PostgreSQL: one server on a loopback port, with two logins by password (SCRAM)."""
 
 import signal
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ _THROW_AWAY = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": 
 
 @dataclass(frozen=True)
 class Postgres:
-    """The server to run: its cluster, programs, passwords, and a port fixed for the run."""
+    """The PostgreSQL server to run: its data directory, programs, passwords and port."""
 
     cluster: Cluster
     programs: binaries.Binaries
@@ -63,7 +63,7 @@ class Postgres:
 
 
 def prepare_server(layout: Layout, home: Path, *, durable: bool) -> Postgres:
-    """Create the cluster under `home` unless it exists; raise `CannotRun` if that fails."""
+    """Return the server to run, after creating its cluster if it has none; raise `CannotRun`."""
     directory = home / "postgres"
     data_cluster = Cluster(directory, identity.service_user(directory), durable)
     programs = binaries.usable_by(data_cluster.user, binaries.find(data_cluster.major), home)
@@ -76,7 +76,7 @@ def prepare_server(layout: Layout, home: Path, *, durable: bool) -> Postgres:
 def _prepare_passwords(
     layout: Layout, data_cluster: Cluster, programs: binaries.Binaries
 ) -> dict[str, str]:
-    """Return both logins' passwords; the order of writes lets a later start recover from a kill."""
+    """Return both logins' passwords; create missing ones, in an order that survives a kill."""
     roles = (cluster.OWNER, cluster.APPLICATION)
     stored = {role: layout.secret(role) for role in roles}
     passwords = {role: password or new_password() for role, password in stored.items()}

@@ -1,4 +1,4 @@
-"""Embedded Redis: Valkey or Redis from the PATH, else the server of an installed wheel."""
+"""Embedded Redis: a Valkey or Redis server found on the PATH or in an installed wheel."""
 
 import contextlib
 import importlib.util
@@ -36,7 +36,7 @@ MISSING = (
 
 @dataclass
 class Redis:
-    """The server to run: its program, directory, password, and a port fixed for the run."""
+    """The Redis server to run: its program, directory, password and port."""
 
     program: str | None
     directory: Path
@@ -64,7 +64,7 @@ class Redis:
         )
 
     def repair(self, child: Child) -> ChildSpec | None:
-        """Return a process that repairs damaged files, or None after another cause of death."""
+        """Return a process that repairs damaged files, or None if Redis died of another cause."""
         if child.restarts.in_a_row == 1:
             self._step = 0
         output = b"\n".join(child.tail)

@@ -31,7 +31,7 @@ _TRANSACTION = (b"*1\r\n$5\r\nMULTI\r\n", b"*1\r\n$4\r\nEXEC\r\n")
 
 
 def repair(directory: Path, step: int, now: datetime) -> str:
-    """Apply `step` to the files and return a report; on OSError nothing is changed."""
+    """Repair the files by `step` 1, 2 or 3 and return a report; on OSError nothing is changed."""
     archive = directory.with_name(f"{directory.name}-damaged")
     archived = archive / now.strftime("%Y%m%dT%H%M%S.%fZ")
     # Later steps start from the original files, not from the result that Redis refused.
@@ -62,7 +62,7 @@ def repair(directory: Path, step: int, now: datetime) -> str:
 
 
 def _write(source: Path, target: Path, step: int) -> int:
-    """Write the part of `source` that `step` keeps; return the number of bytes dropped."""
+    """Copy what `step` keeps from `source` to `target`; return the number of bytes left out."""
     if step == 3:
         return 0
     if step == 2:
@@ -86,7 +86,7 @@ def _write(source: Path, target: Path, step: int) -> int:
 
 
 def _command_files(source: Path) -> list[Path]:
-    """Return the files of commands, oldest first."""
+    """Return the append-only files with commands, oldest first."""
     parts = (source / _FOLDER).glob(f"{_FILE}.*.incr.aof")
     numbered = sorted(parts, key=lambda path: int(path.name.split(".")[2]))
     old = source / _FILE
@@ -94,7 +94,7 @@ def _command_files(source: Path) -> list[Path]:
 
 
 def _commands_after_dump(content: bytes) -> bytes:
-    """Return the commands after the database dump at the start of a rewritten file."""
+    """Return the commands in a file's content, without the database dump that may precede them."""
     if not content.startswith(_DUMP):
         return content
     at = content.find(_FIRST_COMMAND)

@@ -29,7 +29,7 @@ def run(
     build: Callable[[Environment, Layout, Mapping[str, str]], RunPlan] = application.build_plan,
     stop_seconds: float = APPLICATION_STOP_SECONDS,
 ) -> int:
-    """Start and supervise an installation until a signal; raise `CannotRun` or `WrongVariable`."""
+    """Run an installation until a signal; return 0, or raise `CannotRun` or `WrongVariable`."""
     settings = environment.read_environment()
     application.web_workers()
     port_keeper = ports.reserve_port(settings.port)
@@ -109,7 +109,7 @@ def _run_application(
 
 
 def _run_step(tree: Tree, step: ChildSpec) -> Child:
-    """Run a step and return it; while a snapshot is served, retry it, else raise `CannotRun`."""
+    """Run a step to its end; if it fails, raise CannotRun, or retry while a snapshot is served."""
     delay = _STEP_AGAIN_SECONDS
     while True:
         done = tree.run_once(step)

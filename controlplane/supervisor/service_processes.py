@@ -1,4 +1,4 @@
-"""PostgreSQL and Redis of a run: external servers named by the environment, else embedded ones."""
+"""PostgreSQL and Redis of a run: embedded servers, unless the environment names external ones."""
 
 import json
 import os
@@ -21,7 +21,7 @@ _STOP_SECONDS = 3
 
 @dataclass
 class Services:
-    """Addresses of PostgreSQL and Redis, and the child processes that serve them."""
+    """The addresses of PostgreSQL and Redis, and the child processes of embedded ones."""
 
     addresses: dict[str, str] = field(default_factory=dict)
     children: list[Child] = field(default_factory=list)
@@ -40,10 +40,10 @@ def start_services(
     durable: bool,
     addressed: Callable[[], None] = lambda: None,
 ) -> None:
-    """Start the services whose addresses are missing from `given`, keyed like `VARIABLES`.
+    """Start PostgreSQL and Redis, unless `given` has their addresses, and wait for them.
 
-    `home` is the cluster's parent folder. `addressed` is called once all addresses are known. Each
-    service is added to `services` before its start. Raises `CannotRun`.
+    The result is in `services`. `home` is the parent folder of PostgreSQL's cluster. `addressed` is
+    called once all addresses are known, before the start. Raises `CannotRun`.
     """
     specs: list[tuple[ChildSpec, Callable[[Child], bool]]] = []
     addresses = services.addresses
@@ -79,9 +79,10 @@ def start_services(
 
 
 def _wait_for(tree: Tree, child: Child, is_ready: Callable[[], bool], *, durable: bool) -> None:
-    """Wait until a service is ready; raise `CannotRun` if that takes too long.
+    """Wait until a service is ready; raise `CannotRun` after a timeout.
 
-    A durable run goes on without Redis, and waits on for PostgreSQL while it serves a snapshot.
+    A `durable` run continues without Redis, and keeps waiting for PostgreSQL while it can serve a
+    stored snapshot.
     """
     can_continue = child.spec.optional and durable
     seconds = _REDIS_SECONDS if can_continue else _START_SECONDS

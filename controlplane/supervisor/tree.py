@@ -1,4 +1,4 @@
-"""The loop that supervises child processes; single-threaded, as `lifeline` requires."""
+"""The event loop that supervises child processes, in one thread, as `lifeline` requires."""
 
 import contextlib
 import os
@@ -28,7 +28,7 @@ _DEATHS_BETWEEN_REASONS = 60  # A child that keeps dying is reported about every
 
 
 class Tree:
-    """The processes of a run, as a context manager; repeated deaths end it if `may_give_up()`."""
+    """Context manager of the run's processes; repeated deaths end the run if `may_give_up()`."""
 
     def __init__(self, terminal: Terminal, may_give_up: Callable[[], bool] = lambda: True) -> None:
         self.terminal = terminal
@@ -66,7 +66,7 @@ class Tree:
         self._waker.close()
 
     def supervise(self, spec: ChildSpec) -> Child:
-        """Start a child that runs until the end of the run and is restarted whenever it dies."""
+        """Start a long-running child, which is restarted whenever it dies."""
         child = self._new(spec)
         child.start_at = time.monotonic()
         self._supervised.append(child)
@@ -74,20 +74,20 @@ class Tree:
         return child
 
     def retire(self, child: Child, grace_seconds: float) -> None:
-        """Stop one supervised child for good."""
+        """Stop a supervised child, which is not restarted any more."""
         self._supervised.remove(child)
         child.send(child.spec.stop_signal)
         if not self.wait_until(lambda: not child.is_alive, grace_seconds, ask=_POLL_SECONDS):
             child.kill_group()
 
     def launch(self, spec: ChildSpec) -> Child:
-        """Start a child that runs once."""
+        """Start a child that is not restarted."""
         child = self._new(spec)
         self._start(child)
         return child
 
     def run_once(self, spec: ChildSpec, timeout_seconds: float | None = None) -> Child:
-        """Run a child to its end; on a timeout it is killed."""
+        """Run a child until it ends; stop it after the timeout."""
         child = self.launch(spec)
         try:
             self.wait_until(lambda: not child.is_alive, timeout_seconds)
@@ -99,9 +99,10 @@ class Tree:
     def wait_until(
         self, condition: Callable[[], bool], timeout_seconds: float | None, *, ask: float = 1.0
     ) -> bool:
-        """Run the loop until `condition()`, checked every `ask` seconds; return False on a timeout.
+        """Run the event loop until `condition()` is True; return False on a timeout.
 
-        Raises `StopRequested` on a signal, and `CannotRun` if a child died too often.
+        Checked every `ask` seconds. Raises `StopRequested` on a signal, `CannotRun` on repeated
+        deaths.
         """
         deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
         while not condition():
@@ -111,7 +112,7 @@ class Tree:
         return True
 
     def stop(self, children: Iterable[Child], grace_seconds: float, *, tell: bool = True) -> None:
-        """Terminate `children` (unless `tell` is False), and kill them after `grace_seconds`."""
+        """Terminate `children`, unless `tell` is False, and after `grace_seconds` kill them."""
         children = list(children)
         was_stopping, self._stopping = self._stopping, True
         for child in children:
@@ -236,7 +237,7 @@ class Tree:
         self.stop_signal = self.stop_signal or signum
 
     def _kill_orphans(self) -> None:
-        """Kill remaining descendants, including those in sessions of their own."""
+        """Kill all remaining descendants, also those in sessions of their own."""
         own = Path(f"/proc/self/task/{os.getpid()}/children")  # Linux only.
         deadline = time.monotonic() + 1
         with contextlib.suppress(FileNotFoundError):

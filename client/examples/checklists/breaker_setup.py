@@ -19,7 +19,7 @@ OPEN_SECONDS = (5.0, 120.0)
 
 
 def _is_insensitive(policy: Policy) -> bool:
-    """Return True if a few failures leave the breaker closed."""
+    """Return True if the breaker stays closed after only a few failures."""
     parameters = policy.breaker.parameters
     in_a_row = parameters.consecutive_failures
     if in_a_row is not None and in_a_row < MIN_FAILURES:
@@ -30,7 +30,7 @@ def _is_insensitive(policy: Policy) -> bool:
 
 
 def _opens_in_time(policy: Policy) -> bool:
-    """Return True if the breaker opens after at most `MAX_CALLS` calls."""
+    """Return True if the breaker needs at most `MAX_CALLS` calls before it can open."""
     parameters = policy.breaker.parameters
     needed = parameters.failure_count
     return (parameters.needed_calls if needed is None else needed) <= MAX_CALLS

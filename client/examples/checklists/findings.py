@@ -15,7 +15,7 @@ from switchgear import Policy
 
 @dataclass(frozen=True)
 class Item:
-    """An item of a checklist; `is_met` checks a policy, `why` names the risk if it is not met."""
+    """A checklist item: `is_met` checks a policy, `why` tells the risk if the item is not met."""
 
     wanted: str
     why: str

@@ -18,7 +18,7 @@ PASSING = (408, 429)
 
 
 def _tries_fit(policy: Policy) -> bool:
-    """Return True if the deadline leaves time for a second attempt."""
+    """Return True if the deadline leaves time for a second attempt after a timeout."""
     deadline, timeout = policy.deadline, policy.timeout_seconds
     if policy.retry is None or deadline is None or deadline.seconds is None or timeout is None:
         return True

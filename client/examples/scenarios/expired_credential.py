@@ -24,7 +24,7 @@ def fetch(case: str) -> str:
 
 
 def call_people(entry: Entry) -> None:
-    """Notify people of a persistent failure; a real hook would open a ticket."""
+    """Notify people of a persistent failure; in a real service this hook would open a ticket."""
     if entry.name == "failure_persistent":
         print(f"told people: {entry.about}: {entry.fields['error']}")
 

@@ -19,10 +19,7 @@ def totals(user: str) -> str:
 
 
 def call_people(entry: Entry) -> None:
-    """Notify people of a catastrophic failure.
-
-    Its message is left out, as it may contain the leak.
-    """
+    """Notify people of a catastrophic failure, without its message, which may contain the leak."""
     if entry.name == "failure_catastrophic":
         print(f"told people: {entry.about}: {entry.fields['error']}")
 

@@ -80,7 +80,7 @@ class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]
 
 
 class ProviderCalls(DefaultSocialAccountAdapter):  # type: ignore[misc]
-    """An adapter whose requests to the identity provider follow no redirects."""
+    """An allauth adapter whose HTTP requests to the identity provider follow no redirects."""
 
     def get_requests_session(self) -> Any:
         session = super().get_requests_session()
@@ -89,13 +89,13 @@ class ProviderCalls(DefaultSocialAccountAdapter):  # type: ignore[misc]
 
 
 class SecondFactorStage(LoginStage):  # type: ignore[misc]
-    """The sign-in stage for a code or passkey; skipped after a sign-in by passkey."""
+    """The second sign-in stage, for a code or passkey; skipped after a sign-in by passkey."""
 
     key = SECOND_FACTOR
     urlname = "second_factor"
 
     def is_open(self) -> bool:
-        """Return False if the person was deactivated or changed their password since stage one."""
+        """Return False if the person was deactivated or changed passwords since the first stage."""
         user: Any = self.login.user
         return (
             user is not None

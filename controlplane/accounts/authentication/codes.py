@@ -1,4 +1,4 @@
-"""Verification of one-time codes, each of which works once: of an app, or recovery codes."""
+"""Verification of one-time codes, from an authenticator app or the recovery codes."""
 
 from datetime import datetime, timedelta
 
@@ -25,7 +25,10 @@ log = structlog.get_logger(__name__)
 
 @transaction.atomic
 def check_code(user: User, text: str, now: datetime) -> str:
-    """Return the type of a valid code, `totp` or `recovery_codes`, or ""; raise TooManyRequests."""
+    """Return the type of a valid code, `totp` or `recovery_codes`; "" for a wrong one.
+
+    Raises :class:`TooManyRequests` after too many wrong codes.
+    """
     rows = {
         row.type: row
         for row in Authenticator.objects.select_for_update()
@@ -56,7 +59,7 @@ def reset_failures(user: User) -> int:
 
 
 def matches_secret(secret: str, text: str, now: datetime) -> bool:
-    """Return True if a code matches the secret of an authenticator app being set up."""
+    """Return True if the code `text` fits the `secret` of an authenticator app being set up."""
     return _find_counter(secret, "".join(text.split())[:20], now) is not None
 
 

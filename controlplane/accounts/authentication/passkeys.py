@@ -1,4 +1,4 @@
-"""WebAuthn registration and authentication; a challenge in the session can be answered once."""
+"""WebAuthn registration and authentication; each challenge is kept in the session and used once."""
 
 import json
 from typing import Any
@@ -20,7 +20,7 @@ def build_registration_options(user: User) -> str:
 
 
 def verify_registration(text: str) -> dict[str, Any]:
-    """Return the credential to store of a registration response; raise :class:`InvalidInput`."""
+    """Return the new passkey's credential to store; raise InvalidInput for a bad response."""
     answer = _parse_response(text)
     try:
         read = auth.parse_registration_response(answer)
@@ -49,7 +49,10 @@ def build_challenge(user: User | None) -> str:
 
 
 def verify_authentication(text: str, user: User | None) -> Authenticator:
-    """Return the passkey, of `user` if given, of a response; raise :class:`InvalidInput`."""
+    """Return the passkey (of `user`, if given) that signed the browser's response `text`.
+
+    Raises :class:`InvalidInput` if the response is wrong.
+    """
     answer = _parse_response(text)
     try:
         read = auth.parse_authentication_response(answer)

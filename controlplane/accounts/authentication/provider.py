@@ -110,7 +110,7 @@ class ProviderAdapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]
         try:
             claims: dict[str, Any] = jwt.decode(
                 token,
-                self._key_of(token),
+                self._find_key(token),
                 algorithms=list(ALGORITHMS),
                 audience=settings.OIDC.client_id,
                 issuer=self.openid_config["issuer"],
@@ -128,8 +128,8 @@ class ProviderAdapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]
             raise OAuth2Error("the ID token names nobody")
         return claims
 
-    def _key_of(self, token: str) -> Any:
-        """Return the provider's key with the token's `kid`, or its only key."""
+    def _find_key(self, token: str) -> Any:
+        """Return the provider's public key that has the ID token's `kid`, else its only key."""
         header = jwt.get_unverified_header(token)
         with get_adapter(self.request).get_requests_session() as session:
             answer = session.get(self.openid_config["jwks_uri"])

@@ -22,19 +22,19 @@ ACTOR = system_actor("single-sign-on")
 log = structlog.get_logger(__name__)
 
 
-def role_of(groups: frozenset[str]) -> Role | None:
-    """Return the strongest role of these groups; None if no group has a role."""
+def find_role(groups: frozenset[str]) -> Role | None:
+    """Return the strongest role that OIDC_ROLES gives to `groups`; None if it gives none."""
     given = [Role(role) for group, role in settings.OIDC.roles if group in groups]
     return max(given, key=list(Role).index, default=None)
 
 
 @transaction.atomic
 def find_or_create_user(identity: Identity, now: datetime) -> User:
-    """Return the user of an identity, after setting the role that follows from its groups.
+    """Return the user of a verified identity, with the role that its groups have by OIDC_ROLES.
 
     Raises :class:`Forbidden` if no group has a role, or if the user is deactivated or ambiguous.
     """
-    role = role_of(identity.groups)
+    role = find_role(identity.groups)
     if role is None:
         raise Forbidden(
             f"{settings.OIDC.name} knows you, but none of your groups may use this console. Ask "
@@ -55,7 +55,7 @@ def find_or_create_user(identity: Identity, now: datetime) -> User:
 
 
 def _find_by_email(identity: Identity, now: datetime) -> User | None:
-    """Return the user with the identity's verified address, after linking it; None without one.
+    """Return the user with the identity's verified e-mail address, after linking both, or None.
 
     Raises :class:`Forbidden` if several users have the address, or the user has another identity.
     """
@@ -110,7 +110,7 @@ def _link_user(user: User, identity: Identity, now: datetime) -> User:
 
 
 def _find_free_name(identity: Identity) -> str:
-    """Return an unused user name like the identity's, with a number appended if necessary."""
+    """Return an unused user name based on the identity's, with a number appended if necessary."""
     wanted = identity.username or identity.email.partition("@")[0]
     # Normalize first, because it may add characters that names can't have.
     name = re.sub(r"[^\w.@+-]", "", User.normalize_username(wanted))[:140] or "person"

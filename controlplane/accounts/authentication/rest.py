@@ -1,4 +1,4 @@
-"""DRF authentication classes: programs by token, people by session."""
+"""DRF authentication classes: by API token for programs, by browser session for people."""
 
 from functools import partial
 from typing import Any

@@ -1,4 +1,4 @@
-"""Sessions of WebSockets: looked up at the handshake, and re-checked while the socket is open."""
+"""Browser sessions of WebSockets: checked at the handshake, and again while the socket is open."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -28,13 +28,16 @@ _VALID_SESSIONS = """
 
 
 def find_session(key: str) -> Subscriber:
-    """Return a session key's subscriber; raise Unauthenticated, or Forbidden (second factor)."""
+    """Return the WebSocket subscriber of a session key.
+
+    Raises Unauthenticated for an ended session, Forbidden if a required second factor is missing.
+    """
     row = BrowserSession.objects.open(db_now()).filter(pk=session_digest(key)).first()
     content = SessionStore().decode(row.session_data) if row else {}
     user_id = str(content.get(SESSION_KEY))
     users = User.objects.filter(pk=user_id if user_id.isdigit() else 0, is_active=True)
     user = users.first()
-    if row is None or user is None or not is_of(content, user.pk, user.password):
+    if row is None or user is None or not matches_user(content, user.pk, user.password):
         raise Unauthenticated("Sign in first: this session has ended.")
     if factors.is_required(user) and not factors.has_factor(user):
         raise Forbidden(factors.SET_UP_FIRST)
@@ -44,7 +47,7 @@ def find_session(key: str) -> Subscriber:
 
 
 def find_ended_sessions(sessions: Collection[Session]) -> set[Session]:
-    """Return the sessions that were ended, or whose person has another password or role."""
+    """Return those `sessions` that have ended, or whose person's password or role has changed."""
     unique = set(sessions)
     if not unique:
         return unique
@@ -55,7 +58,7 @@ def find_ended_sessions(sessions: Collection[Session]) -> set[Session]:
     return {session for session in unique if not _is_valid(session, rows.get(session.key))}
 
 
-def is_of(content: Mapping[str, Any], user_id: int, password: str) -> bool:
+def matches_user(content: Mapping[str, Any], user_id: int, password: str) -> bool:
     """Return True if a decoded session is of this user and began with this password's hash."""
     user = User(pk=user_id, password=password)
     known = [user.get_session_auth_hash(), *user.get_session_auth_fallback_hash()]
@@ -75,4 +78,4 @@ def _is_valid(session: Session, row: tuple[str, str, str] | None) -> bool:
         return False  # The allowed topics are looked up again when they reconnect.
     if (data, password) == (session.data, session.password):
         return True
-    return is_of(SessionStore().decode(data), session.user_id, password)
+    return matches_user(SessionStore().decode(data), session.user_id, password)

@@ -1,4 +1,4 @@
-"""Rate limits of sign-in attempts, by user name and address, and by address; without Redis."""
+"""Rate limits of sign-in attempts, per user name and address, and per address; without Redis."""
 
 import math
 import random
@@ -42,9 +42,9 @@ _lock = threading.Lock()
 
 @contextmanager
 def limit_hashing() -> Iterator[None]:
-    """Limit the password comparisons of this process, each of which takes 0.3 s of CPU.
+    """Context manager for a password comparison, which takes 0.3 s of CPU: few run at once.
 
-    Enter this context before the first query, so that a waiting request holds no connection. Raises
+    Enter it before the first query, so that a waiting request holds no database connection. Raises
     :class:`TooManyRequests` if too many requests wait, or this request waits too long.
     """
     if not _hashing.acquire(blocking=False):
@@ -68,9 +68,9 @@ def _wait_for_hashing() -> None:
 
 
 def count_attempt(request: HttpRequest, username: str = "") -> None:
-    """Count a sign-in attempt of an address; raise :class:`TooManyRequests` above the limit.
+    """Count a sign-in attempt from this address; raise :class:`TooManyRequests` above the limit.
 
-    People with a session from this address have no limit, so that a flood doesn't lock them out.
+    A person who has a session from the address has no limit, so that a flood doesn't lock them out.
     """
     ip, now = client_ip(request), time.monotonic()
     with _lock:
@@ -84,7 +84,7 @@ def count_attempt(request: HttpRequest, username: str = "") -> None:
 
 
 def begin_anonymous_session(request: HttpRequest, now: datetime) -> None:
-    """Begin an anonymous session for a challenge; delete the oldest ones of a busy address."""
+    """Begin a session for a passkey challenge; delete the oldest ones of a busy address."""
     if request.session.session_key is not None:
         return
     ip = client_ip(request)
@@ -101,7 +101,7 @@ def is_allowed(request: HttpRequest, username: str) -> bool:
 
 
 def count_failure(request: HttpRequest, username: str) -> None:
-    """Count a failure other than a wrong password, such as a wrong code."""
+    """Count a failure, such as a wrong code, towards the lockout of `username`."""
     AxesProxyHandler.user_login_failed(
         sender=User, credentials={"username": username}, request=request
     )
@@ -125,7 +125,7 @@ def locked_out(
     original_response: object = None,
     credentials: Mapping[str, str] | None = None,
 ) -> HttpResponse:
-    """Return the lockout response of django-axes, with the time at which the lockout ends."""
+    """Return the page shown during a lockout by django-axes, with the time at which it ends."""
     name = (credentials or {}).get("username") or read_username(request)
     attempts = AccessAttempt.objects.filter(username=name, ip_address=client_ip(request))
     last = attempts.order_by("-attempt_time").first()
@@ -150,5 +150,5 @@ def locked_out(
 
 
 def read_username(request: HttpRequest) -> str:
-    """Return the typed user name, without null characters and at most as long as the column."""
+    """Return the typed user name, without null characters, cut to the length of its column."""
     return request.POST.get("username", "").replace("\x00", "")[:150]

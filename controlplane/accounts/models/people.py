@@ -16,7 +16,7 @@ from controlplane.core.roles import POWERS_OF, SCOPES_OF, Power, Role
 
 
 def known_time_zone(name: str) -> None:
-    """Raise ValidationError unless the time zone database has this name."""
+    """Raise ValidationError unless the time zone database has a zone with this name."""
     if name not in available_timezones():
         raise ValidationError(f"No time zone is named {name}.")
 
@@ -120,12 +120,12 @@ class User(AbstractBaseUser):
 
 class BrowserSessionQuerySet(models.QuerySet["BrowserSession"]):
     def open(self, now: datetime) -> "BrowserSessionQuerySet":
-        """Return the signed-in sessions that are valid at `now`."""
+        """Return the sessions of signed-in people that have not ended at `now`."""
         return self.filter(user__isnull=False, expire_date__gt=now)
 
 
 class BrowserSession(AbstractBaseSession):
-    """A browser session; `expire_date` is when it ends without further activity.
+    """A browser session; it ends at `expire_date` unless activity extends it.
 
     `session_key` is the SHA-256, in hex, of the key in the cookie, so a copy of the table gives no
     access.

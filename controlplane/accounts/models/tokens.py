@@ -45,7 +45,7 @@ class Token(models.Model):
 
 
 class Credentials(models.Model):
-    """The revision of tokens and accounts, in a single row, incremented by triggers.
+    """A single row whose `revision` triggers increment when tokens or accounts change.
 
     Processes with tokens in memory read it every second, and reload the tokens after a change.
     """

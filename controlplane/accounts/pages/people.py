@@ -160,7 +160,7 @@ def end_sessions(request: UserRequest, user_id: int) -> HttpResponse:
 @signed_in
 @require_http_methods(["GET", "POST"])
 def reset_factors(request: UserRequest, user_id: int) -> HttpResponse:
-    """Ask (GET), or remove a person's second factors and end all their sessions (POST)."""
+    """Ask to confirm (GET), or remove a person's second factors and end their sessions (POST)."""
     actor, now = require_admin(request)
     person = services.get_user(user_id)
     if request.method == "GET":
@@ -210,7 +210,7 @@ def _show_refusal(request: UserRequest, heading: str, error: DomainError) -> Htt
 
 
 def _search_people(query: Mapping[str, str], now: datetime) -> dict[str, Any]:
-    """Return a page of people for `q` (names and addresses), `role` and `state=deactivated`."""
+    """Return a page of people that match the query: `q` (name or address), `role`, `state`."""
     search = query.get("q", "").replace("\x00", "").strip()[:MAX_SEARCH_LENGTH]
     role = query.get("role", "")
     state = query.get("state", "")

@@ -23,7 +23,7 @@ A_YEAR = 365 * 24 * 3600
 @signed_in
 @require_http_methods(["GET", "POST"])
 def preferences_page(request: UserRequest) -> HttpResponse:
-    """Show the forms of one's own name, time zone and password (GET), or save one (POST)."""
+    """Show the forms for one's own name, time zone and password (GET), or save one (POST)."""
     user = request.user
     now = db_now()
     start = {"display_name": user.display_name, "time_zone": user.time_zone}
@@ -61,7 +61,7 @@ def preferences_page(request: UserRequest) -> HttpResponse:
 
 @require_POST
 def set_theme(request: HttpRequest) -> HttpResponse:
-    """Store the light or dark theme in a cookie, so that pages render with it at once."""
+    """Store the choice of light or dark theme in a cookie, so that pages are rendered with it."""
     response = redirect(get_safe_next(request))
     chosen = request.POST.get("theme", "")
     if chosen in THEMES:

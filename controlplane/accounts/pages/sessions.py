@@ -46,7 +46,7 @@ def end_session(request: UserRequest) -> HttpResponse:
 
 
 def list_rows(user: User, request: UserRequest, now: datetime) -> tuple[list[dict[str, Any]], int]:
-    """Return up to :data:`SHOWN` open sessions of `user`, last seen first, and their number."""
+    """Return the last used open sessions of `user`, up to :data:`SHOWN`, and the number of all."""
     here = session_digest(request.session.session_key or "")
     found = BrowserSession.objects.filter(user=user).open(now)
     latest = found.defer("session_data").order_by("-last_seen_at", "pk")[:SHOWN]

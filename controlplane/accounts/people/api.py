@@ -89,7 +89,7 @@ class UserDetail(ApiView):
     @extend_schema(request=UserChangeBody, responses=UserShape, auth=BY_SESSION)
     @mutation(UserChangeBody)
     def patch(self, *, body: dict[str, Any], actor: Actor, now: datetime, user_id: int) -> Done:
-        """Change a user's role, addresses or activity. One active admin has to remain."""
+        """Change a user's role, addresses or active state. One active admin has to remain."""
         require_fresh(self.request, now)
         user = services.change_user(user=services.get_user(user_id), actor=actor, now=now, **body)
         return Done(UserShape.render(user))

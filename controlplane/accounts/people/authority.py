@@ -1,4 +1,4 @@
-"""Current permissions of people and tokens; implements :mod:`controlplane.core.authority`."""
+"""Current permissions of people and tokens, as looked up by :mod:`controlplane.core.authority`."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -16,11 +16,11 @@ MAX_APPROVERS = 10
 
 
 def require_still(actors: Iterable[Actor]) -> None:
-    """Raise :class:`Forbidden` unless each person or token still has the actor's permissions."""
+    """Raise :class:`Forbidden` if an actor has lost permissions since their request began."""
     for actor in set(actors):
         if actor.role is None or actor.user_id is None:
             continue
-        role = _present_role(actor)
+        role = _find_current_role(actor)
         if (
             role is None
             or not actor.scopes <= SCOPES_OF[role]
@@ -33,7 +33,7 @@ def require_still(actors: Iterable[Actor]) -> None:
 
 
 def holders_of(power: str, *, but: int = 0, most: int = MAX_HOLDERS) -> list[str]:
-    """Return the names of up to `most` active users with the power, except the user id `but`."""
+    """Return the names of active users who have `power`, at most `most`, without user id `but`."""
     return _list_names((role for role, powers in POWERS_OF.items() if power in powers), but, most)
 
 
@@ -47,7 +47,7 @@ def names_with_permission(refused: Mapping[str, Any]) -> list[str]:
 
 
 def approvers(*, but: int) -> list[str]:
-    """Return the names of up to ten users who may approve requests of the user id `but`."""
+    """Return the names of up to ten users who may approve what the user id `but` requests."""
     return holders_of(Power.APPROVE, but=but, most=MAX_APPROVERS)
 
 
@@ -56,8 +56,8 @@ def _list_names(roles: Iterable[Role], but: int = 0, most: int = MAX_HOLDERS) ->
     return list(people.order_by("username").values_list("username", flat=True)[:most])
 
 
-def _present_role(actor: Actor) -> Role | None:
-    """Return the current role of an active person with an open session, or of a token's owner."""
+def _find_current_role(actor: Actor) -> Role | None:
+    """Return the actor's current role, or None if their account, session or token has ended."""
     if actor.type == "token":
         tokens = Token.objects.filter(
             pk=actor.token_id or 0, revoked_at=None, owner__is_active=True

@@ -24,8 +24,8 @@ SHOWN = 50
 class Duties:
     """Notification settings that depend on a person.
 
-    `duties` are descriptions of the rotations, escalation steps and routes that lead to the person.
-    `addressed` are the names of other targets with the person's address, which stay active.
+    `duties` describe rotations, escalation steps and routes that lead to the person. `addressed`
+    are names of other targets with the person's address, which keep working.
     """
 
     duties: list[str]
@@ -34,7 +34,7 @@ class Duties:
 
 @dataclass(frozen=True)
 class DeactivationPreview(Duties):
-    """The effects of a deactivation: up to :data:`SHOWN` items of each kind, and counts of all."""
+    """What a deactivation affects: up to :data:`SHOWN` items of each kind, and counts of all."""
 
     tokens: list[Token]
     token_count: int
@@ -65,7 +65,7 @@ def preview_deactivation(user: User, now: datetime) -> DeactivationPreview:
 
 
 def find_heirs(user: User) -> list[User]:
-    """Return up to 200 active people whose roles cover all scopes of this person's tokens."""
+    """Return up to 200 active people whose role allows them to own this person's tokens."""
     scopes = {scope for token in user.tokens.filter(revoked_at=None) for scope in token.scopes}
     roles = [role for role in Role if scopes <= SCOPES_OF[role]]
     others = User.objects.filter(is_active=True, role__in=roles).exclude(pk=user.pk)

@@ -24,7 +24,7 @@ SYSTEMS = (
 
 
 def name_device(user_agent: str) -> str:
-    """Return a name such as `Firefox on Linux`, of the recognized parts only."""
+    """Return a browser and system name such as `Firefox on Linux`, without unrecognized parts."""
     browser = next((name for part, name in BROWSERS if part in user_agent), "A browser")
     system = next((name for part, name in SYSTEMS if part in user_agent), "")
     return f"{browser} on {system}" if system else browser

@@ -44,7 +44,7 @@ ABOUT_ROLES = {
 
 
 class PersonForm(PreferencesForm):
-    """An admin's changes to a person, apart from concurrent ones of other admins."""
+    """An admin's form of a person; only fields that the admin has changed are saved."""
 
     email = forms.EmailField(required=False)
     slack_user_id = forms.CharField(max_length=40, required=False)
@@ -55,7 +55,7 @@ class PersonForm(PreferencesForm):
         remember_opened(self)
 
     def opened_with(self) -> list[tuple[str, Any]]:
-        """Return the names and values of the hidden fields."""
+        """Return names and values of the hidden fields, which keep the form's original values."""
         names = [(field.html_initial_name, field.initial) for field in self]
         return [(name, self.data.get(name, initial)) for name, initial in names]
 
@@ -65,7 +65,7 @@ class NewPersonForm(PersonForm):
 
 
 class LeavingForm(forms.Form):
-    """A form to choose the new owner of a deactivated person's tokens, if any."""
+    """A form to choose who gets the tokens of a deactivated person, if anybody."""
 
     heir = forms.ModelChoiceField(User.objects.none(), required=False)
 

@@ -1,4 +1,4 @@
-"""Middleware that extends the sessions of active people."""
+"""Middleware that extends a person's session with their activity."""
 
 from collections.abc import Callable
 from typing import cast

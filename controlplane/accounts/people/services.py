@@ -58,7 +58,7 @@ def create_user(
 
 @transaction.atomic
 def change_user(*, user: User, actor: Actor, now: datetime, **changes: Any) -> User:
-    """Change fields of a person, for their next request; a change of `is_active` ends all sessions.
+    """Change fields of a person; a changed `is_active` also ends all their sessions.
 
     Raises :class:`Conflict` if no active admin would remain.
     """
@@ -95,9 +95,9 @@ def change_user(*, user: User, actor: Actor, now: datetime, **changes: Any) -> U
 
 
 def validate_slack_user_id(text: str, *, of: User | None) -> str:
-    """Return the normalized Slack member ID in `text`, for the person `of` (None: a new one).
+    """Return the Slack member ID in `text`, normalized, or an empty text.
 
-    An empty text is valid. Raises :class:`InvalidInput` if the ID is malformed or in use.
+    Raises :class:`InvalidInput` if the ID is malformed, or in use by a person other than `of`.
     """
     found = text.strip().upper()
     if found and not SLACK_USER_ID.fullmatch(found):
@@ -129,7 +129,7 @@ def set_password(
 
 
 def lock_user(user: User, *others: User) -> User:
-    """Lock the user, `others` and all active admins, and return the user's current row.
+    """Lock the user, the users `others` and all active admins; return the user's current row.
 
     Rows are locked in id order to avoid deadlocks, by `FOR NO KEY UPDATE`, so that rows that refer
     to these users can still be inserted.

@@ -27,7 +27,7 @@ from . import devices, sessions
 
 
 class IsPerson(BasePermission):
-    """Permission for signed-in people, because tokens have no sessions."""
+    """Permission for signed-in people; tokens are refused, because they have no sessions."""
 
     def has_permission(self, request: Request, view: APIView) -> bool:
         actor = getattr(request, "actor", None)

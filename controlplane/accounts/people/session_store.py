@@ -1,4 +1,4 @@
-"""Django session store in the accounts' table, with two time limits.
+"""Django session store in the table of browser sessions, with a maximum age and an idle limit.
 
 A session ends `SESSION_HOURS` after it began, or `SESSION_IDLE_MINUTES` after the last activity if
 that is earlier.
@@ -30,7 +30,7 @@ KEPT_FIELDS = ("started_at", "last_seen_at", "expire_date", "ip", "user_agent", 
 
 
 class SessionStore(SessionBase):
-    """A session store by digests of session keys; only `record_activity` extends a session."""
+    """A session store keyed by the SHA-256 of session keys; only `record_activity` extends them."""
 
     def __init__(self, session_key: str | None = None) -> None:
         super().__init__(session_key)
@@ -38,7 +38,7 @@ class SessionStore(SessionBase):
         self._last_seen_at: datetime | None = None
 
     def begin(self, *, ip: str, user_agent: str, method: str, now: datetime) -> None:
-        """Set the session's start and the browser's details, written by the next :meth:`save`."""
+        """Set the session's start time and browser details, which the next :meth:`save` stores."""
         self._begun = {
             **_build_times(now),
             "ip": ip[:45],
@@ -78,7 +78,7 @@ class SessionStore(SessionBase):
         self.modified = True
 
     def save(self, must_create: bool = False) -> None:
-        """Save the content. Raise :class:`UpdateError` if the session has ended."""
+        """Save the session's content. Raise :class:`UpdateError` if the session has ended."""
         if self.session_key is None:
             self.create()
             return
@@ -93,7 +93,7 @@ class SessionStore(SessionBase):
             self._begun = {}
 
     def cycle_key(self) -> None:
-        """Change the key; raise :class:`SessionInterrupted` if the session has ended."""
+        """Change the session's key; raise :class:`SessionInterrupted` if the session has ended."""
         values = self._rows().filter(user__isnull=False).values(*KEPT_FIELDS).first()
         if SESSION_KEY in self and values is None:
             raise SessionInterrupted("The session was ended meanwhile.")

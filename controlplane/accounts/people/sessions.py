@@ -52,7 +52,7 @@ def end_session(*, user: User, session_id: str, actor: Actor, now: datetime) -> 
 def end_all(
     *, user: User, actor: Actor, now: datetime, but: str | None = None, reason: str = ""
 ) -> int:
-    """End a person's sessions, except that with the key `but`; return the number of open ones."""
+    """End a person's sessions, except the one with the key `but`; return how many were open."""
     theirs = BrowserSession.objects.filter(user=user)
     if but:
         theirs = theirs.exclude(pk=session_digest(but))
@@ -66,7 +66,7 @@ def end_all(
 
 @transaction.atomic
 def record_failure(*, username: str, request_id: str, ip: str, now: datetime) -> None:
-    """Record a failed sign-in in the audit trail, or for an unknown name in the log.
+    """Record a failed sign-in in the audit trail; if the user name is unknown, only in the log.
 
     The log doesn't get the name, which may be a password typed into the wrong field.
     """

@@ -45,7 +45,7 @@ def hash_secret(secret: str) -> str:
 
 
 def split_token(text: str) -> tuple[str, str]:
-    """Return prefix and secret of `sg_<prefix>_<secret>`; else raise :class:`Unauthenticated`."""
+    """Return prefix and secret of a text `sg_<prefix>_<secret>`, or raise Unauthenticated."""
     parts = FORM.fullmatch(text)
     if parts is None:
         raise Unauthenticated("The token does not look like sg_<prefix>_<secret>.")
@@ -53,7 +53,7 @@ def split_token(text: str) -> tuple[str, str]:
 
 
 def describe_admin_powers(token: Token) -> list[str]:
-    """Return a sentence for each power that a token has only because its owner is an admin."""
+    """Return a sentence for each permission that a token has only because its owner is an admin."""
     if token.owner.role != Role.ADMIN:
         return []
     return [text for scope, text in ADMIN_POWERS.items() if scope in token.scopes]
@@ -139,7 +139,7 @@ def hand_over_token(*, token: Token, owner: User, actor: Actor, now: datetime) -
 
 
 def get_token(token_id: int, tokens: QuerySet[Token] | None = None) -> Token:
-    """Return a token by id, among `tokens` if given; raise :class:`NotFound`."""
+    """Return the token with this id, searched in `tokens` if given; raise :class:`NotFound`."""
     token = (Token.objects.all() if tokens is None else tokens).filter(pk=token_id).first()
     if token is None:
         raise NotFound(f"There is no token {token_id}.")
@@ -158,7 +158,7 @@ def _lock_owner(owner: User) -> User:
 
 
 def authenticate_token(text: str) -> Token:
-    """Return a credential's usable token, in constant time, or raise :class:`Unauthenticated`."""
+    """Return the usable token of a credential, compared in constant time; raise Unauthenticated."""
     prefix, secret = split_token(text)
     rows = Token.objects.select_related("owner").usable(Now()).annotate(checked_at=Now())
     token = rows.filter(prefix=prefix).first()

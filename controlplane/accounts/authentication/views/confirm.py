@@ -1,4 +1,4 @@
-"""Page or dialog to confirm one's identity."""
+"""Page or dialog in which a signed-in person confirms their identity again."""
 
 from django.conf import settings
 from django.http import HttpResponse
@@ -21,7 +21,7 @@ from .sign_in import check_second_factor, get_safe_next, record_failure
 @sensitive_post_parameters("password", "code", "credential")
 @require_http_methods(["GET", "POST"])
 def confirm(request: UserRequest) -> HttpResponse:
-    """Ask for a second factor if the person has one, else for the password."""
+    """Ask for the person's second factor, or for the password if they have none, and check it."""
     error: DomainError | None = None
     have = factors.get_factors(request.user)
     if request.method == "POST":

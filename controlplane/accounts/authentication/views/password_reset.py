@@ -55,7 +55,7 @@ def request_link(request: HttpRequest) -> HttpResponse:
 @csrf_protect
 @require_http_methods(["GET", "POST"])
 def reset_password(request: HttpRequest, uid: str, token: str) -> HttpResponse:
-    """Show the form for a new password (GET), by a URL without the token, or set it (POST)."""
+    """Show the form for a new password (GET), or set the password (POST)."""
     user = _find_user(uid)
     kept = str(request.session.get(KEPT, "")) if token == IN_SESSION else token
     if user is None or not resets.tokens.check_token(user, kept):

@@ -1,4 +1,4 @@
-"""Security page: a person's own second factors."""
+"""Security page, where people manage their own second factors."""
 
 import base64
 
@@ -95,7 +95,7 @@ def add_passkey(request: UserRequest) -> HttpResponse:
 @signed_in
 @require_POST
 def remove(request: UserRequest) -> HttpResponse:
-    """Remove a passkey (`factor`: its id) or the authenticator app (`factor`: `app`)."""
+    """Remove the second factor named by the field `factor`: the id of a passkey, or `app`."""
     now = db_now()
     confirmation.require_fresh(request, now, next_url=PAGE)
     chosen = request.POST.get("factor", "")

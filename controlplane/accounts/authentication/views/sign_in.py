@@ -68,7 +68,7 @@ class SignIn(LoginView):
 def continue_sign_in(
     request: HttpRequest, user: User, *, method: str, next_url: str, **more: Any
 ) -> HttpResponse:
-    """Continue to the next sign-in stage, or complete the sign-in, with a new session key."""
+    """Go to the next sign-in stage, or complete the sign-in; the session gets a new key."""
     request.session.cycle_key()
     record_authentication(request, user, method, **more)
     response: HttpResponse = perform_login(request, Login(user=user, redirect_url=next_url))
@@ -108,7 +108,7 @@ def second_factor(request: HttpRequest) -> HttpResponse:
 
 
 def check_second_factor(request: HttpRequest, user: User, name: str) -> DomainError | None:
-    """Return None for a valid code or passkey, else the error, which counts against `name`."""
+    """Return None for a valid code or passkey, else the error; count failures against `name`."""
     try:
         if "credential" in request.POST:
             passkey = passkeys.verify_authentication(request.POST["credential"], user)
@@ -133,7 +133,7 @@ def check_second_factor(request: HttpRequest, user: User, name: str) -> DomainEr
 @csrf_protect
 @require_http_methods(["GET", "POST"])
 def sign_in_by_passkey(request: HttpRequest) -> HttpResponse:
-    """Return the challenge for a passkey (GET), or sign in by the passkey's response (POST)."""
+    """Return a WebAuthn challenge (GET), or check the browser's response and sign in (POST)."""
     if request.user.is_authenticated:
         return redirect("/")
     if request.method == "GET":
@@ -163,7 +163,7 @@ def cancel_sign_in(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def sign_out(request: HttpRequest) -> HttpResponse:
-    """End the session, if the visitor is signed in."""
+    """End the visitor's session, if they are signed in."""
     if request.user.is_authenticated:
         sessions.record_sign_out(actor=actor_of(request), now=db_now())
     logout(request)

@@ -1,4 +1,4 @@
-"""Redirects to the identity provider and back, to sign in or to confirm one's identity."""
+"""Redirects to the identity provider and back, for sign-in or confirmation of one's identity."""
 
 import secrets
 from typing import Any
@@ -75,7 +75,7 @@ def _redirect_with_nonce(request: HttpRequest, process: str, **more: str) -> Htt
 @never_cache
 @require_GET
 def handle_callback(request: HttpRequest) -> HttpResponse:
-    """Handle the provider's redirect back; code and state work once, in the same browser."""
+    """Sign in or confirm after the provider's redirect, which works once, in the same browser."""
     if not settings.OIDC.issuer:
         raise Http404
     state = statekit.unstash_state(

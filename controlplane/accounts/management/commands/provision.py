@@ -1,4 +1,4 @@
-"""`manage.py provision`: as owner, grant the application's rights and create the first admin."""
+"""`manage.py provision`: as database owner, grant the application's rights and create an admin."""
 
 import json
 import os
@@ -48,8 +48,8 @@ class Command(ShellCommand):
 def ensure_admin(chosen_password: str, now: datetime) -> tuple[str | None, str]:
     """Create the user `admin`, or set their password, unless another admin exists.
 
-    Return the password if this run generated it, and a note. Until that user has signed in, each
-    run without a chosen password generates a new one, because an earlier one may be lost. A
+    Return the password if this run generated it, and a note to print. Until `admin` has signed in,
+    each run without a chosen password generates a new one, because an earlier one may be lost. A
     password that was changed in the console or the shell is kept.
     """
     take_lock()
