@@ -87,7 +87,7 @@ class RequestBulkhead:
         return self._waiting.total()
 
     async def acquire(self, caller: RequestCaller) -> Permit:
-        """Wait for a thread; raise TooManyRequests or Busy if none is free in time."""
+        """Wait for a thread; raise TooManyRequests or Busy if the queue is full or on a timeout."""
         try:
             return await self._acquire(caller)
         except (Busy, TooManyRequests):

@@ -31,7 +31,7 @@ log = structlog.get_logger(__name__)
 
 
 class WebProcessState:
-    """What the hub of WebSockets needs to know of this process, from the data plane's memory."""
+    """The state of this process for the hub of WebSockets, from the data plane's memory."""
 
     def __init__(self, state: State) -> None:
         self._state = state

@@ -34,7 +34,7 @@ class Duties:
 
 @dataclass(frozen=True)
 class DeactivationPreview(Duties):
-    """What a deactivation affects: up to :data:`SHOWN` items of each kind, and counts of all."""
+    """The effects of a deactivation: up to :data:`SHOWN` items of each kind, and counts of all."""
 
     tokens: list[Token]
     token_count: int
