@@ -26,7 +26,7 @@ MAX_SUBJECT_LENGTH = 120
 class AlarmLimit:
     """The limits of a measured value: an alarm opens above `begins` and closes below `ends`.
 
-    An alarm does not open or close with fewer than `samples` samples.
+    A value measured from fewer than `samples` jobs or steps neither opens nor closes an alarm.
     """
 
     name: str
@@ -119,7 +119,7 @@ def update_alarms(now: datetime) -> int:
 
 
 def list_measurements(now: datetime) -> Iterator[Measurement]:
-    """Yield the current measurements of all values that have an alarm limit."""
+    """Yield every value to compare with an alarm limit, as measured now."""
     titles = {name: kind.title for name, kind in kinds.get_kinds().items()}
     for one in figures.measure_durations(now):
         if not one.recent or not one.usual_seconds:

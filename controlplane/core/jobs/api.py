@@ -73,7 +73,7 @@ class JobView(ApiView):
 
 
 def build_intervention_view(verb: str, description: str) -> type[ApiView]:
-    """Return the view that pauses, resumes or cancels a job, by `verb`."""
+    """Return the API view for `verb`, which is `pause`, `resume` or `cancel` (a job)."""
 
     class InterventionView(ApiView):
         permission_classes = [MayIntervene]

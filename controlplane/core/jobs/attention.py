@@ -81,7 +81,7 @@ def list_forgotten_jobs(now: datetime) -> Sequence[AttentionItem]:
 
 
 def _find_acknowledgments(jobs: Iterable[Job]) -> dict[int, str]:
-    """Return the label of the person who acknowledged each stuck job, by job id."""
+    """Return a mapping of job id to the person (a label) who acknowledged its escalation."""
     by_subject = {endings.get_subject(job): job.pk for job in jobs}
     rows = Escalation.objects.filter(
         subject__in=by_subject, closed_at=None, acknowledged_at__isnull=False

@@ -66,7 +66,7 @@ class LeaseLost(Exception):
 
 @dataclass
 class LeasedJob:
-    """A leased job as last written by this worker.
+    """A job leased to this worker, with the values that the worker last read or wrote.
 
     `inherited` is True if the previous worker never released its lease, so it may have died during
     any operation.
@@ -115,7 +115,7 @@ class LeasedJob:
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Open a transaction whose rollback also restores the attributes of the job object."""
+        """Context manager: a transaction; a rollback also restores the job object's attributes."""
         before = dict(self.job.__dict__)
         try:
             with transaction.atomic():
@@ -126,11 +126,11 @@ class LeasedJob:
 
 
 def claim_jobs(kinds: Collection[str], now: datetime, *, most: int) -> list[LeasedJob]:
-    """Lease up to `most` due jobs, those with the oldest heartbeat first.
+    """Lease up to `most` due jobs of these kinds to this worker, oldest heartbeats first.
 
-    Jobs leased to other workers are skipped. After the clock was set back, times of jobs may be in
-    the future: a lease that ends more than `LEASE` from now counts as expired, and a job with such
-    a heartbeat is due if its `next_at` is at most a minute after the heartbeat.
+    Jobs leased to other workers are skipped. Times in the future mean that the clock was set back:
+    a lease that ends more than `LEASE` from now counts as expired, and a job with a heartbeat in
+    the future is due if its `next_at` is at most a minute after the heartbeat.
     """
     lease = {"now": now, "until": now + LEASE, "worker": WORKER}
     with transaction.atomic():
@@ -146,7 +146,7 @@ def release_leases(jobs: Iterable[LeasedJob]) -> None:
 
 
 def count_inherited_attempts(jobs: Iterable[LeasedJob]) -> None:
-    """Increment the attempts of running steps whose previous worker died."""
+    """Count one more attempt for each job whose previous worker died, and for its running step."""
     died = [leased.job for leased in jobs if leased.inherited]
     if not died:
         return
@@ -166,5 +166,5 @@ def store_step_data(held: Sequence[tuple[LeasedJob, JobStep]]) -> None:
 
 
 def count_stopped_write(job_id: int) -> None:
-    """Count a rejected write of a stale worker, or a repeated side effect."""
+    """Count, in the job's row, a rejected write of a stale worker or a repeated side effect."""
     Job.objects.filter(pk=job_id).update(duplicates_stopped=F("duplicates_stopped") + 1)

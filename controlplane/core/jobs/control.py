@@ -16,7 +16,7 @@ from controlplane.core.sql import execute
 
 @dataclass(frozen=True)
 class PlannedStep:
-    """A step of a new job; its kind's handler reads `data`."""
+    """A step of a new job; `data` is the input for the code that runs the step."""
 
     name: str
     data: Mapping[str, Any] = field(default_factory=dict)
@@ -35,7 +35,7 @@ def create_job(
     next_at: datetime | None = None,
     total: int = 0,
 ) -> Job | None:
-    """Create a job in the caller's transaction; return None if `key` was used before.
+    """Create a job in the caller's transaction; return None if a job with this `key` exists.
 
     The job is due at `next_at`, by default immediately. A job with state `pending` is never due
     until it is started.
@@ -96,7 +96,10 @@ def intervene(*, job_id: int, verb: str, reason: str, actor: Actor, now: datetim
 
 
 def take_over(job: Job, now: datetime, **fields: Any) -> None:
-    """Write a locked job with a new fence, so that its current worker loses the lease."""
+    """Take a job from its worker: set `fields` and a new fence, so that the worker's writes fail.
+
+    The caller must have locked the job's row.
+    """
     for name, value in {**fields, "fence": job.fence + 1, "lease_until": None}.items():
         setattr(job, name, value)
     job.save(update_fields=[*fields, "fence", "lease_until"])

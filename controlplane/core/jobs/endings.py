@@ -23,7 +23,7 @@ def get_subject(job: Job) -> str:
 
 
 def message_facts(job: Job, **more: Any) -> dict[str, Any]:
-    """Return the facts of messages about a job, with `more` added."""
+    """Return the values for message templates about a job, plus the values `more`."""
     return {
         "job": job.pk,
         "kind": job.kind,
@@ -89,9 +89,9 @@ def record_audit(
     before: str = "",
     **more: Any,
 ) -> None:
-    """Write an audit row about a job, by the job engine by default; `before` is the old state.
+    """Write an audit row about a job; `before` is the job's old state.
 
-    `more` are further values of the row.
+    The job engine is the actor by default. `more` are further values to record.
     """
     audit.record(
         actor=actor or system_actor("jobs"),

@@ -11,20 +11,21 @@ from controlplane.core.jobs.models import Job
 
 
 def find_due_jobs(tick: str, now: Combinable) -> QuerySet[Job]:
-    """Return the jobs of a tick that are due at `now` (a query expression), leased or not.
+    """Return the due jobs, leased or not, that the periodic task `tick` runs.
 
-    Jobs with a heartbeat in the future count as due, because the clock was set back.
+    `now` is a database expression, such as `Now()`. Jobs with a heartbeat in the future count as
+    due, because the clock was set back.
     """
     names = [kind.name for kind in kinds.get_kinds_of_tick(tick)]
     return Job.objects.filter(Q(next_at__lte=now) | Q(heartbeat_at__gt=now), kind__in=names)
 
 
 def run_tick(tick: str, now: datetime, probe: Probe = no_probe) -> int:
-    """Run every due job of a tick's kinds; return the number of jobs that progressed.
+    """Run every due job that belongs to the periodic task `tick`; return how many progressed.
 
     Safe to run concurrently: a job is leased to one worker, and its lease expires if the worker
-    dies. An error in one kind does not stop the other kinds. Leases are released after errors too,
-    unless the database is unreachable.
+    dies. An error in one kind of job does not stop the others. Leases are released after errors
+    too, unless the database is unreachable.
     """
     moved, failed, clock = 0, [], failures.start_clock(now)
     for kind in kinds.get_kinds_of_tick(tick):

@@ -24,9 +24,6 @@ def describe_error(error: BaseException) -> str:
 
 
 def start_clock(now: datetime) -> Callable[[], datetime]:
-    """Return a clock that starts at `now` and advances in whole seconds.
-
-    Writes within the same second share a time.
-    """
+    """Return a function that returns `now` plus the whole seconds elapsed since this call."""
     began = time.monotonic()
     return lambda: now + timedelta(seconds=int(time.monotonic() - began))

@@ -43,9 +43,9 @@ _CHECKPOINTS = """
 
 @dataclass(frozen=True)
 class StepFigures:
-    """Results of a kind's steps of one name that ended in the last 24 hours.
+    """Results, over the last 24 hours, of all runs of one step of a job kind.
 
-    `ended` and `failed` are counts; `attempts` is the average per step.
+    `ended` and `failed` count runs; `attempts` is the average per run.
     """
 
     kind: str
@@ -61,9 +61,9 @@ class StepFigures:
 
 @dataclass(frozen=True)
 class Durations:
-    """P95 durations, in seconds, and counts of a kind's completed jobs.
+    """The P95 duration and the number of completed jobs of a kind, in two periods.
 
-    `recent` is the last 24 hours, `usual` the time from 30 to 7 days ago.
+    `recent` is the last 24 hours; `usual` is the time from 30 to 7 days ago.
     """
 
     kind: str

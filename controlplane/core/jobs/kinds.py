@@ -29,11 +29,11 @@ def no_probe(_point: str) -> None:
 class JobKind:
     """A kind of job.
 
-    `tick` runs its jobs; `path` returns the page of a job; `scope` is required to intervene.
-    `interventions` (`pause`, `resume`, `cancel`) replace the default actions. At most `most` jobs
-    are leased at once, so that all can run within one lease. Finished jobs are deleted after
-    `kept_days`; None keeps them permanently. With `tells_failures` the kind announces its own
-    failures.
+    The periodic task `tick` runs its jobs by the function `work`; `path` returns the URL path of a
+    job's page. People need the token scope `scope` to intervene in a job. `interventions` replace
+    the default `pause`, `resume` and `cancel`. At most `most` jobs are leased at once, so that all
+    can run within one lease. Finished jobs are deleted after `kept_days`; None keeps them forever.
+    With `tells_failures` the kind announces its own failures.
     """
 
     name: str
@@ -52,7 +52,7 @@ _registered: dict[str, JobKind] = {}
 
 
 def register(kind: JobKind) -> JobKind:
-    """Register a kind; called in the module `jobs` of its app."""
+    """Register a job kind. Each app does so in its module `jobs`."""
     _registered[kind.name] = kind
     return kind
 
@@ -81,7 +81,7 @@ def get_path(job: Job) -> str:
 
 
 def get_scope(job: Job | None) -> str:
-    """Return the scope required to intervene in a job; the default one for an unknown job."""
+    """Return the token scope required to intervene in a job; for None, the default scope."""
     kind = get_kinds().get(job.kind) if job else None
     return kind.scope if kind else "switches:write"
 

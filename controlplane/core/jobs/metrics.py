@@ -122,7 +122,7 @@ def _build_by_kind(
     documentation: str,
     values: Mapping[str, float],
 ) -> Metric:
-    """Return a metric with a sample for each job kind, 0 by default."""
+    """Return a metric with one sample for each job kind: its entry in `values`, or 0."""
     family = family_type(name, documentation, labels=["kind"])
     for kind, value in (dict.fromkeys(sorted(kinds.get_kinds()), 0.0) | dict(values)).items():
         family.add_metric([kind], value)

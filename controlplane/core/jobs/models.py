@@ -91,9 +91,9 @@ class Job(models.Model):
 
 
 class JobStep(models.Model):
-    """A step of a job; `data` belongs to the job's kind.
+    """A step of a job; the meaning of `data` depends on the job's kind.
 
-    `due_at` is the time of its next attempt, or the end of its waiting time.
+    `due_at` is the time of the next attempt or, while the step waits, the end of the wait.
     """
 
     class State(models.TextChoices):

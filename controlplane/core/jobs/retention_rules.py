@@ -9,9 +9,9 @@ from . import kinds
 
 
 def build_rules() -> Sequence[RetentionRule]:
-    """Return the rules of the registered job kinds.
+    """Return a rule to delete old finished jobs, for each job kind with a retention period.
 
-    Jobs with failed compensations or stopped duplicates stay, because metrics count them.
+    Jobs with a failed compensation or rejected duplicate writes stay, because metrics count them.
     """
     return [
         RetentionRule(

@@ -1,7 +1,7 @@
 """Worker for job kinds whose steps are functions: runs, retries and compensates steps in order.
 
-Workers may run a step repeatedly, so a step must be idempotent: by its own transaction, or by the
-key of its side effect.
+Workers may run a step repeatedly, so a step must be idempotent: it does all its work in one
+transaction, or passes the key of its side effect to the external system.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -41,10 +41,10 @@ class StepPassed:
 
 @dataclass(frozen=True)
 class StepContinues:
-    """Result of an incomplete step that runs again at `at`.
+    """Result of an incomplete step, which runs again at `at` or earlier.
 
-    `holding` is the reason if the step is held. The step may run before `at`, because a waiting job
-    renews its heartbeat every 30 seconds.
+    It runs at least every 30 seconds, to renew the job's heartbeat. `holding` is the reason if the
+    step is held.
     """
 
     at: datetime
@@ -53,10 +53,11 @@ class StepContinues:
 
 @dataclass(frozen=True)
 class StepKind:
-    """A step: its action, and its compensation if this step or a later one fails.
+    """A step of a job kind: the function that runs it, and the one that undoes it.
 
-    After `most_attempts` attempts an error is final. If workers die during attempts, at most
-    `MAX_RESTARTS` further attempts are made, because the step itself may kill its worker.
+    `compensate` is called if this step or a later one fails for good. An error in attempt
+    `most_attempts` is final. Attempts during which the worker dies may exceed this by
+    `MAX_RESTARTS`; there is a limit because the step itself may kill its worker.
     """
 
     name: str
@@ -66,7 +67,7 @@ class StepKind:
 
 
 def build_worker(steps: Sequence[StepKind]) -> Work:
-    """Return the work function of a job kind with these steps."""
+    """Return the function that runs leased jobs through these steps (:attr:`JobKind.work`)."""
 
     def work(jobs: Sequence[LeasedJob], now: datetime, probe: Probe) -> int:
         moved, failed, clock = 0, [], failures.start_clock(now)
@@ -140,7 +141,10 @@ class _StepRunner:
         return result
 
     def _take_up(self, step: JobStep, kind: StepKind, now: datetime) -> bool:
-        """Renew the lease or begin an attempt; return False if the step isn't due, or fails."""
+        """Make the step ready to run: begin an attempt, or renew the lease of a running one.
+
+        Return False if the step must not run: it isn't due, or has used up its attempts.
+        """
         leased, job = self.leased, self.leased.job
         if step.state == JobStep.State.RUNNING and not leased.inherited:
             if job.heartbeat_at != now:  # Other jobs of the batch ran since the claim.
@@ -199,9 +203,9 @@ class _StepRunner:
         self._compensate_steps(now)
 
     def _count_compensation_attempt(self, now: datetime) -> None:
-        """Count an attempt to compensate a job whose previous worker died.
+        """Count another attempt to compensate the job, after a worker died while compensating it.
 
-        From `DIED_TWICE` after the job's failure, the compensation is also escalated as failed.
+        If the job failed more than `DIED_TWICE` ago, also escalate the compensation as failed.
         """
         leased, job = self.leased, self.leased.job
         with leased.together():

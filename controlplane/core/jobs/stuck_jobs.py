@@ -24,10 +24,9 @@ TICK = "jobs.watch"
 
 
 def filter_stuck_jobs(jobs: QuerySet[Job], now: datetime) -> QuerySet[Job]:
-    """Return due jobs, to run or to compensate, without a heartbeat for five minutes.
+    """Return the stuck ones of `jobs`: due to run or be compensated, no heartbeat for 5 minutes.
 
-    Jobs that are not due yet are excluded, and jobs whose heartbeat is in the future because the
-    clock was set back.
+    A job with a heartbeat in the future is not stuck: the clock was set back.
     """
     at_work = Q(state__in=[Job.State.RUNNING, Job.State.HOLDING], finished_at=None)
     watched = Q(state=Job.State.PAUSED, next_at__isnull=False, finished_at=None)
@@ -48,9 +47,9 @@ def is_stuck(job: Job, now: datetime) -> bool:
 
 
 def check_stuck_jobs(now: datetime) -> int:
-    """Escalate stuck jobs, unless this tick itself did not run for a minute.
+    """Escalate stuck jobs, unless this periodic check last ran over a minute ago.
 
-    After an outage of the whole system all jobs look stuck until their workers have run.
+    In that case the whole system was down: all jobs look stuck until their workers have run.
     """
     last = Tick.objects.filter(name=TICK).values_list("ran_at", flat=True).first()
     if last is None or now - last > AWAY:
@@ -59,7 +58,7 @@ def check_stuck_jobs(now: datetime) -> int:
 
 
 def escalate_stuck_jobs(now: datetime) -> int:
-    """Escalate stuck jobs and announce recovered ones; return the total number.
+    """Escalate stuck jobs and announce recovered ones; return the number of jobs changed.
 
     At most `MAX_ESCALATED` escalations are open at once; the jobs page lists the rest.
     """
@@ -91,7 +90,10 @@ def escalate_stuck_jobs(now: datetime) -> int:
 
 @transaction.atomic
 def _mark_stuck(pk: int, escalates: bool, now: datetime) -> bool:
-    """Mark a job as stuck and, with `escalates`, escalate it; skip a locked job."""
+    """Mark a job as stuck; also escalate it if `escalates`. Return False if nothing was done.
+
+    Nothing is done if the job is locked or no longer stuck.
+    """
     job = Job.objects.select_for_update(skip_locked=True).filter(pk=pk).first()
     if job is None or not is_stuck(job, now):
         return False

@@ -56,7 +56,7 @@ class JobReasonForm(forms.Form):
 @signed_in
 @require_GET
 def jobs_page(request: PersonRequest, template: str) -> HttpResponse:
-    """Render the page, or the template of its table, which the page polls to show progress."""
+    """Render the jobs page or, with its table's `template`, the table that the page polls."""
     return render_live(request, template, _build_context(request))
 
 
@@ -139,7 +139,10 @@ def _filter_jobs(filters: dict[str, str]) -> QuerySet[Job]:
 
 
 def _build_row(job: Job, actor: Actor, now: datetime) -> dict[str, Any]:
-    """Return a row of the page: `rate` is in items per second, `verbs` are the allowed actions."""
+    """Return the page's row for a job.
+
+    `rate` is in items per second; `verbs` are the interventions that the actor may make.
+    """
     kind = kinds.get_kinds().get(job.kind)
     return {
         "job": job,

@@ -19,7 +19,10 @@ _INFO = struct.Struct("@24xI92xQQ8xI")
 
 
 class Traffic(NamedTuple):
-    """Bytes received and acknowledged, and True if output is unacknowledged or unsent."""
+    """A connection's traffic: bytes received, and bytes sent that the client acknowledged.
+
+    `is_pending` is True if output is unsent or unacknowledged.
+    """
 
     received: int
     acknowledged: int
@@ -27,7 +30,7 @@ class Traffic(NamedTuple):
 
 
 def find_descriptors(peers: Collection[Peer]) -> dict[Peer, int]:
-    """Return this process's file descriptors of connections from these addresses and ports."""
+    """Return the file descriptor of this process's connection from each of these peers."""
     descriptors: dict[Peer, int] = {}
     for name in os.listdir(DESCRIPTORS):
         peer = _read_peer(int(name))
@@ -37,7 +40,10 @@ def find_descriptors(peers: Collection[Peer]) -> dict[Peer, int]:
 
 
 def read_traffic(descriptor: int, peer: Peer) -> Traffic | None:
-    """Return the traffic with `peer`; None if it disconnected or the system has no counters."""
+    """Return the traffic of the connection from `peer`.
+
+    None if the client has disconnected, or if the operating system has no such counters.
+    """
     if not hasattr(socket, "TCP_INFO") or _read_peer(descriptor) != peer:
         return None
     connection = socket.socket(fileno=descriptor)

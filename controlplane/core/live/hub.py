@@ -95,9 +95,9 @@ class Hub:
             socket.end(GOING_AWAY, "The server is about to end; connect again in a moment.")
 
     def add(self, subscriber: Subscriber) -> Socket:
-        """Add a socket of this subscriber to `sockets`; the caller removes it at its end.
+        """Open a socket for a subscriber; the caller removes it from `sockets` when it closes.
 
-        The socket's first message contains the current position in each topic; it receives every
+        The socket's first message contains the current number of each topic; it receives every
         later change. Raises :class:`Unavailable` if the server is full or closing, and
         :class:`TooManyRequests` if the subscriber has too many sockets.
         """
@@ -120,7 +120,10 @@ class Hub:
             self._publishers[topic].note(ids)
 
     def _handle_subscribed(self) -> None:
-        """Start a new stream, because notifications may have been missed."""
+        """Make all clients reload by a new stream, as notifications may have been missed.
+
+        Called whenever this process has (re)subscribed to notifications in Redis.
+        """
         self.is_subscribed, self._is_disconnected = True, False
         self.stream.restart()
         for publisher in self._publishers.values():
@@ -129,7 +132,7 @@ class Hub:
             socket.restart(self._hello(socket.topics))
 
     def _handle_lost(self) -> None:
-        """Tell all clients, once, that notifications are being missed."""
+        """Tell all clients, once per outage, that this process receives no notifications."""
         if self._is_disconnected:
             return
         self.is_subscribed, self._is_disconnected = False, True

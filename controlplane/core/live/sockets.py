@@ -30,7 +30,7 @@ SendText = Callable[[str], Awaitable[None]]
 
 
 class Mailbox:
-    """A bounded FIFO queue of texts for one socket; the sockets share the texts.
+    """A bounded FIFO queue of encoded messages (texts) for one socket.
 
     When it is full, messages are dropped. Once the queue is empty, the client is told to reload the
     topics of the dropped messages.
@@ -47,7 +47,7 @@ class Mailbox:
         return self._most - len(self._texts)
 
     def put(self, topic: str, text: str) -> None:
-        """Queue a numbered message; drop it if the queue is full or the topic must be reloaded."""
+        """Queue a message of a topic; drop it if the queue is full or a reload is pending."""
         if topic in self._reloads:
             return
         if len(self._texts) < self._most:
@@ -59,12 +59,12 @@ class Mailbox:
         self._reloads[topic] = None
 
     def put_unnumbered(self, text: str) -> None:
-        """Queue a text without a number, or drop it if the queue is full."""
+        """Queue a message without a topic number; if the queue is full, drop it without reload."""
         if len(self._texts) < self._most:
             self._texts.append(text)
 
     def restart(self, hello: str) -> None:
-        """Discard all queued texts; `hello` makes the client reload everything."""
+        """Replace all queued texts by `hello`, a first message that makes the client reload."""
         self._texts.clear()
         self._reloads.clear()
         self._texts.append(hello)
@@ -107,7 +107,7 @@ class Socket:
         self._has_output = asyncio.Event()
 
     def send_changes(self, topic: str, texts: Sequence[str]) -> None:
-        """Queue numbered messages if the socket is subscribed to the topic."""
+        """Queue encoded messages of a topic, if the socket is subscribed to it."""
         if topic in self.topics:
             for text in texts:
                 self.mailbox.put(topic, text)
@@ -165,10 +165,10 @@ class Socket:
         return now - self._acknowledged[1] > STUCK_SECONDS
 
     def is_flooding(self, received: int) -> bool:
-        """Return True if an incomplete message is too long; `received` counts all bytes so far.
+        """Return True if the client has sent too many bytes without completing a message.
 
-        Control frames such as pings also count as bytes of an incomplete message, so each check
-        allows `BYTES_EACH_LOOK` for them, at most `MAX_SILENT_BYTES` in total.
+        `received` is the connection's total of received bytes, which includes control frames such
+        as pings. Each check allows `BYTES_EACH_LOOK` for those, at most `MAX_SILENT_BYTES` in all.
         """
         messages, completed_at, base = self._counted
         if messages != self.messages:
@@ -234,7 +234,7 @@ class Sockets:
         return any(topic in socket.topics for socket in self._open)
 
     def are_backlogged(self, topic: str, texts: int) -> bool:
-        """Return True if most writable subscribers lack room for `texts` messages.
+        """Return True if at least half the topic's working sockets lack room for `texts` messages.
 
         In that case the server or the network is slow, not a single client.
         """

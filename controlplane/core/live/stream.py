@@ -26,7 +26,7 @@ class EventStream:
         self._last = dict.fromkeys(self._last, 0)
 
     def hello(self, topics: Iterable[str], *, is_subscribed: bool) -> str:
-        """Return a socket's first message, with the current number of each of its topics.
+        """Return a socket's first message: the stream's id, and the last number of each topic.
 
         Its field `live` is False while this process receives no notifications.
         """

@@ -35,7 +35,7 @@ log = structlog.get_logger(__name__)
 class ChangeBuffer:
     """Unique ids of changed resources, in the order they were first added.
 
-    Above `most` ids the buffer discards them and sets `overflowed`.
+    With more than `most` ids, the buffer discards all of them and sets `overflowed`.
     """
 
     def __init__(self, most: int = MAX_BUFFERED_IDS, batch_size: int = BATCH_SIZE) -> None:
@@ -127,9 +127,10 @@ class TopicPublisher:
                 await self._send(ids, at, resources)
 
     async def _next(self) -> list[str]:
-        """Wait for room in the sockets' mailboxes, then return the next ids of changed resources.
+        """Return the next batch of changed ids, once most sockets have room for it.
 
-        The ids of a burst are returned in batches, so that no client that keeps up misses a change.
+        Batches let clients that keep up receive all changes of a burst. If ids were lost, all
+        clients are told to reload the topic.
         """
         ends = time.monotonic() + PATIENCE_SECONDS
         while time.monotonic() < ends and self._sockets.are_backlogged(
@@ -142,9 +143,9 @@ class TopicPublisher:
         return self._changes.pop_batch()
 
     async def _send(self, ids: Sequence[str], at: str, resources: Mapping[str, Any]) -> None:
-        """Send the changes to all open sockets.
+        """Send a message about each of these ids to all subscribed sockets.
 
-        A socket opened during the send starts after the numbers assigned here and loads the state.
+        A socket opened meanwhile may miss them: it starts with later numbers and loads the state.
         """
         stream_id, name = self._stream.id, self.topic.name
         texts = [

@@ -17,7 +17,8 @@ Read = Callable[[Sequence[str], datetime], Mapping[str, Resource]]
 class Topic:
     """A live topic; any one of `scopes` permits subscribing.
 
-    `event` names a change; `read` is None for a topic without notifications.
+    `event` is the type of its messages about changes. `read` loads changed resources by id; None
+    for a topic without notifications.
     """
 
     name: str
@@ -42,7 +43,7 @@ _topics: dict[str, Topic] = {
 
 
 def register(name: str, *, scope: str, event: str, read: Read) -> None:
-    """Register a topic whose `event` carries the result of `read` for each changed id."""
+    """Register a live topic: its messages have type `event`, and the resources `read` loads."""
     _topics[name] = Topic(name, frozenset({scope}), event, read)
 
 
