@@ -1,1 +1,1 @@
-"""SLOs: counters of events, burn rates and error budgets, alerts and what they trigger."""
+"""SLOs: counters of events, burn rates, error budgets, alerts, and the alerts' actions."""

@@ -1,4 +1,4 @@
-"""Read-only Django admin of SLOs, without models with composite primary keys."""
+"""Read-only Django admin of SLOs. Models with composite primary keys are left out."""
 
 from controlplane.core.admin import register_read_only
 from slo.models import (

@@ -39,7 +39,10 @@ def exhausted_statuses(_now: datetime) -> QuerySet[SloStatus]:
 
 @attention_source(7, only_if=unacknowledged_alerts)
 def list_alerts(now: datetime) -> Sequence[AttentionItem]:
-    """Return unacknowledged alerts, the worst first, except on subjects that are listed already."""
+    """Return items for unacknowledged alerts, the worst first.
+
+    Alerts whose subject has an item of another source already are left out.
+    """
     alerts = _exclude_duplicates(unacknowledged_alerts(now), now).order_by(
         WORST_FIRST, "opened_at", "pk"
     )
@@ -58,7 +61,7 @@ def list_alerts(now: datetime) -> Sequence[AttentionItem]:
 
 @attention_source(42, only_if=unread_slis)
 def list_unread_sources(now: datetime) -> Sequence[AttentionItem]:
-    """Return SLOs whose counters could not be read at the last attempt."""
+    """Return items for SLOs whose counters could not be read from Prometheus at the last try."""
     rows = unread_slis(now).exclude(slo__isnull=True).select_related("slo")
     return [
         AttentionItem(
@@ -76,7 +79,7 @@ def list_unread_sources(now: datetime) -> Sequence[AttentionItem]:
 
 @attention_source(44, only_if=long_unknown_statuses)
 def list_long_unknown(now: datetime) -> Sequence[AttentionItem]:
-    """Return SLOs that have been unknown for an hour, so that their rules can't fire."""
+    """Return items for SLOs that have been unknown for an hour, so that no rule can fire."""
     rows = long_unknown_statuses(now).select_related("slo")
     return [
         AttentionItem(
@@ -94,7 +97,7 @@ def list_long_unknown(now: datetime) -> Sequence[AttentionItem]:
 
 @attention_source(34, only_if=exhausted_statuses)
 def list_exhausted(now: datetime) -> Sequence[AttentionItem]:
-    """Return SLOs whose error budget is spent."""
+    """Return items for SLOs whose error budget is spent."""
     rows = exhausted_statuses(now)
     return [
         AttentionItem(
@@ -112,7 +115,7 @@ def list_exhausted(now: datetime) -> Sequence[AttentionItem]:
 
 @attention_source(6, only_if=lambda _now: Slo.objects.present())
 def list_evaluation_stopped(now: datetime) -> Sequence[AttentionItem]:
-    """Return one entry if the evaluation of SLOs has stopped, else none."""
+    """Return one item if SLOs are no longer evaluated, else none."""
     last = Subquery(EvaluatedMinute.objects.order_by("-minute").values("minute")[:1])
     oldest = (
         Slo.objects.present()

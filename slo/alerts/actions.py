@@ -37,9 +37,9 @@ END_SUFFIX = ":over"
 
 @dataclass(frozen=True)
 class PlannedAction:
-    """An action to perform, identified by `key`.
+    """An SLO's action (hold ramps, or trip a switch) to perform now, for the cause `key`.
 
-    If an action with that key can request several trips, `time` distinguishes them.
+    `time` distinguishes trips that the same cause requests at different times.
     """
 
     action: Mapping[str, Any]
@@ -77,7 +77,7 @@ def end_actions(ids: Collection[int], now: datetime) -> None:
 
 
 def plan_alert_actions(alert: Alert) -> Iterator[PlannedAction]:
-    """Yield the actions that the SLO of an alert defines for the alert's severity."""
+    """Yield the actions that an alert triggers: those its SLO defines for its severity."""
     evidence = {
         "alert": alert.pk,
         "slo": alert.subject,
@@ -92,7 +92,7 @@ def plan_alert_actions(alert: Alert) -> Iterator[PlannedAction]:
 
 
 def perform_actions(planned: Sequence[PlannedAction], now: datetime) -> None:
-    """Place the holds and request the trips of these actions, except those that exist already."""
+    """Perform actions: place the ramp holds and request the trips that do not exist yet."""
     _hold_ramps([one for one in planned if one.action["do"] == HOLD_RAMPS], now)
     _request_trips([one for one in planned if one.action["do"] == TRIP], now)
 
@@ -132,7 +132,7 @@ def _request_trips(planned: Sequence[PlannedAction], now: datetime) -> None:
 
 
 def end_all_but(active: Sequence[PlannedAction], now: datetime) -> None:
-    """End the holds and trip requests of actions, except `active` ones and those of open alerts."""
+    """End ramp holds and trip requests, except those of `active` actions and of open alerts."""
     held = Hold.objects.filter(Q(key__startswith=ALERT_PREFIX) | Q(key__startswith=UNKNOWN_PREFIX))
     keys = set(held.values_list("key", flat=True))
     requests = [

@@ -47,12 +47,12 @@ def update_alerts(
     missed: timedelta = timedelta(0),
     now: datetime,
 ) -> int:
-    """Open and resolve the alerts of a kind (`burn`, `threshold`) after evaluating all its rules.
+    """Open and resolve alerts of a kind, `burn` or `threshold`; return how many changed.
 
-    Return how many alerts opened or resolved. Alerts with `unknown` keys neither open nor resolve.
-    Alerts with keys in `gone`, which maps each key to a reason, resolve at once. `before` is the
-    time of the previous evaluation; the time `missed` before it was never evaluated. Call
-    :func:`notify_and_act` afterwards, in the same transaction.
+    The caller has evaluated all rules of the kind: `firing` ones open alerts, alerts with `unknown`
+    keys stay as they are, and those with keys in `gone`, which maps each to a reason, resolve at
+    once. `before` is the time of the previous evaluation, `missed` the length of time before that
+    which was never evaluated. Call :func:`notify_and_act` next, in the same transaction.
     """
     _execute(
         "SELECT pg_advisory_xact_lock(%(space)s, %(lock)s)", space=_LOCK_SPACE, lock=ALERTS_LOCK
@@ -84,7 +84,7 @@ def update_alerts(
 def notify_and_act(kind: str, now: datetime) -> None:
     """Run the actions of newly opened alerts, and notify about opened and resolved alerts.
 
-    Notifications of burn alerts wait until the latest due minute is evaluated.
+    Notifications of burn alerts wait until the evaluation has caught up with the present minute.
     """
     untold = Alert.objects.filter(kind=kind, told_at__isnull=True, resolved_at__isnull=True)
     opened = list(untold.select_related("slo", "threshold").order_by("pk"))
@@ -143,7 +143,7 @@ def _open_alerts(kind: str, new: Sequence[FiringRule], now: datetime) -> list[Al
 
 
 def _acknowledge_known(continued: Mapping[int, FiringRule], now: datetime) -> None:
-    """Acknowledge alerts if a person caused them, such as by engaging a switch."""
+    """Acknowledge alerts whose cause is known: a person's action, such as engaging a switch."""
     labels = {pk: one.acknowledged_by for pk, one in continued.items() if one.acknowledged_by}
     for alert in Alert.objects.filter(pk__in=labels, acknowledged_at__isnull=True).order_by("pk"):
         alert.acknowledged_at, alert.acknowledged_by = now, labels[alert.pk]
@@ -165,7 +165,7 @@ def _execute(statement: str, **columns: Any) -> None:
 
 
 def try_lock(lock: int) -> bool:
-    """Take an advisory lock until the transaction ends; return False at once if it is taken."""
+    """Take an advisory lock until the transaction ends; return False if another process has it."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_xact_lock(%s, %s)", [_LOCK_SPACE, lock])
         (is_free,) = cursor.fetchone()

@@ -33,7 +33,10 @@ SEVERITIES = {PAGE: "critical", TICKET: "warning"}
 
 
 def send_notifications(now: datetime, *, except_kind: str = "") -> None:
-    """Notify about alerts that have opened or resolved, except alerts of kind `except_kind`."""
+    """Notify about each opening and end of an alert that is not announced yet.
+
+    Alerts of kind `except_kind` wait for a later call.
+    """
     rows = Alert.objects.filter(over_told_at__isnull=True).exclude(kind=except_kind)
     rows = rows.filter(Q(told_at__isnull=True) | Q(resolved_at__isnull=False))
     waiting = list(rows.select_related("slo", "threshold").order_by("pk"))
@@ -52,7 +55,7 @@ def send_notifications(now: datetime, *, except_kind: str = "") -> None:
 
 
 def alert_subject(alert: Alert) -> str:
-    """Return the key, `alert:<id>`, of an alert in escalations, holds and the audit trail."""
+    """Return `alert:<id>`, which identifies an alert in escalations, holds and the audit trail."""
     return f"{ALERT_PREFIX}{alert.pk}"
 
 
@@ -119,7 +122,7 @@ def _count_recent(now: datetime) -> dict[str, int]:
 
 
 def _recent_range(now: datetime) -> tuple[datetime, datetime]:
-    """Return the span that counts as recent; later times are from before the clock was set back."""
+    """Return start and end of the recent time; the end is ahead, in case the clock is set back."""
     return now - BURST + _INSTANT, now + BURST
 
 
@@ -180,7 +183,10 @@ def _announce_summary(alerts: Sequence[Alert], event: str, now: datetime) -> Non
 
 
 def find_runbook(alert: Alert) -> str:
-    """Return an alert's runbook as a path or URL, set or found by name; empty if there is none."""
+    """Return the path or URL of an alert's runbook, empty if there is none.
+
+    It is set in the alert's facts, its SLO or its rule; otherwise it is found by name.
+    """
     if runbook := alert.facts.get("runbook"):
         return str(runbook)
     for source in (alert.slo, alert.threshold):
@@ -194,6 +200,6 @@ def find_runbook(alert: Alert) -> str:
 
 
 def runbook_url(alert: Alert) -> str:
-    """Return an alert's runbook as a URL, or as a path if the console's URL is not configured."""
+    """Return the URL of an alert's runbook; only a path if the console's URL is not configured."""
     runbook = find_runbook(alert)
     return (console_url(runbook) or runbook) if runbook.startswith("/") else runbook

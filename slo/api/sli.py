@@ -76,7 +76,7 @@ class SliBody(MutationBody):
     deltas = DeltaShape(many=True, required=False, help_text=f"At most {MAX_ENTRIES:,}.")
 
     def read(self) -> dict[str, Any]:
-        """Return the validated body; `push_body` parses the points or deltas, for speed."""
+        """Return the validated body. Points and deltas are parsed by `push_body`, for speed."""
         other_fields = {
             name: value for name, value in self.initial_data.items() if name not in _BULK_FIELDS
         }

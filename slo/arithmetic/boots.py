@@ -1,7 +1,7 @@
 """Merging of counter samples of one source across its restarts. Pure.
 
-A boot is one run of the source, whose counters begin at zero. Samples may arrive in any order: one
-between two known samples splits the increment between them.
+A boot is one run of the source, whose counters begin at zero. Samples may arrive in any order: a
+late sample between two known ones splits their increment into two.
 """
 
 from bisect import bisect_left
@@ -19,11 +19,11 @@ MicrosSpan = tuple[int, int]
 
 @dataclass
 class Boot:
-    """Loaded samples of one boot of a source, ascending by time; times are in microseconds.
+    """One boot of a source, with those of its samples that were loaded, ascending by time.
 
     `first` is the time of the boot's first sample, loaded or not, and `started` the start time that
     the source reported. The counters were zero at `counted_from`; if that is None, events before
-    the first sample are not counted.
+    the first sample are not counted. Times are in microseconds since 1970.
     """
 
     samples: list[Sample] = field(default_factory=list)
@@ -32,7 +32,7 @@ class Boot:
     started: int | None = None
 
     def increments(self) -> list[Increment]:
-        """Return the increments between samples, and from zero if `counted_from` is known."""
+        """Return the increments between samples, and the first from zero if its start is known."""
         steps = [increment_between(*pair) for pair in pairwise(self.samples)]
         is_whole = bool(self.samples) and self.samples[0].at == self.first
         if is_whole and self.counted_from is not None:
@@ -44,10 +44,11 @@ class Boot:
 
 @dataclass(frozen=True)
 class MergeResult:
-    """The outcome of :func:`merge_samples`.
+    """The outcome of :func:`merge_samples`: what changed by adding the new samples.
 
-    `added` increments replace `removed` ones. `spans` are the time spans that the new samples
-    cover. `boots` are all boots after the merge, and `new` the new samples, by boot name.
+    The `added` increments replace the `removed` ones. `spans` are the time spans that count as
+    covered by the new samples. By boot name, `boots` are all boots after the merge, and `new` the
+    samples that were not stored before.
     """
 
     added: list[Increment]
@@ -60,12 +61,12 @@ class MergeResult:
 def merge_samples(
     boots: Mapping[str, Boot], reported: Mapping[str, Iterable[Sample]], started: Mapping[str, int]
 ) -> MergeResult:
-    """Insert samples of one source into its boots.
+    """Return what changes when newly `reported` samples of one source are added to its boots.
 
-    `boots` are the stored boots, with the stored samples around the reported ones; `reported` are
-    samples, `started` reported start times. All are by boot name. Of two samples at the same time,
-    the larger one is kept. A boot's counters were zero at its start time or, if unknown, at the
-    latest earlier sample of another boot; without either, events before its first sample do not
+    The arguments are by boot name: `boots` with their stored samples around the reported ones, the
+    `reported` samples, and reported start times (`started`). Of two samples at the same time, the
+    larger one is kept. A boot's counters were zero at its start time or, if that is unknown, at the
+    latest earlier sample of another boot. Without either, events before its first sample do not
     count.
     """
     after: dict[str, Boot] = {}
@@ -116,7 +117,11 @@ def _extend_boot(known: Boot, added_samples: list[Sample], started: int | None) 
 def _find_bases(
     boots: Mapping[str, Boot], after: dict[str, Boot], new: Mapping[str, list[Sample]]
 ) -> None:
-    """Set `counted_from` of each boot: its start time, else the latest earlier sample."""
+    """Set the time at which each boot's counters were zero (`counted_from`), if it is known.
+
+    It is the boot's start time or, if unknown, the latest earlier sample of another boot. Changed
+    boots are put in `after`.
+    """
     all_boots = {**boots, **after}
     times = _sample_times((name, boot.samples) for name, boot in all_boots.items())
     for name, boot in after.items():
@@ -149,10 +154,10 @@ def _last_before(times: list[int], at: int) -> int | None:
 
 
 def _covered_spans(boots: Mapping[str, Boot], new: Mapping[str, list[Sample]]) -> list[MicrosSpan]:
-    """Return the spans next to new samples that are at most `MAX_STEP` long, and so are covered.
+    """Return the time spans next to new samples that are short enough to count as covered.
 
-    A span begins at the previous sample of the source, also of another boot, or at the reported
-    start of the sample's boot.
+    A span of at most `MAX_STEP` between successive samples of the source, even of different boots,
+    is covered, as is one from a boot's reported start to its first sample.
     """
     times = sorted({sample.at for boot in boots.values() for sample in boot.samples})
     spans: set[MicrosSpan] = set()

@@ -69,9 +69,9 @@ def evaluate(
 ) -> Evaluation:
     """Return the evaluation of an objective at the end of a minute.
 
-    `counts` looks up the counters of the minutes that :func:`windows.needed_minutes` returns.
-    `first` is the minute of the SLI's first counter row, None if it has no rows. Before that
-    minute, the SLO is unknown.
+    `counts` looks up the counters at a minute; it must have those that
+    :func:`windows.needed_minutes` lists. `first` is the minute of the SLI's first counter row, None
+    if it has no rows. Before that minute, the SLO is unknown.
     """
     if first is None or at_minute < first:
         return unknown_evaluation(objective)
@@ -120,7 +120,7 @@ def burn_rate(window: WindowCounts, objective: Objective) -> float | None:
 
 
 def is_above(window: WindowCounts, objective: Objective, threshold: Decimal) -> bool:
-    """Return True if a known window's burn rate, before rounding, is above a threshold."""
+    """Return True if the exact (not rounded) burn rate of a known window exceeds a threshold."""
     numerator, denominator = _bad_share(threshold, objective.target)
     return bool(window.bad * denominator > window.total * numerator)
 
@@ -131,7 +131,10 @@ def _rule_state(
     windows_by_name: Mapping[str, WindowCounts],
     rates: Mapping[str, float | None],
 ) -> str:
-    """Return `firing` if both windows are above the threshold, `ok` if one is not, or `unknown`."""
+    """Return the state of a burn-rate rule.
+
+    `firing` if both windows are above its threshold, `ok` if one is not, else `unknown`.
+    """
     is_known = True
     for name in (rule.long, rule.short):
         if rates[name] is None:
@@ -151,21 +154,25 @@ def _overall_state(rules: tuple[RuleEvaluation, ...], rates: Iterable[float | No
 
 @lru_cache(maxsize=4096)
 def _bad_share(burn_rate: Decimal | int, target: Decimal) -> tuple[int, int]:
-    """Return the share of bad events that has this burn rate, as (numerator, denominator)."""
+    """Return the share of bad events that amounts to this burn rate, as an exact fraction."""
     return (Fraction(burn_rate) * (1 - Fraction(target))).as_integer_ratio()
 
 
 def remaining_ratio(burn_rate: float | None) -> float | None:
-    """Return the share of the budget left (negative if overspent) after a period's burn rate."""
+    """Return the share of a period's budget that is left, given its burn rate over the period.
+
+    Negative if the budget is overspent; None if the burn rate is unknown.
+    """
     return None if burn_rate is None else round_ratio(1 - burn_rate)
 
 
 def exhausts_at(
     remaining_ratio: float | None, burn_rate: float | None, period: int, at_minute: int
 ) -> datetime | None:
-    """Return when the budget of a period (minutes) is spent if the burn rate continues.
+    """Return when the rest of a period's budget will be spent if the burn rate stays the same.
 
-    None if a figure is unknown, if no budget is left, or if the burn rate is at most 1.
+    `period` is in minutes. None if the ratio or the burn rate is unknown, if no budget is left, or
+    if the burn rate is at most 1.
     """
     if remaining_ratio is None or burn_rate is None or burn_rate <= 1 or remaining_ratio <= 0:
         return None

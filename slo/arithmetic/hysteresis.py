@@ -21,9 +21,9 @@ class FiringRule:
 
     `severity` is critical, warning or info; `label` is `page` or `ticket` for a burn-rate rule,
     else empty. `said` is the message without a full stop, `path` the subject's page, `evidence`
-    the measured figures (JSON). If `acknowledged_by` names the person who caused the alert, it
-    opens acknowledged. `thread` is the message thread of notifications; empty for a new one.
-    `facts` (`owner`, `runbook`, `to_do`) are included in notifications.
+    the measured figures (JSON). `acknowledged_by` is the person who knowingly caused the alert, if
+    any; it then opens acknowledged. `thread` is the message thread of notifications, empty for a
+    new one. `facts` (`owner`, `runbook`, `to_do`) are included in notifications.
     """
 
     rule: str
@@ -47,7 +47,10 @@ class FiringRule:
 
 @dataclass(frozen=True)
 class OpenAlert:
-    """An open alert; `firing_at` is when its rule last fired, plus the unknown time since then."""
+    """An open alert.
+
+    `firing_at` is when its rule last fired, moved forward by the unknown time since then.
+    """
 
     id: int
     key: AlertKey
@@ -58,9 +61,9 @@ class OpenAlert:
 class AlertChanges:
     """The changes that an evaluation makes to alerts.
 
-    `opened` are rules whose alerts open, `resolved` the ids of alerts that resolve. `continued`
-    maps the ids of alerts to their rules, which still fire. `postponed` maps ids to a new
-    `firing_at`, which postpones resolving.
+    `opened` are the rules whose alerts open, `resolved` the ids of alerts that resolve. `continued`
+    maps the id of each alert that still fires to its rule. `postponed` maps alert ids to a later
+    `firing_at`: unknown time postpones their resolving.
     """
 
     opened: tuple[FiringRule, ...]
@@ -78,11 +81,11 @@ def plan_changes(
     before: datetime,
     missed: timedelta = timedelta(0),
 ) -> AlertChanges:
-    """Return the changes that an evaluation at `at` makes to the open alerts.
+    """Return which alerts open, continue, and resolve by an evaluation at `at`.
 
-    Time counts toward resolving an alert only if its rule was evaluated and not unknown. `before`
-    is when the previous evaluation was due. Alerts with `unknown` keys are unknown since then.
-    `missed` is the length of time before `before` that was never evaluated.
+    An alert resolves after enough time in which its rule was evaluated and did not fire. Two times
+    do not count: the time since `before`, the previous evaluation, for alerts with `unknown` keys;
+    and the length of time `missed` before that, in which nothing was evaluated.
     """
     found = {one.key: one for one in firing}
     known = {one.key for one in open_alerts}

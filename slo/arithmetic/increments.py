@@ -65,10 +65,10 @@ def increment_between(before: Sample, after: Sample) -> Increment:
 
 
 def split_by_minute(increment: Increment) -> Iterator[tuple[int, float, float]]:
-    """Yield (minute, good, total) for each minute in which an increment counts events.
+    """Split an increment into events per minute: yield (minute, good, total) for each part.
 
-    An increment of at most `MAX_STEP` counts in its last minute. A longer one is spread evenly over
-    its minutes in whole counts; the rest goes to the last minute, which is always yielded.
+    All events of an increment of at most `MAX_STEP` are put in its last minute. A longer one is
+    spread evenly in whole counts; the rest goes to the last minute, which is always yielded.
     """
     began, ended, good, total = increment
     last = minute_of(ended)
@@ -91,7 +91,10 @@ def split_by_minute(increment: Increment) -> Iterator[tuple[int, float, float]]:
 
 
 def _spread_minutes(first: int, last: int) -> Iterator[int]:
-    """Yield the minutes over which a long increment is spread, except the last one."""
+    """Yield the minutes, except the last, over which to spread a long increment.
+
+    Long before the end they are an hour apart, and the earliest time gets none.
+    """
     near = max(first, last - MAX_MINUTES)
     hour = -(-max(first, last - MAX_HOUR_MINUTES) // 60) * 60
     yield from range(hour, near, 60)
@@ -99,7 +102,10 @@ def _spread_minutes(first: int, last: int) -> Iterator[int]:
 
 
 def covered_minutes(began: int, ended: int) -> range:
-    """Return the minutes covered by the span between two samples, none if it exceeds `MAX_STEP`."""
+    """Return the minutes between two samples, which count as covered; none if far apart.
+
+    Far apart is more than `MAX_STEP`.
+    """
     if not 0 < ended - began <= MAX_STEP:
         return range(0)
     return range(began // MINUTE + 1, minute_of(ended) + 1)

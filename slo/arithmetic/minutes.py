@@ -21,12 +21,12 @@ def minute_of(at: datetime) -> int:
 
 
 def last_ended(at: datetime) -> int:
-    """Return the last minute that is over at `at`."""
+    """Return the last minute that has ended at the time `at`."""
     return (at - _EPOCH) // MINUTE
 
 
 def due_minute(now: datetime) -> int:
-    """Return the last minute that is due for evaluation."""
+    """Return the latest minute due for evaluation: `EVALUATION_DELAY` has passed since its end."""
     return last_ended(now - EVALUATION_DELAY)
 
 

@@ -49,7 +49,8 @@ class BurnRateRule:
 class Objective:
     """A target share (0 to 1) of good events over `window_days`, and its burn-rate rules.
 
-    A window with fewer than `min_events` is unknown. Minutes in `excluded` spans do not count.
+    A window with fewer than `min_events` events is unknown. Minutes in `excluded` spans do not
+    count.
     """
 
     target: Decimal

@@ -10,7 +10,7 @@ from .objective import MinuteSpan, Objective
 
 
 class CounterValues(NamedTuple):
-    """Counts of events and covered minutes, cumulative or as a difference of cumulative values."""
+    """Numbers of events and of minutes with samples (`covered`), since the start or in a span."""
 
     good: float
     total: float
@@ -37,7 +37,7 @@ Exact = int | Fraction
 
 
 class WindowCounts(NamedTuple):
-    """Exact counts of a window, and how many of its `minutes` are covered by samples."""
+    """Exact counts of events in a window of `minutes`, of which `covered` have samples."""
 
     bad: Exact
     total: Exact
@@ -60,9 +60,9 @@ class WindowCounts(NamedTuple):
 def measure_window(
     minutes: int, at: int, counts: CounterLookup, excluded: Sequence[MinuteSpan]
 ) -> WindowCounts:
-    """Return the counts of a window of `minutes` up to the end of minute `at`.
+    """Return the counts of events in the `minutes` up to the end of minute `at`.
 
-    `excluded` spans do not count; they must not overlap (see :func:`merge_spans`).
+    Events in `excluded` spans do not count; the spans must not overlap (see :func:`merge_spans`).
     """
     start = at - minutes
     bad, total, covered = _count_between(start, at, counts)
@@ -94,7 +94,7 @@ def merge_spans(spans: Iterable[MinuteSpan]) -> tuple[MinuteSpan, ...]:
 
 
 def needed_minutes(objective: Objective, at: int) -> set[int]:
-    """Return the minutes whose counters :func:`evaluate.evaluate` looks up."""
+    """Return the minutes whose counters are needed to evaluate an objective at a minute."""
     begin = at - objective.period
     needed = {at, begin}
     needed.update(at - window_minutes(one) for one in objective.windows)
