@@ -18,7 +18,7 @@ from switches import buttons
 def acknowledge_from_button(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
     """Acknowledge the alert that a message or an escalation is about.
 
-    This replaces the button `acknowledge` of switches, and calls it for other messages.
+    Messages about anything else are passed on to the button `acknowledge` that this one replaces.
     """
     alert = _find_alert(value)
     if alert is None:
@@ -34,7 +34,7 @@ def acknowledge_from_button(value: Mapping[str, Any], actor: Actor, now: datetim
 
 
 def _find_alert(value: Mapping[str, Any]) -> Alert | None:
-    """Return the alert whose id, or whose escalation's id, the button sends, if it exists."""
+    """Return the alert that a button belongs to, by the id of the alert or of its escalation."""
     if "alert" in value:
         return Alert.objects.filter(pk=read_id(value, "alert")).first()
     if "escalation" not in value:

@@ -30,10 +30,10 @@ MIN_BAD = 3
 
 
 def evaluate(question: GateQuestion, observation: Observation | None, now: datetime) -> GateAnswer:
-    """Return the verdict of the last evaluation, if it is recent and based on enough events.
+    """Return the gate's verdict: that of the last evaluation of its SLO, if it is recent.
 
     With fewer than `min_events` events the verdict is no data. A failure with fewer than `min_bad`
-    bad events passes.
+    bad events counts as passed.
     """
     if observation is None:
         return build_no_data(question, "nobody has evaluated this SLO yet", {})

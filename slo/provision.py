@@ -9,6 +9,6 @@ from slo.models import Slo
 
 @provision.first_step
 def load_shipped_file(now: datetime) -> None:
-    """Load the shipped `slo.yaml` unless there are, or were, SLOs."""
+    """Load `config/slo.yaml`, unless the installation has SLOs or had some."""
     if not Slo.objects.exists():
         configuration.load_shipped("slo", actor=provision.ACTOR, now=now)

@@ -24,7 +24,10 @@ BudgetRow = tuple[Slo, SpentBudget, Mapping[str, int]]
 
 @REPORT_SECTIONS.add(64)
 def budgets_section(start: datetime, end: datetime, now: datetime) -> ReportSection:
-    """Return budget left, budget spent in the week, and alerts of each SLO, the worst SLO first."""
+    """Return the report's section about error budgets: a row for each SLO, the worst first.
+
+    Rows show the budget left, the budget spent in the week, and the numbers of alerts.
+    """
     until = min(end, now)
     days = [at for at in (start + DAY * number for number in range(7)) if at < until]
     edges = [*map(last_ended, days), last_ended(until)]

@@ -108,5 +108,5 @@ keep_permanently(
 
 
 def purge_alerts(now: datetime, *, at_once: int, most: int) -> int:
-    """Delete up to `most` old alerts, `at_once` per transaction; return how many were deleted."""
+    """Delete at most `most` old alerts, in transactions of `at_once`; return how many."""
     return purge([ALERTS, BURNS], now, at_once=at_once, most=most)

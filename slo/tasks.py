@@ -41,7 +41,7 @@ def evaluate_thresholds(now: datetime) -> int:
     pending=lambda _now: [Slo.objects.present().filter(source__type=PROMETHEUS)],
 )
 def poll_prometheus(now: datetime) -> int:
-    """Poll Prometheus servers, in another queue than evaluation, which must not wait for them."""
+    """Poll Prometheus servers. Has its own Celery queue, so that evaluation never waits for it."""
     return poller.poll_due(now)
 
 
@@ -52,7 +52,7 @@ def poll_prometheus(now: datetime) -> int:
     pending=lambda _now: [ReportedEvents.objects.all(), DeferredUpdate.objects.all()],
 )
 def add_reported(now: datetime) -> int:
-    """Add reported increments and deferred updates to the minute counters."""
+    """Add events reported by clients, and deferred updates, to the minute counters."""
     return client_reports.add_reported(now, most=MAX_FOLDED) + deferred_updates.apply_deferred(
         most=MAX_FOLDED
     )

@@ -37,7 +37,10 @@ PAGE = "/slos/thresholds/"
 
 @dataclass(frozen=True)
 class HistogramEdge:
-    """`good` of `total` events took at most `ms` milliseconds; `total` is above zero."""
+    """A bucket edge of a histogram: `good` of `total` events took at most `ms` milliseconds.
+
+    `total` is above zero.
+    """
 
     ms: float
     good: Exact
@@ -48,14 +51,15 @@ class HistogramEdge:
         return float(self.good / self.total)
 
     def keeps(self, share: Fraction) -> bool:
-        """Return True if at least this share of the events is good, compared exactly."""
+        """Return True if at least this share of the events is below the edge, compared exactly."""
         return self.good >= share * self.total
 
 
 def is_above(edges: Sequence[HistogramEdge], share: Fraction, limit_ms: float) -> bool | None:
-    """Return True if a percentile (`share` 0.95 for p95) is above a limit, None if undetermined.
+    """Return True if a histogram's percentile (p95 is `share` 0.95) is above a limit.
 
-    It is above the limit if fewer than that share of the events took at most `limit_ms`.
+    It is above if fewer than that share of the events took at most `limit_ms`. None if the limit
+    lies between two edges that leave this open.
     """
     at = next((one for one in edges if one.ms == limit_ms), None)
     if at is not None:
@@ -68,12 +72,15 @@ def is_above(edges: Sequence[HistogramEdge], share: Fraction, limit_ms: float) -
 
 
 def quantile_bound(edges: Sequence[HistogramEdge], share: Fraction) -> float | None:
-    """Return the lowest edge (milliseconds) that the percentile does not exceed, None if none."""
+    """Return an upper bound of a histogram's percentile: the lowest edge (ms) it does not exceed.
+
+    None if it exceeds all edges. `share` is 0.95 for p95.
+    """
     return min((one.ms for one in edges if one.keeps(share)), default=None)
 
 
 def read_latency(query: MetricQuery, now: datetime) -> Iterator[MetricReading]:
-    """Yield a percentile of each histogram over the query's window of whole minutes."""
+    """Yield the queried percentile of each pushed histogram over the query's window."""
     at, minutes = last_ended(now), query.window // MINUTE
     edges = _load_edges(query.part)
     if not edges:
@@ -97,7 +104,10 @@ def _count_window(
 
 
 def _load_edges(part: str) -> dict[tuple[str, str], list[tuple[float, int]]]:
-    """Return edges (milliseconds, SLI id) by service and metric, of the metric `part` if set."""
+    """Return the bucket edges of histograms, as (milliseconds, SLI id), by service and metric.
+
+    Only those of the metric `part`, if it is not empty.
+    """
     rows = Sli.objects.filter(slo__isnull=True, edge_ms__isnull=False, first__isnull=False)
     if part:
         rows = rows.filter(metric=part)

@@ -63,9 +63,9 @@ def run_backtest(
 ) -> dict[str, Any]:
     """Return the alerts that an SLO's rules would have opened over a span.
 
-    `instead` holds values to use in place of the SLO's fields (`rules`, `target`, …). If `each`,
-    the result also lists every tick. Raise :class:`InvalidInput` for an invalid field, span or
-    step.
+    `instead` holds values to use in place of the SLO's fields (`rules`, `target`, …). With `each`,
+    the result also lists the evaluation at every step. Raise :class:`InvalidInput` for an invalid
+    field, span or step.
     """
     if unknown := instead.keys() - {*REPLACEABLE}:
         raise InvalidInput({name: ["Nothing else stands in for it here."] for name in unknown})
@@ -104,7 +104,10 @@ def tick_document(at: datetime, evaluation: Evaluation) -> dict[str, Any]:
 def _evaluate(
     slo: Slo, objective: Objective, start: datetime, end: datetime, step: timedelta, *, each: bool
 ) -> list[tuple[datetime, Evaluation]]:
-    """Evaluate each tick; if only alerts are needed, by :func:`replay.evaluate_minutes`."""
+    """Return the time and evaluation of each step.
+
+    If not `each`, only what decides about alerts is computed where possible, which is faster.
+    """
     if each or step > MINUTE or not objective.rules:
         return [*replay.evaluate_ticks(slo, start=start, end=end, step=step, objective=objective)]
     sli = Sli.objects.filter(slo=slo).first()
@@ -130,7 +133,10 @@ def _require_span(start: datetime, end: datetime, now: datetime, first: str, las
 
 
 def _choose_step(raw: Any, span: timedelta, usual: int, max_steps: int) -> timedelta:
-    """Return the requested step, or one for `usual` steps. Raise :class:`InvalidInput`."""
+    """Return the requested step; if `raw` is None, one that divides the span in `usual` steps.
+
+    Raise :class:`InvalidInput` for an invalid step, or one that makes more than `max_steps` steps.
+    """
     if raw is None:
         return next((one for one in STEPS if span <= usual * one * SECOND), STEPS[-1]) * SECOND
     step = _parse_step(raw)

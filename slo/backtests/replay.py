@@ -1,4 +1,4 @@
-"""Replay of stored counters: evaluations at past ticks, and the alerts they would have opened."""
+"""Replay of stored counters: evaluations at past times, and the alerts they would have opened."""
 
 import threading
 from collections.abc import Iterable, Iterator, Sequence
@@ -38,7 +38,10 @@ _lock = threading.Lock()
 
 @contextmanager
 def limit_backtests(actor: Actor) -> Iterator[None]:
-    """Limit backtests by person and by process. Raise :class:`TooManyRequests` at a limit."""
+    """Context manager for a backtest: allows one at a time per actor, and few per process.
+
+    Raise :class:`TooManyRequests` above a limit.
+    """
     name = actor.identity
     with _lock:
         if name in _running or len(_running) >= MAX_RUNNING:
@@ -91,10 +94,10 @@ def evaluate_ticks(
     step: timedelta = MINUTE,
     objective: Objective | None = None,
 ) -> Iterator[tuple[datetime, Evaluation]]:
-    """Yield the time and evaluation of each tick from `start` to `end`, both included.
+    """Yield the times from `start` to `end`, every `step`, each with the SLO's evaluation then.
 
-    A tick evaluates the last minute that had ended by then, by `objective` or else by the SLO's
-    own. An unsaved SLO has no counters and is unknown.
+    The evaluation is at the last minute that had ended. `objective` None means the SLO's own. An
+    unsaved SLO has no counters and is unknown.
     """
     by = objective or objective_loader.load_objective(slo, load_excluded_spans(slo, start))
     sli = Sli.objects.filter(slo=slo).first() if slo.pk else None
@@ -108,7 +111,7 @@ def evaluate_ticks(
 def evaluate_minutes(
     by: Objective, history: CounterHistory, start: datetime, end: datetime
 ) -> Iterator[tuple[datetime, Evaluation]]:
-    """Yield the end and evaluation of each minute, several times faster than `evaluate_ticks`.
+    """Yield each minute's end and evaluation, several times faster than :func:`evaluate_ticks`.
 
     The states of rules are exact. Burn rates are None in minutes in which no rule can fire, because
     all short windows are known and at most at their thresholds.

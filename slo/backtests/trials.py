@@ -22,7 +22,10 @@ class CallTotals:
 
 @dataclass(frozen=True)
 class RuleTrial:
-    """The alerts of a rule in a trial; `places` are their starts and widths in percent."""
+    """The alerts that a rule would have opened; `lasted` is their total duration.
+
+    `places` are the alerts' starts and lengths in percent of the trial's time, for drawing.
+    """
 
     rule: BurnRateRule
     fired: tuple[BacktestAlert, ...]
@@ -32,11 +35,11 @@ class RuleTrial:
 
 @dataclass(frozen=True)
 class TrialResult:
-    """The outcome of a trial from `since` to `until`.
+    """The outcome of a trial of burn-rate rules on the history from `since` to `until`.
 
-    `pages` and `tickets` are totals of the rules on trial, `pages_now` and `tickets_now` those of
-    the SLO's saved rules, None if the same. `known` is the share of minutes in which the SLO was
-    known.
+    `pages` and `tickets` are totals of the rules on trial. `pages_now` and `tickets_now` are those
+    of the SLO's saved rules; None if these are the rules on trial. `known` is the share of minutes
+    in which the SLO was known.
     """
 
     since: datetime
@@ -56,7 +59,7 @@ class TrialResult:
 
 
 def run_trials(slo: Slo, objective: Objective, duration: timedelta, now: datetime) -> TrialResult:
-    """Evaluate the rules of `objective`, and the saved ones, over the last `duration`."""
+    """Try the rules of `objective`, and the SLO's saved ones, on the history of `duration`."""
     until = end_of(due_minute(now))
     sli = Sli.objects.filter(slo=slo).first()
     first = end_of(sli.first) if sli and sli.first is not None else None

@@ -1,1 +1,1 @@
-"""Store of cumulative counters by minute; counting a window takes two look-ups."""
+"""Store of cumulative counters by minute. Counting the events of a window takes two look-ups."""

@@ -33,10 +33,10 @@ _STORE = """
 
 
 class CarriedCounts(NamedTuple):
-    """The counters at the end of an SLI's last packed hour, before and after an addition.
+    """An addition to an SLI's packed hours, as it affects the end of the last one, `hour`.
 
-    `hour` is that hour, None without packed hours. `was` is the value before the addition, `by` the
-    increase, which all later minute rows need too.
+    The counters there `was` before the addition, and grew `by` it; all minute rows are later and
+    must grow as much. `hour` is None without packed hours.
     """
 
     hour: int | None = None
@@ -49,10 +49,10 @@ class CarriedCounts(NamedTuple):
 
 
 def add_to_hours(increments: Mapping[int, MinuteIncrements]) -> dict[int, CarriedCounts]:
-    """Add increments to the packed hours of locked SLIs; both mappings are by SLI id.
+    """Add increments to the packed hours of locked SLIs, except those after the last packed hour.
 
-    Increments after the last packed hour are left out. Return how much that hour's counters grew;
-    the caller adds it to all minute rows, which are later.
+    Return how much the counters at the end of that hour grew; the caller must add it to all minute
+    rows, which are later. Both mappings are by SLI id.
     """
     first = {sli: added.minutes()[0] // MINUTES_AN_HOUR for sli, added in increments.items()}
     found: dict[int, dict[int, list[list[Any]]]] = {}
@@ -71,7 +71,10 @@ def add_to_hours(increments: Mapping[int, MinuteIncrements]) -> dict[int, Carrie
 
 
 def save_hours(rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write packed hours: `sli`, `hour`, and sixty values each of `good`, `total`, `covered`."""
+    """Insert or replace packed hours; rows have `sli`, `hour`, and lists of sixty values.
+
+    The lists are `good`, `total` and `covered`.
+    """
     postgres_arrays.execute_rows(_STORE, rows, BATCH_SIZE)
 
 

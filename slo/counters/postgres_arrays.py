@@ -16,7 +16,7 @@ def number_array(values: Iterable[float | None]) -> str:
 
 
 def number_arrays(**columns: Iterable[float | None]) -> dict[str, Any]:
-    """Return columns of numbers as array literals, for the arguments of a query."""
+    """Return query arguments by name: each column of numbers as an array literal."""
     return {name: number_array(values) for name, values in columns.items()}
 
 
@@ -29,7 +29,10 @@ def text_array(values: Iterable[str]) -> str:
 def execute_rows(
     statement: str, rows: Sequence[Mapping[str, Any]], batch_size: int = BATCH_SIZE
 ) -> list[tuple[Any, ...]]:
-    """Execute a statement whose parameter is a JSON array of rows, in batches; return its rows."""
+    """Execute a statement once per batch of `rows`, its only parameter, as a JSON array.
+
+    Return all rows that the statement returned.
+    """
     returned: list[tuple[Any, ...]] = []
     with connection.cursor() as cursor:
         for start in range(0, len(rows), batch_size):

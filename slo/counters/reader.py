@@ -52,7 +52,10 @@ _HISTORY = """
 
 @dataclass(frozen=True)
 class CounterHistory:
-    """The counters of an SLI at `minutes`, which ascend; `first` is the minute of its first row."""
+    """The counters of an SLI (`counts`) at each of `minutes`, which ascend.
+
+    `first` is the minute of the SLI's first counter row, None if it has no rows.
+    """
 
     minutes: list[int]
     counts: list[CounterValues]
@@ -65,7 +68,10 @@ class CounterHistory:
 
 
 def load_counts(sli_minutes: Mapping[int, Collection[int]]) -> dict[tuple[int, int], CounterValues]:
-    """Return counters by (SLI id, minute), in one query, given the minutes by SLI id."""
+    """Return the counters of SLIs at some minutes, by (SLI id, minute), in one query.
+
+    `sli_minutes` maps each SLI id to its minutes.
+    """
     pairs = [(sli, minute) for sli, minutes in sli_minutes.items() for minute in minutes]
     if not pairs:
         return {}
@@ -100,7 +106,7 @@ def load_first_minute(sli_id: int) -> int | None:
 
 
 def retained_from(sli_id: int) -> int | None:
-    """Return the minute before which the SLI's history was deleted, None if nothing was."""
+    """Return the first minute of an SLI's remaining history; None if none of it was deleted."""
     is_forgotten = CounterHour.objects.filter(sli=sli_id, hour=ORIGIN).exists()
     return load_first_minute(sli_id) if is_forgotten else None
 

@@ -1,4 +1,4 @@
-"""Deletion of old counters, and of removed SLOs, which stay whole while they have alerts."""
+"""Deletion of old counters, and of removed SLOs once their alerts are deleted."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -118,8 +118,8 @@ _DELETE_SLOS = (
 def purge_samples(now: datetime, *, at_once: int, most: int) -> int:
     """Delete samples over 25 hours old; return how many rows were deleted.
 
-    The last old minute of a series stays, because late samples may follow it. Imported samples
-    stay, so that importing their file again adds nothing.
+    The latest old row of each series stays, because a late sample needs its predecessor. Imported
+    samples stay, so that importing their file again adds nothing.
     """
     done = after = 0
     rows = Series.objects.exclude(source=IMPORTED).order_by("pk").values_list("pk", flat=True)
@@ -139,7 +139,7 @@ def purge_samples(now: datetime, *, at_once: int, most: int) -> int:
 
 
 def purge_old(now: datetime, *, at_once: int, most: int) -> int:
-    """Delete old boots, sources, delta batches and history; return how many rows were deleted."""
+    """Delete old sample series, delta batches and counters; return how many rows were deleted."""
     rules = [
         (_SERIES.format(_BOOTS.format(MAX_BOOTS_KEPT)), SAMPLES_KEPT_FOR),
         (_SERIES.format(""), SERIES_KEPT_FOR),
@@ -166,7 +166,10 @@ def _purge_history(minute: int, most: int) -> int:
 
 @transaction.atomic
 def _delete_hours(old: dict[int, int]) -> int:
-    """Delete the hours of SLIs before the given ones; the row `ORIGIN` keeps their counters."""
+    """Delete the packed hours of each SLI (id) before an hour; return how many rows were deleted.
+
+    The row `ORIGIN` keeps the counters at the end of the deleted hours.
+    """
     writer.lock_slis(old.keys())
     before = {sli: [hour * MINUTES_AN_HOUR - 1] for sli, hour in old.items()}
     origins = [
@@ -184,7 +187,7 @@ def _delete_hours(old: dict[int, int]) -> int:
 
 
 def purge_removed(now: datetime, *, most: int) -> int:
-    """Delete long-removed SLOs and unused histogram edges; return how many rows were deleted."""
+    """Delete SLOs removed, and histogram edges unused, long ago; return how many rows."""
     done = 0
     for found, statements in ((_SLIS, _DELETE_SLIS), (_SLOS, _DELETE_SLOS)):
         while done < most and (deleted := _purge_batch(found, statements, now - REMOVED_KEPT_FOR)):

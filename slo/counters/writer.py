@@ -48,7 +48,11 @@ LAST_MINUTE = 2**31 - 1
 
 
 class LockedSli(NamedTuple):
-    """A locked SLI, with the minutes of its first and last row, and the name of its SLO, if any."""
+    """An SLI whose row is locked.
+
+    `first` and `last` are the minutes of its first and last counter rows; `slo` is the name of its
+    SLO, empty if it has none.
+    """
 
     id: int
     first: int | None
@@ -97,7 +101,7 @@ MinuteRow = tuple[int, CounterValues]
 def _load_preceding(
     minutes_by_sli: Mapping[int, Sequence[int]],
 ) -> dict[tuple[int, int], list[MinuteRow]]:
-    """Return the last two rows at or before each minute, later first, by (SLI id, minute)."""
+    """Return, by (SLI id, minute), the last two rows at or before that minute, later first."""
     pairs = [(sli, minute) for sli, minutes in minutes_by_sli.items() for minute in minutes]
     found: dict[tuple[int, int], list[MinuteRow]] = {}
     with connection.cursor() as cursor:
@@ -123,7 +127,11 @@ def _plan_rows(
     moves: list[dict[str, Any]],
     inserts: list[dict[str, Any]],
 ) -> None:
-    """Append one SLI's new rows to `inserts`, and increases of existing rows to `moves`."""
+    """Plan how to write the increments `added` to one SLI, without writing.
+
+    New rows are appended to `inserts`, increases of existing rows to `moves`. `preceding` are the
+    rows at or before `minutes`, `before` the addition to the packed hours.
+    """
     good, total, covered = before.by
     since = before.end_minute
     for minute in (*(each for each in minutes if each >= since), LAST_MINUTE):

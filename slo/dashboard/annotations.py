@@ -18,7 +18,7 @@ MAX_EACH = 60
 
 @dataclass(frozen=True)
 class Annotation:
-    """An event on a plot, from `begins` to `ends`, which is None while it lasts.
+    """An event shown on a plot, from `begins` to `ends`, which is None while the event lasts.
 
     `label` is `page` or `ticket` for an alert; `path` is the page of the event, if any.
     """
@@ -33,7 +33,10 @@ class Annotation:
 
 
 def load_annotations(slo: Slo, since: datetime, until: datetime) -> list[Annotation]:
-    """Return annotations between two times, the newest first, at most `MAX_EACH` of each kind."""
+    """Return what happened to an SLO between two times, the newest first.
+
+    Alerts, exclusions, episodes and ramps; at most `MAX_EACH` of each kind.
+    """
     in_actions = {str(one["switch"]) for one in slo.actions if one.get("switch")}
     switches = {GLOBAL_ID, *in_actions, *load_requested_switches(slo.service)}
     found = [

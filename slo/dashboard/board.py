@@ -84,7 +84,11 @@ class SloBoardFilters:
 
 @dataclass(frozen=True)
 class SloBoardCounts:
-    """Numbers of SLOs by condition; `known` counts all, `paging` those whose firing rules page."""
+    """Numbers of SLOs by condition; `known` counts all SLOs.
+
+    `paging` are the firing ones with a firing rule of severity `page`. `judged_at` is the time of
+    the last evaluation.
+    """
 
     firing: int
     paging: int
@@ -173,7 +177,10 @@ def count_slos() -> SloBoardCounts:
 
 
 def list_services() -> list[str]:
-    """Return the services of SLOs; `MAX_SERVICES + 1` of them if there are too many to list."""
+    """Return the services that have SLOs, in order of name: at most `MAX_SERVICES + 1`.
+
+    With that many there are too many to offer as a filter.
+    """
     services = Slo.objects.present().exclude(service="").order_by("service")
     return list(services.values_list("service", flat=True).distinct()[: MAX_SERVICES + 1])
 

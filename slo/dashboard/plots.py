@@ -27,10 +27,10 @@ MAX_AGE = timedelta(days=400)
 
 @dataclass(frozen=True)
 class BurnPlot:
-    """Burn rates at `minutes`, which are `step` minutes apart, except the last.
+    """A plot of burn rates at `minutes`, which are `step` minutes apart, except the last.
 
-    `lines` are the rates by window (`1h`): at each minute the highest since the previous one, None
-    where unknown.
+    `lines` are the rates by window (`1h`). The rate at each of `minutes` is the highest since the
+    one before, None if unknown.
     """
 
     minutes: tuple[int, ...]
@@ -40,9 +40,9 @@ class BurnPlot:
 
 @dataclass(frozen=True)
 class UsagePart:
-    """Events from `begins` to `ends`, and the budget they spent.
+    """One part of an SLO's history, from `begins` to `ends`: its events and the budget they spent.
 
-    `spent` (in the part) and `left` (at its end) are shares of the period's budget, None if
+    `spent`, in this part, and `left`, at its end, are shares of the period's budget, None if
     unknown.
     """
 
@@ -74,7 +74,10 @@ def load_burn_plot(slo: Slo, first: int, last: int) -> BurnPlot:
 
 
 def load_budget_plot(slo: Slo, last: int) -> tuple[tuple[int, ...], tuple[float, ...]]:
-    """Return minutes up to `last`, and the budget left at each; both are empty if it is unknown."""
+    """Return the minutes of an SLO's period up to `last`, and the budget left at each (a share).
+
+    Both are empty if the budget is unknown.
+    """
     period = slo.window_days * MINUTES_A_DAY
     step = max(1, period // BUDGET_POINTS)
     points = tuple(sorted({*range(last - period, last + 1, step), last}))
@@ -83,9 +86,9 @@ def load_budget_plot(slo: Slo, last: int) -> tuple[tuple[int, ...], tuple[float,
 
 
 def load_usage(slo: Slo, edges: Sequence[int]) -> list[UsagePart]:
-    """Return events and budget spent between consecutive minutes of `edges`, the newest first.
+    """Return the history between consecutive minutes of `edges` as parts, the newest first.
 
-    The budget is that of the period that ends with the last edge.
+    The budget they spent is that of the period that ends with the last edge.
     """
     counted = budgets.load_counters([slo], edges).get(slo.pk)
     if counted is None:

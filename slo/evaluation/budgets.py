@@ -1,6 +1,7 @@
 """Error budget spent in any span of time, and the effect of an exclusion on the budget.
 
-Budgets are shares (0 to 1) of the budget of the SLO's whole period, which ends with the span.
+Budgets spent or left are shares of the budget of the SLO's whole period (such as 30 days), which
+ends when the span ends.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +25,7 @@ from . import objective_loader
 class SloCounters:
     """An SLO's objective, its excluded spans (merged), and its counters at some minutes.
 
-    `counts` are by SLI id and minute, and may include other SLIs; `sli` is the id of this SLO's.
+    `counts` are counters by SLI id and minute, also of other SLIs; `sli` is the SLO's own SLI.
     """
 
     objective: Objective
@@ -33,13 +34,13 @@ class SloCounters:
     counts: Mapping[tuple[int, int], CounterValues]
 
     def measure(self, start: int, end: int) -> WindowCounts:
-        """Return the counts from the end of minute `start` to the end of minute `end`."""
+        """Return the event counts from the end of minute `start` to the end of minute `end`."""
         return measure_window(
             end - start, end, lambda minute: self.counts[self.sli, minute], self.excluded
         )
 
     def measure_period(self, last: int) -> WindowCounts:
-        """Return the counts of the objective's whole period, which ends with minute `last`."""
+        """Return the event counts of the objective's whole period that ends with minute `last`."""
         return self.measure(last - self.objective.period, last)
 
     def remaining_ratio(self, last: int) -> float | None:
@@ -71,10 +72,10 @@ class ExclusionEffect:
 
 
 def load_counters(slos: Sequence[Slo], edges: Sequence[int]) -> dict[int, SloCounters]:
-    """Return the counters of SLOs at the minutes `edges`, which ascend, by SLO id.
+    """Return, by SLO id, the counters needed to measure spans between the minutes `edges`.
 
-    They suffice to measure spans between edges, and the period that ends with the last edge. SLOs
-    without counters are left out.
+    `edges` ascend. The period that ends with the last edge can be measured too. SLOs without
+    counters are left out.
     """
     rows = Sli.objects.filter(slo__in=[slo.pk for slo in slos], first__isnull=False)
     slis = dict(rows.values_list("slo_id", "pk"))
@@ -95,7 +96,7 @@ def load_counters(slos: Sequence[Slo], edges: Sequence[int]) -> dict[int, SloCou
 
 
 def load_spent(slos: Sequence[Slo], edges: Sequence[int]) -> dict[int, SpentBudget]:
-    """Return the budget spent between consecutive minutes of `edges`, by SLO id."""
+    """Return, by SLO id, the budget spent between each two consecutive minutes of `edges`."""
     return {pk: _compute_spent(one, edges) for pk, one in load_counters(slos, edges).items()}
 
 

@@ -74,7 +74,11 @@ def evaluate_slos(slos: Sequence[Slo], at_minute: int) -> list[EvaluatedSlo]:
 
 
 def load_status(slo: Slo, at: datetime | None = None) -> dict[str, Any]:
-    """Return the body of `GET …/status`, for the last minute ended at `at`, or the last due one."""
+    """Return an SLO's status, evaluated now, as the body of `GET …/status`.
+
+    It is the status at the last minute that had ended by `at`; without `at`, at the last minute
+    that is due for evaluation.
+    """
     minute = due_minute(db_now()) if at is None else last_ended(at)
     (one,) = evaluate_slos([slo], minute)
     return one.evaluation.document()

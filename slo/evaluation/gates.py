@@ -35,10 +35,10 @@ MAX_REPORT_SPAN = timedelta(minutes=10)
 
 @dataclass(frozen=True)
 class GateWindow:
-    """The window of a gate, from `start` to now.
+    """The time, from `start` to now, over which a gate measures the burn rate of an SLO.
 
     Its whole minutes are those after `first` and up to `last`. `sli` is the id of the SLO's SLI,
-    None without such an SLO. `budget` is the share of events that may be bad.
+    None if there is no such SLO. `budget` is the share of events that may be bad.
     """
 
     slo: str
@@ -50,7 +50,7 @@ class GateWindow:
 
 
 def answer_open_gates(now: datetime) -> int:
-    """Evaluate every open gate on an SLO; return how many answers were written."""
+    """Evaluate every open gate that depends on an SLO; return how many verdicts were saved."""
     questions = list(gates.find_open_gates(TYPE).order_by("pk"))
     if not questions:
         return 0
@@ -129,7 +129,10 @@ def _count_events(windows: Sequence[GateWindow], now: datetime) -> list[tuple[fl
 
 
 def _write_answer(gate: Gate, answer: GateAnswer, now: datetime) -> bool:
-    """Save an answer; return False if an equal one is younger than `REFRESH_AFTER`."""
+    """Save a gate's verdict and evidence; do nothing and return False if they are recent.
+
+    Recent is an equal verdict with equal evidence, saved less than `REFRESH_AFTER` ago.
+    """
     if gate.observed_at is not None and gate.verdict == answer.verdict:
         is_recent = gate.since <= gate.observed_at and now - REFRESH_AFTER < gate.observed_at <= now
         if is_recent and _stable_evidence(gate.evidence) == _stable_evidence(answer.evidence):

@@ -19,7 +19,7 @@ def load_objective(slo: Slo, excluded: Sequence[MinuteSpan] = ()) -> Objective:
 
 
 def parse_rules(documents: Sequence[Mapping[str, Any]]) -> tuple[BurnRateRule, ...]:
-    """Return rules from stored documents, with burn rates as exact decimals."""
+    """Return burn-rate rules from an SLO's stored `rules`, with burn rates as exact decimals."""
     return tuple(
         _cached_rule(one["long"], one["short"], str(one["burn_rate"]), one["severity"])
         for one in documents
@@ -29,7 +29,10 @@ def parse_rules(documents: Sequence[Mapping[str, Any]]) -> tuple[BurnRateRule, .
 def load_exclusions(
     slos: Collection[int] | None, since: datetime
 ) -> dict[int, tuple[MinuteSpan, ...]]:
-    """Return the excluded spans that end after `since`, by SLO id; `slos` None means all SLOs."""
+    """Return, by SLO id, the excluded spans that end after `since`.
+
+    `slos` are the ids of SLOs, None for all.
+    """
     rows = Exclusion.objects.filter(removed_at__isnull=True, ends_at__gt=since)
     if slos is not None:
         rows = rows.filter(slo__in=slos)

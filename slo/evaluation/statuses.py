@@ -1,4 +1,4 @@
-"""Stored statuses of SLOs, and actions that fail closed: they run while an SLO is unknown.
+"""Stored statuses of SLOs, and the actions that also run when an SLO is unknown (fail closed).
 
 Each SLO has one status, which is replaced every minute.
 """
@@ -50,7 +50,7 @@ def load_states() -> dict[int, str]:
 
 
 def load_rule_since(evaluated: Sequence[EvaluatedSlo], at: datetime) -> RuleSince:
-    """Return the time since which each rule has been in its state: `at` if it has just changed."""
+    """Return, by SLO id and rule, since when the rule has had its state: `at` if that is new."""
     before = SloStatus.objects.in_bulk([one.slo.pk for one in evaluated]) if evaluated else {}
     return {
         one.slo.pk: {
@@ -103,10 +103,10 @@ def _rule_documents(
 def run_unknown_actions(
     evaluated: Sequence[EvaluatedSlo], since: RuleSince, at: datetime, now: datetime
 ) -> None:
-    """Run the actions of SLOs that have been unknown for `UNKNOWN_GRACE`.
+    """Run the fail-closed actions of SLOs that have been unknown for `UNKNOWN_GRACE`.
 
-    Holds and trip requests end once their SLO is known again. If the evaluation of an SLO failed,
-    its actions neither start nor end.
+    Their ramp holds and trip requests end once the SLO is known again. If the evaluation of an SLO
+    failed, its actions neither start nor end.
     """
     minutes = int(UNKNOWN_GRACE.total_seconds() / 60)
     due: list[PlannedAction] = []
@@ -133,9 +133,10 @@ def run_unknown_actions(
 def _unknown_since(
     action: Mapping[str, object], one: EvaluatedSlo, since: Mapping[str, datetime]
 ) -> datetime | None:
-    """Return since when an SLO has been unknown for an action, None if it is known.
+    """Return since when an action's SLO has been unknown, None if it is known.
 
-    It is unknown if a rule that triggers the action is unknown, and no rule of that severity fires.
+    Only rules that trigger the action matter: the SLO is unknown if one of them is unknown, and no
+    rule of the same severity fires.
     """
     for label in LABELS[str(action.get("on", PAGE))]:
         rules = [rule for rule in one.evaluation.rules if rule.rule.severity == label]

@@ -1,4 +1,4 @@
-"""The tick that evaluates all SLOs, once for each minute, and updates their alerts."""
+"""The periodic task that evaluates all SLOs, once for each minute, and updates their alerts."""
 
 import time
 from collections.abc import Sequence
@@ -48,7 +48,10 @@ MAX_SERVICE_LENGTH = 60
 
 
 def pending_slos(now: Combinable) -> QuerySet[Slo]:
-    """Return all SLOs if the minute due at `now`, an expression, was not evaluated, else none."""
+    """Return all SLOs if the minute due at `now` is not evaluated yet, else none of them.
+
+    `now` is a database expression, such as `Now()`.
+    """
     seconds = Extract(now - Value(EVALUATION_DELAY), "epoch", tzinfo=UTC)
     due = Cast(Floor(seconds / Value(MINUTE_SECONDS)), IntegerField())
     evaluated_minutes = EvaluatedMinute.objects.filter(
@@ -131,7 +134,10 @@ def _last_minute() -> int | None:
 
 
 def _update_burn_alerts(evaluated: Sequence[EvaluatedSlo], at: datetime, *, missed: int) -> None:
-    """Open and resolve burn alerts; `missed` is the number of skipped minutes before this one."""
+    """Open and resolve burn-rate alerts by the evaluations of a minute, which ends at `at`.
+
+    `missed` is the number of minutes before it that were skipped.
+    """
     firing: list[FiringRule] = []
     unknown: set[AlertKey] = set()
     rule_keys: set[AlertKey] = set()

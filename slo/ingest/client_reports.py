@@ -1,4 +1,4 @@
-"""Events reported by client libraries, which ticks add to the minute counters."""
+"""Events reported by client libraries, and their addition to the minute counters by a task."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -38,9 +38,9 @@ def add_reported(now: datetime, *, most: int) -> int:
 
 
 def record_presence(now: datetime) -> int:
-    """Mark the minutes in which instances reported as covered, even without events.
+    """Mark minutes as covered for the SLOs that instances report on, even without events.
 
-    Return the number of SLOs with such instances. A token limited to services covers only SLOs of
+    Return the number of such SLOs. A report by a token limited to services covers only SLOs of
     those services.
     """
     reports = load_counted_slos(now - PRESENT_FOR)

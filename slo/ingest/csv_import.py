@@ -30,7 +30,7 @@ EARLIEST = datetime(1971, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class CsvImport:
-    """The outcome of an import: numbers of points in the file, of new ones, and of ones too old."""
+    """The outcome of an import, as numbers of points: in the file, new, and too old to import."""
 
     points: int
     new: int

@@ -1,4 +1,4 @@
-"""Updates of minute counters, which are deferred to a tick if they change too many rows."""
+"""Updates of minute counters; one that changes very many rows is left to a periodic task."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -37,9 +37,10 @@ _DUE = """
 
 @dataclass
 class _LargeUpdate:
-    """A large update of an SLI: covered spans, and increments to add (sign 1) or remove (-1).
+    """An update that changes many minute rows of an SLI, because it begins far back.
 
-    `reach` is the number of minutes from its begin to the SLI's last row.
+    `increments_to_add` have the sign 1, or -1 to remove them; `spans` are covered. `reach` is the
+    number of minutes from the update's begin to the SLI's last row.
     """
 
     increments_to_add: list[tuple[Increment, int]] = field(default_factory=list)
@@ -56,7 +57,7 @@ class CounterUpdate:
         self.large: defaultdict[int, _LargeUpdate] = defaultdict(_LargeUpdate)
 
     def extend(self, sli: int, step: Increment) -> None:
-        """Add an increment between two samples that are at most `MAX_STEP` apart."""
+        """Add an increment between two samples at most `MAX_STEP` apart, which covers its time."""
         ended = minute_of(step.ended)
         last = self.locked[sli].last
         if last is not None and last - ended > NEAR_MINUTES:
@@ -69,7 +70,7 @@ class CounterUpdate:
         minutes.covered.update(covered_minutes(step.began, step.ended))
 
     def add(self, sli: int, merged: MergeResult) -> None:
-        """Add the outcome of merging samples; every minute with a sample gets a row."""
+        """Add the outcome of merging new samples; every minute with a new sample gets a row."""
         for sign, some in ((1, merged.added), (-1, merged.removed)):
             for step in some:
                 if step.total:
@@ -93,10 +94,10 @@ class CounterUpdate:
             self._large(sli, *span).spans.append(span)
 
     def split(self, *, at_once: bool) -> list[dict[str, Any]]:
-        """Merge the large updates into the updates to write now, or return rows to defer.
+        """Split off the large updates to defer: return them as rows of :class:`DeferredUpdate`.
 
-        Large updates that change more than `MAX_ROWS` rows are returned, as rows of
-        :class:`DeferredUpdate`, except if `at_once`.
+        If they change at most `MAX_ROWS` rows in total, or if `at_once`, they join the updates to
+        write now instead, and the result is empty.
         """
         if not at_once and sum(large.reach for large in self.large.values()) > MAX_ROWS:
             return [row for sli, large in self.large.items() for row in _deferred_rows(sli, large)]
@@ -119,7 +120,7 @@ class CounterUpdate:
 
 
 def apply_update(work: CounterUpdate, *, at_once: bool = False) -> None:
-    """Write an update of locked SLIs; its large part may be deferred, except if `at_once`."""
+    """Write an update of locked SLIs; unless `at_once`, very large parts may be deferred."""
     deferred = work.split(at_once=at_once)
     if work.minutes_by_sli:
         writer.add_increments(work.locked, work.minutes_by_sli)
@@ -127,7 +128,7 @@ def apply_update(work: CounterUpdate, *, at_once: bool = False) -> None:
 
 
 def apply_deferred(*, most: int) -> int:
-    """Apply deferred updates that change about `most` minute rows; return how many rows changed."""
+    """Apply deferred updates until about `most` minute rows have changed; return how many."""
     done = 0
     while done < most and (applied := _apply_batch()):
         done += applied
@@ -156,7 +157,7 @@ def _apply_batch() -> int:
 
 
 def _due_slis() -> list[int]:
-    """Return the ids of SLIs whose deferred updates are oldest, as many as fit a transaction."""
+    """Return the ids of SLIs to update in one transaction, oldest deferred updates first."""
     with connection.cursor() as cursor:
         cursor.execute(_DUE, [MAX_SLIS])
         waiting = cursor.fetchall()

@@ -1,4 +1,4 @@
-"""Fast path for sources that send one sample after another: one statement writes all of them."""
+"""Fast path for samples that follow the last one of their source: one statement writes them."""
 
 from collections.abc import Mapping, Sequence
 
@@ -38,7 +38,7 @@ _WRITE = f"""
 
 
 class FastPath:
-    """Samples that directly follow the last stored sample of their series, and their increments."""
+    """Samples to write by the fast path: each soon follows the last stored one of its series."""
 
     def __init__(self) -> None:
         self._series: list[int] = []
@@ -53,7 +53,10 @@ class FastPath:
         stored: Mapping[str, StoredSeries],
         update: CounterUpdate,
     ) -> int | None:
-        """Append a source's sample, if possible; return how many are new (0 or 1), else None."""
+        """Take a source's only sample, if it directly follows the last stored one.
+
+        Return 1 if it is new, 0 if it is stored already, None if the fast path can't take it.
+        """
         if len(boots) != 1 or len(stored) != 1:
             return None
         ((boot, samples),) = boots.items()

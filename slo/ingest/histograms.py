@@ -1,4 +1,4 @@
-"""Latency histograms: each upper edge has an SLI, whose good events took at most that long."""
+"""Latency histograms: an SLI for each bucket's upper edge counts events at most that long."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping
@@ -21,10 +21,10 @@ Edge = tuple[str, str, float]
 def add_samples(
     batch: SampleBatch, points: Mapping[int, Point], refused: RefusedEntries, now: datetime
 ) -> set[int]:
-    """Add a sample to `batch` for each edge of histogram points (by index).
+    """Add histograms to `batch`: a sample for each bucket edge of each point.
 
-    Return the ids of the SLIs of infinite edges, one for each histogram. Missing SLIs of edges are
-    created. Points with too many new edges are added to `refused`.
+    Missing SLIs of edges are created; points (by index) with too many new edges are added to
+    `refused`. Return the ids of the SLIs of the infinite edges, one for each histogram.
     """
     known = _load_edges({edge for point in points.values() for edge in _point_edges(point)})
     _refuse_excess(points, known, refused)
@@ -53,14 +53,14 @@ def add_samples(
 
 
 def nearest_edges(edges: Collection[float], limit_ms: float) -> list[float]:
-    """Return the nearest finite edges below and above a limit, those that exist."""
+    """Return the nearest finite bucket edges below and above a limit, as far as they exist."""
     below = max((edge for edge in edges if edge < limit_ms), default=None)
     above = min((edge for edge in edges if limit_ms < edge < INFINITE), default=None)
     return [edge for edge in (below, above) if edge is not None]
 
 
 def explain_missing_edge(threshold_ms: float, edges: Collection[float]) -> str:
-    """Return the error message for a histogram without an edge at a threshold."""
+    """Return the error message for a histogram without a bucket edge at an SLO's threshold."""
     edges_text = " and ".join(f"{edge:.15g}" for edge in nearest_edges(edges, threshold_ms))
     ends = f"; the nearest end at {edges_text} ms" if edges_text else ""
     return f"No bucket ends at {threshold_ms:.15g} ms, the SLO's threshold{ends}."

@@ -1,4 +1,4 @@
-"""Acceptance of pushed points and delta batches for their SLOs."""
+"""Recording of pushed points (cumulative counters) and delta batches, or their refusal."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -26,7 +26,10 @@ MAX_BOOTS = 200
 
 
 class SliTarget(NamedTuple):
-    """The SLI (id) of an SLO; if `is_polled`, its counters are read from Prometheus."""
+    """The SLI (id) that counts an SLO's pushed events; none may be pushed if `is_polled`.
+
+    In that case the counters are read from Prometheus.
+    """
 
     sli: int
     threshold_ms: float | None
@@ -35,7 +38,10 @@ class SliTarget(NamedTuple):
 
 @transaction.atomic(savepoint=False)
 def accept_points(points: Sequence[Point], *, now: datetime) -> dict[str, Any]:
-    """Record points; return the response. Raise :class:`InvalidInput` if all are refused."""
+    """Record points; return the response of the API.
+
+    Raise :class:`InvalidInput` if all points are refused.
+    """
     refused = RefusedEntries()
     known = load_targets({point.slo for point in points if point.slo})
     batch = SampleBatch()
@@ -97,7 +103,10 @@ def check_entry(
 def find_target(
     index: int, name: str, known: Mapping[str, SliTarget], refused: RefusedEntries
 ) -> SliTarget | None:
-    """Return the target of the entry for the SLO `name`; if there is none, refuse the entry."""
+    """Return where to count an entry for the SLO `name`.
+
+    If there is no such SLO, or it is read from Prometheus, refuse the entry and return None.
+    """
     found = known.get(name)
     if found is None:
         refused.add(index, "slo", f"There is no SLO {name[:MAX_NAME_LENGTH]} here.")

@@ -28,9 +28,9 @@ Parser = Callable[[Any], Any]
 
 
 class Point(NamedTuple):
-    """Cumulative counters of an `slo`, or a histogram of a `metric` of a `service`.
+    """One pushed value: cumulative counters of an `slo`, or a histogram of a service's `metric`.
 
-    `at` is the time of the values; None means the time of receipt.
+    `at` is the time of the value; None means the time of receipt.
     """
 
     slo: str = ""
@@ -56,7 +56,7 @@ class Delta(NamedTuple):
 
 
 class Deltas(NamedTuple):
-    """A batch of deltas; `batch_id` is unique among the batches of a sender."""
+    """A pushed batch of deltas; `batch_id` is unique among the batches of a sender."""
 
     batch_id: str
     deltas: list[Delta]
@@ -64,7 +64,7 @@ class Deltas(NamedTuple):
 
 @dataclass
 class RefusedEntries:
-    """Refused points or deltas by index: the invalid field, and the reason."""
+    """The refused points or deltas of a request, by index, with the invalid field and the reason."""
 
     reasons: dict[int, tuple[str, str]] = field(default_factory=dict)
 
@@ -175,7 +175,10 @@ def _parse_delta(entry: Any, index: int, errors: Errors) -> Delta | None:
 def _parse_entry(
     entry: Any, known: Mapping[str, Parser], prefix: str, errors: Errors
 ) -> dict[str, Any] | None:
-    """Return the valid fields of an entry; None if it is no object or after `MAX_ERRORS` errors."""
+    """Return the valid fields of a point or delta; add errors for the others.
+
+    None if the entry is not an object, or if there are `MAX_ERRORS` errors already.
+    """
     if len(errors) >= MAX_ERRORS:
         return None
     if not isinstance(entry, dict):
@@ -205,7 +208,10 @@ def _parse_fields(
 def _check_fields(
     fields: Mapping[str, Any], required: set[str], prefix: str, errors: Errors
 ) -> bool:
-    """Check the valid fields of an entry together; return True if no required one is missing."""
+    """Check that required fields are present, and that good is at most total; add errors.
+
+    Return True if no required field is missing.
+    """
     missing = sorted(required - fields.keys())
     for name in missing:
         errors.setdefault(f"{prefix}{name}", ["Is required."])

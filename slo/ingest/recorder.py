@@ -1,4 +1,4 @@
-"""Recording of counter samples, which may arrive in any order, in the minute counters of SLIs."""
+"""Recording of counter samples in the minute counters of SLIs, whatever order they arrive in."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,11 +30,11 @@ def record_samples(
     at_once: bool = False,
     is_noted: bool = False,
 ) -> Counter[int]:
-    """Add samples and counted events to the counters of their SLIs; return new samples by SLI id.
+    """Add samples and counted events to the counters of their SLIs.
 
-    SLIs are locked until the transaction ends. Samples may be of any age. An update that changes
-    very many rows is deferred to a tick, except if `at_once`. Events are also recorded for the
-    gates of ramps, except if `is_noted`: then the caller has done so.
+    Return the number of new samples by SLI id. SLIs are locked until the transaction ends. Samples
+    may be of any age. Unless `at_once`, an update that changes very many rows is left to a periodic
+    task. Events are also recorded for ramp gates, unless the caller has done so (`is_noted`).
     """
     locked = writer.lock_slis({sli for sli, _ in batch.by_source} | {one.sli for one in counted})
     stored = series_store.load_series(batch.by_source.keys())
@@ -66,7 +66,7 @@ def _add_counted(
     update: CounterUpdate,
     stored: Mapping[SourceKey, Mapping[str, StoredSeries]],
 ) -> list[SourceIncrement]:
-    """Add counted events to the update; return their increments for the gates of ramps."""
+    """Add counted events to the update; return them as increments to record for ramp gates."""
     gate_increments: list[SourceIncrement] = []
     last_reported: dict[SourceKey, int] = {}
     for sli, source, began_at, ended_at, good, total in sorted(counted):

@@ -14,7 +14,7 @@ SamplesByBoot = Mapping[str, list[Sample]]
 
 
 class SampleMerger:
-    """A merger of new samples, source by source, which writes all changes in :meth:`finish`."""
+    """Merges new samples, one source after another; :meth:`finish` writes all changes."""
 
     def __init__(
         self,
@@ -35,7 +35,10 @@ class SampleMerger:
         self.new_counts: dict[SourceKey, int] = {}
 
     def add(self, key: SourceKey, new: SamplesByBoot) -> None:
-        """Merge a source's samples; if later ones are stored, :meth:`finish` merges them."""
+        """Merge a source's new samples, or leave them to :meth:`finish` if any is late.
+
+        A sample is late if later ones of its source are stored.
+        """
         stored = self._stored.get(key, {})
         if _is_newest(new, self._started.get(key, {}), stored):
             boots = {name: series.boot([series.head]) for name, series in stored.items()}
@@ -44,7 +47,7 @@ class SampleMerger:
             self._late[key] = new
 
     def finish(self) -> None:
-        """Merge the samples left over by :meth:`add`, and write all changed series."""
+        """Merge the late samples that :meth:`add` left, and write all changed series."""
         for key, boots in self._load_around().items():
             self._merge(key, boots, self._late[key], is_whole=True)
         ids = series_store.save_series(self._created, self._changed)
@@ -53,7 +56,7 @@ class SampleMerger:
         series_store.save_samples(self._appended, self._replaced)
 
     def _load_around(self) -> dict[SourceKey, dict[str, Boot]]:
-        """Return the boots of sources with late samples, with stored samples around those."""
+        """Load the boots of each source with late samples, and stored samples around those."""
         needed: list[tuple[StoredSeries, int, int]] = []
         for key, new in self._late.items():
             stored = self._stored.get(key, {})
@@ -76,8 +79,9 @@ class SampleMerger:
     ) -> None:
         """Merge new samples of a source into its `boots`, and plan the rows to write.
 
-        If `is_whole`, `boots` have all stored samples of the affected minutes, whose rows are
-        replaced. Otherwise they have only the last sample, and new samples are appended.
+        If `is_whole`, the boots have all stored samples of the affected minutes, and the rows of
+        these minutes are replaced. Otherwise each boot has only its last sample, and new samples
+        are appended.
         """
         merged = merge_samples(boots, new, self._started.get(key, {}))
         self._update.add(key[0], merged)
@@ -101,7 +105,10 @@ class SampleMerger:
 
 
 def net_increments(merged: MergeResult) -> list[Increment]:
-    """Return the events that a merge adds in total; none if events only move between minutes."""
+    """Return the events that a merge adds, for ramp gates; none if events only change minutes.
+
+    If the merge also removes increments, the difference is returned as one increment.
+    """
     if not merged.removed:
         return [step for step in merged.added if step.total]
     good = sum(s.good for s in merged.added) - sum(s.good for s in merged.removed)
@@ -119,7 +126,10 @@ def _begins_earlier(name: str, series: StoredSeries, started: Mapping[str, int])
 def _is_newest(
     new: SamplesByBoot, started: Mapping[str, int], stored: Mapping[str, StoredSeries]
 ) -> bool:
-    """Return True if all new samples are later than stored ones, and no boot's start is earlier."""
+    """Return True if a source's new samples can simply be appended to the stored ones.
+
+    All must be later than the stored ones, and no boot may report an earlier start than before.
+    """
     if any(_begins_earlier(name, series, started) for name, series in stored.items()):
         return False
     newest = max((series.head.at for series in stored.values()), default=-1)

@@ -11,7 +11,7 @@ SourceIncrement = tuple[SourceKey, Increment]
 
 
 class SampleBatch:
-    """New samples by source and boot, and reported start times by source and boot."""
+    """New samples to record, and start times reported with them, both by source and boot."""
 
     def __init__(self) -> None:
         self.by_source: dict[SourceKey, dict[str, list[Sample]]] = {}
@@ -44,7 +44,7 @@ class SampleBatch:
 class CountedEvents(NamedTuple):
     """Events of an SLI (id) that a source counted between two times.
 
-    The minutes between the times are covered if these are at most 2 minutes apart.
+    If the times are at most 2 minutes apart, the minutes between them count as covered.
     """
 
     sli: int

@@ -83,7 +83,7 @@ _REPLACE = f"""
 
 
 class StoredSeries(NamedTuple):
-    """A stored series with its last sample (`head`); times are in microseconds since 1970."""
+    """A stored sample series: its times, in microseconds since 1970, and its last sample (`head`)."""
 
     id: int
     started: int | None
@@ -92,7 +92,7 @@ class StoredSeries(NamedTuple):
     head: Sample
 
     def begins_later_than(self, started: int) -> bool:
-        """Return True if the stored start time is later than `started`, or unknown."""
+        """Return True if the boot's stored start time is later than `started`, or unknown."""
         return self.started is None or started < self.started
 
     def boot(self, samples: list[Sample]) -> Boot:
@@ -115,10 +115,10 @@ def load_series(keys: Collection[SourceKey]) -> dict[SourceKey, dict[str, Stored
 
 
 def load_around(needed: Iterable[tuple[StoredSeries, int, int]]) -> dict[int, list[Sample]]:
-    """Return the samples of each series (by id) around a range of minutes (first, last).
+    """Return the stored samples of series around a range of minutes, by series id.
 
-    The nearest earlier and later minutes with samples are included. A series without samples gets
-    the last sample in its own row.
+    `needed` has each series with the first and last minute of its range. The nearest earlier and
+    later minutes with samples are included. If nothing is found, the result is the series' `head`.
     """
     spans = {known.id: (known, low, high) for known, low, high in needed}
     rows = [{"series": pk, "low": low, "high": high} for pk, (_, low, high) in spans.items()]
@@ -131,7 +131,10 @@ def load_around(needed: Iterable[tuple[StoredSeries, int, int]]) -> dict[int, li
 def save_series(
     new: Sequence[tuple[SourceKey, str, Boot, Sample]], changed: Sequence[tuple[int, Boot, Sample]]
 ) -> dict[tuple[SourceKey, str], int]:
-    """Write the boot and last sample of series; return the ids of new ones by source and boot."""
+    """Insert `new` series and update `changed` ones (by id), each with its boot and last sample.
+
+    Return the ids of the new series by source and boot.
+    """
     rows = [
         {"sli": sli, "source": source, "boot": name, **_series_columns(boot, head)}
         for (sli, source), name, boot, head in new
@@ -145,7 +148,7 @@ def save_series(
 def save_samples(
     appended: Mapping[int, Sequence[Sample]], replaced: Mapping[int, Sequence[Sample]]
 ) -> None:
-    """Write samples by series id: append them, or replace the rows of whole minutes."""
+    """Write samples by series id: add the `appended` ones; let `replaced` replace whole minutes."""
     for statement, series in ((_APPEND, appended), (_REPLACE, replaced)):
         rows = [row for pk, samples in series.items() for row in _sample_rows(pk, samples)]
         postgres_arrays.execute_rows(statement, rows)

@@ -20,9 +20,9 @@ class Sli(models.Model):
 
     A histogram is a `metric` of a `service`. The good events of an edge took at most `edge_ms`;
     null is the infinite edge. `first` and `last` are the minutes of the first and last counter row.
-    For counters polled from Prometheus, `asked_to` is the last minute queried, `source_error` the
-    error of the last query, and `ask_after` the time of the next one, or while a process queries,
-    the end of its lease.
+    For counters polled from Prometheus, `asked_to` is the last minute queried, and `source_error`
+    the error of the last query. `ask_after` is the time of the next query; while a process makes
+    one, the end of its lease.
     """
 
     slo = models.OneToOneField(Slo, on_delete=models.CASCADE, null=True, blank=True)
@@ -52,7 +52,7 @@ class Sli(models.Model):
 
 
 class CounterMinute(models.Model):
-    """Cumulative counters, and number of covered minutes, of an SLI up to the end of a minute."""
+    """Counters of an SLI at the end of a minute: all events, and all covered minutes, until then."""
 
     pk = models.CompositePrimaryKey("sli_id", "minute")
     sli = models.ForeignKey(Sli, on_delete=models.CASCADE, db_index=False)
@@ -157,7 +157,7 @@ class DeferredUpdate(models.Model):
 
 
 class DeltaBatch(models.Model):
-    """A batch of deltas, which is accepted once, and its response."""
+    """A delta batch that was accepted, and the response, which is sent again to repetitions."""
 
     sender = models.CharField(max_length=200)
     batch_id = models.CharField(max_length=200, db_collation="C")
@@ -177,7 +177,7 @@ class DeltaBatch(models.Model):
 
 
 class ReportedEvents(models.Model):
-    """Events counted by an instance between two reports, until added to the minute counters.
+    """Events that an instance counted between two reports, to be added to the minute counters.
 
     The data plane creates the row in the transaction of the report; a tick deletes it in seconds.
     """

@@ -101,7 +101,7 @@ class SloStatus(models.Model):
 
 
 class EvaluatedMinute(models.Model):
-    """A minute that was evaluated for all SLOs."""
+    """A minute at whose end all SLOs were evaluated."""
 
     minute = models.IntegerField(primary_key=True)
     judged_at = models.DateTimeField()
@@ -116,7 +116,7 @@ class EvaluatedMinute(models.Model):
 
 
 class Exclusion(models.Model):
-    """A span of whole minutes that does not count for an SLO; once removed, it has no effect."""
+    """A span of whole minutes whose events do not count for an SLO, until it is removed."""
 
     slo = models.ForeignKey(Slo, on_delete=models.CASCADE, related_name="exclusions")
     starts_at = models.DateTimeField()

@@ -56,7 +56,7 @@ class ParsedSlos:
 
 
 def validate(name: str, fields: Mapping[str, Any]) -> Document:
-    """Return the complete document of an SLO, without the name: `fields`, and other defaults.
+    """Return `fields` as a complete SLO document, without the name; omitted ones get defaults.
 
     Raise :class:`InvalidInput` naming each invalid field (`rules.0.burn_rate`).
     """
@@ -99,7 +99,7 @@ def to_document(slo: Slo) -> Document:
 
 
 def threshold_as_number(threshold_ms: float | None) -> int | float | None:
-    """Return a threshold as a JSON number, an integer if it is whole."""
+    """Return a latency threshold as a JSON number: an integer if it is whole, else a float."""
     return None if threshold_ms is None else json_number(Decimal(str(threshold_ms)))
 
 

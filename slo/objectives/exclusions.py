@@ -29,7 +29,10 @@ MAX_EXCLUSIONS = 500
 
 @dataclass(frozen=True)
 class ExclusionOutcome:
-    """An exclusion just added or removed, and the `budget` of the status before and after."""
+    """An exclusion just added or removed, and the SLO's error budget before and after.
+
+    The budgets are as in the API's status, field `budget`.
+    """
 
     exclusion: Exclusion
     before: dict[str, Any]
@@ -115,7 +118,10 @@ def _record_change(
     actor: Actor,
     now: datetime,
 ) -> ExclusionOutcome:
-    """Record an exclusion just added or removed, given the budget `before`; return the outcome."""
+    """Write the audit row of an exclusion just added or removed, and notify the live pages.
+
+    `before` is the budget before the change. Return the outcome.
+    """
     slo, after = exclusion.slo, _load_budget(exclusion.slo, now)
     notify_changed("slo", slo.name)
     span = {"id": exclusion.pk, "starts_at": exclusion.starts_at, "ends_at": exclusion.ends_at}

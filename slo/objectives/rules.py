@@ -40,7 +40,10 @@ SHORT_DIVISOR = 12
 
 @dataclass(frozen=True)
 class Preset:
-    """A titled set of rules; the callable `rules` returns them for a period in days."""
+    """A named set of burn-rate rules to choose from; `rules` returns them for a number of days.
+
+    The days are the SLO's period.
+    """
 
     title: str
     about: str
@@ -48,7 +51,10 @@ class Preset:
 
 
 def scale_rules(window_days: int) -> tuple[BurnRateRule, ...]:
-    """Return the SRE workbook's rules for a period, without rules whose window is longer."""
+    """Return the SRE workbook's rules, with burn rates for a period of `window_days`.
+
+    Rules whose window is longer than the period are left out.
+    """
     period = window_days * MINUTES_A_DAY
     return tuple(
         BurnRateRule(
@@ -83,12 +89,18 @@ def reachable_rules(name: str, target: Decimal, window_days: int) -> list[dict[s
 
 
 def can_fire(burn_rate: Decimal, target: Decimal) -> bool:
-    """Return True if the burn rate is below the highest possible one, 1 / (1 - target)."""
+    """Return True if a rule above this burn rate can fire: a higher burn rate is possible.
+
+    The highest possible burn rate is 1 / (1 - target).
+    """
     return burn_rate * (1 - target) < 1
 
 
 def read_rules(raw: Any, target: Decimal, window_days: int, errors: Errors) -> list[dict[str, Any]]:
-    """Return validated rules as documents; if `raw` is None, the default rules that can fire."""
+    """Validate the rules in `raw` and return them as documents; add errors for invalid ones.
+
+    If `raw` is None, return those of the default rules that can fire.
+    """
     if raw is None:
         found = reachable_rules("default", target, window_days)
         if not found:
@@ -146,7 +158,10 @@ def _read_rule(
 
 
 def _read_window(path: str, raw: Any, errors: Errors) -> tuple[str, int]:
-    """Return a window as written, and its length in minutes, 0 if it is invalid."""
+    """Return a window (`1h`) without needless zeros, and its length in minutes.
+
+    If it is invalid, add an error and return an empty text and 0.
+    """
     if not isinstance(raw, str):
         add_error(errors, path, "Write how long the window is, such as 1h.")
         return "", 0

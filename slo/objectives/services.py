@@ -115,7 +115,7 @@ def require_new(name: str) -> None:
 
 
 def audit_target(name: str) -> str:
-    """Return the audit target of an SLO, which is also its message thread."""
+    """Return `slo:<name>`, which identifies an SLO in audit rows and message threads."""
     return f"slo:{name}"
 
 
@@ -136,7 +136,10 @@ def _lock_slo(name: str) -> Slo | None:
 
 
 def _reset_polling(sli: Sli) -> None:
-    """Restart polling with a new baseline after a change of source; earlier events are kept."""
+    """Start polling anew after the SLO's source changed; events counted so far are kept.
+
+    The first sample of the new source counts no events.
+    """
     # First, to wait for samples of the old source being recorded: their writer locks this row.
     Sli.objects.filter(pk=sli.pk).update(
         asked_to=None, ask_after=None, source_error="", source_error_since=None

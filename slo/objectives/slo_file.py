@@ -1,8 +1,8 @@
 """The configuration file `slo.yaml`: SLOs of a service.
 
-The keys `availability`, `error_rate` and `p95_latency` (or another percentile) define an SLO of
-`service` each; `slos` has more SLOs by name. `burn_rate_alerts` are the rules of SLOs without own
-rules.
+Each of the keys `availability`, `error_rate` and `p95_latency` (or another percentile) defines an
+SLO of `service`; `slos` has more SLOs by name. `burn_rate_alerts` are the rules of SLOs that have
+no rules of their own.
 """
 
 import re
@@ -149,7 +149,7 @@ def _parse_alerts(raw: Any, errors: Errors) -> list[dict[str, Any]] | None:
 def _reachable_rules(
     name: str, fields: Mapping[str, Any], alerts: list[dict[str, Any]], remarks: list[str]
 ) -> list[dict[str, Any]]:
-    """Return `alerts` without rules that can't fire at the SLO's target; add remarks for those."""
+    """Return the rules `alerts` that can fire at the SLO's target; add remarks for the others."""
     try:
         target = Decimal(str(fields.get("target")))
     except InvalidOperation:

@@ -38,7 +38,7 @@ _RELEVANT = rf"^({'|'.join(RELEVANT_ACTIONS)})[.]"
 
 @dataclass(frozen=True)
 class TimelineEntry:
-    """An entry of a timeline; `icon` is the name of an icon, `more` a second line of text."""
+    """An event in a timeline; `icon` is the name of an icon, `more` a second line of text."""
 
     at: datetime
     icon: str
@@ -75,7 +75,7 @@ def load_escalations(alert: Alert) -> list[Escalation]:
 
 
 def last_called(escalation: Escalation) -> list[str]:
-    """Return the names of those notified by the last step of an escalation."""
+    """Return the names of the people notified by the latest step of an escalation."""
     notified = escalation.facts.get(NOTIFIED_FACT, [])
     return notified[-1]["who"] if notified else []
 
@@ -125,9 +125,10 @@ def _trip_entries(requests: Sequence[TripRequest]) -> Iterator[TimelineEntry]:
 
 
 def load_incident_events(alert: Alert, now: datetime) -> tuple[list[TimelineEntry], bool]:
-    """Return the events around an alert, ascending by time, and True if some were left out.
+    """Return the alert's timeline with related events of the audit trail, ascending by time.
 
-    They begin half an hour before it opened, and end shortly after it resolved.
+    These are from half an hour before it opened until shortly after it resolved. The second value
+    is True if some were left out.
     """
     own = load_timeline(alert, load_escalations(alert))
     since = alert.opened_at - BEFORE
@@ -149,7 +150,7 @@ def load_episodes(alert: Alert, now: datetime) -> list[Episode]:
 
 
 def _group_alike(rows: Iterable[AuditEntry]) -> list[TimelineEntry]:
-    """Return the events of audit rows; many alike, by one actor within a minute, are one event."""
+    """Return audit rows as events; many of the same actor and action within a minute are one."""
     groups: list[list[AuditEntry]] = []
     latest: dict[tuple[str, str, str], list[AuditEntry]] = {}
     for row in rows:

@@ -1,4 +1,4 @@
-"""A postmortem draft in Markdown: known facts, and questions to be answered. Times are UTC."""
+"""A postmortem draft in Markdown: known facts, and questions for people. Times are UTC."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -28,7 +28,7 @@ PREVENTION = ("| Item | Owner | Due | State |", "|---|---|---|---|", "|  |  |  |
 
 
 def write_draft(alert: Alert, now: datetime) -> str:
-    """Return a postmortem draft about an alert; for an open alert, the incident ends `now`."""
+    """Return a postmortem draft about an alert; an open alert is treated as ending `now`."""
     stopped = alert_timeline.load_episodes(alert, now)
     parts = [
         [f"# Postmortem: {escape_markdown(alert.said)}"],
@@ -116,7 +116,10 @@ def _describe_acknowledgement(alert: Alert) -> str:
 
 
 def _describe_scope(alert: Alert, stopped: Sequence[Episode]) -> str:
-    """Describe the scopes that were stopped or are the alert's subject; ask if there are none."""
+    """Name the features, segments and so on that were stopped or are the alert's subject.
+
+    If there are none, return a question.
+    """
     ids = dict.fromkeys([alert.subject, *(one.switch_id for one in stopped)])
     pairs = [one.split(":", 1) for one in ids if one.partition(":")[0] in SCOPES]
     parts = []
@@ -130,7 +133,10 @@ def _describe_scope(alert: Alert, stopped: Sequence[Episode]) -> str:
 
 
 def _describe_budget(alert: Alert, now: datetime) -> str:
-    """Describe the budget spent since a window before the alert opened, and the budget left."""
+    """Describe the budget that the incident spent, and the budget left at its end.
+
+    The incident begins one window of the alert's rule before the alert opened.
+    """
     if alert.slo is None:
         return "*this rule has none; which SLOs suffered?*"
     end = last_ended(alert.resolved_at or now)

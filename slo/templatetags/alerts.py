@@ -72,7 +72,7 @@ def minutes_long(minutes: int) -> str:
 
 @register.filter
 def field_word(path: str) -> str:
-    """Return the label of a field path: `rule 1, burn rate` for `rules.0.burn_rate`."""
+    """Return the readable name of a field path: `rule 1, burn rate` for `rules.0.burn_rate`."""
     first, _, rest = path.partition(".")
     place, _, name = rest.partition(".")
     if first in {"rules", "actions"} and place.isdigit():
@@ -83,7 +83,10 @@ def field_word(path: str) -> str:
 
 @register.simple_tag
 def meaning(rule_meaning: RuleMeaning) -> SafeString:
-    """Return sentences that explain when a burn-rate rule fires, and how much budget it allows."""
+    """Return sentences that explain when a burn-rate rule fires and stops firing.
+
+    They also give the budget that can be spent just below its threshold.
+    """
     return format_html(
         "Fires <b>{}</b> into a complete outage. What burns just too slowly for it spends "
         "<b>{}</b> of the budget in {}. Quiet {} after.",
@@ -126,7 +129,7 @@ def is_number(value: Any) -> bool:
 
 @register.simple_tag
 def fires(alert: Alert, now: datetime) -> str:
-    """Return "now" if the alert's rule fires, else for how long it has not fired."""
+    """Return "now" if the alert's rule fires, else for how long it hasn't: "not for 5 min"."""
     quiet = now - alert.firing_at
     return "now" if quiet < FRESH else f"not for {durations.format_readable(quiet)}"
 

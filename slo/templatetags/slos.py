@@ -75,7 +75,7 @@ def rule_severity(severity: str) -> SafeString:
 
 @register.simple_tag
 def mark_kind(mark: Annotation) -> SafeString:
-    """Return the kind of an annotation as HTML, with the color of its band in the plot."""
+    """Return an annotation's kind as HTML: icon, name, and the color of its mark on the plot."""
     icon_name, word = MARKS[mark.kind]
     return format_html(
         '<span class="mark mark--{}"><i class="mark__swatch"></i>{}<span>{}</span></span>',
@@ -168,7 +168,7 @@ def action_words(action: dict[str, Any]) -> str:
 
 @register.filter
 def spent_tone(remaining: float | None) -> str:
-    """Return the CSS suffix for a share of the budget left: unknown, gone, low or calm."""
+    """Return the CSS class suffix for the budget left (a share): unknown, gone, low or calm."""
     if remaining is None:
         return "unknown"
     return "gone" if remaining <= 0 else "low" if remaining < 0.25 else "calm"
@@ -188,7 +188,10 @@ def plot_library() -> dict[str, str]:
 
 @register.simple_tag
 def open_alerts() -> dict[str, int]:
-    """Count unacknowledged alerts except infos (`total`, `critical`); 0 on database errors."""
+    """Return the numbers of open, unacknowledged alerts: `total` and `critical`.
+
+    Alerts of severity info do not count. On a database error both are 0.
+    """
     try:
         rows = Alert.objects.filter(resolved_at__isnull=True, acknowledged_at__isnull=True)
         return rows.exclude(severity="info").aggregate(

@@ -25,7 +25,10 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class RuleResult:
-    """The evaluation of a rule: its readings that fire or are unknown, or why reading failed."""
+    """The evaluation of a threshold rule: the readings for which it fires or is unknown.
+
+    `error` is set if reading the metric failed.
+    """
 
     firing: tuple[MetricReading, ...] = ()
     unknown: tuple[MetricReading, ...] = ()
@@ -34,7 +37,10 @@ class RuleResult:
 
 @transaction.atomic
 def evaluate_rules(now: datetime) -> int:
-    """Evaluate enabled rules; return how many alerts opened or resolved, 0 if already running."""
+    """Evaluate the enabled threshold rules; return how many alerts opened or resolved.
+
+    Do nothing and return 0 if another process is evaluating them.
+    """
     if not lifecycle.try_lock(lifecycle.THRESHOLDS_LOCK):
         return 0
     last = Tick.objects.filter(name=TICK).values_list("ran_at", flat=True).first()
@@ -73,8 +79,8 @@ def evaluate_rule(
 ) -> RuleResult:
     """Return the evaluation of one rule, without writing to the database.
 
-    A failure to read the metric is logged, and returned as `error`. The metric gets `since`, the
-    time of the last evaluation, and `standing`, the subjects of the rule's open alerts.
+    A failure to read the metric is logged, and returned as `error`. `since`, the time of the last
+    evaluation, and `standing`, the subjects of the rule's open alerts, are passed to the metric.
     """
     known = find_metric(rule.metric)
     if known is None:
@@ -132,7 +138,10 @@ def _to_firing_rule(rule: ThresholdRule, one: MetricReading) -> FiringRule:
 
 
 def _find_gone(severities: Mapping[AlertKey, str]) -> dict[AlertKey, str]:
-    """Return why open alerts must resolve (rule removed, disabled or changed), by key."""
+    """Return the open alerts that must resolve at once: a mapping of alert key to reason.
+
+    Their rule was removed, disabled, or given another severity.
+    """
     present = {one.name: one for one in ThresholdRule.objects.all()}
     found: dict[AlertKey, str] = {}
     for (name, subject), severity in severities.items():

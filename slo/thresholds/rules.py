@@ -39,7 +39,7 @@ COMPARISON_WORDS = {ABOVE: "above", AT_LEAST: "at least", BELOW: "below", AT_MOS
 
 
 def validate(name: str, fields: Mapping[str, Any]) -> Document:
-    """Return the complete document of a rule, without the name: `fields`, and other defaults.
+    """Return `fields` as a complete rule document, without the name; omitted ones get defaults.
 
     Raise :class:`InvalidInput` naming each invalid field.
     """
@@ -126,7 +126,7 @@ def _find_metric(metric: str, errors: Errors) -> ThresholdMetric | None:
 def _read_statistic(
     raw: Mapping[str, Any], metric_type: ThresholdMetric | None, errors: Errors
 ) -> str:
-    """Return the statistic of a rule; if omitted, the metric's only one."""
+    """Return a rule's statistic, such as p95; it may be omitted if the metric has only one."""
     if metric_type is None:
         return ""
     default = metric_type.statistics[0] if len(metric_type.statistics) == 1 else None

@@ -25,8 +25,8 @@ OFF = "off"
 class ThresholdStatus:
     """A rule, its `state` (`ok`, `firing`, `unknown` or `off`) and its number of open alerts.
 
-    `firing` and `unknown` are the first such readings; `firing_total` and `unknown_total` count
-    all. `why` is the error of a failed evaluation.
+    `firing` and `unknown` are the first readings for which the rule fires or is unknown;
+    `firing_total` and `unknown_total` count all. `why` is the error of a failed evaluation.
     """
 
     rule: ThresholdRule
@@ -44,7 +44,7 @@ class ThresholdStatus:
 
 
 def rule_resources(found: Sequence[ThresholdRule]) -> list[dict[str, Any]]:
-    """Return rules like `GET /thresholds/`; their open alerts are counted in one query."""
+    """Return threshold rules as the API shows them; their open alerts are counted in one query."""
     counts = count_open_alerts([one.name for one in found])
     return [
         {
@@ -96,7 +96,7 @@ def _cached_status(rule: ThresholdRule, now: datetime) -> ThresholdStatus:
 
 
 def compute_status(rule: ThresholdRule, now: datetime) -> ThresholdStatus:
-    """Return the status of a rule, which may be unsaved, without counting its open alerts."""
+    """Evaluate a rule, which may be unsaved, and return its status without open alerts."""
     if not rule.is_enabled:
         return ThresholdStatus(rule, OFF)
     result = evaluation.evaluate_rule(rule, now)

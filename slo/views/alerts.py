@@ -172,7 +172,10 @@ def _window_rows(alert: Alert) -> list[dict[str, Any]]:
 
 
 def _figure_rows(alert: Alert) -> list[dict[str, Any]]:
-    """Return the other figures of a threshold rule's alert, formatted by their names' suffixes."""
+    """Return the further figures in the evidence of a threshold rule's alert, formatted.
+
+    The format depends on the suffix of the figure's name.
+    """
     if alert.kind == Alert.Kind.BURN:
         return []
     shown_elsewhere = {"value", "limit", "comparison", "samples", "stands"}

@@ -1,4 +1,4 @@
-"""The texts typed into the form of an SLO, converted from and to the SLO's document."""
+"""The texts typed into the form of an SLO, and their conversion from and to the SLO's document."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -28,9 +28,10 @@ MAX_FIELD_LENGTH = 5000  # characters of one field: far beyond what any may be
 
 @dataclass(frozen=True)
 class Draft:
-    """The form of an SLO: every field is a text, as typed; the target is in percent.
+    """The contents of the form of an SLO: every field is a text, as typed.
 
-    `texts` are single fields by name; `rules` and `actions` are rows of the form.
+    `texts` are the single fields by name, with the target in percent; `rules` and `actions` are
+    rows of fields.
     """
 
     texts: Mapping[str, str]
@@ -42,7 +43,7 @@ class Draft:
 
     @classmethod
     def from_post(cls, data: Mapping[str, Any], slo: Slo | None = None) -> "Draft":
-        """Return the posted form; `slo`, if it exists already, keeps its name."""
+        """Return the contents of the posted form; an existing `slo` keeps its name."""
         names = (*SIMPLE, *NUMBERS, "target", "source", *SOURCE)
         texts = {name: _clean(data.get(name, "")) for name in names}
         return cls(
@@ -53,7 +54,7 @@ class Draft:
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> "Draft":
-        """Return the form that shows an SLO document."""
+        """Return the contents of the form for an SLO document."""
         source = document.get("source") or {}
         texts = {name: _to_text(document.get(name)) for name in (*SIMPLE, *NUMBERS)}
         texts["target"] = _to_text(Decimal(str(document["target"])) * 100)
@@ -75,7 +76,10 @@ class Draft:
         return {name: _to_text(one.get(name)) for name in names}
 
     def document(self) -> dict[str, Any]:
-        """Return the document, without the name, not validated; unreadable numbers stay texts."""
+        """Return the form as an SLO document without the name, not validated.
+
+        Numbers that can't be parsed stay texts.
+        """
         found: dict[str, Any] = {name: self.text(name) for name in SIMPLE if name != "name"}
         found["target"] = _parse_share(self.text("target"))
         found |= {name: _parse_number(self.text(name)) for name in NUMBERS if self.text(name)}
@@ -89,7 +93,10 @@ class Draft:
         return found
 
     def apply_button(self, do: str, rules: Sequence[Mapping[str, str]]) -> "Draft":
-        """Return the draft after the button `do` adds or removes a row, or sets preset `rules`."""
+        """Return the draft as changed by the button `do`, which adds or removes a row.
+
+        Any other button replaces the rules by `rules`, those of a preset, if there are any.
+        """
         verb, _, place = do.rpartition("-")
         match verb:
             case "add" if place == "rule":
@@ -152,7 +159,7 @@ def parse_target(draft: Draft) -> tuple[Decimal, int] | None:
 
 
 def describe_draft(draft: Draft) -> ObjectiveMeaning | None:
-    """Return figures that explain the objective of a draft, None if it can't be parsed."""
+    """Return figures that explain a draft's target and period, None if they can't be parsed."""
     found = parse_target(draft)
     return describe_objective(*found) if found else None
 
@@ -187,7 +194,10 @@ def errors_about(path: str, errors: Errors) -> list[str]:
 
 
 def errors_by_field(errors: Errors) -> dict[str, list[str]]:
-    """Return the errors of each field; of `rules` and `actions`, only those of the whole list."""
+    """Return a mapping of field name to its errors.
+
+    For `rules` and `actions`, only errors of the whole list are included, not those of rows.
+    """
     names = (*SIMPLE, *NUMBERS, "target")
     found = {name: errors_about(name, errors) for name in names}
     found |= {name: errors_about(f"source.{name}", errors) for name in SOURCE}
@@ -219,13 +229,13 @@ def _remove_row(rows: Sequence[Mapping[str, str]], place: str) -> tuple[Mapping[
 
 
 def _to_rule(texts: Mapping[str, str]) -> dict[str, Any]:
-    """Return a row of the form as a rule, without empty fields other than `burn_rate`."""
+    """Return a row of the form as a rule document. Empty fields are left out, except `burn_rate`."""
     filled = {name: text for name, text in texts.items() if text}
     return filled | {"burn_rate": _parse_number(texts["burn_rate"]) if texts["burn_rate"] else None}
 
 
 def _to_action(texts: Mapping[str, str]) -> dict[str, Any]:
-    """Return a row of the form as an action, with only the filled fields that its kind has."""
+    """Return a row of the form as an action document: the filled fields that its kind has."""
     names = ACTION if texts["do"] == "trip" else ("on", "do", "on_unknown")
     return {name: texts[name] for name in names if texts[name]}
 

@@ -39,7 +39,10 @@ class ExclusionForm(ServiceForm):
 @signed_in
 @require_http_methods(["GET", "POST"])
 def exclude_page(request: PersonRequest, name: str) -> HttpResponse:
-    """Show the form to exclude a time span, or save it; return only the preview to htmx."""
+    """Show the form to exclude a time span or, on POST, save the exclusion.
+
+    htmx gets only the preview of the effect.
+    """
     slo = services.find_slo(name)
     initial = {key: _local_moment(request.GET.get(key, "")) for key in ("starts_at", "ends_at")}
     form = ExclusionForm(submitted_data(request), initial=initial)
@@ -97,7 +100,10 @@ def remove_exclusion_page(request: PersonRequest, name: str, exclusion_id: int) 
 
 
 def _preview_context(slo: Slo, form: ServiceForm, now: datetime) -> dict[str, Any]:
-    """Return the context that shows an exclusion's effect; `outlook` is None for invalid forms."""
+    """Return the template context for the preview of an exclusion's effect.
+
+    `outlook` is None if the form is invalid.
+    """
     if not form.is_bound or not form.is_valid():
         return {"outlook": None}
     starts_at, ends_at = form.cleaned_data["starts_at"], form.cleaned_data["ends_at"]
@@ -119,7 +125,10 @@ def _describe_change(done: exclusions.ExclusionOutcome) -> str:
 
 
 def _local_moment(text: str) -> str:
-    """Return a time in a URL as text for the form, in the person's time zone; empty if invalid."""
+    """Convert an ISO 8601 time in a URL to the form's text, in the person's time zone.
+
+    Empty if it is invalid.
+    """
     try:
         at = datetime.fromisoformat(text)
     except ValueError:

@@ -132,7 +132,7 @@ def _plot_context(request: PersonRequest, slo: Slo, now: datetime) -> dict[str, 
 
 
 def _load_days(slo: Slo, last: int) -> list[UsagePart]:
-    """Return events and budget spent by day, from local midnights, up to minute `last`."""
+    """Return events and budget spent for each day (in local time) of the period up to `last`."""
     begin = last - slo.window_days * 1440
     midnight = timezone.localtime(end_of(last)).replace(hour=0, minute=0, second=0, microsecond=0)
     edges = {begin, last}
@@ -174,7 +174,7 @@ def _describe_entry(entry: AuditEntry) -> Sequence[AuditChange]:
 
 
 def silent_duration(sli: Sli | None, now: datetime) -> timedelta | None:
-    """Return the time since the last counted minute, None if it is too short to matter."""
+    """Return for how long nothing has been counted, None if too short to matter."""
     if sli is None or sli.last is None:
         return None
     silent = now - end_of(sli.last)
@@ -223,7 +223,10 @@ def explain_unknown_window(name: str, coverage: Mapping[str, float | None], min_
 @signed_in
 @require_GET
 def slo_series(request: PersonRequest, name: str) -> HttpResponse:
-    """Return burn rates over the query's span as JSON, or with `plot=budget`, the budget left."""
+    """Return the data of a plot as JSON: burn rates over the span in the query.
+
+    With `plot=budget`, return the budget left over the SLO's period.
+    """
     slo, now = find_slo(name), db_now()
     drawn = _budget_data(slo, last_ended(now)) if request.GET.get("plot") == "budget" else None
     return JsonResponse(drawn or _burn_data(slo, plots.parse_span(request.GET, now)))

@@ -94,8 +94,8 @@ def remove_page(request: PersonRequest, name: str) -> HttpResponse:
 def _handle_form(request: PersonRequest, slo: Slo | None, draft: Draft) -> HttpResponse:
     """Show the form on GET, or handle a button on POST.
 
-    `do=save` saves the form. Other buttons change or check it; then the form is shown again, or to
-    htmx the requested part.
+    The button `do=save` saves the SLO. Other buttons change or check the form, which is then shown
+    again; htmx gets only the part that it requested.
     """
     if request.method == "GET":
         return render(request, "slo/edit.html", _form_context(slo, draft, {}))
@@ -173,7 +173,10 @@ def _form_context(slo: Slo | None, draft: Draft, errors: drafts.Errors) -> dict[
 
 
 def _typed_context(request: PersonRequest) -> dict[str, Any]:
-    """Return the posted reason, and the version that the SLO had when the form was opened."""
+    """Return what to show again from the posted form: its reason and version of the SLO.
+
+    The version is the one that the SLO had when the form was opened.
+    """
     return {
         "version": request.POST.get("version", ""),
         "reason": request.POST.get("reason", "")[:MAX_CHARACTERS],

@@ -28,7 +28,10 @@ HEADERS = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Ag
 
 @dataclass(frozen=True)
 class CounterQuery:
-    """The PromQL of an SLI's counters, and the moments (whole seconds, ascending) to query."""
+    """The counters of an SLI to query: PromQL for `good` and `total`, and the moments.
+
+    The moments are whole seconds, ascending.
+    """
 
     url: str
     good: str
@@ -45,9 +48,10 @@ class CounterReading:
 
 @dataclass(frozen=True)
 class QueryResult:
-    """The counters at the moments of a query, except where the server has no data.
+    """The result of a counter query: the counters read at its moments.
 
-    The first `asked` moments were queried. `error` is the last query's failure, if it failed.
+    Moments without data have no reading. Only the first `asked` moments were queried. `error` is
+    the error of the last one, empty if it succeeded.
     """
 
     readings: tuple[CounterReading, ...] = ()
@@ -65,7 +69,10 @@ class QueryFailed(Exception):
 
 @dataclass
 class _PrometheusServer:
-    """A server: its client, its concurrency limit, and its failure, empty while it works."""
+    """A Prometheus server, with its HTTP client and limit of concurrent queries.
+
+    `failure` is the error because of which it is not queried any more; empty while it works.
+    """
 
     client: httpx.AsyncClient
     limit: asyncio.Semaphore
@@ -78,7 +85,7 @@ def query_all(
     resolver: name_resolution.Resolve = name_resolution.resolve,
     seconds: float = TOTAL_TIMEOUT_SECONDS,
 ) -> dict[int, QueryResult]:
-    """Return the result of each query, by key; queries start within `seconds` from now."""
+    """Run queries concurrently, starting no request after `seconds`; return results by key."""
     return asyncio.run(_query_all(queries, resolver, seconds))
 
 
@@ -110,7 +117,10 @@ async def _query_all(
 
 
 async def _run_query(query: CounterQuery, server: _PrometheusServer, end: float) -> QueryResult:
-    """Query one moment after another, until the server fails or the event loop's time is `end`."""
+    """Query one moment after another, until the server fails or the time limit is reached.
+
+    `end` is the limit on the event loop's clock.
+    """
     readings, queried, error = [], 0, ""
     for at in query.moments:
         if asyncio.get_running_loop().time() >= end:

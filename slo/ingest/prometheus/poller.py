@@ -1,7 +1,7 @@
 """Polling of Prometheus: claims due SLIs, queries their counters, and records them.
 
-Each minute is queried seconds after its end, when Prometheus has scraped its samples, and before it
-is evaluated. No transaction is open during a query.
+Each minute is queried some seconds after its end: once Prometheus has scraped its samples, and
+before SLOs are evaluated at it. No transaction is open during a query.
 """
 
 from collections.abc import Mapping, Sequence
@@ -52,7 +52,7 @@ _CLAIM = """
 
 
 def poll_due(now: datetime, *, resolver: name_resolution.Resolve = name_resolution.resolve) -> int:
-    """Query the due SLIs; return how many readings were recorded."""
+    """Query and record the counters of the due SLIs; return how many readings were recorded."""
     queries = _claim_due(now)
     if not queries:
         return 0
@@ -65,7 +65,11 @@ def poll_due(now: datetime, *, resolver: name_resolution.Resolve = name_resoluti
 
 
 def due_moments(asked_to: int | None, now: datetime) -> tuple[datetime, ...]:
-    """Return the ends of the minutes to query: those after `asked_to`, or the last one if None."""
+    """Return the end times of the minutes to query next, ascending.
+
+    These are the minutes after `asked_to`, the last one queried, within limits; only the latest if
+    `asked_to` is None.
+    """
     last = last_ended(now - SCRAPE_DELAY)
     first = last if asked_to is None else max(asked_to + 1, last - MAX_MINUTES_BACK)
     return tuple(
@@ -74,7 +78,7 @@ def due_moments(asked_to: int | None, now: datetime) -> tuple[datetime, ...]:
 
 
 def _claim_due(now: datetime) -> dict[int, CounterQuery]:
-    """Claim due SLIs, those due longest first; return the query of each, by SLI id."""
+    """Claim the SLIs to query now, so that no other process does; return queries by SLI id."""
     last = last_ended(now - SCRAPE_DELAY)
     parameters: dict[str, Any] = {"now": now, "until": now + LEASE, "last": last, "most": MAX_SLIS}
     with connection.cursor() as cursor:
@@ -92,7 +96,10 @@ def _save_results(
     keys: Sequence[int],
     now: datetime,
 ) -> int:
-    """Record the results of SLIs with unchanged lease and source; return the number of readings."""
+    """Record the results for the SLIs `keys`; return the number of readings recorded.
+
+    SLIs whose lease or source has changed since the query are left out.
+    """
     rows = Sli.objects.select_for_update(no_key=True).order_by("pk")
     slis = list(rows.filter(pk__in=keys, ask_after=now + LEASE))
     # Read after the lock: a change of the source waits for it before deleting the old series.
@@ -116,7 +123,7 @@ def _is_current(query: CounterQuery, slo: Slo | None) -> bool:
 
 
 def _update_sli(sli: Sli, query: CounterQuery, result: QueryResult, now: datetime) -> None:
-    """Set the last queried minute of an SLI, its error, and its next due time, without saving."""
+    """Set, without saving, an SLI's last queried minute, its error, and when to query it next."""
     if result.asked:
         sli.asked_to = last_ended(query.moments[result.asked - 1])
     if result.error and not sli.source_error:

@@ -23,7 +23,10 @@ class InvalidResponse(Exception):
 
 
 def parse_counter(body: bytes) -> float | None:
-    """Return the only value in a response, None without series. Raise :class:`InvalidResponse`."""
+    """Return the value of the counter in a response; None if the response has no series.
+
+    Raise :class:`InvalidResponse` if it is not one number, from 0 to 2^53.
+    """
     data = _parse_document(body).get("data")
     if not isinstance(data, Mapping):
         raise InvalidResponse("the answer has no data")
@@ -63,7 +66,7 @@ def _parse_document(body: bytes) -> Mapping[str, Any]:
 
 
 def _parse_value(pair: Any) -> float:
-    """Return the value of a pair of time and value, `[1435781451.781, "1.5"]`."""
+    """Return the second element of a pair `[time, value]`, such as `[1435781451.781, "1.5"]`."""
     text = pair[1] if isinstance(pair, list) and len(pair) == 2 else None
     if not isinstance(text, str):
         raise InvalidResponse("the answer is none of Prometheus")

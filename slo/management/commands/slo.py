@@ -1,7 +1,7 @@
 """`manage.py slo`: imports points and runs backtests from the server's shell.
 
 `import-points NAME FILE.csv` imports history (`ts,good,total`, cumulative); `backtest NAME`
-evaluates the stored history of an SLO at each tick.
+prints the evaluation of an SLO's stored history, step by step.
 """
 
 import json

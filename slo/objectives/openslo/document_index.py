@@ -17,7 +17,7 @@ LEFT_OUT = (SERVICE, NOTIFIED)
 
 @dataclass(frozen=True)
 class OpenSloEntry:
-    """A document, or one inside another document; `place` is its path in error messages."""
+    """An OpenSLO document, on its own or inside another; `place` is its path in error messages."""
 
     place: str
     metadata: Mapping[str, Any]
@@ -35,7 +35,7 @@ class OpenSloEntry:
 
 @dataclass
 class DocumentIndex:
-    """Documents by kind and name, with the errors and remarks collected while reading them."""
+    """OpenSLO documents by kind and name, with errors and remarks collected while reading them."""
 
     entries: dict[tuple[str, str], OpenSloEntry] = field(default_factory=dict)
     slos: list[OpenSloEntry] = field(default_factory=list)
@@ -50,9 +50,9 @@ class DocumentIndex:
             self.remarks.append(text)
 
     def resolve(self, kind: str, raw: Any, reference: str, place: str) -> OpenSloEntry | None:
-        """Return the document of a kind that `raw` contains, or names in the field `reference`.
+        """Return the document that `raw` is, or refers to by name in its field `reference`.
 
-        If there is none, add an error at `place` and return None.
+        If there is none of this kind and name, add an error at `place` and return None.
         """
         if not isinstance(raw, Mapping):
             self.wrong(place, f"Must be an object: {reference}, or the {kind} itself.")

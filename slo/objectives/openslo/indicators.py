@@ -16,9 +16,10 @@ ADDRESSES = ("url", "server", "address", "endpoint")
 def read_source(
     index: DocumentIndex, indicator: OpenSloEntry, server: str
 ) -> dict[str, Any] | None:
-    """Return an indicator as the `source` of an SLO; None, after adding an error, if it is invalid.
+    """Convert an indicator to the `source` field of an SLO.
 
-    `server` is the Prometheus URL for indicators that name none.
+    If it is invalid, add an error and return None. `server` is the Prometheus URL for indicators
+    that name none.
     """
     spec, at = indicator.spec, f"{indicator.place}.spec"
     if "thresholdMetric" in spec:
@@ -77,7 +78,10 @@ def _read_prometheus(
 def _read_metric(
     index: DocumentIndex, raw: Mapping[str, Any], place: str
 ) -> Mapping[str, Any] | None:
-    """Return `type` and `spec` of a metric, and the `connection` of its data source, if any."""
+    """Return the source of a metric with its `type`, `spec`, and data source's `connection`.
+
+    Without a source, add an error and return None.
+    """
     metric = as_mapping(raw.get("metricSource"))
     if not metric:
         index.wrong(f"{place}.metricSource", "Say where it is counted.")

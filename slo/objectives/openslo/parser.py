@@ -74,7 +74,10 @@ def parse_documents(raw: Sequence[Any], *, server: str = "") -> documents.Parsed
 def _read_objectives(
     index: DocumentIndex, entry: OpenSloEntry, server: str
 ) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Yield path, SLO name and SLO fields of each objective of an OpenSLO document of kind SLO."""
+    """Convert an OpenSLO document of kind SLO: yield an SLO for each of its objectives.
+
+    An SLO is yielded as its path in the document, its name and its fields.
+    """
     spec, at = entry.spec, f"{entry.place}.spec"
     method = spec.get("budgetingMethod", OCCURRENCES)
     if method != OCCURRENCES:
@@ -114,7 +117,7 @@ def _read_objectives(
 def _find_indicator(
     index: DocumentIndex, entry: OpenSloEntry, objective: Mapping[str, Any], place: str
 ) -> OpenSloEntry | None:
-    """Return the indicator of an objective, or of its SLO. Without one, add an error."""
+    """Return the indicator of an objective, else that of its SLO; without one, add an error."""
     if any(name in objective for name in ("timeSliceTarget", "timeSliceWindow")):
         message = "Time slices are not counted here; take Occurrences of good and total events."
         index.wrong(f"{place}.timeSliceTarget", message)
@@ -131,7 +134,7 @@ def _find_indicator(
 
 
 def _own_annotations(index: DocumentIndex, entry: OpenSloEntry) -> dict[str, Any]:
-    """Return the SLO fields in annotations that begin with `PREFIX`."""
+    """Return the SLO fields that OpenSLO lacks, from annotations whose names begin with `PREFIX`."""
     found: dict[str, Any] = {}
     for field in ("kind", "owner", "runbook_url"):
         if message := entry.note(PREFIX + field):
@@ -208,7 +211,10 @@ def _objective_name(entry: OpenSloEntry, objective: Mapping[str, Any], number: i
 def _read_rules(
     index: DocumentIndex, spec: Mapping[str, Any], at: str
 ) -> list[dict[str, Any]] | None:
-    """Return the distinct rules of an SLO's alert policies, None if the SLO has no policies."""
+    """Convert the alert policies of an SLO to burn-rate rules, without duplicates.
+
+    None if the SLO has no alert policies.
+    """
     raw = spec.get("alertPolicies")
     if raw is None:
         return None
@@ -248,7 +254,7 @@ def _read_conditions(index: DocumentIndex, policy: OpenSloEntry) -> Iterator[Ope
 
 
 def _read_rule(index: DocumentIndex, condition: OpenSloEntry) -> dict[str, Any] | None:
-    """Return an alert condition as a burn-rate rule, not validated yet."""
+    """Convert an alert condition to a burn-rate rule, which is not validated yet."""
     spec, at = as_mapping(condition.spec.get("condition")), f"{condition.place}.spec.condition"
     if spec.get("kind") != "burnrate":
         index.wrong(f"{at}.kind", "Must be burnrate.")

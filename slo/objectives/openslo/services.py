@@ -72,7 +72,7 @@ def export_slos(names: Collection[str] = ()) -> list[documents.Document]:
 
 
 def export_documents(slos: Mapping[str, Document]) -> list[Document]:
-    """Return SLO documents (by name) as OpenSLO documents, data sources first."""
+    """Convert SLO documents (by name) to OpenSLO documents, preceded by their data sources."""
     urls = dict.fromkeys(
         slo["source"]["url"] for slo in slos.values() if slo["source"]["type"] == PROMETHEUS
     )
