@@ -39,10 +39,7 @@ def exhausted_statuses(_now: datetime) -> QuerySet[SloStatus]:
 
 @attention_source(7, only_if=unacknowledged_alerts)
 def list_alerts(now: datetime) -> Sequence[AttentionItem]:
-    """Return items for unacknowledged alerts, the worst first.
-
-    Alerts whose subject has an item of another source already are left out.
-    """
+    """Return items for unacknowledged alerts, unless the subject has an item of another source."""
     alerts = _exclude_duplicates(unacknowledged_alerts(now), now).order_by(
         WORST_FIRST, "opened_at", "pk"
     )

@@ -24,10 +24,7 @@ BudgetRow = tuple[Slo, SpentBudget, Mapping[str, int]]
 
 @REPORT_SECTIONS.add(64)
 def budgets_section(start: datetime, end: datetime, now: datetime) -> ReportSection:
-    """Return the report's section about error budgets: a row for each SLO, the worst first.
-
-    Rows show the budget left, the budget spent in the week, and the numbers of alerts.
-    """
+    """Return the report's budget section: budget left and spent, and alerts, of each SLO."""
     until = min(end, now)
     days = [at for at in (start + DAY * number for number in range(7)) if at < until]
     edges = [*map(last_ended, days), last_ended(until)]

@@ -37,10 +37,7 @@ PAGE = "/slos/thresholds/"
 
 @dataclass(frozen=True)
 class HistogramEdge:
-    """A bucket edge of a histogram: `good` of `total` events took at most `ms` milliseconds.
-
-    `total` is above zero.
-    """
+    """A bucket edge of a histogram: `good` of `total` (above zero) events took at most `ms`."""
 
     ms: float
     good: Exact

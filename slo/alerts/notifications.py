@@ -33,10 +33,7 @@ SEVERITIES = {PAGE: "critical", TICKET: "warning"}
 
 
 def send_notifications(now: datetime, *, except_kind: str = "") -> None:
-    """Notify about each opening and end of an alert that is not announced yet.
-
-    Alerts of kind `except_kind` wait for a later call.
-    """
+    """Send all due notifications of alerts opened or resolved, except those of `except_kind`."""
     rows = Alert.objects.filter(over_told_at__isnull=True).exclude(kind=except_kind)
     rows = rows.filter(Q(told_at__isnull=True) | Q(resolved_at__isnull=False))
     waiting = list(rows.select_related("slo", "threshold").order_by("pk"))

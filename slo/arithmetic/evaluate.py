@@ -131,10 +131,7 @@ def _rule_state(
     windows_by_name: Mapping[str, WindowCounts],
     rates: Mapping[str, float | None],
 ) -> str:
-    """Return the state of a burn-rate rule.
-
-    `firing` if both windows are above its threshold, `ok` if one is not, else `unknown`.
-    """
+    """Return a rule's state: `firing` if both windows exceed its limit, `ok` if one doesn't."""
     is_known = True
     for name in (rule.long, rule.short):
         if rates[name] is None:
@@ -159,10 +156,7 @@ def _bad_share(burn_rate: Decimal | int, target: Decimal) -> tuple[int, int]:
 
 
 def remaining_ratio(burn_rate: float | None) -> float | None:
-    """Return the share of a period's budget that is left, given its burn rate over the period.
-
-    Negative if the budget is overspent; None if the burn rate is unknown.
-    """
+    """Return the share of the budget left (may be negative), given the period's burn rate."""
     return None if burn_rate is None else round_ratio(1 - burn_rate)
 
 

@@ -91,10 +91,7 @@ def split_by_minute(increment: Increment) -> Iterator[tuple[int, float, float]]:
 
 
 def _spread_minutes(first: int, last: int) -> Iterator[int]:
-    """Yield the minutes, except the last, over which to spread a long increment.
-
-    Long before the end they are an hour apart, and the earliest time gets none.
-    """
+    """Yield the minutes (hours, long ago) to spread a long increment over, except the last."""
     near = max(first, last - MAX_MINUTES)
     hour = -(-max(first, last - MAX_HOUR_MINUTES) // 60) * 60
     yield from range(hour, near, 60)
@@ -102,10 +99,7 @@ def _spread_minutes(first: int, last: int) -> Iterator[int]:
 
 
 def covered_minutes(began: int, ended: int) -> range:
-    """Return the minutes between two samples, which count as covered; none if far apart.
-
-    Far apart is more than `MAX_STEP`.
-    """
+    """Return the minutes that two successive samples cover: none if over `MAX_STEP` apart."""
     if not 0 < ended - began <= MAX_STEP:
         return range(0)
     return range(began // MINUTE + 1, minute_of(ended) + 1)

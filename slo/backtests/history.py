@@ -104,10 +104,7 @@ def tick_document(at: datetime, evaluation: Evaluation) -> dict[str, Any]:
 def _evaluate(
     slo: Slo, objective: Objective, start: datetime, end: datetime, step: timedelta, *, each: bool
 ) -> list[tuple[datetime, Evaluation]]:
-    """Return the time and evaluation of each step.
-
-    If not `each`, only what decides about alerts is computed where possible, which is faster.
-    """
+    """Return each step's time and evaluation; if not `each`, maybe without some burn rates."""
     if each or step > MINUTE or not objective.rules:
         return [*replay.evaluate_ticks(slo, start=start, end=end, step=step, objective=objective)]
     sli = Sli.objects.filter(slo=slo).first()

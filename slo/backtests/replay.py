@@ -38,10 +38,7 @@ _lock = threading.Lock()
 
 @contextmanager
 def limit_backtests(actor: Actor) -> Iterator[None]:
-    """Context manager for a backtest: allows one at a time per actor, and few per process.
-
-    Raise :class:`TooManyRequests` above a limit.
-    """
+    """Context manager: limit running backtests, or raise :class:`TooManyRequests` at the limit."""
     name = actor.identity
     with _lock:
         if name in _running or len(_running) >= MAX_RUNNING:

@@ -71,10 +71,7 @@ def add_to_hours(increments: Mapping[int, MinuteIncrements]) -> dict[int, Carrie
 
 
 def save_hours(rows: Sequence[Mapping[str, Any]]) -> None:
-    """Insert or replace packed hours; rows have `sli`, `hour`, and lists of sixty values.
-
-    The lists are `good`, `total` and `covered`.
-    """
+    """Save packed hours: `sli`, `hour`, and sixty values each of `good`, `total` and `covered`."""
     postgres_arrays.execute_rows(_STORE, rows, BATCH_SIZE)
 
 

@@ -29,10 +29,7 @@ def text_array(values: Iterable[str]) -> str:
 def execute_rows(
     statement: str, rows: Sequence[Mapping[str, Any]], batch_size: int = BATCH_SIZE
 ) -> list[tuple[Any, ...]]:
-    """Execute a statement once per batch of `rows`, its only parameter, as a JSON array.
-
-    Return all rows that the statement returned.
-    """
+    """Execute a statement for batches of rows, each a JSON array; return the rows it returns."""
     returned: list[tuple[Any, ...]] = []
     with connection.cursor() as cursor:
         for start in range(0, len(rows), batch_size):

@@ -52,10 +52,7 @@ _HISTORY = """
 
 @dataclass(frozen=True)
 class CounterHistory:
-    """The counters of an SLI (`counts`) at each of `minutes`, which ascend.
-
-    `first` is the minute of the SLI's first counter row, None if it has no rows.
-    """
+    """The counters of an SLI at ascending `minutes`; `first` is the minute of its first row."""
 
     minutes: list[int]
     counts: list[CounterValues]
@@ -68,10 +65,7 @@ class CounterHistory:
 
 
 def load_counts(sli_minutes: Mapping[int, Collection[int]]) -> dict[tuple[int, int], CounterValues]:
-    """Return the counters of SLIs at some minutes, by (SLI id, minute), in one query.
-
-    `sli_minutes` maps each SLI id to its minutes.
-    """
+    """Return, by (SLI id, minute), the counters at each SLI's minutes, in one query."""
     pairs = [(sli, minute) for sli, minutes in sli_minutes.items() for minute in minutes]
     if not pairs:
         return {}

@@ -48,11 +48,7 @@ LAST_MINUTE = 2**31 - 1
 
 
 class LockedSli(NamedTuple):
-    """An SLI whose row is locked.
-
-    `first` and `last` are the minutes of its first and last counter rows; `slo` is the name of its
-    SLO, empty if it has none.
-    """
+    """An SLI whose row is locked; `first` and `last` are minutes with counters, `slo` a name."""
 
     id: int
     first: int | None

@@ -33,10 +33,7 @@ class Annotation:
 
 
 def load_annotations(slo: Slo, since: datetime, until: datetime) -> list[Annotation]:
-    """Return what happened to an SLO between two times, the newest first.
-
-    Alerts, exclusions, episodes and ramps; at most `MAX_EACH` of each kind.
-    """
+    """Return an SLO's annotations between two times, newest first; at most `MAX_EACH` of a kind."""
     in_actions = {str(one["switch"]) for one in slo.actions if one.get("switch")}
     switches = {GLOBAL_ID, *in_actions, *load_requested_switches(slo.service)}
     found = [

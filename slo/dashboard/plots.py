@@ -74,10 +74,7 @@ def load_burn_plot(slo: Slo, first: int, last: int) -> BurnPlot:
 
 
 def load_budget_plot(slo: Slo, last: int) -> tuple[tuple[int, ...], tuple[float, ...]]:
-    """Return the minutes of an SLO's period up to `last`, and the budget left at each (a share).
-
-    Both are empty if the budget is unknown.
-    """
+    """Return the period's minutes up to `last`, and the budget left at each; empty if unknown."""
     period = slo.window_days * MINUTES_A_DAY
     step = max(1, period // BUDGET_POINTS)
     points = tuple(sorted({*range(last - period, last + 1, step), last}))

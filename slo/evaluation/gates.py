@@ -129,10 +129,7 @@ def _count_events(windows: Sequence[GateWindow], now: datetime) -> list[tuple[fl
 
 
 def _write_answer(gate: Gate, answer: GateAnswer, now: datetime) -> bool:
-    """Save a gate's verdict and evidence; do nothing and return False if they are recent.
-
-    Recent is an equal verdict with equal evidence, saved less than `REFRESH_AFTER` ago.
-    """
+    """Save a gate's verdict; return False without saving if an equal one was saved recently."""
     if gate.observed_at is not None and gate.verdict == answer.verdict:
         is_recent = gate.since <= gate.observed_at and now - REFRESH_AFTER < gate.observed_at <= now
         if is_recent and _stable_evidence(gate.evidence) == _stable_evidence(answer.evidence):

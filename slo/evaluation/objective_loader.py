@@ -29,10 +29,7 @@ def parse_rules(documents: Sequence[Mapping[str, Any]]) -> tuple[BurnRateRule, .
 def load_exclusions(
     slos: Collection[int] | None, since: datetime
 ) -> dict[int, tuple[MinuteSpan, ...]]:
-    """Return, by SLO id, the excluded spans that end after `since`.
-
-    `slos` are the ids of SLOs, None for all.
-    """
+    """Return excluded spans that end after `since`, by SLO id; of all SLOs if `slos` is None."""
     rows = Exclusion.objects.filter(removed_at__isnull=True, ends_at__gt=since)
     if slos is not None:
         rows = rows.filter(slo__in=slos)

@@ -48,10 +48,7 @@ MAX_SERVICE_LENGTH = 60
 
 
 def pending_slos(now: Combinable) -> QuerySet[Slo]:
-    """Return all SLOs if the minute due at `now` is not evaluated yet, else none of them.
-
-    `now` is a database expression, such as `Now()`.
-    """
+    """Return all SLOs if the minute due at `now` (such as `Now()`) is not evaluated, else none."""
     seconds = Extract(now - Value(EVALUATION_DELAY), "epoch", tzinfo=UTC)
     due = Cast(Floor(seconds / Value(MINUTE_SECONDS)), IntegerField())
     evaluated_minutes = EvaluatedMinute.objects.filter(
@@ -134,10 +131,7 @@ def _last_minute() -> int | None:
 
 
 def _update_burn_alerts(evaluated: Sequence[EvaluatedSlo], at: datetime, *, missed: int) -> None:
-    """Open and resolve burn-rate alerts by the evaluations of a minute, which ends at `at`.
-
-    `missed` is the number of minutes before it that were skipped.
-    """
+    """Open and resolve burn-rate alerts; `missed` is the number of skipped minutes before."""
     firing: list[FiringRule] = []
     unknown: set[AlertKey] = set()
     rule_keys: set[AlertKey] = set()

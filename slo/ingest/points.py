@@ -26,10 +26,7 @@ MAX_BOOTS = 200
 
 
 class SliTarget(NamedTuple):
-    """The SLI (id) that counts an SLO's pushed events; none may be pushed if `is_polled`.
-
-    In that case the counters are read from Prometheus.
-    """
+    """The SLI (id) of an SLO; if `is_polled`, it reads Prometheus and takes no pushed events."""
 
     sli: int
     threshold_ms: float | None
@@ -38,10 +35,7 @@ class SliTarget(NamedTuple):
 
 @transaction.atomic(savepoint=False)
 def accept_points(points: Sequence[Point], *, now: datetime) -> dict[str, Any]:
-    """Record points; return the response of the API.
-
-    Raise :class:`InvalidInput` if all points are refused.
-    """
+    """Record points; return the API's response. Raise :class:`InvalidInput` if all are refused."""
     refused = RefusedEntries()
     known = load_targets({point.slo for point in points if point.slo})
     batch = SampleBatch()
@@ -103,10 +97,7 @@ def check_entry(
 def find_target(
     index: int, name: str, known: Mapping[str, SliTarget], refused: RefusedEntries
 ) -> SliTarget | None:
-    """Return where to count an entry for the SLO `name`.
-
-    If there is no such SLO, or it is read from Prometheus, refuse the entry and return None.
-    """
+    """Return where an entry for the SLO `name` counts; refuse it and return None if nowhere."""
     found = known.get(name)
     if found is None:
         refused.add(index, "slo", f"There is no SLO {name[:MAX_NAME_LENGTH]} here.")

@@ -64,7 +64,7 @@ class Deltas(NamedTuple):
 
 @dataclass
 class RefusedEntries:
-    """The refused points or deltas of a request, by index, with the invalid field and the reason."""
+    """Refused points or deltas of a request: index mapped to the invalid field and the reason."""
 
     reasons: dict[int, tuple[str, str]] = field(default_factory=dict)
 
@@ -208,10 +208,7 @@ def _parse_fields(
 def _check_fields(
     fields: Mapping[str, Any], required: set[str], prefix: str, errors: Errors
 ) -> bool:
-    """Check that required fields are present, and that good is at most total; add errors.
-
-    Return True if no required field is missing.
-    """
+    """Add errors for missing fields, and for good above total; return True if none is missing."""
     missing = sorted(required - fields.keys())
     for name in missing:
         errors.setdefault(f"{prefix}{name}", ["Is required."])

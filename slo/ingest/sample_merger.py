@@ -35,10 +35,7 @@ class SampleMerger:
         self.new_counts: dict[SourceKey, int] = {}
 
     def add(self, key: SourceKey, new: SamplesByBoot) -> None:
-        """Merge a source's new samples, or leave them to :meth:`finish` if any is late.
-
-        A sample is late if later ones of its source are stored.
-        """
+        """Merge a source's samples, or leave it to :meth:`finish` if later ones are stored."""
         stored = self._stored.get(key, {})
         if _is_newest(new, self._started.get(key, {}), stored):
             boots = {name: series.boot([series.head]) for name, series in stored.items()}
@@ -105,10 +102,7 @@ class SampleMerger:
 
 
 def net_increments(merged: MergeResult) -> list[Increment]:
-    """Return the events that a merge adds, for ramp gates; none if events only change minutes.
-
-    If the merge also removes increments, the difference is returned as one increment.
-    """
+    """Return the events that a merge adds, without those it only moves to other minutes."""
     if not merged.removed:
         return [step for step in merged.added if step.total]
     good = sum(s.good for s in merged.added) - sum(s.good for s in merged.removed)
@@ -126,10 +120,7 @@ def _begins_earlier(name: str, series: StoredSeries, started: Mapping[str, int])
 def _is_newest(
     new: SamplesByBoot, started: Mapping[str, int], stored: Mapping[str, StoredSeries]
 ) -> bool:
-    """Return True if a source's new samples can simply be appended to the stored ones.
-
-    All must be later than the stored ones, and no boot may report an earlier start than before.
-    """
+    """Return True if new samples are later than all stored ones, and no boot's start moved back."""
     if any(_begins_earlier(name, series, started) for name, series in stored.items()):
         return False
     newest = max((series.head.at for series in stored.values()), default=-1)

@@ -83,7 +83,7 @@ _REPLACE = f"""
 
 
 class StoredSeries(NamedTuple):
-    """A stored sample series: its times, in microseconds since 1970, and its last sample (`head`)."""
+    """A stored sample series, with its last sample (`head`); times are microseconds since 1970."""
 
     id: int
     started: int | None
@@ -131,10 +131,7 @@ def load_around(needed: Iterable[tuple[StoredSeries, int, int]]) -> dict[int, li
 def save_series(
     new: Sequence[tuple[SourceKey, str, Boot, Sample]], changed: Sequence[tuple[int, Boot, Sample]]
 ) -> dict[tuple[SourceKey, str], int]:
-    """Insert `new` series and update `changed` ones (by id), each with its boot and last sample.
-
-    Return the ids of the new series by source and boot.
-    """
+    """Insert or update series with boot and last sample; return new ids by source and boot."""
     rows = [
         {"sli": sli, "source": source, "boot": name, **_series_columns(boot, head)}
         for (sli, source), name, boot, head in new

@@ -52,7 +52,7 @@ class Sli(models.Model):
 
 
 class CounterMinute(models.Model):
-    """Counters of an SLI at the end of a minute: all events, and all covered minutes, until then."""
+    """Totals of an SLI since its start until the end of a minute: events, and minutes covered."""
 
     pk = models.CompositePrimaryKey("sli_id", "minute")
     sli = models.ForeignKey(Sli, on_delete=models.CASCADE, db_index=False)

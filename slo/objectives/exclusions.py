@@ -29,10 +29,7 @@ MAX_EXCLUSIONS = 500
 
 @dataclass(frozen=True)
 class ExclusionOutcome:
-    """An exclusion just added or removed, and the SLO's error budget before and after.
-
-    The budgets are as in the API's status, field `budget`.
-    """
+    """An exclusion just added or removed, and the SLO's error budget before and after."""
 
     exclusion: Exclusion
     before: dict[str, Any]
@@ -118,10 +115,7 @@ def _record_change(
     actor: Actor,
     now: datetime,
 ) -> ExclusionOutcome:
-    """Write the audit row of an exclusion just added or removed, and notify the live pages.
-
-    `before` is the budget before the change. Return the outcome.
-    """
+    """Write the audit row of an added or removed exclusion, given the SLO's budget `before`."""
     slo, after = exclusion.slo, _load_budget(exclusion.slo, now)
     notify_changed("slo", slo.name)
     span = {"id": exclusion.pk, "starts_at": exclusion.starts_at, "ends_at": exclusion.ends_at}

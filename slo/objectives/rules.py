@@ -40,10 +40,7 @@ SHORT_DIVISOR = 12
 
 @dataclass(frozen=True)
 class Preset:
-    """A named set of burn-rate rules to choose from; `rules` returns them for a number of days.
-
-    The days are the SLO's period.
-    """
+    """A set of burn-rate rules to choose from; `rules` returns them for a period in days."""
 
     title: str
     about: str
@@ -51,10 +48,7 @@ class Preset:
 
 
 def scale_rules(window_days: int) -> tuple[BurnRateRule, ...]:
-    """Return the SRE workbook's rules, with burn rates for a period of `window_days`.
-
-    Rules whose window is longer than the period are left out.
-    """
+    """Return the SRE workbook's burn-rate rules scaled to a period, without longer windows."""
     period = window_days * MINUTES_A_DAY
     return tuple(
         BurnRateRule(
@@ -89,18 +83,12 @@ def reachable_rules(name: str, target: Decimal, window_days: int) -> list[dict[s
 
 
 def can_fire(burn_rate: Decimal, target: Decimal) -> bool:
-    """Return True if a rule above this burn rate can fire: a higher burn rate is possible.
-
-    The highest possible burn rate is 1 / (1 - target).
-    """
+    """Return True if a higher burn rate is possible; the highest is 1 / (1 - target)."""
     return burn_rate * (1 - target) < 1
 
 
 def read_rules(raw: Any, target: Decimal, window_days: int, errors: Errors) -> list[dict[str, Any]]:
-    """Validate the rules in `raw` and return them as documents; add errors for invalid ones.
-
-    If `raw` is None, return those of the default rules that can fire.
-    """
+    """Validate rules and return them as documents; without any, the default rules that can fire."""
     if raw is None:
         found = reachable_rules("default", target, window_days)
         if not found:
@@ -158,10 +146,7 @@ def _read_rule(
 
 
 def _read_window(path: str, raw: Any, errors: Errors) -> tuple[str, int]:
-    """Return a window (`1h`) without needless zeros, and its length in minutes.
-
-    If it is invalid, add an error and return an empty text and 0.
-    """
+    """Return a window's normalized text (`1h`) and its minutes; if it is invalid, empty and 0."""
     if not isinstance(raw, str):
         add_error(errors, path, "Write how long the window is, such as 1h.")
         return "", 0

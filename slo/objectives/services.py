@@ -136,10 +136,7 @@ def _lock_slo(name: str) -> Slo | None:
 
 
 def _reset_polling(sli: Sli) -> None:
-    """Start polling anew after the SLO's source changed; events counted so far are kept.
-
-    The first sample of the new source counts no events.
-    """
+    """Poll anew after the source changed: its first sample is a baseline; earlier events stay."""
     # First, to wait for samples of the old source being recorded: their writer locks this row.
     Sli.objects.filter(pk=sli.pk).update(
         asked_to=None, ask_after=None, source_error="", source_error_since=None

@@ -116,10 +116,7 @@ def _describe_acknowledgement(alert: Alert) -> str:
 
 
 def _describe_scope(alert: Alert, stopped: Sequence[Episode]) -> str:
-    """Name the features, segments and so on that were stopped or are the alert's subject.
-
-    If there are none, return a question.
-    """
+    """Name the switches (by scope) that were stopped or are the alert's subject; ask if none."""
     ids = dict.fromkeys([alert.subject, *(one.switch_id for one in stopped)])
     pairs = [one.split(":", 1) for one in ids if one.partition(":")[0] in SCOPES]
     parts = []
@@ -133,10 +130,7 @@ def _describe_scope(alert: Alert, stopped: Sequence[Episode]) -> str:
 
 
 def _describe_budget(alert: Alert, now: datetime) -> str:
-    """Describe the budget that the incident spent, and the budget left at its end.
-
-    The incident begins one window of the alert's rule before the alert opened.
-    """
+    """Describe the budget spent since one window before the alert opened, and the budget left."""
     if alert.slo is None:
         return "*this rule has none; which SLOs suffered?*"
     end = last_ended(alert.resolved_at or now)

@@ -83,10 +83,7 @@ def field_word(path: str) -> str:
 
 @register.simple_tag
 def meaning(rule_meaning: RuleMeaning) -> SafeString:
-    """Return sentences that explain when a burn-rate rule fires and stops firing.
-
-    They also give the budget that can be spent just below its threshold.
-    """
+    """Return sentences on a burn-rate rule: when it fires, and what it lets pass unnoticed."""
     return format_html(
         "Fires <b>{}</b> into a complete outage. What burns just too slowly for it spends "
         "<b>{}</b> of the budget in {}. Quiet {} after.",

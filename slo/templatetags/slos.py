@@ -188,10 +188,7 @@ def plot_library() -> dict[str, str]:
 
 @register.simple_tag
 def open_alerts() -> dict[str, int]:
-    """Return the numbers of open, unacknowledged alerts: `total` and `critical`.
-
-    Alerts of severity info do not count. On a database error both are 0.
-    """
+    """Count open, unacknowledged alerts above info: `total`, `critical`. 0 on a database error."""
     try:
         rows = Alert.objects.filter(resolved_at__isnull=True, acknowledged_at__isnull=True)
         return rows.exclude(severity="info").aggregate(

@@ -25,10 +25,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class RuleResult:
-    """The evaluation of a threshold rule: the readings for which it fires or is unknown.
-
-    `error` is set if reading the metric failed.
-    """
+    """Readings for which a threshold rule fires or is unknown; `error` if the metric failed."""
 
     firing: tuple[MetricReading, ...] = ()
     unknown: tuple[MetricReading, ...] = ()
@@ -138,10 +135,7 @@ def _to_firing_rule(rule: ThresholdRule, one: MetricReading) -> FiringRule:
 
 
 def _find_gone(severities: Mapping[AlertKey, str]) -> dict[AlertKey, str]:
-    """Return the open alerts that must resolve at once: a mapping of alert key to reason.
-
-    Their rule was removed, disabled, or given another severity.
-    """
+    """Return open alerts to resolve (rule removed, disabled or changed): alert key to reason."""
     present = {one.name: one for one in ThresholdRule.objects.all()}
     found: dict[AlertKey, str] = {}
     for (name, subject), severity in severities.items():

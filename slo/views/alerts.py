@@ -172,10 +172,7 @@ def _window_rows(alert: Alert) -> list[dict[str, Any]]:
 
 
 def _figure_rows(alert: Alert) -> list[dict[str, Any]]:
-    """Return the further figures in the evidence of a threshold rule's alert, formatted.
-
-    The format depends on the suffix of the figure's name.
-    """
+    """Return the evidence of a threshold rule's alert that isn't shown elsewhere, formatted."""
     if alert.kind == Alert.Kind.BURN:
         return []
     shown_elsewhere = {"value", "limit", "comparison", "samples", "stands"}

@@ -76,10 +76,7 @@ class Draft:
         return {name: _to_text(one.get(name)) for name in names}
 
     def document(self) -> dict[str, Any]:
-        """Return the form as an SLO document without the name, not validated.
-
-        Numbers that can't be parsed stay texts.
-        """
+        """Return the form as an SLO document, not validated; unreadable numbers stay texts."""
         found: dict[str, Any] = {name: self.text(name) for name in SIMPLE if name != "name"}
         found["target"] = _parse_share(self.text("target"))
         found |= {name: _parse_number(self.text(name)) for name in NUMBERS if self.text(name)}
@@ -93,10 +90,7 @@ class Draft:
         return found
 
     def apply_button(self, do: str, rules: Sequence[Mapping[str, str]]) -> "Draft":
-        """Return the draft as changed by the button `do`, which adds or removes a row.
-
-        Any other button replaces the rules by `rules`, those of a preset, if there are any.
-        """
+        """Return the draft after the button `do` added or removed a row, or set preset `rules`."""
         verb, _, place = do.rpartition("-")
         match verb:
             case "add" if place == "rule":
@@ -194,10 +188,7 @@ def errors_about(path: str, errors: Errors) -> list[str]:
 
 
 def errors_by_field(errors: Errors) -> dict[str, list[str]]:
-    """Return a mapping of field name to its errors.
-
-    For `rules` and `actions`, only errors of the whole list are included, not those of rows.
-    """
+    """Return the errors by field; for `rules` and `actions`, without those of single rows."""
     names = (*SIMPLE, *NUMBERS, "target")
     found = {name: errors_about(name, errors) for name in names}
     found |= {name: errors_about(f"source.{name}", errors) for name in SOURCE}
@@ -229,7 +220,7 @@ def _remove_row(rows: Sequence[Mapping[str, str]], place: str) -> tuple[Mapping[
 
 
 def _to_rule(texts: Mapping[str, str]) -> dict[str, Any]:
-    """Return a row of the form as a rule document. Empty fields are left out, except `burn_rate`."""
+    """Return a row of the form as a rule, without empty fields other than `burn_rate`."""
     filled = {name: text for name, text in texts.items() if text}
     return filled | {"burn_rate": _parse_number(texts["burn_rate"]) if texts["burn_rate"] else None}
 

@@ -39,10 +39,7 @@ class ExclusionForm(ServiceForm):
 @signed_in
 @require_http_methods(["GET", "POST"])
 def exclude_page(request: PersonRequest, name: str) -> HttpResponse:
-    """Show the form to exclude a time span or, on POST, save the exclusion.
-
-    htmx gets only the preview of the effect.
-    """
+    """Show the form to exclude a time span, or save the exclusion; show only a preview to htmx."""
     slo = services.find_slo(name)
     initial = {key: _local_moment(request.GET.get(key, "")) for key in ("starts_at", "ends_at")}
     form = ExclusionForm(submitted_data(request), initial=initial)
@@ -100,10 +97,7 @@ def remove_exclusion_page(request: PersonRequest, name: str, exclusion_id: int) 
 
 
 def _preview_context(slo: Slo, form: ServiceForm, now: datetime) -> dict[str, Any]:
-    """Return the template context for the preview of an exclusion's effect.
-
-    `outlook` is None if the form is invalid.
-    """
+    """Return the context of an exclusion's preview; `outlook` is None for an invalid form."""
     if not form.is_bound or not form.is_valid():
         return {"outlook": None}
     starts_at, ends_at = form.cleaned_data["starts_at"], form.cleaned_data["ends_at"]
@@ -125,10 +119,7 @@ def _describe_change(done: exclusions.ExclusionOutcome) -> str:
 
 
 def _local_moment(text: str) -> str:
-    """Convert an ISO 8601 time in a URL to the form's text, in the person's time zone.
-
-    Empty if it is invalid.
-    """
+    """Convert a URL's ISO 8601 time to the form's text in local time; empty if it is invalid."""
     try:
         at = datetime.fromisoformat(text)
     except ValueError:

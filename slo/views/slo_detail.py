@@ -223,10 +223,7 @@ def explain_unknown_window(name: str, coverage: Mapping[str, float | None], min_
 @signed_in
 @require_GET
 def slo_series(request: PersonRequest, name: str) -> HttpResponse:
-    """Return the data of a plot as JSON: burn rates over the span in the query.
-
-    With `plot=budget`, return the budget left over the SLO's period.
-    """
+    """Return a plot's data as JSON: burn rates, or with `plot=budget` the budget left."""
     slo, now = find_slo(name), db_now()
     drawn = _budget_data(slo, last_ended(now)) if request.GET.get("plot") == "budget" else None
     return JsonResponse(drawn or _burn_data(slo, plots.parse_span(request.GET, now)))

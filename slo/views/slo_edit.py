@@ -173,10 +173,7 @@ def _form_context(slo: Slo | None, draft: Draft, errors: drafts.Errors) -> dict[
 
 
 def _typed_context(request: PersonRequest) -> dict[str, Any]:
-    """Return what to show again from the posted form: its reason and version of the SLO.
-
-    The version is the one that the SLO had when the form was opened.
-    """
+    """Return what the form shows again: the reason, and the SLO's version when it was opened."""
     return {
         "version": request.POST.get("version", ""),
         "reason": request.POST.get("reason", "")[:MAX_CHARACTERS],

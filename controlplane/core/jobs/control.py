@@ -96,10 +96,7 @@ def intervene(*, job_id: int, verb: str, reason: str, actor: Actor, now: datetim
 
 
 def take_over(job: Job, now: datetime, **fields: Any) -> None:
-    """Take a job from its worker: set `fields` and a new fence, so that the worker's writes fail.
-
-    The caller must have locked the job's row.
-    """
+    """Give a locked job new `fields` and a new fence, so that its current worker can't write."""
     for name, value in {**fields, "fence": job.fence + 1, "lease_until": None}.items():
         setattr(job, name, value)
     job.save(update_fields=[*fields, "fence", "lease_until"])

@@ -139,10 +139,7 @@ def _filter_jobs(filters: dict[str, str]) -> QuerySet[Job]:
 
 
 def _build_row(job: Job, actor: Actor, now: datetime) -> dict[str, Any]:
-    """Return the page's row for a job.
-
-    `rate` is in items per second; `verbs` are the interventions that the actor may make.
-    """
+    """Return the row for a job: `rate` is in items per second, `verbs` are the possible actions."""
     kind = kinds.get_kinds().get(job.kind)
     return {
         "job": job,

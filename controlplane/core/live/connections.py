@@ -19,10 +19,7 @@ _INFO = struct.Struct("@24xI92xQQ8xI")
 
 
 class Traffic(NamedTuple):
-    """A connection's traffic: bytes received, and bytes sent that the client acknowledged.
-
-    `is_pending` is True if output is unsent or unacknowledged.
-    """
+    """Byte counts of a connection; `is_pending` if output is unsent or not acknowledged yet."""
 
     received: int
     acknowledged: int

@@ -120,10 +120,7 @@ class Hub:
             self._publishers[topic].note(ids)
 
     def _handle_subscribed(self) -> None:
-        """Make all clients reload by a new stream, as notifications may have been missed.
-
-        Called whenever this process has (re)subscribed to notifications in Redis.
-        """
+        """Make all clients reload, by a new stream: earlier notifications may have been missed."""
         self.is_subscribed, self._is_disconnected = True, False
         self.stream.restart()
         for publisher in self._publishers.values():

@@ -39,7 +39,7 @@ class Subscriber:
 
 
 class ProcessState(Protocol):
-    """What the hub asks the rest of the web process; answers need no query unless noted."""
+    """State that the hub reads from the rest of the web process, without queries unless noted."""
 
     def database_reachable(self) -> bool: ...
 
@@ -47,10 +47,7 @@ class ProcessState(Protocol):
         """Return the current time of the database's clock."""
 
     def degradation(self, *, is_subscribed: bool) -> Mapping[str, Any]:
-        """Return the system's degradation, as sent to clients.
-
-        `is_subscribed` is False while this process receives no notifications.
-        """
+        """Return the degradation; `is_subscribed` is False while notifications are missed."""
 
     def authenticate_token(self, headers: Headers) -> Subscriber:
         """Return the subscriber of the token in these headers; raise if the token is invalid."""

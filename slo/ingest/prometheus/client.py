@@ -28,10 +28,7 @@ HEADERS = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Ag
 
 @dataclass(frozen=True)
 class CounterQuery:
-    """The counters of an SLI to query: PromQL for `good` and `total`, and the moments.
-
-    The moments are whole seconds, ascending.
-    """
+    """The PromQL of an SLI's counters, and the times (whole seconds, ascending) to query it at."""
 
     url: str
     good: str
@@ -69,10 +66,7 @@ class QueryFailed(Exception):
 
 @dataclass
 class _PrometheusServer:
-    """A Prometheus server, with its HTTP client and limit of concurrent queries.
-
-    `failure` is the error because of which it is not queried any more; empty while it works.
-    """
+    """A Prometheus server; once `failure`, an error message, is set, it is not queried any more."""
 
     client: httpx.AsyncClient
     limit: asyncio.Semaphore
@@ -117,10 +111,7 @@ async def _query_all(
 
 
 async def _run_query(query: CounterQuery, server: _PrometheusServer, end: float) -> QueryResult:
-    """Query one moment after another, until the server fails or the time limit is reached.
-
-    `end` is the limit on the event loop's clock.
-    """
+    """Query one moment after another until the server fails or, on the loop's clock, `end`."""
     readings, queried, error = [], 0, ""
     for at in query.moments:
         if asyncio.get_running_loop().time() >= end:

@@ -96,10 +96,7 @@ def _save_results(
     keys: Sequence[int],
     now: datetime,
 ) -> int:
-    """Record the results for the SLIs `keys`; return the number of readings recorded.
-
-    SLIs whose lease or source has changed since the query are left out.
-    """
+    """Record the results of SLIs not changed since the query; return the number of readings."""
     rows = Sli.objects.select_for_update(no_key=True).order_by("pk")
     slis = list(rows.filter(pk__in=keys, ask_after=now + LEASE))
     # Read after the lock: a change of the source waits for it before deleting the old series.

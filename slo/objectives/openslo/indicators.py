@@ -78,10 +78,7 @@ def _read_prometheus(
 def _read_metric(
     index: DocumentIndex, raw: Mapping[str, Any], place: str
 ) -> Mapping[str, Any] | None:
-    """Return the source of a metric with its `type`, `spec`, and data source's `connection`.
-
-    Without a source, add an error and return None.
-    """
+    """Return a metric's `type`, `spec` and data source's `connection`; None if it has no source."""
     metric = as_mapping(raw.get("metricSource"))
     if not metric:
         index.wrong(f"{place}.metricSource", "Say where it is counted.")

@@ -74,10 +74,7 @@ def parse_documents(raw: Sequence[Any], *, server: str = "") -> documents.Parsed
 def _read_objectives(
     index: DocumentIndex, entry: OpenSloEntry, server: str
 ) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Convert an OpenSLO document of kind SLO: yield an SLO for each of its objectives.
-
-    An SLO is yielded as its path in the document, its name and its fields.
-    """
+    """Yield each objective of an OpenSLO document as an SLO: its path, name and fields."""
     spec, at = entry.spec, f"{entry.place}.spec"
     method = spec.get("budgetingMethod", OCCURRENCES)
     if method != OCCURRENCES:
@@ -134,7 +131,7 @@ def _find_indicator(
 
 
 def _own_annotations(index: DocumentIndex, entry: OpenSloEntry) -> dict[str, Any]:
-    """Return the SLO fields that OpenSLO lacks, from annotations whose names begin with `PREFIX`."""
+    """Return the SLO fields that OpenSLO lacks, from annotations that begin with `PREFIX`."""
     found: dict[str, Any] = {}
     for field in ("kind", "owner", "runbook_url"):
         if message := entry.note(PREFIX + field):
@@ -211,10 +208,7 @@ def _objective_name(entry: OpenSloEntry, objective: Mapping[str, Any], number: i
 def _read_rules(
     index: DocumentIndex, spec: Mapping[str, Any], at: str
 ) -> list[dict[str, Any]] | None:
-    """Convert the alert policies of an SLO to burn-rate rules, without duplicates.
-
-    None if the SLO has no alert policies.
-    """
+    """Convert an SLO's alert policies to distinct burn-rate rules; None if it has no policies."""
     raw = spec.get("alertPolicies")
     if raw is None:
         return None
