@@ -40,9 +40,7 @@ class Plane:
         state = self.state
         # Leave connections for short requests.
         state.listeners.most = min(config.most_held, asgi_server.max_connections() * 3 // 4)
-        if (
-            threading.current_thread() is threading.main_thread()
-        ):  # Not in tests, which use a thread.
+        if threading.current_thread() is threading.main_thread():  # Not in a test's thread.
             self._release_on_signal()
             asgi_server.raise_limit()
             if asgi_server.max_connections() < asgi_server.MIN_CONNECTIONS:

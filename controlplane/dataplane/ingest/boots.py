@@ -29,7 +29,7 @@ _FIRST = datetime.min.replace(tzinfo=UTC)
 
 
 class FormerBoot(NamedTuple):
-    """A former boot: `seq` and arrival time of its last report; `sli` is None if not stored."""
+    """A former boot: `seq`, arrival time and SLO counts (None if not stored) of its last report."""
 
     seq: int
     at: datetime
@@ -45,7 +45,7 @@ def find_former(row: InstanceRow, boot: UUID) -> FormerBoot | None:
 
 
 def list_former(row: InstanceRow, boot: UUID) -> dict[str, Any]:
-    """Return the latest former boots, to store when `boot` reports; the row's own comes last."""
+    """Return the latest former boots to store when `boot` reports, ending with the row's boot."""
     boots: Mapping[str, Any] = row.reported.get("boots", {})
     result = {name: counted for name, counted in boots.items() if name != str(boot)}
     if row.boot not in (None, boot) and row.seq is not None and row.reported_at is not None:

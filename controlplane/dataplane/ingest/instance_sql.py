@@ -109,8 +109,8 @@ FIND_EXISTING = "SELECT id FROM core_instance WHERE id = ANY(%s)"
 class Presence(NamedTuple):
     """An instance's latest poll, and the snapshot version that it applied at `applied_at`.
 
-    All three columns of the version are None if no version is known. `epoch` and `version` are None
-    beside a time in `applied_at` if the instance restarted then.
+    `epoch`, `version` and `applied_at` are None if no version is known. Only `epoch` and `version`
+    are None if the instance restarted at `applied_at`.
     """
 
     id: str
@@ -165,7 +165,7 @@ async def write_events(
 
 
 async def lock_rows(connection: Connection, services: Mapping[str, str]) -> dict[str, InstanceRow]:
-    """Create missing rows of instances (id → service), lock all, and return them by id."""
+    """Lock and return rows by instance id, for instances as id → service; create missing ones."""
     ids = sorted(services)
     await connection.execute(LOCK_ROWS, (ids, [services[one] for one in ids]))
     cursor = await connection.execute(READ_ROWS, (ids,))

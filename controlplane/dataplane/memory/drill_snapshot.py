@@ -22,10 +22,10 @@ MAX_NAMES = 20_000
 
 @dataclass(slots=True, eq=False)
 class DrillSnapshot:
-    """Selects the snapshot for an instance: the drill copy if it takes part in a drill.
+    """Selects an instance's snapshot: the drill copy (drilled switches engaged) if it takes part.
 
-    `marks` are patterns of the names of such instances, and `drilled` the entries of the drilled
-    switches.
+    `marks` are patterns of the names of instances that take part, and `drilled` the entries of the
+    drilled switches.
     """
 
     marks: Marks

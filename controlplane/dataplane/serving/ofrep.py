@@ -217,8 +217,8 @@ def _is_current(
     """Return True if the client has this response, or a newer one from another replica.
 
     The client keeps a newer response, because an outdated replica must not restart stopped traffic.
-    If the request's event named another version than the current one, the client's response counts
-    as outdated.
+    If the client has seen an event with another version (`seen_mark`), its response counts as
+    outdated.
     """
     known = headers.get(b"if-none-match")
     if known is None:

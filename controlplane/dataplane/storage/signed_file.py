@@ -91,7 +91,7 @@ class SavedContent:
         raise NotImplementedError
 
     def merge_parts(self, news: Self) -> Self:
-        """Return the newer of each part of this content and of `news`, of the same epoch."""
+        """Merge `news`, of the same epoch, into this content: return the newer of each part."""
         raise NotImplementedError
 
 
@@ -214,7 +214,7 @@ class SignedFiles(Generic[T]):
         return None
 
     def _content(self, path: Path) -> bytes:
-        """Return the bytes of a regular file that no other user can access; never block."""
+        """Return a regular file's bytes; refuse one that other users can access. Never block."""
         with open(path, "rb", opener=_open_plainly) as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):

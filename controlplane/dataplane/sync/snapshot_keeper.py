@@ -152,7 +152,7 @@ class SnapshotKeeper:
         )
 
     def _policies_to_save(self) -> SavedPolicies | None:
-        """Return the policies and causes to save; None if not loaded, or their epoch was left."""
+        """Return the policies and causes to save; None if not loaded, or if outdated."""
         state, policies = self._state, self._state.policies
         if state.copy is None or policies is None or state.degradation < 0:
             return None

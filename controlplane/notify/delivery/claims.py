@@ -120,7 +120,7 @@ def due_destinations(now: datetime) -> list[str]:
 
 
 def paused_destinations(now: datetime) -> QuerySet[Pace]:
-    """Return the `Pace` rows of destinations that are paused after `now` by a `Retry-After`."""
+    """Return the `Pace` rows of destinations that a `Retry-After` pauses until after `now`."""
     latest = now + rate_limits.MAX_KEEP_AWAY
     return Pace.objects.filter(keep_away_until__gt=now, keep_away_until__lte=latest)
 

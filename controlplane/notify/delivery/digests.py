@@ -28,7 +28,7 @@ IN_DIGEST = Q(state="pending", attempts=0, lease_until__isnull=False)
 def create_digest(destination: str, now: datetime) -> OutboxMessage | None:
     """Create and return a digest if more than `MAX_ALONE` reminders wait for a destination.
 
-    Return None if fewer wait.
+    Return None otherwise, and always for on-call services.
     """
     if destinations.transport_for(destination).tracks_incidents:
         return None

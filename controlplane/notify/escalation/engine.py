@@ -1,4 +1,4 @@
-"""The tick of escalations: decide what is due, send notifications, and save the new state."""
+"""One run of the escalation task: decide what is due, send notifications, save the new state."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -41,7 +41,7 @@ class Notification:
 
     @property
     def destinations(self) -> list[str]:
-        """The destinations of the steps to notify; if empty, the message goes by the routes."""
+        """The destinations of the steps to notify; if empty, routes decide the recipients."""
         to = [one for index in self.verdict.told for one in self.ladder[index].reach.to]
         return list(dict.fromkeys(to))
 
@@ -85,7 +85,7 @@ def notify_due(now: datetime) -> int:
 def _evaluate(
     escalation: Escalation, ladders: Mapping[str, Sequence[Rung]], now: datetime
 ) -> Notification | None:
-    """Return the notification that is due; without one, save the time of the next check."""
+    """Return the notification that is due; if none is, save the time of the next check."""
     ladder = ladders[escalation.severity]
     verdict = schedule.evaluate(escalation_status(escalation), schedule_steps(ladder), now)
     if verdict.kind is not None:

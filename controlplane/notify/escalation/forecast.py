@@ -17,7 +17,7 @@ class NextNotice:
     """The next notification of an escalation, with its present recipients.
 
     `number` is the step's number, from 1; None for a repeat or a reminder. `who` names the targets;
-    if it is empty, the message goes by the routes. `is_heard` is True if anybody would receive it.
+    if it is empty, routes decide the recipients. `is_heard` is True if anybody would receive it.
     """
 
     at: datetime

@@ -51,8 +51,8 @@ class EscalationStatus:
 class ScheduleDecision:
     """The decision at a moment; `kind` is None if no notification is due.
 
-    `told` are the indexes of the steps to notify; if empty, the message goes by the routes. `step`
-    is the index of the next step, and `next_at` the time of the next check.
+    `told` are the indexes of the steps to notify; if empty, routes decide the recipients. `step` is
+    the index of the next step, and `next_at` the time of the next check.
     """
 
     kind: Kind | None

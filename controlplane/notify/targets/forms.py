@@ -243,6 +243,6 @@ def _set_choices(form: forms.Form, field: str, names: Iterable[str], blank: str)
 
 
 def _count_rows(form: forms.Form, prefix: str, present: int) -> int:
-    """Return the number of rows to show: at least those submitted, and those present and blank."""
+    """Return the number of rows to show: enough for those submitted, and present and blank ones."""
     sent = [name for name in form.data if name.startswith(f"{prefix}_")]
     return max(present + BLANK_ROWS, len(sent), 3)

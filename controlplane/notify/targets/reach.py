@@ -46,7 +46,7 @@ class Rung:
 
 
 def reach_from(target: Target, known: Directory, now: datetime) -> Reach:
-    """Return the reach of a target at `now`, from the contents of `known`."""
+    """Return the reach of a target at `now`, looked up in the directory `known`."""
     found = known.behind(target, now)
     if found is None:
         return Reach("", (), "nobody configured")
@@ -80,7 +80,7 @@ def steps_of(severities: Sequence[str]) -> list[EscalationStep]:
 def group_rungs(
     steps: Iterable[EscalationStep], severities: Sequence[str], known: Directory, now: datetime
 ) -> dict[str, list[Rung]]:
-    """Return the given steps by severity, with their reach from the contents of `known`."""
+    """Return the given steps by severity, with their reach looked up in the directory `known`."""
     found: dict[str, list[Rung]] = defaultdict(list)
     for step in steps:
         found[step.escalation.name].append(Rung(step, reach_from(step.target, known, now)))

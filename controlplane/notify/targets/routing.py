@@ -24,7 +24,7 @@ _read: ContextVar[dict[tuple[str, str, str], list[str]] | None] = ContextVar("_r
 
 @contextmanager
 def cached_routing() -> Iterator[None]:
-    """Context manager: during the block, match each event, scope and severity only once."""
+    """Context manager: look up the routes of each event, scope and severity only once."""
     before = _read.set({})
     try:
         yield

@@ -42,7 +42,7 @@ class NewSecret:
 
 
 def look_up(settings: Mapping[str, Any]) -> None:
-    """Run slow checks of a target's settings, such as DNS; raise `InvalidInput`.
+    """Run slow checks of a target's settings, such as DNS; raise `InvalidInput` if one fails.
 
     Call this before the transaction of the change.
     """

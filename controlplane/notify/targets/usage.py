@@ -25,7 +25,7 @@ def list_uses(targets: Sequence[Target]) -> dict[int, list[str]]:
 
 
 def duties_of(user: User, most: int) -> Duties:
-    """Return the uses of a person's targets, and the names of others with the person's address.
+    """Return the uses of a person's targets, and the names of other targets with that address.
 
     At most `most` targets of each kind are read.
     """

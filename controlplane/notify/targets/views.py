@@ -165,7 +165,7 @@ def _save_or_show(
 ) -> HttpResponse:
     """Save the target if the form is valid, else show the form.
 
-    A generated secret is shown in this response only; without one, redirect with a message.
+    A generated secret is shown in this response only; if there is none, redirect with a message.
     """
     if form.is_valid():
         asked = form.read_request(context["kind"])

@@ -36,13 +36,13 @@ def _reaches_nothing(_destination: str) -> bool:
 
 
 def transport_of(channel: Target) -> Transport | None:
-    """Return the transport of a channel; None without an address or a known transport."""
+    """Return the transport of a channel; None if it has no address or an unknown transport."""
     found = transport_for(channel.address)
     return found if found.address_examples else None
 
 
 def send_message(message: OutboxMessage) -> None:
-    """Send a message by the transport of its destination; raise a `DeliveryFailure`."""
+    """Send a message by its destination's transport; raise a `DeliveryFailure` unless accepted."""
     transport = transport_for(message.destination)
     if not transport.reaches(message.destination):
         raise PermanentFailure(f"{message.destination} is not configured any more")

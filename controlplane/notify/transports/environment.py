@@ -15,7 +15,7 @@ def variable_names() -> tuple[str, ...]:
 
 
 def read(variables: Mapping[str, str]) -> dict[str, Any]:
-    """Return the Django settings of all transports by name; raise `WrongVariable`."""
+    """Return the Django settings of all transports by name; raise `WrongVariable` if invalid."""
     found: dict[str, Any] = {}
     for module in _modules():
         found |= module.read(variables)

@@ -32,7 +32,7 @@ def region_setting(key: str, label: str) -> SettingSpec:
 
 
 def incident_key(message: OutboxMessage) -> str:
-    """Return the key of a message's incident: from its subject, or from its id without one."""
+    """Return the key of a message's incident: made of its subject if it has one, else of its id."""
     about = message.subject or stable_id(message)
     return f"switchgear:{settings.ENVIRONMENT_NAME}:{about}"
 

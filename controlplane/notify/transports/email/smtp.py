@@ -89,7 +89,7 @@ class _Connection(smtplib.SMTP):
 def send_mail(
     server: EmailSettings, envelope: Envelope, mail: bytes, *, seconds: float = WHOLE_SECONDS
 ) -> None:
-    """Send one mail to the server; raise a `DeliveryFailure`."""
+    """Send one mail to the server; raise a `DeliveryFailure` unless it was accepted."""
     connections.release_connection()
     with _convert_errors("no connection to the mail server", where="at the greeting"):
         with_server = _Connection(server, seconds)

@@ -43,7 +43,7 @@ SETTINGS = ChannelSettings(API_KEY, REGION)
 
 
 def send(message: OutboxMessage, *, transport: httpx.AsyncBaseTransport | None = None) -> None:
-    """Create, acknowledge or close an alert; raise a `DeliveryFailure`."""
+    """Create, acknowledge or close an alert; raise a `DeliveryFailure` unless this is accepted."""
     values = incidents.read_settings(message.destination, SETTINGS, API_KEY)
     base = settings.OPSGENIE_API_URL or API_URLS[values[REGION.name]]
     path, body = request_of(message)

@@ -40,7 +40,7 @@ SETTINGS = ChannelSettings(ROUTING_KEY, REGION)
 
 
 def send(message: OutboxMessage, *, transport: httpx.AsyncBaseTransport | None = None) -> None:
-    """Trigger, acknowledge or resolve an incident; raise a `DeliveryFailure`."""
+    """Trigger, acknowledge or resolve an incident; raise a `DeliveryFailure` unless accepted."""
     values = incidents.read_settings(message.destination, SETTINGS, ROUTING_KEY)
     base = settings.PAGERDUTY_API_URL or API_URLS[values[REGION.name]]
     body = {"routing_key": values[ROUTING_KEY.name], **event_of(message)}

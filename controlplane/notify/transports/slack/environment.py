@@ -27,7 +27,7 @@ class SlackSettings:
 
 
 def read(variables: Mapping[str, str]) -> dict[str, Any]:
-    """Return the Django setting `SLACK`; raise :class:`WrongVariable`."""
+    """Return the Django setting `SLACK`; raise :class:`WrongVariable` if a variable is invalid."""
     token, channel = variables.get("SLACK_BOT_TOKEN", ""), variables.get("SLACK_CHANNEL", "")
     webhook = variables.get("SLACK_WEBHOOK_URL", "")
     if token and not channel:
