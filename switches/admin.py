@@ -1,4 +1,4 @@
-"""Django admin of switches; services perform every change, so no state is edited directly."""
+"""Django admin of switches; every change calls a function of :mod:`switches.services`."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Attention items of open episodes: overdue, unconfirmed, about to expire, or neglected."""
+"""Items of the attention page about open episodes: overdue, unconfirmed, expiring or neglected."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -86,10 +86,10 @@ def list_unconfirmed(now: datetime) -> list[AttentionItem]:
 
 @attention_source(40, only_if=_find_expiring)
 def list_expiring(now: datetime) -> list[AttentionItem]:
-    """Return an item per episode that expires within a day, or an hour if it lasts a day or less.
+    """Return an attention item per episode that expires within a day.
 
-    Most episodes last one day, so listing them from their start would bury the others. Ramping
-    episodes are left out because their ramp decides the end.
+    Episodes of a day or less, which are most, are listed only in their last hour, as they would
+    bury the others. Ramping episodes are left out because their ramp decides the end.
     """
     return [
         _build_item(
@@ -107,7 +107,7 @@ def list_expiring(now: datetime) -> list[AttentionItem]:
 
 @attention_source(30, only_if=_find_long_engaged)
 def list_forgotten(now: datetime) -> list[AttentionItem]:
-    """Return an item per episode without action or acknowledgment for a week.
+    """Return an attention item per episode without any action or acknowledgment for a week.
 
     Permanent, overdue, ramping and soon expiring episodes are left out.
     """

@@ -71,7 +71,9 @@ class SwitchBlastRadius:
 
 
 def blast_radius(switch_id: str, now: datetime) -> SwitchBlastRadius:
-    """Return the blast radius from the last hour's checks; for `global:all`, of all switches."""
+    """Return the blast radius from checks in the last hour: of this switch, or any for
+    `global:all`.
+    """
     found, total = list_callers(
         None if switch_id == GLOBAL_ID else switch_id, now, within=RECENT, most=None
     )
@@ -89,7 +91,7 @@ def blast_radius(switch_id: str, now: datetime) -> SwitchBlastRadius:
 
 
 def wider_engaged(switch_id: str, now: datetime) -> list[Overlap]:
-    """Return engaged switches of wider scopes that block at least part of this switch's traffic."""
+    """Return engaged switches of wider scopes that already block some of this switch's traffic."""
     order = {scope: place for place, scope in enumerate(SCOPES.names)}
     place = order[switch_id.partition(":")[0]]
     return [

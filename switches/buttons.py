@@ -1,4 +1,4 @@
-"""Handlers of message buttons about a switch: acknowledge, extend by a day, abort its ramp."""
+"""Handlers of chat message buttons: acknowledge a switch, extend it a day, abort its ramp."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -27,7 +27,8 @@ MIN_GAIN = timedelta(minutes=5)
 def acknowledge(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
     """Acknowledge the episode that the message is about.
 
-    Replaces the core's button `acknowledge`, and calls it for messages without an episode.
+    Replaces the button handler of :mod:`controlplane.notify.buttons`, which it calls for messages
+    without an episode.
     """
     if "switch" not in value or "episode" not in value:
         return buttons.acknowledge_escalation(value, actor, now)

@@ -35,7 +35,7 @@ class Straggler:
 class SwitchEffect:
     """The rollout of a switch's last published change, which has the number `version`.
 
-    `instances` counts those that reported within 30 s; `applied` of them apply the change.
+    `instances` counts those that reported in the last 30 s; `applied` of them apply the change.
     `stragglers` lists up to 20 of the others, the furthest behind first. `silent_total` counts
     instances that stopped reporting within the last 5 minutes before they acknowledged the
     change. `p50_ms` and `p99_ms` are delays after the commit, over `measured` acknowledgments.
@@ -80,9 +80,11 @@ class Published(Protocol):
 
 @dataclass(frozen=True)
 class FleetReports:
-    """Instance reports at `now`: counts of present and silent instances by applied version.
+    """Instance reports, counted by the version that instances apply.
 
-    :func:`measure_fleet` adds delays by switch, and the instances furthest behind.
+    `present` counts instances that reported within 30 s before `now`, `silent` those that stopped
+    within the last 5 minutes. :func:`measure_fleet` adds `delays` by switch, and `lagging`: the
+    instances furthest behind.
     """
 
     head: Head
@@ -95,7 +97,7 @@ class FleetReports:
 
 
 def measure_fleet(published: Sequence[Published], fleet: FleetReports) -> FleetReports:
-    """Return `fleet` with the stragglers and delays of these switches' last changes."""
+    """Return `fleet` with delays and instances furthest behind for these switches' last changes."""
     head, present = fleet.head, fleet.present
     newest = max(switch.version for switch in published)
     lagging: Sequence[InstanceStatus] = ()
@@ -109,10 +111,10 @@ def measure_fleet(published: Sequence[Published], fleet: FleetReports) -> FleetR
 def select_measurable(
     switches: Sequence[Published], instances: int, began_version: int
 ) -> list[PublishedChange]:
-    """Return the changes whose delays are measured, newest first.
+    """Return the newest changes, as many as can be measured at once for so many instances.
 
-    Changes before `began_version`, the first version of this epoch, are left out: no report of
-    this epoch acknowledges them.
+    Changes before `began_version`, the first version of this epoch, are left out: no report of this
+    epoch acknowledges them.
     """
     changes = [
         PublishedChange(switch.pk, switch.version, switch.committed_at)
@@ -151,7 +153,7 @@ def measure_effect(switch: Switch, now: datetime) -> SwitchEffect | None:
 
 
 def find_silent_instances(switch: Switch, now: datetime) -> tuple[Straggler, ...]:
-    """Return up to 20 instances that stopped reporting, the latest reports first."""
+    """Return up to 20 instances that went silent before applying the last change, latest first."""
     row = Publication.objects.get(pk=1)
     head = Head(row.epoch, row.version)
     found = queries.list_silent_instances(switch.version, head, now, most=MAX_NAMED_STRAGGLERS)

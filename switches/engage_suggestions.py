@@ -114,10 +114,11 @@ def find_similar_keys(
 ) -> Sequence[SimilarKey] | None:
     """Return switches of other scopes with the same key, which the caller may mean instead.
 
-    Return None if this switch was checked within the last hour. Otherwise return the others
-    that were, busiest first. If none was, return the registered others, or an empty list if
-    this switch is registered (`known` skips that query). For `global:all`, return None if any
-    switch was checked, else an empty list.
+    Return None if this switch was checked within the last hour. Otherwise return the others that
+    were checked, busiest first. If none was, return the registered others, or an empty list if this
+    switch is registered (`known` skips that query).
+
+    For `global:all`, return None if any switch was checked, else an empty list.
     """
     if switch_id == GLOBAL_ID:
         return None if list_callers(None, now, within=RECENT, most=1)[1] else []

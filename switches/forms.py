@@ -1,4 +1,4 @@
-"""Forms of the switch pages; services validate the fields."""
+"""Forms of the switch pages; :mod:`switches.services` validates the fields."""
 
 import math
 from datetime import UTC, datetime
@@ -61,7 +61,7 @@ class _GlassForm(ServiceForm):
     glass_reason = forms.CharField(max_length=MAX_CHARACTERS * 2, required=False)
 
     def break_glass(self) -> dict[str, Any] | None:
-        """Return the service's `break_glass` argument, or None if no rule is to be overridden."""
+        """Return the `break_glass` argument for engage or release; None to override no rule."""
         rules = [rule for rule in self.get_text("glass_rule").split("\n") if rule.strip()]
         return {"rule": rules, "reason": self.get_text("glass_reason")} if rules else None
 
@@ -123,7 +123,7 @@ class ExtendForm(_HowLongForm):
     reason = forms.CharField(max_length=MAX_CHARACTERS * 2, required=False)
 
     def service_arguments(self, now: datetime) -> dict[str, str]:
-        """Return the service's arguments; a chosen time is converted to seconds from now."""
+        """Return the arguments to extend a switch; a chosen time becomes seconds from now."""
         how_long, until = self.get_text("how_long") or DAY, self.cleaned_data.get("expires_at")
         if how_long == AT and until:
             seconds = math.ceil((until - now).total_seconds())

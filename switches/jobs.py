@@ -1,4 +1,4 @@
-"""Imports of the job kinds of switches, which register themselves."""
+"""Imports of the job modules of drills, ramps and reports, which register their job kinds."""
 
 from switches.drills import job as drills
 from switches.ramps import job as ramps

@@ -1,6 +1,7 @@
 """Prometheus metrics of switches and ramps.
 
-Only switches in force or just released get series, since a console may have tens of thousands.
+Only switches that are engaged, ramping or just released get series of their own, since a console
+may have tens of thousands of switches.
 """
 
 from collections import Counter

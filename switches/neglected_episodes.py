@@ -1,4 +1,4 @@
-"""Conditions of neglected episodes, used by the attention page and the weekly report."""
+"""Database conditions for neglected episodes, used by the attention page and the weekly report."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -18,9 +18,9 @@ LEFT_ALONE = "left alone"
 
 
 def neglect_conditions(now: datetime) -> Mapping[str, Q]:
-    """Return the conditions of neglect by name.
+    """Return a database condition for each kind of neglected episode, by description.
 
-    Episodes must be annotated with `LAST_TOUCHED` as `looked_at`.
+    The query must be annotated with `looked_at`, the value of `LAST_TOUCHED`.
     """
     return {
         OVERDUE: Q(overdue_at__isnull=False, acknowledged_at__isnull=True),
@@ -30,5 +30,5 @@ def neglect_conditions(now: datetime) -> Mapping[str, Q]:
 
 
 def unconfirmed_condition(now: datetime) -> Q:
-    """Return the condition for permanent, non-ramping episodes with a late re-confirmation."""
+    """Return the condition for permanent, non-ramping episodes past their re-confirmation date."""
     return Q(permanent=True, reconfirm_due_at__lte=now, allow_percent=0)

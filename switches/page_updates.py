@@ -46,7 +46,7 @@ def read_head_and_time() -> tuple[int, datetime]:
 
 
 def respond_if_unchanged(request: PersonRequest, head: int, now: datetime) -> HttpResponse | None:
-    """Return a 204 response if the request's `since` equals `head`, else None."""
+    """Return a 204 response if `head`, the last audit id, is the request's `since`; else None."""
     if not request.htmx or request.GET.get("since") != str(head):
         return None
     return stamp_server_time(HttpResponse(status=204), now)

@@ -86,7 +86,7 @@ register_commands(
 
 @PALETTE_SOURCES.add(10)
 def find_switches(query: PaletteQuery) -> Sequence[PaletteEntry]:
-    """Return entries for texts such as `finance` or `engage feature:nl2sql`."""
+    """Return palette entries for a typed text such as `finance` or `engage feature:nl2sql`."""
     first, _, rest = query.text.partition(" ")
     verb = VERBS.get(first.casefold(), "") if query.user.may_operate else ""
     text = rest.strip() if verb else query.text

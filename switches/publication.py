@@ -1,4 +1,4 @@
-"""The publication row, which every published change locks and takes its version number from."""
+"""The :class:`Publication` row, which every published change locks to take its version number."""
 
 from datetime import datetime
 
@@ -9,12 +9,12 @@ from switches.models import Publication, Switch
 
 
 def lock() -> Publication:
-    """Lock the publication row until commit, so that changes of switches run one after another."""
+    """Lock and return the :class:`Publication` row, so that only one change runs until commit."""
     return Publication.objects.select_for_update().get(pk=1)
 
 
 def advance(publication: Publication, now: datetime) -> int:
-    """Increment and return the version, for a change that changes no switch row."""
+    """Increment and return the snapshot's version, for a change that affects no switch row."""
     publication.version += 1
     publication.published_at = max(publication.published_at, now)
     publication.save(update_fields=["version", "published_at"])
@@ -23,7 +23,7 @@ def advance(publication: Publication, now: datetime) -> int:
 
 
 def publish(publication: Publication, switch: Switch, now: datetime) -> int:
-    """Publish a change of a switch and return its version."""
+    """Publish a switch's change under the next snapshot version, and return that version."""
     advance(publication, now)
     switch.version = publication.version
     switch.requested_at = now

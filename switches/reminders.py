@@ -20,10 +20,10 @@ EXPIRY_EFFECTS = {
 
 @dataclass(frozen=True, slots=True)
 class EpisodeEnd:
-    """The expiry of an episode, or the re-confirmation deadline of a permanent one.
+    """The end of an episode: its expiry, or the re-confirmation deadline of a permanent one.
 
-    `day_reminder_for` and `hour_reminder_for` are the ends for which that reminder was sent
-    last.
+    `day_reminder_for` is the end that the last day reminder was about, `hour_reminder_for` that of
+    the last hour reminder.
     """
 
     ends_at: datetime
@@ -49,9 +49,9 @@ def due_reminder(ending: EpisodeEnd, now: datetime) -> timedelta | None:
 
 
 def skipped_reminders(ends_at: datetime, now: datetime) -> dict[str, datetime | None]:
-    """Return the reminder fields of an episode whose expiry is set at `now`.
+    """Return the reminder fields of an episode whose expiry was set to `ends_at` at `now`.
 
-    A reminder whose notice, a day or an hour, is longer than the episode counts as sent.
+    A day or hour reminder that could only come right after `now` is skipped: it is marked as sent.
     """
     lasts = ends_at - now
     return {

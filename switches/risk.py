@@ -1,4 +1,4 @@
-"""Risk facts of approval requests about a switch."""
+"""Risk facts that approval requests about a switch show: affected callers and duration."""
 
 from datetime import datetime, timedelta
 from math import inf
@@ -12,7 +12,7 @@ WITHIN = timedelta(hours=1)
 
 
 def risk_facts(switch_id: str, now: datetime, *, for_good: bool = False) -> RiskFacts:
-    """Return the number of callers in the last hour, and a duration, infinite if `for_good`.
+    """Return the switch's number of callers in the last hour, and infinite duration if `for_good`.
 
     For the global switch, all instances that reported count as callers.
     """

@@ -34,7 +34,7 @@ class SnapshotVersion:
 
     @property
     def etag(self) -> str:
-        """Return the strong validator of RFC 9110: the mark in quotes."""
+        """Return the snapshot's ETag: `<epoch>.<version>` in quotes."""
         return f'"{self.mark}"'
 
 

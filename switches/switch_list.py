@@ -1,6 +1,6 @@
 """API resources of switches, built from column values instead of model instances.
 
-A model instance per row would take longer than the rest of a list request.
+Creating a model instance per row would take longer than the rest of a list request.
 """
 
 from collections.abc import Callable, Collection, Sequence

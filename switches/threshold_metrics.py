@@ -1,4 +1,4 @@
-"""Threshold metric of engaged switches."""
+"""The threshold metric `switch_engaged`, on which users define alerts."""
 
 from collections.abc import Collection, Iterator
 from datetime import datetime
@@ -59,7 +59,7 @@ def read_engaged(query: MetricQuery, now: datetime) -> Iterator[MetricReading]:
 
 
 def list_overdue(now: datetime) -> Collection[str]:
-    """Return the overdue switches, which have escalations of their own."""
+    """Return the ids of overdue switches, which have their own items on the attention page."""
     rows = Episode.objects.filter(ended_at__isnull=True, overdue_at__isnull=False)
     return set(rows.values_list("switch_id", flat=True))
 

@@ -1,4 +1,4 @@
-"""Live topics of switches and ramps."""
+"""Topics to which live pages subscribe: changes of switches and of ramps."""
 
 from collections.abc import Sequence
 from datetime import datetime

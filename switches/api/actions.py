@@ -1,4 +1,4 @@
-"""REST API of actions on one switch; each view calls one service in one transaction."""
+"""REST API of actions on one switch; each view calls one function of :mod:`switches.services`."""
 
 from datetime import datetime
 from functools import partial
@@ -67,7 +67,7 @@ class AcknowledgeEpisodeView(ActionView):
     @extend_schema(request=AcknowledgeBody, responses=ActedShape)
     @mutation(AcknowledgeBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, **switch: Any) -> Done:
-        """Acknowledge that the switch is engaged or overdue."""
+        """Acknowledge that the switch is engaged or overdue; pauses its escalation for 24 h."""
         done = services.acknowledge(**switch, actor=actor, now=now, **body)
         shown = {**read_switch_resource(**switch), "acknowledged_at": timestamp(now)}
         return Done({**shown, "acknowledged_by": done.episode.acknowledged_by})

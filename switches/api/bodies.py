@@ -1,4 +1,4 @@
-"""Request bodies of the switch API; services validate the values."""
+"""Request bodies of the switch API; :mod:`switches.services` validates their values."""
 
 from rest_framework import serializers
 

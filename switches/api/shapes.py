@@ -35,7 +35,7 @@ ONE_SWITCH = (
 
 
 class EffectShape(serializers.Serializer[Any]):
-    """The rollout of a switch's last published change, from instance reports."""
+    """Counts of instances that have and have not applied the switch's last published change."""
 
     version = serializers.IntegerField()
     applied = serializers.IntegerField(help_text="Instances that report applying the change.")
@@ -221,7 +221,7 @@ class ActedShape(SwitchShape):
 
 
 class PendingShape(serializers.Serializer[Any]):
-    """A release in progress: a started ramp, or a request to a second person."""
+    """A release that is not finished: a started ramp, or an approval request to a second person."""
 
     ramp = RampShape(required=False, help_text="The started ramp.")
     approval = ApprovalShape(required=False, help_text="Request that waits for a second person.")

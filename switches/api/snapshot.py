@@ -1,6 +1,6 @@
-"""Snapshot and checks for signed-in browsers, read from the database.
+"""API for signed-in browsers: the snapshot, and checks whether switches allow a call.
 
-Services use the data plane's endpoints instead.
+It reads the database; services use the data plane's endpoints instead.
 """
 
 import random
@@ -25,10 +25,10 @@ ATTEMPTS = 5
 
 
 def read_snapshot() -> tuple[SnapshotVersion, list[SnapshotEntry]]:
-    """Return the published version with every switch that is not released.
+    """Return the version of the published snapshot, and every switch that is not released.
 
-    Both are read again if the version changes meanwhile; raise :class:`Unavailable` after five
-    attempts.
+    If the version changes during the read, both are read again; after five attempts, raise
+    :class:`Unavailable`.
     """
 
     def read_version() -> SnapshotVersion:

@@ -138,7 +138,7 @@ class BegunShape(serializers.Serializer[Any]):
 
 
 class DrillMarkListShape(serializers.ListSerializer[DrillMark]):
-    """A list of marks; the matching instances of all marks are counted at once."""
+    """A list of marks, each with its number of matching instances; all are counted in one query."""
 
     def to_representation(self, data: Any) -> Any:
         return super().to_representation(
@@ -234,7 +234,7 @@ class MarkList(ListView[DrillMark]):
     @extend_schema(request=MarkBody, responses={200: DrillMarkedShape, 201: DrillMarkedShape})
     @mutation(MarkBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
-        """Mark instances for drills; each drill blocks their traffic for a moment.
+        """Mark instances for drills; each drill briefly blocks the traffic of its switch on them.
 
         Requires an approver.
         """

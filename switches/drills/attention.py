@@ -1,4 +1,4 @@
-"""Attention items of failed drills and of switches never proven by a drill."""
+"""Items of the attention page about failed drills and switches never proven by a drill."""
 
 from datetime import datetime
 

@@ -1,7 +1,7 @@
 """Job steps of a drill: list instances, engage, wait, release, wait, record.
 
-Another worker may repeat a step, so each publishing step first checks in the drill row whether it
-was done already. A drill that can no longer pass still runs its remaining steps, which end the
+A step may run twice, on two workers, so each publishing step first checks in the drill row whether
+it was done already. A drill that can no longer pass still runs its remaining steps, which end the
 blocking and record the result. After an error, the blocking ends and the drill is recorded as
 failed.
 """
@@ -58,7 +58,7 @@ def cancel_drill(job: Job, reason: str, actor: Actor, now: datetime) -> None:
 
 
 def _list_instances(turn: LeasedJob, _step: JobStep, now: datetime, _probe: Probe) -> StepPassed:
-    """List the present marked instances; the drill can't pass without any."""
+    """Record the marked instances that report now; without any, the drill can't pass."""
     with transaction.atomic():
         drill = transitions.lock_drill_row(turn.job.pk)
         turn.heartbeat(now)
@@ -69,7 +69,7 @@ def _list_instances(turn: LeasedJob, _step: JobStep, now: datetime, _probe: Prob
 
 
 def _engage(turn: LeasedJob, _step: JobStep, now: datetime, probe: Probe) -> StepPassed:
-    """Publish the drill for the marked instances, unless the switch has been engaged for real."""
+    """Publish the switch as engaged for the marked instances, unless it was engaged for real."""
     with transaction.atomic():
         locked = transitions.lock_drill(turn.job.pk)
         turn.heartbeat(now)
@@ -152,8 +152,8 @@ def _record(turn: LeasedJob, _step: JobStep, now: datetime, probe: Probe) -> Ste
     return StepPassed()
 
 
-def _release_again(turn: LeasedJob, _step: JobStep, now: datetime) -> None:
-    """Compensate the engage step: publish the switch's real state unless already done."""
+def _compensate_engage(turn: LeasedJob, _step: JobStep, now: datetime) -> None:
+    """Undo the engage step: publish the switch's real state, unless that was done already."""
     with transaction.atomic():
         locked = transitions.lock_drill(turn.job.pk)
         turn.heartbeat(now)
@@ -161,8 +161,8 @@ def _release_again(turn: LeasedJob, _step: JobStep, now: datetime) -> None:
             transitions.audit_release(locked, ACTOR, now)
 
 
-def _give_up(turn: LeasedJob, _step: JobStep, now: datetime) -> None:
-    """Compensate the first step: end the drill as failed, with the job's error as reason."""
+def _end_as_failed(turn: LeasedJob, _step: JobStep, now: datetime) -> None:
+    """End the drill as failed, with the job's error as reason."""
     with transaction.atomic():
         locked = transitions.lock_drill(turn.job.pk)
         drill = locked.drill
@@ -174,10 +174,10 @@ def _give_up(turn: LeasedJob, _step: JobStep, now: datetime) -> None:
         transitions.end_drill(locked, turn.job, passed=False, actor=ACTOR, now=now)
 
 
-LOOK = StepKind("look", _list_instances, compensate=_give_up)
+LOOK = StepKind("look", _list_instances, compensate=_end_as_failed)
 LIVE_STEPS = (
     LOOK,
-    StepKind("engage", _engage, compensate=_release_again),
+    StepKind("engage", _engage, compensate=_compensate_engage),
     StepKind("engaged_applied", _engaged_applied),
     StepKind("release", _release),
     StepKind("released_applied", _released_applied),

@@ -43,12 +43,12 @@ def read_marks() -> Marks:
 
 
 def list_present(marked: Marks, now: datetime) -> list[str]:
-    """Return the names of marked instances that reported within 30 s."""
+    """Return the names of marked instances that reported in the last 30 s."""
     return exports.list_live_instances(marked.names, marked.services, now)
 
 
 def measure_effect(marked: Marks, version: int, since: datetime) -> MarkedEffect:
-    """Measure how marked instances acknowledged `version`, which was published at `since`."""
+    """Count the marked instances that acknowledged the change `version`, published at `since`."""
     row = Publication.objects.get(pk=1)
     reports = exports.load_statuses(
         marked.names,
@@ -73,7 +73,7 @@ def measure_effect(marked: Marks, version: int, since: datetime) -> MarkedEffect
 def count_instances(marks: Sequence[DrillMark], now: datetime) -> list[DrillMark]:
     """Set `instances` of each mark and return the marks.
 
-    The value is the number of matching instances that reported within 30 s.
+    The value is the number of matching instances that reported in the last 30 s.
     """
     counts = count_by_pattern([mark.pattern for mark in marks], now)
     for mark in marks:
@@ -82,7 +82,7 @@ def count_instances(marks: Sequence[DrillMark], now: datetime) -> list[DrillMark
 
 
 def count_by_pattern(patterns: Sequence[str], now: datetime) -> dict[str, int]:
-    """Return the number of instances that match each pattern and reported within 30 s."""
+    """Return how many instances that reported in the last 30 s match each pattern."""
     present = list_present(Marks.from_patterns(patterns), now)
     names, services = set(present), Counter(name.partition("/")[0] for name in present)
     return {

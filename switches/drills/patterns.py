@@ -58,7 +58,7 @@ def read_pattern(text: str) -> str:
 
 
 def _is_part(text: str) -> bool:
-    """Return True for 1 to 120 printable characters without spaces or slashes.
+    """Return True for a valid part of a pattern: 1 to 120 printable characters, no space or slash.
 
     The data plane has the same rule for instance names.
     """

@@ -35,7 +35,7 @@ def is_unproven(switch: Switch, now: datetime) -> bool:
 
 
 def find_failed_drills() -> QuerySet[Drill]:
-    """Return the newest failed live drill of each switch, unless a later one passed."""
+    """Return each switch's latest ended drill if it failed; dry and cancelled drills don't count."""
     ended = Drill.objects.filter(
         switch=OuterRef("switch"),
         mode=live_drills.LIVE,

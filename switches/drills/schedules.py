@@ -21,7 +21,7 @@ RETRY_AFTER = timedelta(days=1)
 
 
 def begin_due(now: datetime) -> int:
-    """Start the due drills and return how many; concurrent ticks start each drill once."""
+    """Start the due scheduled drills, each once even in concurrent calls; return how many."""
     due = DrillSchedule.objects.filter(next_at__lte=now).values_list("pk", flat=True)
     return process_each(
         list(due.order_by("next_at", "pk")), lambda pk: _begin_one(pk, now), "drills not begun"

@@ -1,4 +1,4 @@
-"""Services of drills: start, cancel and schedule drills, and mark instances."""
+"""Functions that start, cancel and schedule drills, and mark instances."""
 
 import secrets
 from datetime import datetime, timedelta
@@ -83,10 +83,10 @@ def create_drill(
     *,
     job_key: str | None = None,
 ) -> Drill:
-    """Start a drill; the publication row must be locked.
+    """Start a drill; the caller has locked the :class:`Publication` row.
 
-    Scheduled drills have a `job_key`. Raise :class:`Conflict` if the drill can't start or has
-    started already.
+    `job_key` identifies the occurrence of a scheduled drill, so that it is started only once. Raise
+    :class:`Conflict` if the drill can't start or has started already.
     """
     switch = register_and_lock(scope, key, now=now)
     episode, under_way = switch.episode, live_drills.find_live_drill(switch.pk)

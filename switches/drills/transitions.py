@@ -42,8 +42,8 @@ def lock_drill_row(drill_id: int) -> Drill:
 def engage(locked: LockedDrill, now: datetime) -> None:
     """Publish the switch as engaged for the marked instances.
 
-    Only instances marked now are measured: an instance marked later may have received this
-    version without the drill.
+    The drill measures only the instances that are marked now: one that is marked later may have
+    received this version without the drill.
     """
     drill = locked.drill
     drill.engaged_version = publication.advance(locked.head, now)
@@ -76,7 +76,7 @@ def audit_release(locked: LockedDrill, actor: Actor, now: datetime) -> None:
 def forget_mark(pattern: str) -> None:
     """Remove a mark from drills in progress, so that they no longer measure its instances.
 
-    The publication row must be locked.
+    The caller has locked the :class:`Publication` row.
     """
     for drill in live_drills.find_drills_in_force().select_for_update().order_by("pk"):
         stopped = [one for one in drill.measured.get(MARKED, ()) if one != pattern]
@@ -85,7 +85,7 @@ def forget_mark(pattern: str) -> None:
 
 
 def record_measurement(drill: Drill, part: str, found: dict[str, Any], why: str = "") -> None:
-    """Store one step's measurement; store `why` as failure reason unless one is stored."""
+    """Store one step's measurement in the drill, and `why` as its failure reason if it has none."""
     drill.measured = {**drill.measured, part: found}
     if why:
         drill.measured = {WHY: why, **drill.measured}
@@ -133,7 +133,7 @@ def record_audit(
     reason: str = "",
     **after: Any,
 ) -> None:
-    """Write an audit row about a drill; `after` has further values of the row."""
+    """Write an audit row about a drill, with the further values `after`."""
     audit.record(
         actor=actor,
         action=action,
@@ -159,7 +159,7 @@ def describe_outcome(drill: Drill) -> str:
 
 
 def message_facts(switch: Switch, **more: Any) -> dict[str, Any]:
-    """Return the facts of a message about drills of a switch, plus `more`."""
+    """Return the template values of a message about drills of a switch, plus `more`."""
     return {
         "switch": switch.pk,
         "scope": switch.scope,

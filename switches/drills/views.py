@@ -184,7 +184,7 @@ def _handle_form(
     template: str,
     get_context: Callable[[], dict[str, Any]] = dict,
 ) -> HttpResponse:
-    """Return the response of `act`; show the form if it is new, invalid or refused."""
+    """Return the response of `act` for a valid form; show the form if new, invalid or refused."""
 
     def show_form(refused: str = "") -> HttpResponse:
         context = {"form": form, "refused": refused, **get_context()}

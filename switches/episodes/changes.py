@@ -39,7 +39,7 @@ def audit_state(switch: Switch, episode: Episode | None) -> dict[str, Any]:
 
 
 def message_facts(switch: Switch, episode: Episode, actor: Actor, **more: Any) -> dict[str, Any]:
-    """Return the facts of a message about an episode, plus `more`."""
+    """Return the template values of a message about an episode, plus `more`."""
     return {
         "switch": switch.pk,
         "scope": switch.scope,

@@ -17,8 +17,8 @@ from switches.models import Episode, OnExpiry
 
 MAX_NOTIFIED_SINGLY = 3
 MAX_NAMED = 10
-# Ticks overlap with hundreds of episodes; the next one processes the rest.
-TURNS_OVERLAP = timedelta(minutes=10)
+# Time for which a digest counts as recent: with hundreds of episodes, ticks overlap.
+RECENT_DIGEST = timedelta(minutes=10)
 RELEASED, RAMP_STARTED, EXPIRES_SOON = "switch.released", "ramp.started", "episode.expires_soon"
 WORST_FIRST = ("critical", "warning", "info")
 
@@ -29,9 +29,9 @@ Single = Callable[[Episode], tuple[str, str]]
 def notify_in_digest(
     event: str, due: Sequence[Episode], single: Single, now: datetime
 ) -> dict[int, str]:
-    """Announce the digest `event` about the due episodes that are in no recent digest, if over 3.
+    """Announce the due episodes in one digest, if more than three are in no recent digest.
 
-    Return, by id of the episodes in a digest, the event of the single message that it replaces.
+    Return the event of the replaced single message by episode id, for all episodes in a digest.
     Call this before the episodes are processed, so that a worker's crash can't lose the digest.
     """
     before = _recently_notified(event, now) if due else {}
@@ -52,9 +52,9 @@ def announce_digest(
     now: datetime,
     notices: Mapping[int, timedelta] = MappingProxyType({}),
 ) -> None:
-    """Announce one message about these episodes, once for the same expiries and notices.
+    """Announce one message about these episodes; a repeated call for the same ends sends nothing.
 
-    `notices` maps episode ids to the notice of a reminder: a day or an hour before the end.
+    `notices` maps the episodes of a reminder to its notice: a day or an hour before the end.
     """
     groups: dict[str, list[Episode]] = defaultdict(list)
     for episode in due:
@@ -110,7 +110,7 @@ def _end_key(episode: Episode) -> str:
 
 
 def _classify_end(episode: Episode, single: Single) -> str:
-    """Return the episode's state after its expiry: `held`, `released` or `ramping`."""
+    """Return the state in which the expiry leaves the episode: `held`, `released` or `ramping`."""
     event = single(episode)[0]
     by_policy = {OnExpiry.RELEASE.value: "released", OnExpiry.RAMP.value: "ramping"}
     if event == EXPIRES_SOON:
@@ -119,7 +119,7 @@ def _classify_end(episode: Episode, single: Single) -> str:
 
 
 def _recently_notified(event: str, now: datetime) -> dict[str, str]:
-    digests = OutboxMessage.objects.filter(event=event, created_at__gt=now - TURNS_OVERLAP)
+    digests = OutboxMessage.objects.filter(event=event, created_at__gt=now - RECENT_DIGEST)
     return {
         end: single
         for facts in digests.values_list("payload", flat=True)

@@ -28,7 +28,7 @@ def find_drills_in_force() -> QuerySet[Drill]:
 def supersede(switch: Switch, why: str, now: datetime) -> Drill | None:
     """End the switch's live drill as failed, because the switch is engaged for real.
 
-    The caller has locked the publication row and the switch, and publishes afterwards. The
+    The caller has locked the :class:`Publication` row and the switch, and publishes afterwards. The
     drill's job loses its lease, so that engaging doesn't wait for its worker.
     """
     under_way = Drill.objects.select_for_update().filter(switch=switch, live=True, mode=LIVE)

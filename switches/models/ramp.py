@@ -11,8 +11,8 @@ class Ramp(models.Model):
     """The staged release of a switch; state, step and lease are stored in its job.
 
     `plan` includes all defaults. `automatic` ramps started at the expiry of their episode.
-    `overridden` lists safety rules that the release overrode. `blind_since` is the time after
-    the current step's dwell since which a gate has had no data.
+    `overridden` lists safety rules that the release overrode. `blind_since` is the time since which
+    a gate has had no data; data missing before the end of the step's dwell does not count.
     """
 
     job = models.OneToOneField(Job, on_delete=models.PROTECT, primary_key=True, related_name="ramp")

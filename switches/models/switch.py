@@ -23,10 +23,10 @@ class OnExpiry(models.TextChoices):
 
 
 class Publication(models.Model):
-    """The version of the published snapshot, in one row.
+    """The only row of its table, which holds the version of the published snapshot.
 
-    Every change of a switch locks the row until commit, so versions have no gaps and are in
-    commit order.
+    Every change of a switch locks the row until commit, so versions have no gaps and are in commit
+    order.
     """
 
     id = models.SmallIntegerField(primary_key=True, default=1)

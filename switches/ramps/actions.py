@@ -40,13 +40,13 @@ def advance(
 ) -> Ramp:
     """Advance a ramp to its next step now, even if its dwell or its gates are not finished.
 
-    `step_index` is the step to leave, by default the current one. A caller that retries its
-    transaction must pass it, so that the retry doesn't leave a later step. If two people advance
-    at once, the second gets a :class:`Conflict` that names the first.
-
     Requires the role approver. Requires a person other than the ramp's requester if a manual gate
-    is waiting, or if more than 25 % would flow early on a switch that needs two people. Raise
-    :class:`Conflict` if a gate fails or a safety rule forbids the step.
+    is waiting, or if more than 25 % would flow early on a switch whose release needs two people.
+    Raise :class:`Conflict` if a gate fails or a safety rule forbids the step.
+
+    `step_index` is the step to leave, by default the current one. A caller that retries its
+    transaction must pass it, so that the retry doesn't leave a later step. If two people advance at
+    once, the second gets a :class:`Conflict` that names the first.
     """
     if step_index is None:
         step_index = find_step(ramp_id)

@@ -1,4 +1,4 @@
-"""Attention items for live ramps that hold without data, or are paused for over an hour.
+"""Items of the attention page: live ramps that hold without data, or are paused for over an hour.
 
 The jobs and approvals apps list the other ramps that need a person: failed compensations, pending
 approvals, and ramps paused for a day.

@@ -37,7 +37,7 @@ def start_ramp(
     """Create a ramp and publish its first share, in the caller's transaction.
 
     `steps` is the result of :func:`switches.ramps.plan.read_plan`. The caller has locked the
-    publication row, the switch and the episode, and the switch has no live ramp.
+    :class:`Publication` row, the switch and the episode, and the switch has no live ramp.
     """
     ramp = _create(switch, episode, steps, justification, actor, now, overridden=overridden)
     assert ramp is not None  # noqa: S101 - only a key can be taken
@@ -77,7 +77,7 @@ def start_at_expiry(
 ) -> Ramp | None:
     """Start the ramp of an expired episode, or return None if this expiry already started one.
 
-    `to` limits the notified destinations, if a digest goes to the others.
+    `to` limits the notified destinations; None means all.
     """
     ends_at = timestamp(episode.expires_at) if episode.expires_at else "never"
     key = f"ramp:auto:{episode.pk}:{ends_at}"
@@ -98,9 +98,9 @@ def activate_ramp(
     now: datetime,
     to: Sequence[str] | None = None,
 ) -> AuditEntry:
-    """Publish the first share of a ramp and close the episode's escalation.
+    """Start a ramp that was created: publish its first share and close the episode's escalation.
 
-    A permanent episode's reminders start again if the ramp is compensated later.
+    A permanent episode with a missed re-confirmation is escalated again if its ramp is compensated.
     """
     write = partial(control.take_over, ramp.job, now)
     before = changes.audit_state(switch, episode)

@@ -20,8 +20,8 @@ class Next(StrEnum):
 class CurrentStep:
     """A ramp's current step; `state` is the state of its job: running, holding or paused.
 
-    `blind_since` is the time after the dwell since which a gate has had no data. `held` lists
-    reasons to hold the ramp even if all gates pass.
+    `blind_since` is the time since which a gate has had no data, at the earliest the end of the
+    dwell. `held` lists reasons to hold the ramp even if all gates pass.
     """
 
     state: str

@@ -35,7 +35,7 @@ log = structlog.get_logger(__name__)
 class RampEvaluation:
     """The gate results of a ramp's current step, and the decision that follows from them.
 
-    `step.data` holds the results stored last. `gates` is empty if the evaluation failed.
+    `step.data` has the previously stored results, `gates` the new ones; empty if evaluating failed.
     `is_held` is True if an operator's hold applies.
     """
 
@@ -137,9 +137,9 @@ def _answer_gates(
 
 
 def _evaluate_questions(questions: Sequence[GateQuestion], now: datetime) -> list[GateAnswer]:
-    """Return an answer per question; NO_DATA, which holds the ramps, if evaluating fails.
+    """Return the gates' answers to these gate questions, in order.
 
-    Database errors are raised.
+    If evaluating fails, all answers are NO_DATA, which holds the ramps. Database errors are raised.
     """
     try:
         return gates.evaluate_questions(questions, now)

@@ -41,8 +41,8 @@ def find_live_ramp(switch_id: str) -> Ramp | None:
 def supersede(switch: Switch, outcome: str, actor: Actor, now: datetime) -> Ramp | None:
     """End the live ramp of a switch that is released or engaged by other means.
 
-    The caller has locked the publication row, and updates the episode. A worker's lease on the
-    ramp is revoked. Return the ended ramp, or None if there was no live ramp.
+    The caller has locked the :class:`Publication` row, and updates the episode. A worker's lease on
+    the ramp is revoked. Return the ended ramp, or None if there was no live ramp.
     """
     ramp = Ramp.objects.filter(switch=switch, live=True).first()
     if ramp is None:
@@ -96,7 +96,7 @@ def void_requests(switch: Switch, why: str, actor: Actor, now: datetime) -> None
 def close(ramp: Ramp, job: Job, step_state: str, why: str, actor: Actor, now: datetime) -> None:
     """End a ramp, its current step, gate questions, approval request and escalation.
 
-    If the ramp was compensated, also void a pending request for an immediate release.
+    If the ramp was compensated, also void a pending request to release its switch immediately.
     """
     left = JobStep.objects.filter(job=job, index=job.step_index, state=JobStep.State.RUNNING)
     error = "" if step_state == JobStep.State.PASSED else why

@@ -21,7 +21,10 @@ Write = Callable[..., None]
 
 @dataclass
 class LockedRamp:
-    """A locked ramp; `before` is the audit state of its switch before the transition."""
+    """A ramp with the other rows that its transitions change, all locked.
+
+    `before` is the audit state of its switch before the transition.
+    """
 
     head: Publication
     switch: Switch

@@ -1,6 +1,6 @@
-"""Notifications about ramps; many ramps that change at once share one collecting message.
+"""Notifications about ramps: a message each in its episode's thread, or one for many at once.
 
-A transition is announced in the thread of its own episode. Callers hold the publication row's lock.
+Callers hold the lock of the :class:`Publication` row.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,9 +32,9 @@ ALARMS = (HELD, COMPENSATED)
 
 @dataclass(frozen=True)
 class CollectingMessage:
-    """A message about many ramps, and the pace of such messages.
+    """The event of a message that reports changes of many ramps together, and its timing.
 
-    It is sent `soon` after the first change, and at least `apart` after the previous one.
+    It is sent `soon` after the first change in it, and at least `apart` after the previous one.
     """
 
     event: str
@@ -56,11 +56,11 @@ COLLECTED: Mapping[str, CollectingMessage | None] = {
 def route_transition(
     locked: LockedRamp, event: str, severity: str, reason: str, actor: Actor, now: datetime
 ) -> list[str] | None:
-    """Return the destinations of the message about one transition; None means all.
+    """Return the destinations of the message about one ramp's transition; None means all.
 
-    Transitions by a person go to all destinations. If many ramps change at once, only destinations
-    with a thread about the episode get the message, and the transition is added to the collecting
-    message of its event, if there is one.
+    Transitions by a person go to all. While many ramps change at once, only destinations with a
+    thread about the episode get this message; the others get the event's collecting message, if it
+    has one, to which this function adds the transition.
     """
     ramp = locked.ramp
     if actor.type != "system" or event not in COLLECTED:

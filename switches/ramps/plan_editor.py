@@ -67,7 +67,7 @@ class Editor:
         ]
 
     def with_errors(self, errors: Mapping[str, Sequence[str]]) -> "Editor":
-        """Return a copy with validation errors; unreadable durations get the form's own text."""
+        """Return a copy with these errors; an unreadable duration gets the form's own message."""
         if not errors:
             return replace(self, errors={})
         groups: list[tuple[str, tuple[GateField, ...], Mapping[str, str]]] = []

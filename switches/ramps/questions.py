@@ -1,4 +1,4 @@
-"""Construction of :class:`GateQuestion` objects, one per gate of a ramp's step."""
+"""Construction of gate questions (:class:`GateQuestion`), one per gate of a ramp's step."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""Tick of ramps: evaluates the gates of all claimed ramps together, then executes transitions.
+"""Periodic work on ramps: evaluates the gates of all leased ramps, then executes transitions.
 
 Each transition runs in its own transaction.
 """
@@ -38,7 +38,7 @@ log = structlog.get_logger(__name__)
 
 
 def advance_ramps(turns: Sequence[LeasedJob], now: datetime, probe: Probe) -> int:
-    """Execute the due transitions of the claimed ramps and return how many were executed."""
+    """Execute the due transitions of the leased ramps and return how many were executed."""
     began = time.monotonic()
 
     def clock() -> datetime:
@@ -145,7 +145,7 @@ def _handle_failure(
 
 @transaction.atomic
 def count_failure(turn: LeasedJob, step: JobStep, error: str) -> bool:
-    """Count a failed attempt; return True for the last, or raise :class:`LeaseLost`."""
+    """Count a failed transition; return True if no attempt is left, or raise :class:`LeaseLost`."""
     JobStep.objects.filter(pk=step.pk).update(attempts=F("attempts") + 1, error=error)
     turn.change(error=error, attempts=turn.job.attempts + 1)
     notify_changed("ramps", str(turn.job.pk))
@@ -153,9 +153,9 @@ def count_failure(turn: LeasedJob, step: JobStep, error: str) -> bool:
 
 
 def record_failed_compensation(turn: LeasedJob, why: str, error: str, now: datetime) -> None:
-    """Record that the compensation for the reason `why` failed, and escalate it to a person once.
+    """Record that compensating a ramp failed with `error`, and escalate it to a person once.
 
-    Raise :class:`LeaseLost` if the lease was lost.
+    `why` is the reason of the compensation. Raise :class:`LeaseLost` if the lease was lost.
     """
     job, outcome = turn.job, f"It could not be engaged again: {error}"
     # Not in the transaction of the escalation, which may fail.

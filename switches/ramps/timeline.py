@@ -72,7 +72,7 @@ class Timeline:
 
     @property
     def look(self) -> str:
-        """Return the state that selects the ramp's color."""
+        """Return the state by which templates color the ramp."""
         return "completed" if self.is_released_at_once else self.state
 
     @property

@@ -69,7 +69,7 @@ def ramps_page(request: PersonRequest) -> HttpResponse:
 def ramp_page(
     request: PersonRequest, ramp_id: int, template: str = "switches/ramp.html"
 ) -> HttpResponse:
-    """Render a ramp, or its timeline alone, which polls: verdicts change without an audit row."""
+    """Render a ramp's page; with its template, only the timeline, which the page polls."""
     now = db_now()
     context = build_context(request, timeline.build_timeline(_get_ramp(ramp_id), now), now)
     return page_updates.stamp_server_time(render(request, template, context), now)
@@ -78,7 +78,7 @@ def ramp_page(
 def build_context(
     request: PersonRequest, shown: timeline.Timeline | None, now: datetime
 ) -> dict[str, Any]:
-    """Return the timeline template's context; `ramp` is None without a timeline."""
+    """Return the context of the timeline template; without a timeline, `ramp` is None."""
     if shown is None:
         return {"ramp": None}
     return {
@@ -113,7 +113,7 @@ def abort(request: PersonRequest, ramp_id: int) -> HttpResponse:
 @signed_in
 @require_http_methods(["GET", "POST"])
 def intervene(request: PersonRequest, ramp_id: int, verb: str) -> HttpResponse:
-    """Show the form to pause, resume or advance a ramp; on POST, do it.
+    """Show the form to pause, resume or advance a ramp, and carry it out on POST.
 
     The form to advance names the shown step, so that a repeated request skips one step only.
     """

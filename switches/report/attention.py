@@ -1,4 +1,4 @@
-"""Attention items of unsigned weekly reports."""
+"""Items of the attention page about unsigned weekly reports."""
 
 from datetime import datetime
 

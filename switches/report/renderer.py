@@ -24,7 +24,7 @@ MARKS = {"bad": "!!", "warn": " !", "unknown": " ?", "good": "  "}
 
 
 def layout_bars(values: Sequence[tuple[str, float]]) -> dict[str, Any]:
-    """Return the size and bars of a bar chart, in the units of its drawing."""
+    """Return the size and the bars of a bar chart, in SVG units."""
     ground = HEIGHT - BOTTOM
     most = max((value for _, value in values), default=0.0)
     room = (WIDTH - LEFT - RIGHT) / max(1, len(values))
@@ -69,7 +69,7 @@ class ReportCell:
 
 
 def build_sections(content: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the sections of a report with icon, cells and drawings, for templates."""
+    """Return a report's sections for templates, with icons, typed cells and chart layouts."""
     return [_build_section(section) for section in content["sections"]]
 
 

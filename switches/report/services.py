@@ -1,4 +1,4 @@
-"""Services of weekly reports: generate, send and sign, each once per week."""
+"""Functions that generate, send and sign weekly reports, each once per week."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -41,12 +41,11 @@ class UnreadSections(Exception):
 def generate_report(
     *, week: Week, actor: Actor, now: datetime, patiently: bool = False
 ) -> WeeklyReport:
-    """Return the final report of a week if there is one, else generate it now.
+    """Return the saved final report of a week, or generate the week's report now and save it.
 
-    A report is final if its week is over. A report generated earlier is replaced together with its
-    signature. A final unsigned report with unreadable sections is generated again. An audit row
-    stores the content's hash, and the report stores that row's id and hash as its anchor in the
-    audit chain.
+    A report is final if its week is over. Generating replaces an earlier report and its signature.
+    A final unsigned report with unreadable sections is generated again. The report's anchor is the
+    id and hash of an audit row that stores the content's hash.
 
     Raise :class:`NotFound` for a week that has not begun. With `patiently`, raise
     :class:`UnreadSections` until an hour after the due time instead of saving an incomplete report.
@@ -82,8 +81,8 @@ def generate_report(
 def send_report(*, week: Week, actor: Actor, now: datetime) -> bool:
     """Announce the saved report of a week once and return True if sent now.
 
-    Nothing is sent while no route has a destination. A final report opens an escalation until it is
-    signed.
+    Nothing is sent while no notification route leads to a destination. A final report opens an
+    escalation until it is signed.
     """
     report = _lock_report(week)
     if report.sent_at is not None:

@@ -21,7 +21,7 @@ from switches.rules.queries import SafetyRuleStatus
 
 
 class RuleListShape(serializers.ListSerializer[SafetyRuleStatus]):
-    """A list of rules whose statuses are read together."""
+    """A list of rules with their statuses, which are read for all rules at once."""
 
     def to_representation(self, data: Any) -> Any:
         return super().to_representation(queries.read_statuses(list(data)))

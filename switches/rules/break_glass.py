@@ -29,8 +29,8 @@ MAX_NAMED = 50
 class SafetyRefused(Conflict):
     """Raised if safety rules refuse a change.
 
-    The response shows the first `rule` with its `would_pass`, and all `refusals`. `instead`
-    says why an attempt to override them failed.
+    The response has all `refusals`, and the name and `would_pass` of the first. `instead` says why
+    an attempt to override them failed.
     """
 
     slug = "safety-refused"
@@ -60,9 +60,9 @@ class RuleOverride:
 
 
 def read_override(given: Mapping[str, Any] | None) -> RuleOverride | None:
-    """Return the override in `{"rule", "reason"}`, where `rule` is a name or a list of names.
+    """Return the validated `{"rule", "reason"}`, where `rule` is a rule's name or a list of names.
 
-    Raise :class:`InvalidInput` for missing names, or a reason that is not enough to engage.
+    Raise :class:`InvalidInput` for missing names, or a reason too vague to engage a switch.
     """
     if given is None:
         return None
@@ -105,7 +105,7 @@ def override_refusals(
 
 
 def override_record(reason: str, rules: Sequence[str], at: str, actor: Actor) -> dict[str, Any]:
-    """Return an episode's `broke_glass` record; `at` is `engage`, `extend` or `release`."""
+    """Return the value of an episode's `broke_glass`; `at` is `engage`, `extend` or `release`."""
     named = ", ".join(rules)
     return {"rule": named, "rules": list(rules), "reason": reason, "at": at, "by": actor.name}
 

@@ -1,6 +1,6 @@
 """Evaluation of safety rules against the database, in the transaction of a change.
 
-Callers hold the publication row's lock, so the result stays true until the commit.
+Callers hold the lock of the :class:`Publication` row, so the result stays true until the commit.
 """
 
 from datetime import datetime
@@ -22,7 +22,7 @@ def refusals_to_engage(switch_id: str) -> list[Refusal]:
 
 
 def refusals_while_engaged(switch_id: str) -> list[Refusal]:
-    """Return the safety rules' refusals to engage this switch, counted as released."""
+    """Return the refusals that engaging this switch would meet if it were released now."""
     rules = _list_covering_rules(switch_id)
     others = engaged_switches() - {switch_id} if rules else set()
     return evaluation.refusals_to_engage(rules, switch_id, others)
@@ -63,7 +63,7 @@ def engaged_switches() -> set[str]:
 
 
 def stopping_switches(included: str = "") -> set[str]:
-    """Return the ids of switches that block traffic, which a ramp at 100 % does not.
+    """Return the ids of switches that block any traffic; a ramp at 100 % blocks none.
 
     The switch `included` counts even at 100 %.
     """

@@ -1,4 +1,4 @@
-"""Services of safety rules: an admin proposes a change, and an approver applies it."""
+"""Functions that change safety rules: an admin proposes a change, and an approver applies it."""
 
 from dataclasses import dataclass
 from datetime import datetime

@@ -44,7 +44,7 @@ class ProposeForm(ReasonForm):
     n = forms.CharField(max_length=20, required=False, initial="1")
 
     def service_arguments(self) -> dict[str, Any]:
-        """Return the argument `fields` of the service; `n` only for rules of kind `at_most`."""
+        """Return the `fields` to propose; `n` is None unless the rule is of kind `at_most`."""
         kind, n = self.get_text("kind"), self.get_text("n").strip()
         number = int(n) if n.isascii() and n.isdigit() else n or None
         return {

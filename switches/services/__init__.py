@@ -1,4 +1,4 @@
-"""Services that write switches; each is one transaction and takes `actor` and `now`."""
+"""Functions that change switches; each is one transaction and takes `actor` and `now`."""
 
 from switches.rules import services as rules
 from switches.services.engage import engage

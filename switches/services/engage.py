@@ -1,4 +1,4 @@
-"""Engage service; engaging never waits for an approval."""
+"""Engaging a switch, which never waits for an approval."""
 
 import secrets
 from collections.abc import Mapping
@@ -47,9 +47,9 @@ def engage(
 ) -> Engagement:
     """Engage a switch in one transaction: state, audit row, messages and version.
 
-    Pass either `expires_in`, a duration (`24h`, `permanent`), or `expires_at`, an RFC 3339
-    time. `break_glass` (`{"rule", "reason"}`) overrides the named safety rules for a few hours,
-    if they refuse. The actor needs `permission`; trips pass theirs. Raise :class:`InvalidInput`,
+    Pass either `expires_in`, a duration (`24h`, `permanent`), or `expires_at`, an RFC 3339 time.
+    `break_glass` (`{"rule", "reason"}`) overrides the named safety rules for a few hours, if they
+    refuse. The actor needs the token scope `permission`. Raise :class:`InvalidInput`,
     :class:`Forbidden`, :class:`SafetyRefused`, or :class:`Conflict` with the open episode if the
     switch is already engaged.
     """

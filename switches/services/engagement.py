@@ -1,4 +1,4 @@
-"""Result of engage, extend and similar services."""
+"""Result of engaging or extending a switch, and of similar changes."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -11,10 +11,10 @@ from switches.rules import break_glass
 
 @dataclass(frozen=True)
 class Engagement:
-    """A switch and its episode after a service, with the requested approval, if any.
+    """A switch and its open episode after a change, with the requested approval, if any.
 
-    `review` is the open review of an overridden rule. `notice` says how the result differs from
-    the request.
+    `review` is the open review of a safety rule's override. `notice` says how the result differs
+    from the request.
     """
 
     switch: Switch
@@ -25,7 +25,7 @@ class Engagement:
 
 
 def shorten_for_override(expiry: Expiry, now: datetime) -> Expiry:
-    """Return the expiry limited to 4 hours with the policy `hold`, as after an override."""
+    """Return the expiry that an override of safety rules allows: at most 4 hours, policy `hold`."""
     return replace(
         expiry,
         expires_at=min(expiry.expires_at, now + break_glass.MAX_DURATION),

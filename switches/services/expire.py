@@ -49,8 +49,8 @@ def past_expiry(now: datetime | Combinable) -> QuerySet[Episode]:
 def _forecast_events(due: Sequence[Episode]) -> Mapping[int, str]:
     """Return the expected event by episode id, for the due episodes that will not be held.
 
-    The rules are evaluated as if the preceding episodes with the policy `release` were released.
-    Episodes that end differently are announced separately.
+    Safety rules are evaluated as if the preceding episodes with the policy `release` were released.
+    An episode that ends differently is announced separately.
     """
     events: dict[int, str] = {}
     undecided = [episode for episode in due if episode.on_expiry != OnExpiry.HOLD]

@@ -1,4 +1,4 @@
-"""Services that extend and acknowledge an engaged switch."""
+"""Functions that extend and acknowledge an engaged switch."""
 
 from datetime import datetime
 
@@ -27,9 +27,9 @@ def extend(
 ) -> Engagement:
     """Move the expiry to `now + expires_in`; the value `permanent` requests an approval instead.
 
-    While an overridden rule would still refuse the switch, the extension is limited to 4 hours
-    and announced. Raise :class:`InvalidInput`, or :class:`Conflict` for a switch that is released,
-    ramping or permanent.
+    While an overridden safety rule would still refuse the switch, the extension is limited to 4
+    hours and announced. Raise :class:`InvalidInput`, or :class:`Conflict` for a switch that is
+    released, ramping or permanent.
     """
     actor.require("switches:write")
     identify(scope, key)

@@ -65,10 +65,10 @@ def reconfirm(*, scope: str, key: str, reason: str, actor: Actor, now: datetime)
 
 
 def call_for_reconfirmation(now: datetime) -> int:
-    """Escalate permanent episodes with a missed deadline and return how many.
+    """Escalate permanent episodes with a missed re-confirmation and return how many.
 
-    Episodes of earlier releases without a deadline get one, a week from now. Safe to run
-    concurrently.
+    Episodes from older versions of Switchgear without a deadline get one, a week from now. Safe to
+    run concurrently.
     """
     Episode.objects.filter(
         ended_at__isnull=True, permanent=True, reconfirm_due_at__isnull=True

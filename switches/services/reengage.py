@@ -34,9 +34,9 @@ def reengage(
 ) -> Engagement:
     """Engage a ramping switch again with a new reason, expiry and actor.
 
-    Safety rules don't apply because the switch already counts as engaged; an earlier override
-    still limits the duration. If a release needs two people, an expiry that would release sooner
-    than before becomes `hold`, which `notice` explains.
+    Safety rules don't apply because the switch already counts as engaged; an earlier override still
+    limits the duration. If a release needs two people, an expiry that would release the switch
+    sooner than before becomes `hold`, and the result's `notice` says so.
     """
     before = changes.audit_state(switch, episode)
     escalation.close(subject=changes.episode_subject(episode), now=now)

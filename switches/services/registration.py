@@ -38,12 +38,12 @@ def find_switch(scope: str, key: str) -> Switch | None:
 
 
 def lock_switch(scope: str, key: str) -> Switch | None:
-    """Lock and return a registered switch, or None; the caller has locked the publication row."""
+    """Lock and return a registered switch, or None; callers hold the :class:`Publication` row."""
     return Switch.objects.select_for_update().filter(pk=identify(scope, key)).first()
 
 
 def register_and_lock(scope: str, key: str, *, now: datetime) -> Switch:
-    """Register an unknown switch; lock and return it, under the publication row's lock."""
+    """Lock and return the switch, which is registered first if it is unknown."""
     switch = lock_switch(scope, key)
     if switch is None:
         switch = Switch(id=identify(scope, key), scope=scope, key=key, registered_at=now)
@@ -109,7 +109,7 @@ def _is_web_address(url: str) -> bool:
 
 
 def lock_engaged(scope: str, key: str, refusal: str = "") -> tuple[Switch, Episode]:
-    """Lock and return a switch and its open episode, under the publication row's lock.
+    """Lock and return a switch that is not released, and its open episode.
 
     Raise :class:`Conflict` for a released switch, with the text `refusal` if given.
     """
@@ -126,7 +126,7 @@ def lock_engaged(scope: str, key: str, refusal: str = "") -> tuple[Switch, Episo
 
 
 def lock_approved(approval: Approval) -> tuple[Switch, Episode]:
-    """Lock and return the switch and episode of an approval, under the publication row's lock.
+    """Lock and return the switch and the episode that an approval is about.
 
     Raise :class:`Conflict` if that episode has ended.
     """

@@ -1,4 +1,4 @@
-"""Release service: gradually by a ramp, or immediately."""
+"""Releasing a switch: gradually by a ramp, or immediately."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -39,9 +39,9 @@ MODES = ("ramp", "immediate")
 
 @dataclass(frozen=True)
 class Release:
-    """The result of a release: a started ramp, an approval request, or an immediate release.
+    """The result of a release: a started ramp, an approval request, or neither if immediate.
 
-    `review` is the open review of an overridden rule.
+    `review` is the open review of a safety rule's override.
     """
 
     switch: Switch
@@ -65,12 +65,11 @@ def release(
 ) -> Release:
     """Release a switch by a ramp or immediately, or request a second person's approval.
 
-    :func:`switches.rules.guard.needs_second_person` decides on the approval. `plan` and
-    `max_hold_seconds` are those of :func:`switches.ramps.plan.read_plan`. `break_glass`
-    (`{"rule", "reason"}`) lets an approver override the named rules, including `two-person`.
-    The shell needs no second person, only a review. Raise :class:`InvalidInput`,
-    :class:`Forbidden` (an immediate release requires an approver), :class:`Conflict` if the
-    switch is released or ramping, or :class:`SafetyRefused`.
+    :func:`switches.rules.guard.needs_second_person` decides on the approval; the shell needs only a
+    review. `plan` and `max_hold_seconds` are those of :func:`switches.ramps.plan.read_plan`.
+    `break_glass` (`{"rule", "reason"}`) lets an approver override the named rules, even
+    `two-person`. Raise :class:`InvalidInput`, :class:`Forbidden` (an immediate release requires an
+    approver), :class:`Conflict` if the switch is released or ramping, or :class:`SafetyRefused`.
     """
     actor.require("switches:write")
     identify(scope, key)

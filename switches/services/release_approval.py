@@ -27,7 +27,7 @@ HASTY = f"less than {plans.MIN_EARLY_SECONDS} s at {plans.MAX_EARLY_PERCENT} % o
 
 @dataclass(frozen=True)
 class ReleaseRequest:
-    """A valid release; `steps` is None for an immediate release."""
+    """A validated request to release a switch; `steps` is None for an immediate release."""
 
     switch: Switch
     episode: Episode
@@ -36,12 +36,12 @@ class ReleaseRequest:
 
     @property
     def at_once(self) -> bool:
-        """Return True if all traffic would flow without a dwell or a gate before."""
+        """Return True if all traffic would flow without waiting for any dwell or gate."""
         return self.steps is None or plans.is_immediate(self.steps)
 
     @property
     def is_hasty(self) -> bool:
-        """Return True if the release is immediate or its plan hasty (:func:`plans.is_hasty`)."""
+        """Return True if the release is immediate, or under a minute is spent at 25 % or less."""
         return self.steps is None or plans.is_hasty(self.steps)
 
 

@@ -40,8 +40,7 @@ class AlertmanagerAlert:
 class AlertmanagerMessage:
     """A parsed message: at most `MAX_ALERTS` alerts with a switch, in order.
 
-    `left_out` counts the requests beyond that limit; `left_switches` names the switches of the
-    first 50 of them.
+    `left_out` counts the further alerts; `left_switches` names the switches of their first 50.
     """
 
     group: str

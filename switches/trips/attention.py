@@ -1,4 +1,4 @@
-"""Attention items of trips that wait for a person's decision."""
+"""Items of the attention page about trips that wait for a person's decision."""
 
 from datetime import datetime
 

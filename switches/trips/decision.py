@@ -71,7 +71,7 @@ class OpenEpisode:
 
 @dataclass(frozen=True)
 class ReleaseByHand:
-    """A person's release of an episode that this alert tripped; `resolved` once it has resolved."""
+    """A person's release of a tripped episode; `resolved` tells if the alert has resolved since."""
 
     by: str
     at: datetime
@@ -168,7 +168,7 @@ def _check_engaged(switch: str, history: TripHistory) -> TripDecision | None:
 def _check_ramp(
     switch: str, open_episode: OpenEpisode, earlier: EarlierTrip | None
 ) -> TripDecision | None:
-    """Return `duplicate` if the alert was firing when a person started the ramp, else None.
+    """Return `duplicate` if a person started the ramp while this alert was firing, else None.
 
     None lets the request end the ramp: for a new or recurring alert, and if no person started it.
     """
@@ -183,7 +183,10 @@ def _check_ramp(
 
 
 def _check_release(switch: str, history: TripHistory, now: datetime) -> TripDecision | None:
-    """Return a refusal until an hour after a person's release, and until the alert resolved."""
+    """Return a refusal if a person released the switch despite this alert, else None.
+
+    The request is refused for an hour after the release, and until the alert has resolved.
+    """
     if (let_flow := history.let_flow) is None:
         return None
     text = f"{let_flow.by} let {switch} flow at {_format_time(let_flow.at)}, with this alert known."

@@ -1,7 +1,7 @@
 """Trip policies of a new installation, for the migration and for tests.
 
 Policies that ask a person have wide patterns: a needless question about a memory leak is better
-than a missed data leak.
+than a data leak that nobody was asked about.
 """
 
 from datetime import datetime

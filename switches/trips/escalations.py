@@ -1,8 +1,7 @@
-"""Escalations of trips to people, grouped and rate-limited.
+"""Escalations that ask people whether to engage a switch, called questions.
 
-A question is an open escalation that asks people whether to engage. A trip joins the open question
-with its key. Beyond an hourly limit, a program's further trips share one question. Callers hold the
-trips lock.
+A trip joins the open question with its key, if there is one. Beyond an hourly limit, further trips
+by the same program share one question. Callers hold the trips lock.
 """
 
 from datetime import datetime, timedelta
@@ -23,9 +22,9 @@ SINGLE_SWITCH_QUESTIONS = ("person:", "locked:", "rule:")
 
 
 def ask_people(row: Trip, once: str, *, new: bool, now: datetime) -> None:
-    """Escalate a trip under the key `once` until a person engages the switch or dismisses it.
+    """Ask people whether to engage the switch, until one engages it or dismisses the trip.
 
-    A `new` trip is also announced.
+    Trips with the same key `once` share a question. A `new` trip is also announced.
     """
     present = _find_open_question(once)
     recent = Escalation.objects.filter(subject__startswith=SUBJECT, opened_at__gt=now - WINDOW)
@@ -62,7 +61,7 @@ def first_trip(question: Escalation) -> int:
 
 
 def is_incomplete(question: Escalation) -> bool:
-    """Return True if the question omits trips that joined it, about further switches."""
+    """Return True if more trips joined the question than it lists, and about further switches."""
     of_one = str(question.facts.get("once", "")).startswith(SINGLE_SWITCH_QUESTIONS)
     return bool(question.facts.get("more")) and not of_one
 

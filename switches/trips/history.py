@@ -22,7 +22,7 @@ PEOPLE = ("user", "slack")
 
 @dataclass(frozen=True)
 class TripContext:
-    """The history for a decision, with the rows of the earlier trip and the open episode."""
+    """The history on which a trip is decided, with rows of the earlier trip and open episode."""
 
     history: decision.TripHistory
     earlier: Trip | None
@@ -30,7 +30,7 @@ class TripContext:
 
 
 def list_policies() -> list[TripPolicy]:
-    """Return the policies in evaluation order."""
+    """Return all trip policies in the order in which they are tried."""
     return list(TripPolicy.objects.order_by("position", "id"))
 
 
@@ -46,7 +46,7 @@ def to_policy_row(row: TripPolicy) -> decision.PolicyRow:
 def read_context(
     *, switch: str, fingerprint: str, policy: TripPolicy | None, now: datetime
 ) -> TripContext:
-    """Return the history that a decision depends on.
+    """Return the history on which a request to engage a switch is decided.
 
     An alert that did not repeat for a day is marked as resolved.
     """

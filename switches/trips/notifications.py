@@ -29,7 +29,8 @@ MAX_LINK_BYTES = 900  # Slack limits a message section to 3000.
 def announce(row: Trip, now: datetime, *, alone: bool = False) -> int:
     """Announce a new trip in its episode's thread and return the number of destinations.
 
-    Trips that engaged nothing are announced once an hour per switch and source, or each if `alone`.
+    A trip that engaged nothing is announced once an hour per switch and source, or always if
+    `alone`.
     """
     name = ACTIONS[Trip.Outcome(row.outcome)]
     event_key = f"trip:{row.pk}"

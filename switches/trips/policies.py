@@ -1,4 +1,4 @@
-"""Services that change trip policies, with audit rows.
+"""Functions that change trip policies, with audit rows.
 
 They take their locks in the same order as trips, so no trip is decided on a partial change.
 """
@@ -45,7 +45,7 @@ def replace_policies(
 ) -> list[TripPolicy]:
     """Replace all policies; raise :class:`InvalidInput` with paths such as `rows.2.gate`.
 
-    A row updates the policy with its trigger; policies without a row are removed.
+    Rows are matched to policies by `trigger`; policies without a row are removed.
     """
     actor.require_power(Power.ADMINISTER)
     new_rows = [{**DEFAULTS, **row} for row in rows]
@@ -76,7 +76,7 @@ def put_policy(
     actor: Actor,
     now: datetime,
 ) -> None:
-    """Change the policy `trigger`, or add one if `trigger` is empty; `position` counts from 1.
+    """Change the policy named `trigger` (if empty, add one); `position` counts from 1.
 
     `digest` is the :func:`policy_digest` of the displayed policy. Raise :class:`Conflict` if the
     policy was changed or moved since.

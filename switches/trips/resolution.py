@@ -85,9 +85,9 @@ def dismiss_trip(*, trip_id: int, reason: str, actor: Actor, now: datetime) -> T
 
 
 def list_waiting() -> list[Trip]:
-    """Return the first trip of each open question, oldest first.
+    """Return the first trip of each question that still needs an answer, oldest first.
 
-    The question's text replaces the trip's `why`.
+    The `why` of a returned trip is the question's text, which covers all its trips.
     """
     questions = list(open_questions().order_by("id"))
     engaged = _engaged_since(questions, Q())
@@ -122,7 +122,7 @@ def open_questions() -> QuerySet[Escalation]:
 
 
 def _engaged_since(questions: Iterable[Escalation], condition: Q) -> set[int]:
-    """Return the trips of these questions whose switches people have engaged since."""
+    """Return the ids of the questions' trips whose switch a person has engaged."""
     trips = {pk for question in questions for pk in escalations.member_trips(question)}
     since = Episode.objects.filter(
         condition,

@@ -45,7 +45,7 @@ def switchboard_rows(request: PersonRequest) -> HttpResponse:
 @signed_in
 @require_GET
 def alarm_bar(request: PersonRequest) -> HttpResponse:
-    """Render the alarm bar for pages without live updates."""
+    """Render the bar with alarms, such as a global stop, for pages without live updates."""
     return render(request, "_alarm_part.html", {"oob": True})
 
 

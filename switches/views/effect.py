@@ -47,7 +47,7 @@ def callers_panel(request: PersonRequest, scope: str, key: str) -> HttpResponse:
 
 
 def build_progress(switch: Switch, now: datetime, place: str = PAGE) -> dict[str, Any]:
-    """Return the effect panel's context; `effect` is None before the first publication."""
+    """Return the context of the panel on the effect of the last change; `effect` may be None."""
     measured = measure_effect(switch, now)
     if measured is None:
         return {"effect": None}
@@ -79,7 +79,7 @@ def build_progress(switch: Switch, now: datetime, place: str = PAGE) -> dict[str
 
 
 def build_cells(applied: int, instances: int) -> list[bool]:
-    """Return the cells of a progress bar, True if filled; all only if all instances apply it."""
+    """Return the cells of a progress bar, True if filled; the last only if all instances apply."""
     count = min(instances, MAX_CELLS)
     if not count:
         return []

@@ -146,9 +146,9 @@ class Command(ShellCommand):
         key: str,
         options: dict[str, Any],
     ) -> None:
-        """Print the switch, and what differs from the request.
+        """Print the changed switch, and warnings if the result differs from the request.
 
-        A typo in --break-glass must not prevent an engage, so unknown rules are only warned about.
+        A typo in --break-glass must not prevent an engage, so unknown rules only cause a warning.
         """
         self.status(scope, key, options)
         known = {rule.name for rule in guard.list_rules()} | {break_glass.TWO_PERSON}

@@ -148,7 +148,7 @@ def extends_section(start: datetime, end: datetime, _now: datetime) -> ReportSec
 
 
 def _read_grouped(rows: QuerySet[Any, Any]) -> tuple[list[Any], int]:
-    """Return the first `MAX_ROWS` rows, and the number of all rows."""
+    """Return the first `MAX_ROWS` rows of a grouped query, and the number of all its rows."""
     found = list(rows[: MAX_ROWS + 1])
     return found[:MAX_ROWS], len(found) if len(found) <= MAX_ROWS else rows.count()
 
