@@ -71,8 +71,7 @@ class SwitchBlastRadius:
 
 
 def blast_radius(switch_id: str, now: datetime) -> SwitchBlastRadius:
-    """Return the blast radius from checks in the last hour: of this switch, or any for
-    `global:all`.
+    """Return the blast radius from the switch's checks in the last hour, or all for `global:all`.
     """
     found, total = list_callers(
         None if switch_id == GLOBAL_ID else switch_id, now, within=RECENT, most=None

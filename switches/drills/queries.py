@@ -35,7 +35,7 @@ def is_unproven(switch: Switch, now: datetime) -> bool:
 
 
 def find_failed_drills() -> QuerySet[Drill]:
-    """Return each switch's latest ended drill if it failed; dry and cancelled drills don't count."""
+    """Return each switch's latest drill if it failed; dry and cancelled drills are ignored."""
     ended = Drill.objects.filter(
         switch=OuterRef("switch"),
         mode=live_drills.LIVE,
