@@ -34,7 +34,7 @@ class CallingService:
 
 @dataclass(frozen=True)
 class Overlap:
-    """An engaged or ramping switch that blocks part of the same traffic."""
+    """An engaged or ramping switch that blocks part of another switch's traffic."""
 
     id: str
     state: str
@@ -71,7 +71,9 @@ class SwitchBlastRadius:
 
 
 def blast_radius(switch_id: str, now: datetime) -> SwitchBlastRadius:
-    """Return the blast radius from the switch's checks in the last hour, or all for `global:all`.
+    """Return the switch's blast radius, from the checks of the last hour.
+
+    For `global:all`, the checks of all switches count.
     """
     found, total = list_callers(
         None if switch_id == GLOBAL_ID else switch_id, now, within=RECENT, most=None

@@ -82,7 +82,7 @@ def abort_ramp(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
 
 
 def _lock_episode_of(value: Mapping[str, Any]) -> tuple[Switch, Episode]:
-    """Lock and return the switch and its open episode.
+    """Lock and return the switch and the open episode that a pressed button is about.
 
     Raise :class:`Conflict`, with the present state, if the message is about another episode.
     """

@@ -30,7 +30,7 @@ def format_expiry(facts: Facts) -> str:
 
 
 def engaged_buttons(facts: Facts) -> tuple[str, ...]:
-    """Return the buttons of an engaged switch; permanent episodes can't be extended."""
+    """Return the buttons below a message about an engaged switch; no `extend` if permanent."""
     if facts.get("did") == "release":
         return ()
     is_permanent = "expires_at" in facts and facts["expires_at"] is None

@@ -107,7 +107,7 @@ def keyed_scopes() -> list[SwitchScope]:
 
 
 def question_fields() -> Mapping[str, str]:
-    """Return the scope by field of a check request, in decision order."""
+    """Return the fields of a check request (`segments`) with their scopes, in decision order."""
     return _question_fields_of(tuple(SCOPES))
 
 

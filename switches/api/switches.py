@@ -38,7 +38,7 @@ def read_switch_resource(scope: str, key: str) -> dict[str, Any]:
 
 
 class SwitchList(ListView[Switch]):
-    """Every switch that was ever registered or engaged, by id."""
+    """Every switch that was ever registered or engaged, in order of id."""
 
     queryset = with_episode_and_ramp()
     serializer_class = SwitchShape

@@ -51,9 +51,9 @@ def _begin_one(schedule_id: int, now: datetime) -> int:
 
 
 def _next_round(row: DrillSchedule, now: datetime) -> datetime:
-    """Return the next occurrence after `now`, counted from the schedule's creation.
+    """Return the time of the next scheduled drill: whole intervals after the schedule's creation.
 
-    A late or repeated attempt doesn't shift later occurrences.
+    A late or repeated attempt doesn't shift later drills.
     """
     every = timedelta(days=row.every_days)
     return row.created_at + ((now - row.created_at) // every + 1) * every

@@ -21,7 +21,7 @@ def find_live_drill(switch_id: str) -> Drill | None:
 
 
 def find_drills_in_force() -> QuerySet[Drill]:
-    """Return the drills that currently publish a different state to marked instances."""
+    """Return the drills during which marked instances now receive their switch as engaged."""
     return Drill.objects.filter(live=True, engaged_at__isnull=False, released_at__isnull=True)
 
 

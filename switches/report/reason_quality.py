@@ -1,7 +1,7 @@
 """Rating of weaknesses of engage reasons for the weekly report.
 
-`core.reasons` refuses empty reasons; these rules rate accepted ones. Reasons in scripts without
-capital letters are not checked for names.
+:mod:`controlplane.core.reasons` refuses empty reasons; these rules rate accepted ones. Reasons in
+scripts without capital letters are not checked for names.
 """
 
 import functools

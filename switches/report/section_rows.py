@@ -49,7 +49,8 @@ def build_table(
     """Return the `columns` and `rows` of a :class:`ReportSection`.
 
     Each keyword names a column. Its value is the name of a row's attribute (or key, if rows are
-    dicts), or a function of the row. `path` is the page of all rows, or a function of the row.
+    dicts), or a function of the row. Rows link to `path`, or to its result if it is a function of
+    the row.
     """
 
     def read(row: Any, source: str | Callable[[Any], Any]) -> Any:

@@ -147,7 +147,7 @@ def notify_break_glass(
 def violated_rules(episode: Episode) -> tuple[str, ...]:
     """Return the overridden rules that would still refuse to engage the switch.
 
-    If there are any, the episode is limited to `MAX_DURATION` and can't be permanent.
+    If there are any, the episode is limited to 4 hours (`MAX_DURATION`) and can't be permanent.
     """
     overridden = (episode.broke_glass or {}).get("rules", ())
     refusals = guard.refusals_while_engaged(episode.switch_id) if overridden else []

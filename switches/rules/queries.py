@@ -15,9 +15,9 @@ MAX_KNOWN_SWITCHES = 50_000
 
 @dataclass(frozen=True)
 class SafetyRuleStatus:
-    """A rule with its present members, engaged members and violation.
+    """A safety rule with the switches it covers, those engaged among them, and its violation.
 
-    `members` and `engaged` list the first 50 of their totals.
+    `members` and `engaged` list the first 50 of each.
     """
 
     row: Rule

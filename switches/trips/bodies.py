@@ -109,7 +109,7 @@ class ArmsBody(MutationBody):
 
 
 class PoliciesBody(MutationBody):
-    """All policies in order: in the field `policies`, or in `results` as the API returns them."""
+    """All trip policies in order, in the field `policies`, or `results` as the API returns them."""
 
     policies = serializers.ListField(child=serializers.DictField(), required=False)
     results = serializers.ListField(child=serializers.DictField(), required=False)

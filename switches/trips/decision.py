@@ -29,7 +29,7 @@ RESOLVED_AFTER = timedelta(hours=24)
 
 @dataclass(frozen=True)
 class PolicyRow:
-    """The fields of a policy that a decision depends on."""
+    """The fields of a trip policy that a decision depends on."""
 
     trigger: str
     sources: Sequence[str]
@@ -80,7 +80,7 @@ class ReleaseByHand:
 
 @dataclass(frozen=True)
 class TripHistory:
-    """The earlier trips, episode and release that a decision depends on.
+    """The earlier trips, episode and release on which a trip request is decided.
 
     `trips` are the times of the switch's latest trips, newest first. `spent` counts the policy's
     trips within the last hour over all switches.
@@ -95,7 +95,7 @@ class TripHistory:
 
 @dataclass(frozen=True)
 class TripDecision:
-    """The outcome of a request; `escalate` is the key of an escalation to people, if any."""
+    """The outcome of a trip request; `escalate` is the key of an escalation to people, if any."""
 
     outcome: str
     why: str
@@ -125,7 +125,7 @@ def _normalize(name: str) -> str:
 def decide(
     *, switch: str, source: str, policy: PolicyRow | None, history: TripHistory, now: datetime
 ) -> TripDecision:
-    """Return the decision on a request to engage `switch` (`scope:key`) under `policy`."""
+    """Return the decision on a trip request for `switch` (`scope:key`) under `policy`."""
     scope = switch.partition(":")[0]
     found = _check_engaged(switch, history)
     by_machine = history.standing is not None and history.standing.by_machine

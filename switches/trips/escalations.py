@@ -61,7 +61,7 @@ def first_trip(question: Escalation) -> int:
 
 
 def is_incomplete(question: Escalation) -> bool:
-    """Return True if more trips joined the question than it lists, and about further switches."""
+    """Return True if the question lacks some trips that joined it, about further switches."""
     of_one = str(question.facts.get("once", "")).startswith(SINGLE_SWITCH_QUESTIONS)
     return bool(question.facts.get("more")) and not of_one
 

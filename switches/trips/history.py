@@ -1,4 +1,4 @@
-"""Queries for the history that trip decisions depend on, under the trips lock."""
+"""Queries for the history on which trips are decided; callers hold the trips lock."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

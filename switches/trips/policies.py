@@ -43,7 +43,7 @@ _TRIGGER = re.compile(r"[a-z0-9][a-z0-9_-]{0,59}")
 def replace_policies(
     *, rows: Sequence[Mapping[str, Any]], actor: Actor, now: datetime
 ) -> list[TripPolicy]:
-    """Replace all policies; raise :class:`InvalidInput` with paths such as `rows.2.gate`.
+    """Replace all trip policies; raise :class:`InvalidInput` with paths such as `rows.2.gate`.
 
     Rows are matched to policies by `trigger`; policies without a row are removed.
     """
@@ -76,7 +76,7 @@ def put_policy(
     actor: Actor,
     now: datetime,
 ) -> None:
-    """Change the policy named `trigger` (if empty, add one); `position` counts from 1.
+    """Change the trip policy `trigger` (if empty, add one); `position` counts from 1.
 
     `digest` is the :func:`policy_digest` of the displayed policy. Raise :class:`Conflict` if the
     policy was changed or moved since.
@@ -106,7 +106,7 @@ def put_policy(
 
 
 def remove_policy(*, trigger: str, actor: Actor, now: datetime) -> None:
-    """Remove one policy; raise :class:`InvalidInput` if it is the last."""
+    """Remove one trip policy; raise :class:`InvalidInput` if it is the last."""
     actor.require_power(Power.ADMINISTER)
     with transaction.atomic():
         history.lock_trips()

@@ -1,4 +1,4 @@
-"""End of the questions of trips: by a resolved alert, a person's engage, or a dismissal."""
+"""End of trips' questions to people: by a resolved alert, a person's engage, or a dismissal."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -48,7 +48,7 @@ def resolve_alert(*, switch: str, fingerprint: str, actor: Actor, now: datetime)
 
 
 def dismiss_trip(*, trip_id: int, reason: str, actor: Actor, now: datetime) -> Trip:
-    """Close a trip's question without engaging; raise :class:`Conflict` if it is closed already."""
+    """Close a trip's question to people, without engaging; raise :class:`Conflict` if closed."""
     actor.require("switches:write")
     if problems := reasons.find_text_problems(
         reason, called="reason", advice="Say why it may go on."
@@ -85,7 +85,7 @@ def dismiss_trip(*, trip_id: int, reason: str, actor: Actor, now: datetime) -> T
 
 
 def list_waiting() -> list[Trip]:
-    """Return the first trip of each question that still needs an answer, oldest first.
+    """Return the first trip of each question that people still have to answer, oldest first.
 
     The `why` of a returned trip is the question's text, which covers all its trips.
     """
@@ -102,7 +102,7 @@ def list_waiting() -> list[Trip]:
 
 
 def close_engaged(now: datetime) -> int:
-    """Close questions whose switches people have all engaged; return how many were closed.
+    """Close the trips' questions whose switches people have all engaged; return how many.
 
     An engage counts after 30 s, when it can no longer be undone.
     """
@@ -141,7 +141,7 @@ def _is_settled(question: Escalation, engaged: set[int]) -> bool:
 
 
 def _close_resolved_refusals(resolved: list[Trip], now: datetime) -> None:
-    """Close questions that are only about refused trips, once all their alerts have resolved."""
+    """Close questions to people about refused trips only, once all their alerts have resolved."""
     refused = [row for row in resolved if row.outcome == Trip.Outcome.REFUSED]
     questions = {
         question.pk: question for row in refused for question in history.open_questions_about(row)

@@ -32,7 +32,7 @@ PERMISSION = "switches:trip"
 
 @dataclass(frozen=True)
 class TripResult:
-    """The result of a request: whether it engaged the switch, why, and the stored trip."""
+    """The result of a trip request: whether it engaged the switch, why, and the stored trip."""
 
     tripped: bool
     why: str

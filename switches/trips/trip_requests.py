@@ -17,7 +17,7 @@ DEFAULT_EXPIRY = "1h"
 
 @dataclass(frozen=True)
 class StopRequest:
-    """A validated request; `expires_in` is not capped by the policy yet."""
+    """A validated trip request; `expires_in` is not capped by the policy yet."""
 
     switch: str
     source: str
@@ -35,7 +35,7 @@ def validate_request(
     evidence: Mapping[str, Any] | None,
     expires_in: str | None,
 ) -> StopRequest:
-    """Return the validated request with a complete reason, or raise :class:`InvalidInput`."""
+    """Return the validated trip request with a complete reason, or raise :class:`InvalidInput`."""
     errors: dict[str, list[str]] = {}
     try:
         identify(*switch.partition(":")[::2])

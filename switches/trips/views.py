@@ -38,7 +38,7 @@ class DismissForm(ServiceForm):
 
 
 class PolicyForm(ServiceForm):
-    """Fields of one policy; `sources` has one pattern per line."""
+    """Fields of one trip policy; `sources` has one pattern per line."""
 
     trigger = forms.CharField(max_length=200, required=False)
     title = forms.CharField(max_length=400, required=False)

@@ -83,7 +83,7 @@ def _build_row(
 
 
 def _get_outcome(ramp: Any, at: datetime) -> str:
-    """Return a ramp's outcome at `at`; `replaced` if another engage or release ended it."""
+    """Return a ramp's outcome as of `at`; `replaced` if another engage or release ended it."""
     job = ramp.job
     if job.finished_at is None or job.finished_at >= at:
         return "under way"
