@@ -1,4 +1,4 @@
-"""A cold start: thousands of services start at once, while a person uses the same web process."""
+"""Measures a cold start: thousands of services start at once, while a person uses the console."""
 
 import time
 from collections import Counter

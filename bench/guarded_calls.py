@@ -227,7 +227,7 @@ SLEEPERS: dict[str, Callable[[], Callable[[], None]]] = {
 
 
 def time_threads(make: Callable[[], Callable[[], None]]) -> float:
-    """Return the seconds that ten threads need to call one breaker at once, once each."""
+    """Return the seconds that ten threads need for one call each through the same breaker."""
     call = make()
     threads = [threading.Thread(target=call) for _ in range(THREADS)]
     began = time.perf_counter()

@@ -16,7 +16,7 @@ END_OF_EVENT = b"\n\n\r\n"
 
 
 class HttpReply(NamedTuple):
-    """One whole response."""
+    """A whole HTTP response."""
 
     status: int
     head: bytes

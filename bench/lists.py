@@ -109,14 +109,14 @@ def measure(web: ServerUnderTest, token: str, audited: int, seconds: float) -> L
 def _measure_list(
     web: ServerUnderTest, token: str, name: str, path: str, seconds: float
 ) -> ListFigures:
-    _hit(web, token, path, seconds / 4)  # Warms up.
+    _send_requests(web, token, path, seconds / 4)  # Warms up.
     used, began = web.cpu_seconds(), time.monotonic()
-    took = _hit(web, token, path, seconds)
+    took = _send_requests(web, token, path, seconds)
     used, spent = web.cpu_seconds() - used, time.monotonic() - began
     return ListFigures(name, len(took) / spent, used / len(took) * 1e3, latencies.summarize(took))
 
 
-def _hit(web: ServerUnderTest, token: str, path: str, seconds: float) -> list[float]:
+def _send_requests(web: ServerUnderTest, token: str, path: str, seconds: float) -> list[float]:
     """Request `path` from several threads for `seconds`; return the latencies in milliseconds."""
     took: list[float] = []
     wrong: list[int] = []

@@ -162,7 +162,7 @@ def measure_reports(setting: Setting, table: ResultTable) -> None:
 
 
 def measure_ramps(setting: Setting, table: ResultTable) -> None:
-    """Measure ticks over a thousand ramps, in this process; it may use the idle server core too."""
+    """Measure the periodic task over a thousand ramps, in this process, without any server."""
     load_core = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {setting.core, *load_core})
     try:
@@ -172,7 +172,7 @@ def measure_ramps(setting: Setting, table: ResultTable) -> None:
 
 
 def measure_evaluation(setting: Setting, table: ResultTable) -> None:
-    """Measure the evaluation of 1,000 and of 10,000 SLOs, in this process, on both cores."""
+    """Measure the evaluation of 1,000 and of 10,000 SLOs, in this process, without any server."""
     load_core = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {setting.core, *load_core})
     try:

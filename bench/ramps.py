@@ -70,7 +70,7 @@ def measure(count: int) -> RampCosts:
 
 
 def _moments(began: datetime) -> Iterator[datetime]:
-    """Yield times for the ticks: one second apart, or more if the last tick took longer."""
+    """Yield times for the runs of the task: one second apart, or more after a slow run."""
     now = began
     for _ in range(MAX_TICKS):
         since = time.monotonic()

@@ -1,4 +1,4 @@
-"""The rows of the request benchmark, each with the server that answers it."""
+"""The requests that the benchmark compares, each with the server that answers it."""
 
 import json
 from contextlib import ExitStack

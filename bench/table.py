@@ -48,7 +48,7 @@ SEARCH_P99_MS = 100.0
 SNAPSHOT_KB, SCRAPE_CPU_MS = 60, 30
 RESTING_CPU_PERCENT = 3.0
 BUSY_SHARE = 0.9
-"""A load process that keeps its core this busy may be what is measured."""
+"""Above this share of its core, the load process itself may limit the result."""
 
 
 class ResultTable:
@@ -320,7 +320,7 @@ def _all_cpu(cost: TickCost) -> float:
 
 
 def _format_cost(seen: TickCost, ramps: int, besides: TickCost | None = None) -> tuple[str, ...]:
-    """Return cells of CPU, database and wall time, and of wall time per ramp beyond `besides`."""
+    """Return cells: CPU, database and wall time, and wall time per ramp without `besides`."""
     database = "–" if seen.database is None else f"{seen.database * 1e3:.0f}"
     each = (seen.wall - (besides.wall if besides else 0.0)) / ramps * 1e3
     return f"{seen.cpu * 1e3:.0f}", database, f"{seen.wall * 1e3:.0f}", f"{each:.2f}"

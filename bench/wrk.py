@@ -40,7 +40,7 @@ class LoadFigures:
 
 
 def require_wrk() -> None:
-    """End the run with one line unless wrk is installed."""
+    """End the run with an error message unless wrk is installed."""
     if shutil.which("wrk") is None:
         print("bench: wrk is missing; install it (Debian, Ubuntu: apt-get install wrk)")
         sys.exit(2)

@@ -13,7 +13,7 @@ OTHER_FILES = 300
 """Files a process needs besides its connections: databases, logs, code."""
 MAX_CONNECTIONS = 1_000_000
 MIN_CONNECTIONS = 4096
-"""Fewest connections with which silent ones from one host can't occupy all."""
+"""Minimum that leaves room beside silent connections from one host."""
 
 
 def server_arguments(target: str, *, host: str, port: int, workers: int) -> list[str]:

@@ -79,7 +79,7 @@ class PromptConnection(kombu.Connection):
 
 
 def _report_progress_hook(others: Callable[[], Any] | None) -> Callable[[], None]:
-    """Return a callback for waits for Redis: it reports the loop as alive, and calls `others`."""
+    """Return a callback to call while waiting for Redis; it reports progress and calls `others`."""
 
     def report_progress() -> None:
         if threading.current_thread() is threading.main_thread():
@@ -98,7 +98,7 @@ _began, _began_monotonic = datetime.now(UTC), time.monotonic()
 
 
 def monotonic_now() -> datetime:
-    """Return a time that always advances steadily, even if the local clock is changed."""
+    """Return a time that advances steadily, even if the local clock is changed."""
     return _began + timedelta(seconds=time.monotonic() - _began_monotonic)
 
 

@@ -12,7 +12,7 @@ MAX_SECONDS = 3600.0
 
 
 class InjectedFailure(Exception):
-    """Raised in a call that an injected fault lets fail."""
+    """Raised by a call that fails because of an injected fault."""
 
 
 class WrongFault(ValueError):

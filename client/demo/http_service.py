@@ -68,7 +68,7 @@ class FaultyService:
         }
 
     def answer(self, method: str, path: str, body: Body) -> ServiceResponse | None:
-        """Return the response to a request; None, to close the connection, if a fault is `down`."""
+        """Return the response, or None to close the connection while the service is down."""
         handler = self._routes.get((method, path))
         if handler is None:
             return ServiceResponse(404, {"error": f"there is no {method} {path}"})

@@ -27,7 +27,7 @@ admin.site.logout = lambda request, extra_context=None: sign_out(request)  # typ
 
 @admin.register(Token)
 class TokenAdmin(ReadOnly):
-    """Admin of tokens: they can be revoked, not created."""
+    """Django admin of API tokens, which can be revoked here, but not created."""
 
     list_display = (
         "name", "prefix", "owner", "scopes", "created_at", "expires_at", "revoked_at",
@@ -68,7 +68,7 @@ class BrowserSessionAdmin(ReadOnly):
 
 @admin.register(AccessAttempt)
 class AccessAttemptAdmin(ReadOnly):
-    """Read-only admin of failed sign-ins; `manage.py person unlock` resets them."""
+    """Read-only Django admin of failed sign-ins; `manage.py person unlock` resets them."""
 
     list_display = ("username", "ip_address", "failures_since_start", "attempt_time")
     exclude = ("get_data", "post_data", "user_agent", "http_accept", "path_info")
@@ -77,7 +77,7 @@ class AccessAttemptAdmin(ReadOnly):
 
 
 class UserForm(forms.ModelForm):  # type: ignore[type-arg]
-    """Form of a person; it can set the password, but never shows it."""
+    """Django admin's form of a person; it can set the password, but never shows it."""
 
     new_password = forms.CharField(
         required=False,

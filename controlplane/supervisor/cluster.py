@@ -47,7 +47,7 @@ class Cluster:
         return version.read_text().strip() if version.exists() else None
 
     def create(self, binaries: Binaries, passwords: dict[str, str]) -> None:
-        """Create the cluster with two logins and a database: in a draft folder, then moved."""
+        """Create the cluster with two logins and a database, in a draft folder until complete."""
         drafts = f"{self.directory.name}.new-"
         for leftover in self.directory.parent.glob(f"{drafts}*"):
             shutil.rmtree(leftover, ignore_errors=True)
@@ -75,7 +75,7 @@ class Cluster:
             shutil.rmtree(draft, ignore_errors=True)
 
     def change_passwords(self, binaries: Binaries, passwords: dict[str, str]) -> None:
-        """Set new passwords of both logins, if the stored passwords were lost."""
+        """Set the passwords of both logins, which is needed if the stored ones were lost."""
         while not self.is_vacant():
             time.sleep(0.05)
         self._single_user(

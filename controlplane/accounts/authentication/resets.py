@@ -86,7 +86,7 @@ def _add_link(facts: Mapping[str, Any]) -> Mapping[str, Any]:
 
 @transaction.atomic
 def complete_reset(*, user: User, token: str, password: str, actor: Actor, now: datetime) -> None:
-    """Set the password by a reset link, and end all sessions; raise Conflict for an old link."""
+    """Set the password by a reset link and end all sessions; raise Conflict for an invalid link."""
     locked = User.objects.select_for_update(no_key=True).get(pk=user.pk)
     if not (locked.is_active and tokens.check_token(locked, token)):
         raise Conflict("This link was used already, or its hour is over. Ask for another one.")

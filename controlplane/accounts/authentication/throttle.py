@@ -84,7 +84,7 @@ def count_attempt(request: HttpRequest, username: str = "") -> None:
 
 
 def begin_anonymous_session(request: HttpRequest, now: datetime) -> None:
-    """Begin a session for a passkey challenge; delete the oldest ones of a busy address."""
+    """Begin a session for a passkey challenge; delete a busy address's oldest such sessions."""
     if request.session.session_key is not None:
         return
     ip = client_ip(request)

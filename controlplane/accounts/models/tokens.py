@@ -45,7 +45,7 @@ class Token(models.Model):
 
 
 class Credentials(models.Model):
-    """A single row whose `revision` triggers increment when tokens or accounts change.
+    """A single row; triggers increment its `revision` when tokens or accounts change.
 
     Processes with tokens in memory read it every second, and reload the tokens after a change.
     """

@@ -25,7 +25,7 @@ class Duties:
     """Notification settings that depend on a person.
 
     `duties` describe rotations, escalation steps and routes that lead to the person. `addressed`
-    are names of other targets with the person's address, which keep working.
+    are names of other notification targets with the person's address, which keep working.
     """
 
     duties: list[str]

@@ -1,4 +1,4 @@
-"""Readable names of user agents. Pure."""
+"""Readable names of browsers and systems, from user agent strings."""
 
 # By a part of the user agent. The first match counts: most contain names of other browsers, too.
 BROWSERS = (

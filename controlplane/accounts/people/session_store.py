@@ -30,7 +30,7 @@ KEPT_FIELDS = ("started_at", "last_seen_at", "expire_date", "ip", "user_agent", 
 
 
 class SessionStore(SessionBase):
-    """A session store keyed by the SHA-256 of session keys; only `record_activity` extends them."""
+    """A session store keyed by SHA-256 of session keys; only `record_activity` extends sessions."""
 
     def __init__(self, session_key: str | None = None) -> None:
         super().__init__(session_key)

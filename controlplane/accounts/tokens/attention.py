@@ -19,7 +19,7 @@ def filter_contested(now: datetime) -> QuerySet[Instance]:
 
 @attention_source(70, only_if=filter_contested)
 def list_contested_instances(now: datetime) -> list[AttentionItem]:
-    """Return an item per service with instances reported by several processes or tokens lately."""
+    """Return an item per service with contested instances: reported by several processes."""
     rows = filter_contested(now).order_by("contested_at", "id")[:MAX_INSTANCES]
     by_service: dict[str, list[Instance]] = defaultdict(list)
     for row in rows.only("id", "service", "contested_at", "reported"):

@@ -1,4 +1,4 @@
-"""`manage.py watchdog`: run the watchdog."""
+"""`manage.py watchdog`: run the watchdog process, which runs overdue periodic tasks."""
 
 import signal
 import threading
