@@ -103,7 +103,7 @@ def list_outages(now: datetime) -> Sequence[AttentionItem]:
 
 @attention_source(9, only_if=silent_probes)
 def list_away_probes(now: datetime) -> Sequence[AttentionItem]:
-    """List the services whose last probe failed, and those that may not be probed."""
+    """List the services whose probes keep failing, and those that may not be probed."""
     rows = silent_probes(now).select_related("service")
     return [
         AttentionItem(

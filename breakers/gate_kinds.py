@@ -23,7 +23,7 @@ REFRESH_AFTER = timedelta(seconds=15)
 """Interval at which an unchanged verdict is written again; ramps ignore one older than a minute."""
 MAX_NAMED = 5
 
-# One row per dependency, however many gates refer to it.
+# Returns one row per dependency, even if several gates refer to it.
 _FRESH_BREAKERS = f"""
     SELECT d.caller || '->' || d.callee, count(*),
            count(*) FILTER (WHERE s.state = 'open'),

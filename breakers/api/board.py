@@ -56,7 +56,7 @@ class BreakerList(ListView[Dependency]):
 
 
 class HistoryView(ListView[Transition]):
-    """List the state changes of a dependency's breakers, newest first, and its recent minutes."""
+    """List a dependency's breaker transitions, last reported first, and its recent minutes."""
 
     queryset = Transition.objects.all()
     serializer_class = TransitionShape

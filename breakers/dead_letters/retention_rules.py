@@ -44,7 +44,7 @@ GROUP_DAYS = _long_term(
     order="day",
     why="How many letters failed alike on a day.",
 )
-# A group's row is locked by whoever adds a letter or a day to it.
+# Adding a letter or a day to a group locks the group's row.
 GROUPS = _long_term(
     name="letter-groups",
     model="breakers.LetterGroup",

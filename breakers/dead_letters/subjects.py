@@ -12,5 +12,5 @@ def audit_target(stream: LetterStream) -> str:
 
 
 def message_thread(stream: LetterStream) -> str:
-    """Return the thread subject shared by all messages about a stream."""
+    """Return the subject that joins all messages about a stream in one thread."""
     return shorten_with_digest(f"dlq:{stream}", MAX_THREAD_LENGTH)

@@ -7,7 +7,7 @@ from controlplane.core.http.routes import both_forms
 from .api import actions, archive, export, jobs, messages, outbox
 from .converters import STREAM_NAME
 
-# A stream's name may have any characters, so that what follows it is looked for from the end.
+# A stream's name may contain any characters, so the parts after it are matched from the end.
 STREAM = f"dlq/streams/{STREAM_NAME}"
 MESSAGE = f"{STREAM}/messages/<str:entry_id>"
 JOB = "dlq/jobs/<int:job_id>"

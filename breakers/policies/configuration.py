@@ -67,7 +67,7 @@ class ConfigurationFolder:
 
     @property
     def silent_on(self) -> frozenset[str]:
-        """Fields of dependencies whose file does not exist, so that they keep their values."""
+        """Fields whose file is missing in the folder; dependencies keep their values of these."""
         missing = FIELDS_BY_FILE.keys() - self.files
         return frozenset(name for file in missing for name in FIELDS_BY_FILE[file])
 

@@ -19,7 +19,7 @@ def lock_live_override(dependency: Dependency) -> Override | None:
 
 
 def end_override(override: Override, why: str, *, actor: Actor, now: datetime) -> None:
-    """Mark the override as ended. The caller must publish a new registry version afterwards."""
+    """Mark the override as ended. The calling function must publish a new registry version."""
     # The clock may have been set back: an override must not end before it began.
     override.ended_at = max(now, override.set_at)
     override.ended_by, override.ended_why = actor.label, why

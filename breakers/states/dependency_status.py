@@ -22,7 +22,7 @@ CLOSED, OPEN, HALF_OPEN, UNKNOWN = "closed", "open", "half_open", "unknown"
 WORST_FIRST = (OPEN, HALF_OPEN, CLOSED)
 MAX_INSTANCES = 200
 
-# The reports of present boots, of instances that are not gone.
+# Reports by the present run (boot) of each instance that reported within 5 minutes.
 _REPORTS = f"""
     FROM breakers_breakerstate s
     JOIN {PRESENT_BOOT}

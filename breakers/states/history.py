@@ -30,7 +30,7 @@ class MinuteCounts(Protocol):
 
 @dataclass(frozen=True)
 class Band:
-    """A period of `length` minutes in one state, from minute `start` on."""
+    """A period of `length` minutes with the same breaker state, from the minute `start` on."""
 
     start: int
     length: int

@@ -95,7 +95,7 @@ def _iterate_leaves(
 ) -> Iterator[tuple[str, Any, bool]]:
     """Yield path, value and `is_hidden` for every scalar value in JSON.
 
-    Whether a value is hidden is decided by each key alone, since keys may contain dots.
+    Hidden keys are recognized one by one, not by the path, since keys may contain dots.
     """
     hides = redaction.is_hidden if redaction is not None else lambda _key: False
     waiting = [(path, root, False, 0)]

@@ -61,7 +61,7 @@ def iterate_pages(
 def read_entry(
     server: str, stream: str, entry_id: str, *, limits: ReadLimits = NO_LIMITS
 ) -> LetterEntry | None:
-    """Return the entry with this id, or None if it does not exist."""
+    """Return the stream entry with this id, or None if it does not exist."""
     found = read_page(server, stream, first=entry_id, last=entry_id, limits=limits)
     return found.entries[0] if found.entries else None
 

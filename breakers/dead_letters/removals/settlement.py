@@ -133,7 +133,7 @@ def _earlier_removals(stream: LetterStream, rows: Sequence[Departure]) -> dict[s
     positions = [row.position for row in rows]
     left = Departure.objects.filter(stream=stream, position__in=positions, state__in=LEFT)
     for position, new_id, state in left.values_list("position", "new_id", "state"):
-        # What was restored was dropped before; its new id is where it is now.
+        # After a restore, `new_id` is the letter's id in the stream; its removal had none.
         found.setdefault(position, set()).add(new_id if state == State.DONE else "")
     return found
 
