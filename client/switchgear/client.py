@@ -11,7 +11,7 @@ from switchgear.clock import ConsoleClock, SystemTime, Time
 from switchgear.evaluation.decisions import Decision
 from switchgear.evaluation.keys import Key
 from switchgear.evaluation.snapshot_store import SnapshotStore
-from switchgear.guards import Guard
+from switchgear.guards import Guard, KeyOf, Keys, OnEngage, Unknown
 from switchgear.query_check import Query, check_query
 from switchgear.sli import SLI, Indicators
 from switchgear.status import Status
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from switchgear.patterns.breaker import Breaker
     from switchgear.patterns.bulkhead import Bulkhead
     from switchgear.patterns.parameters import BulkheadParameters, Tier
-    from switchgear.policies.arguments import BreakerArguments, GuardArguments, PolicyArguments
+    from switchgear.policies.arguments import BreakerArguments, PolicyArguments
     from switchgear.policies.dependency import Dependency
     from switchgear.policies.policy import Policy
 
@@ -170,13 +170,31 @@ class Switchgear:
         """
         return check_query(query, self.check)
 
-    def guard(self, **arguments: "Unpack[GuardArguments]") -> Guard:
+    def guard(
+        self,
+        *,
+        segment: Keys = None,
+        feature: Keys = None,
+        experiments: Keys = (),
+        targeting_key: KeyOf = None,
+        unknown: Unknown = "allow",
+        on_engage: OnEngage = "finish",
+    ) -> Guard:
         """Return a decorator and context manager whose calls begin only while they are allowed.
 
         Other calls raise :class:`SwitchEngaged`; see :class:`Guard`. `on_engage`: `"finish"` lets
         running calls finish, `"cancel"` cancels coroutines.
         """
-        return Guard(self._store, **arguments, owner=self)
+        return Guard(
+            self._store,
+            segment=segment,
+            feature=feature,
+            experiments=experiments,
+            targeting_key=targeting_key,
+            unknown=unknown,
+            on_engage=on_engage,
+            owner=self,
+        )
 
     def policy(self, name: str, **arguments: "Unpack[PolicyArguments]") -> "Policy":
         """Return the policy of `name`, a decorator and context manager of all patterns.

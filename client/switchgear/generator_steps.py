@@ -77,12 +77,12 @@ def run_effects(steps: Generator[Any, Any, T], perform: Callable[[Any], Any]) ->
     try:
         effect = next(steps)
         while True:
+            resume, value = steps.send, None
             try:
                 value = perform(effect)
             except BaseException as error:
-                effect = steps.throw(error)
-            else:
-                effect = steps.send(value)
+                resume, value = steps.throw, error
+            effect = resume(value)
     except StopIteration as end:
         return end.value  # type: ignore[no-any-return]
 
@@ -94,12 +94,12 @@ async def run_effects_async(
     try:
         effect = next(steps)
         while True:
+            resume, value = steps.send, None
             try:
                 value = await perform(effect)
             except BaseException as error:
-                effect = steps.throw(error)
-            else:
-                effect = steps.send(value)
+                resume, value = steps.throw, error
+            effect = resume(value)
     except StopIteration as end:
         return end.value  # type: ignore[no-any-return]
 

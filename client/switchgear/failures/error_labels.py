@@ -136,9 +136,10 @@ def retry_after_header(error: object) -> str | None:
         return header
     given = _get(error, "retry_after")
     if isinstance(given, int | float) and not isinstance(given, bool):
-        # Without exponent; the comparison is False for NaN, too.
-        text = f"{min(given, MAX_RETRY_AFTER_SECONDS):.3f}".removesuffix(".000")
-        return text if given >= 0 else None
+        if not given >= 0:  # Negative, or NaN.
+            return None
+        # Without exponent.
+        return f"{min(given, MAX_RETRY_AFTER_SECONDS):.3f}".removesuffix(".000")
     return given if isinstance(given, str) else None
 
 

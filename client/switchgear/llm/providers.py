@@ -210,7 +210,7 @@ def _error_factory(
             message = each.get("message", about.get("message"))
             return lambda _first: ProviderUnavailable(
                 code,
-                status if type(status) is int and 400 <= status <= 599 else 502,
+                status if isinstance(status, int) and 400 <= status <= 599 else 502,
                 message if isinstance(message, str) else None,
             )
     return None

@@ -198,9 +198,12 @@ class TokenBudget:
             raise ValueError(f"{reserve} tokens in reserve of {limit} leave no room")
         self.room = limit - reserve
         self._overhead = overhead
-        self.tokens_of: Callable[[str], int] = count
-        """Return the number of tokens of a text, without overhead."""
+        self._count = count
         self._strategies = tuple(strategies)
+
+    def tokens_of(self, text: str) -> int:
+        """Return the number of tokens of a text, without overhead."""
+        return self._count(text)
 
     def count(self, text: str) -> int:
         """Return the number of tokens of one part, including the overhead per part."""

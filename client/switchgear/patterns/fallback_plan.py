@@ -79,8 +79,8 @@ class FallbackPlan:
         """Return True if a fallback may answer the call that raised `error`."""
         if isinstance(error, NotAwaited):
             return False  # A missing `await` is a bug, which an answer would hide.
-        is_switch = self.on_switch and _is_switch_engaged(error)
-        return (is_switch or _matches(self.on, error)) and self.may_continue(error)
+        is_covered = _matches(self.on, error) or (self.on_switch and _is_switch_engaged(error))
+        return is_covered and self.may_continue(error)
 
     def may_continue(self, error: BaseException) -> bool:
         """Return True if another source may be tried after `error`, whichever source raised it.

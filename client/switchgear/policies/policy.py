@@ -307,27 +307,27 @@ class Policy:
         """Return `function` with all layers, wrapped again at the first call after a change."""
         dependency, admission = self._dependency, self._admission
         layers = self._current_layers()
-        config, built = layers.config, wrap(layers, function, admission)
+        # One tuple, assigned at once: two threads may rebuild, and either result is consistent.
+        current = layers.config, wrap(layers, function, admission)
 
         def rebuild() -> None:
-            nonlocal config, built
-            # The layers first: another thread may read `config` in between.
-            layers = self._current_layers()
+            nonlocal current
+            layers, built = self._current_layers(), current[1]
             try:
                 built = wrap(layers, function, admission)
             except TypeError as error:  # The console may configure unsuitable targets.
                 log.warning("switchgear: policy %s stays as it was: %s", self.name, error)
-            config = layers.config
+            current = layers.config, built
 
         def plain(*args: Any, **kwargs: Any) -> Any:
-            if dependency.config is not config:
+            if dependency.config is not current[0]:
                 rebuild()
-            return built(*args, **kwargs)
+            return current[1](*args, **kwargs)
 
         async def coroutine(*args: Any, **kwargs: Any) -> Any:
-            if dependency.config is not config:
+            if dependency.config is not current[0]:
                 rebuild()
-            return await built(*args, **kwargs)
+            return await current[1](*args, **kwargs)
 
         return coroutine if is_coroutine else plain
 

@@ -151,7 +151,7 @@ def test_what_belongs_to_somebody_else_is_not_trusted(folder, which, caplog):
     keep(folder, knowing(1))
     os.chown(folder if which == "folder" else the_file(folder), 12345, 12345)
     assert restored(folder).snapshot is None
-    assert "somebody else" in caplog.text
+    assert "belongs to another user" in caplog.text
 
 
 def test_a_folder_that_is_a_link_is_refused(folder, tmp_path):

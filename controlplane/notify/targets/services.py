@@ -257,6 +257,11 @@ def seal_webhook_urls(now: datetime) -> int:
 
 
 def _describe_route(route: Route) -> dict[str, Any]:
-    from .api import RouteShape  # Imported late, because workers load no serializers.
-
-    return RouteShape.render(route)
+    return {
+        "id": route.pk,
+        "event": route.event,
+        "scope": route.scope,
+        "severity": route.severity,
+        "target": route.target.name,
+        "target_id": route.target_id,
+    }
