@@ -18,12 +18,12 @@ CarryOut = Callable[[Actor, datetime], str]
 
 
 class ServiceForm(forms.Form):
-    """A form that also shows the errors of the service that makes the change."""
+    """A form that also shows the errors of the service function that makes the change."""
 
     renamed: Mapping[str, str] = {}  # Field names of the service → of the form.
 
     def add_service_errors(self, errors: Mapping[str, Sequence[str]]) -> None:
-        """Show the errors of a service beside their fields."""
+        """Show the errors, by field, that a service function raised, beside their fields."""
         for field, texts in errors.items():
             name = self.renamed.get(field, field)
             self.add_error(name if name in self.fields else None, list(texts))

@@ -112,7 +112,7 @@ class Exposition:
 
 @dataclass
 class ExpositionCache:
-    """Expositions by format, cached for :data:`CACHE_SECONDS` or until `version()` changes."""
+    """A cache of expositions by format, for :data:`CACHE_SECONDS` or until `version()` changes."""
 
     build: Callable[[str], tuple[bytes, str]]
     version: Callable[[], object]

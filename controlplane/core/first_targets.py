@@ -28,7 +28,7 @@ ESCALATIONS: tuple[tuple[str, str, tuple[tuple[int, str], ...]], ...] = (
 
 
 def create_targets(apps: Any, now: datetime) -> None:
-    """Create the missing initial notification targets; `apps` is a registry of Django's apps."""
+    """Create the missing initial notification targets; `apps` is the migration's app registry."""
     target = apps.get_model("core", "Target")
     step = apps.get_model("core", "EscalationStep")
     route = apps.get_model("core", "Route")

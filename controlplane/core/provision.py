@@ -12,7 +12,7 @@ from controlplane.core.actors import system_actor
 from controlplane.core.errors import Conflict
 
 ACTOR = system_actor("provision")
-LOCK = 0x5317C5  # Concurrent GRANTs on one table fail in PostgreSQL.
+LOCK = 0x5317C5  # An advisory lock, because concurrent GRANTs on one table fail.
 
 EVERYTHING = "SELECT, INSERT, UPDATE, DELETE"
 RESTRICTED = {

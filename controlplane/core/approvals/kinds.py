@@ -45,7 +45,7 @@ _kinds: dict[str, ApprovalKind] = {}
 
 
 def on_approval(kind: str, **behavior: Any) -> Callable[[CarryOut], CarryOut]:
-    """Decorate a kind's `carry_out`; `behavior` sets other fields of :class:`ApprovalKind`."""
+    """Register the decorated function as a kind's `carry_out`; `behavior` sets other fields."""
 
     def register(function: CarryOut) -> CarryOut:
         _kinds[kind] = ApprovalKind(function, **behavior)

@@ -104,7 +104,7 @@ def _reopen_review(review_id: int, now: datetime) -> bool:
 
 
 def _open_escalation(review: Approval, facts: Mapping[str, Any], now: datetime) -> None:
-    """Open the review's escalation without notifying the routes, which get the review's message."""
+    """Open the review's escalation; the routes are notified by the review's own message."""
     escalations.open_escalation(
         subject=announcements.get_subject(review),
         event="review.waiting",

@@ -228,7 +228,7 @@ def _decide(approval_id: int, verdict: str, comment: str, actor: Actor, now: dat
 
 
 def _lock_request(approval_id: int) -> Approval:
-    """Lock a request after the rows that precede it in the lock order."""
+    """Lock a request, after the rows that its kind must lock before it."""
     kinds.get_kind(get_approval(approval_id).kind).lock_first()
     return Approval.objects.select_for_update().get(pk=approval_id)
 
@@ -273,7 +273,7 @@ def _has_expired(approval: Approval, now: datetime) -> bool:
 
 
 def _is_requester(approval: Approval, actor: Actor) -> bool:
-    """Return True if the actor made the request; actors of type `system` match by label."""
+    """Return True if the actor made the request; a request by the system is matched by label."""
     if approval.requester_id is None:
         return approval.requested_by == actor.label
     return approval.requester_id == actor.user_id

@@ -11,7 +11,7 @@ NOTHING = services.Overview(())
 
 
 def attention(request: HttpRequest) -> dict[str, object]:
-    """Return a lazy `attention_count`, 0 if nobody is signed in or the database is away."""
+    """Return a lazy `attention_count`, 0 if nobody is signed in or the database is unreachable."""
     return {"attention_count": SimpleLazyObject(lambda: _count(request))}
 
 

@@ -62,7 +62,7 @@ def fetch_value(database: Database, statement: str, *values: str | int) -> Any:
 
 
 def list_tables(database: Database) -> list[str]:
-    """Return the names of all tables and views of the schema, except `core_restoring`."""
+    """Return the names of all tables and views of the schema, except the restore mark."""
     return [name for (name,) in database.execute(_TABLES, [RESTORE_MARK]).fetchall()]
 
 

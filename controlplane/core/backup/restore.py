@@ -31,7 +31,7 @@ from .database import (
 )
 from .manifest import Manifest, product_version
 
-LOCK = 0x5317C6  # Of advisory locks, another than those of the audit trail and provision.
+LOCK = 0x5317C6  # An arbitrary number, unique among our advisory locks.
 _APPEND_ONLY = """
 SELECT count(*) = 1 AND NOT has_table_privilege(%s, 'core_auditentry', 'UPDATE, DELETE')
 FROM pg_trigger WHERE tgrelid = 'core_auditentry'::regclass

@@ -65,7 +65,7 @@ class ActiveCauses:
 
 
 def load_causes() -> tuple[Cause, ...]:
-    """Return the causes of the last report."""
+    """Return the stored active causes, without the state of PostgreSQL and Redis."""
     return _causes(Degradation.objects.get(pk=1))
 
 
@@ -140,7 +140,7 @@ def _update_causes(row: Degradation, causes: Sequence[Cause], now: datetime) -> 
 
 
 def update_causes(before: ActiveCauses, reported: Sequence[Cause], now: datetime) -> ActiveCauses:
-    """Return the causes that are active after a report, at `now`, of all causes in `reported`."""
+    """Return the active causes after a report, at `now`, of exactly the causes `reported`."""
     previous = {one.what: one for one in before.causes}
     current = {}
     for one in reported:

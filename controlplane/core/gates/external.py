@@ -207,7 +207,7 @@ def _check_report(
     observed_at: datetime | None,
     now: datetime,
 ) -> datetime:
-    """Return the observation's time in UTC, at most now; raise :class:`InvalidInput` if invalid."""
+    """Validate a report, raising :class:`InvalidInput`; return its time in UTC, at most now."""
     errors: dict[str, list[str]] = {}
     if not NAME.fullmatch(name):
         errors["name"] = [WRONG_NAME]

@@ -33,7 +33,7 @@ class HoldTarget:
 def place_hold(
     *, key: str, service: str, slos: Collection[str], why: str, path: str, now: datetime
 ) -> None:
-    """Hold the ramps of a service, in the caller's transaction.
+    """Place a hold on the ramps of a service, in the caller's transaction.
 
     An existing hold with the same `key` stays unchanged.
     """

@@ -96,9 +96,8 @@ class ListView(ApiView, ListAPIView[Row]):
     def _get_statement(self, request: Request) -> Statement:
         """Return the SQL, its parameters and the page, cached by query string.
 
-        The SQL is "" if no row can match.
-
-        Raises :class:`InvalidInput` for an invalid filter, limit or cursor.
+        The SQL is "" if no row can match. Raises :class:`InvalidInput` for an invalid filter, limit
+        or cursor.
         """
         key = type(self), request.META.get("QUERY_STRING", "")
         statement = _statements.get(key)
@@ -157,10 +156,10 @@ def mutation(
     """Decorate a view's method to run in one transaction, once per `Idempotency-Key`.
 
     The method gets `body` (the validated fields), `actor` and `now`, and returns :class:`Done`. A
-    dry run executes the method and rolls back, so its response is exact. `first` runs before the
-    method, with the same arguments and in its own transactions; the method gets the result of
-    `first` as `prepared`. `first` must be idempotent, because it isn't rolled back, and must do
-    nothing if `body["dry_run"]`.
+    dry run executes the method and rolls back, so its response is exact. `first` is called before
+    the method, with the same arguments and outside of its transaction; the method gets the result
+    as `prepared`. `first` must be idempotent, because it isn't rolled back, and must do nothing if
+    `body["dry_run"]`.
     """
 
     def decorate(handler: Handler) -> Callable[..., HttpResponse]:

@@ -75,7 +75,7 @@ _STATUSES = """
 
 
 class CountedSlo(NamedTuple):
-    """An SLO counted by instances, and the id of the token that reported the counts, if any."""
+    """An SLO whose events instances count, and the id of the token they reported with, if any."""
 
     slo: str
     token: int | None

@@ -84,7 +84,7 @@ CALLERS_OF_ANY = "SELECT id, service, checks::text FROM core_instance WHERE chec
 
 @dataclass(frozen=True)
 class Head:
-    """The published position: all versions of `epoch` up to `version`."""
+    """The latest published epoch and version; all earlier versions of the epoch are published."""
 
     epoch: UUID
     version: int
@@ -92,7 +92,7 @@ class Head:
 
 @dataclass(frozen=True)
 class InstanceStatus:
-    """An instance, its last reported position (None if none), and its last contact."""
+    """An instance, the epoch and version it last reported (None if none), and its last contact."""
 
     id: str
     epoch: UUID | None

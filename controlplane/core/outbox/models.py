@@ -9,10 +9,9 @@ class OutboxMessage(models.Model):
 
     `event_key` identifies the event (`audit:1842`): announcing it again adds no message. `fence`
     grows whenever a sender claims the message, so that one that lost its lease can't record a
-    result. Messages with the same
-    `subject` (`episode:12`) share a thread and are delivered in order. FAILED messages can be
-    retried until they are discarded. SUPERSEDED messages were skipped because a later one reports
-    the newer state.
+    result. Messages with the same `subject` (`episode:12`) share a thread and are delivered in
+    order. FAILED messages can be retried until they are discarded. SUPERSEDED messages were skipped
+    because a later one reports the newer state.
     """
 
     class State(models.TextChoices):
@@ -102,7 +101,7 @@ class Attempt(models.Model):
 
 
 class Thread(models.Model):
-    """The message about a subject at a destination, which later messages update or reply to."""
+    """The first message about a subject at a destination; later ones update it or reply to it."""
 
     destination = models.CharField(max_length=120)
     subject = models.CharField(max_length=120)

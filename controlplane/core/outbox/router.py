@@ -15,11 +15,11 @@ from .escalation import Escalation
 class Router(Protocol):
     """The interface by which core asks `controlplane.notify` for the destinations of messages.
 
-    `routed` returns an event's destinations: those of its routes, and the on-call services that
-    have an incident about its subject. `reachable` returns those of the given destinations that
-    have a configured transport. `incident_followers` returns, by subject, the on-call services that
-    were sent a message about it. `next_notices` returns the next notification of each open
-    escalation, by escalation id.
+    `routed` returns an event's destinations: those of its routes and, unless the event opens an
+    incident, the incident followers of its subject. `reachable` returns those of the given
+    destinations that have a configured transport. `incident_followers` returns, by subject, the
+    on-call services that were sent a message about it. `next_notices` returns the next notification
+    of each open escalation, by escalation id.
     """
 
     def routed(

@@ -99,7 +99,7 @@ register_commands(
 
 @PALETTE_SOURCES.add(60)
 def search_runbooks(query: PaletteQuery) -> Sequence[PaletteEntry]:
-    """Return runbooks by their titles and symptoms."""
+    """Return entries for the runbooks whose title, summary or symptoms match."""
     found = []
     for one in library.list_runbooks():
         weight = relevance.score_text(
