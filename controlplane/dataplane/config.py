@@ -33,7 +33,7 @@ class Config:
 
 
 def from_environment() -> Config:
-    """Return the configuration from environment variables; raise :class:`WrongVariable`."""
+    """Return the configuration in the environment; raise :class:`WrongVariable` if one is wrong."""
     variables = environment.read_environment()
     return Config(
         database_url=variables.database.url,

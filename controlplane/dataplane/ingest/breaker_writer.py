@@ -49,7 +49,7 @@ class BreakerWriter:
     async def write(
         self, connection: Connection, news: BreakerChanges, ids: dict[str, int]
     ) -> list[int]:
-        """Write changes in the open transaction; return the ids of tripped dependencies."""
+        """Write breaker changes in the open transaction; return the ids of tripped dependencies."""
         await breaker_sql.write_states(connection, news.states.values(), ids)
         news.reduced |= await breaker_sql.delete_former_boots(connection, news.new_boots)
         news.reduced |= await breaker_sql.delete_removed(connection, news.removed)

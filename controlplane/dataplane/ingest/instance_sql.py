@@ -200,7 +200,7 @@ class InstanceQuota:
         self._is_logged = False
 
     async def admit(self, connection: Connection, names: Set[str]) -> Set[str]:
-        """Return the names that may be written: at the limit, only those of existing instances."""
+        """Return the names that may be written: all, or at the limit only those that exist."""
         now = time.monotonic()
         if self._left < len(names) and now - self._counted_at >= COUNT_SECONDS:
             cursor = await connection.execute(COUNT_INSTANCES, (self._most,))

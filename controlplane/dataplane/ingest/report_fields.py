@@ -39,7 +39,7 @@ class ReportField(NamedTuple):
 
 
 class ListField(NamedTuple):
-    """A list of at most `most` objects with the same fields.
+    """A field of a report: a list of at most `most` objects with the same fields.
 
     Values of the field `key` must be unique. `cross_check` compares fields of one object: it
     returns an invalid field and a message, or None.
@@ -53,7 +53,7 @@ class ListField(NamedTuple):
 
 
 class CountsField(NamedTuple):
-    """An object of counters with the given names."""
+    """A field of a report: an object of counters with the given names."""
 
     names: tuple[str, ...]
     known: frozenset[str]

@@ -183,5 +183,5 @@ def _is_admitted(entry: SnapshotEntry, targeting_key: str | None) -> bool:
 
 
 def _draw_outside() -> int:
-    """Return a bucket outside every share, for requests without a targeting key."""
+    """Return a bucket outside every ramp's share, for requests without a targeting key."""
     return BUCKETS

@@ -115,7 +115,7 @@ def parse_tags(if_none_match: bytes) -> list[Mark]:
 
 
 def parse_event_id(last_event_id: bytes) -> list[Mark]:
-    """Return the mark in a Last-Event-ID header, as a list of at most one."""
+    """Return the version mark in a Last-Event-ID header, as a list of at most one."""
     match = _EVENT_ID.fullmatch(last_event_id)
     return [] if match is None else [(match[1], match[2], None)]
 

@@ -1,1 +1,1 @@
-"""The data plane's own queries."""
+"""The data plane's PostgreSQL connection and queries, without Django."""

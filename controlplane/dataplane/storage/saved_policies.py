@@ -19,7 +19,7 @@ _NEVER = datetime.min.replace(tzinfo=UTC)
 
 @dataclass(frozen=True, kw_only=True)
 class SavedPolicies(SavedContent):
-    """Policies, and the degradation causes at a `revision`."""
+    """The saved policies, and the saved degradation causes with their `revision`."""
 
     policies: Policies
     revision: int

@@ -223,8 +223,7 @@ def _lock_pace(destination: str) -> Pace:
 def _longest_waiting(destination: str, now: datetime) -> OutboxMessage | None:
     """Lock and return the next due message, by urgency, then by waiting time.
 
-    If a more urgent message about the same subject waits for it, a message is as urgent as that
-    one.
+    A message is as urgent as the most urgent message about its subject that waits for it.
     """
     waiting = due_messages(now, destination).select_for_update(skip_locked=True)
     pending = OutboxMessage.objects.filter(destination=destination, state="pending")

@@ -29,7 +29,7 @@ Kind = Literal["step", "repeat", "reminder"]
 
 @dataclass(frozen=True)
 class ScheduledStep:
-    """A step `after` the opening of its escalation; `reaches` is True if it has recipients now."""
+    """A step due `after` its escalation opened; `reaches` is True if it has recipients now."""
 
     after: timedelta
     reaches: bool

@@ -59,7 +59,7 @@ class DestinationName:
 
 
 def name_destinations(wanted: Iterable[str]) -> dict[str, DestinationName]:
-    """Return the names of destinations, by destination. The number of queries is fixed."""
+    """Return the name of each of the destinations, with a fixed number of queries."""
     unique = list(dict.fromkeys(wanted))
     names = _find_names(unique)
     labels = destinations.describe_destinations(one.partition(":")[0] for one in unique)

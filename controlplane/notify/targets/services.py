@@ -60,7 +60,7 @@ def create_target(
     Raises :class:`InvalidInput` with all errors, and :class:`Forbidden` unless the actor is a
     signed-in admin.
     """
-    _require_admin(actor)
+    _require_admin_and_lock(actor)
     checked = fields.check_target(asked, None)
     target = Target(created_at=now)
     secret = _save_target(target, checked, asked)
@@ -74,11 +74,11 @@ def change_target(
 ) -> tuple[Target, NewSecret | None]:
     """Replace a target's settings; return the target, and the secret generated for it, if any.
 
-    Omitted settings are emptied, except a channel's secrets. The next tick evaluates open
-    escalations again. `seen` is the :func:`settings_digest` on which the change is based: raises
+    Omitted settings are emptied, except a channel's secrets. Unacknowledged escalations are checked
+    again at once. `seen` is the :func:`settings_digest` on which the change is based: raises
     :class:`Conflict` if somebody else has changed the target since.
     """
-    _require_admin(actor)
+    _require_admin_and_lock(actor)
     target = get_target(target_id)
     before, values_before = target_settings(target), _stored_values(target)
     if seen not in ("", settings_digest(target)):
@@ -101,7 +101,7 @@ def change_target(
 @transaction.atomic
 def remove_target(*, target_id: int, actor: Actor, now: datetime) -> None:
     """Remove an unused target; raise :class:`Conflict` with the list of its uses."""
-    _require_admin(actor)
+    _require_admin_and_lock(actor)
     target = get_target(target_id)
     if target.name in SEVERITIES and target.kind == Target.Kind.ESCALATION:
         raise Conflict(f"{target.name} is what {target.name} messages climb; it can be changed.")
@@ -155,7 +155,7 @@ def add_route(
     `event` may be a pattern, such as `switch.*`; an empty scope or severity matches any. Raises
     :class:`InvalidInput`, and :class:`Conflict` if the route exists.
     """
-    _require_admin(actor)
+    _require_admin_and_lock(actor)
     event = event.strip() or "*"
     errors = fields.Errors(list)
     if not EVENT_PATTERN.fullmatch(event):
@@ -180,7 +180,7 @@ def add_route(
 @transaction.atomic
 def remove_route(*, route_id: int, actor: Actor, now: datetime) -> None:
     """Remove a route; messages already in the outbox are still delivered."""
-    _require_admin(actor)
+    _require_admin_and_lock(actor)
     route = Route.objects.select_related("target").filter(pk=route_id).first()
     if route is None:
         raise NotFound(f"There is no route {route_id}.")
@@ -196,8 +196,8 @@ def get_target(target_id: int) -> Target:
     return target
 
 
-def _require_admin(actor: Actor) -> None:
-    """Require an admin, and take the lock that serializes all changes of targets and routes."""
+def _require_admin_and_lock(actor: Actor) -> None:
+    """Refuse all but admins; take the lock that serializes changes of targets and routes."""
     actor.require_power(Power.ADMINISTER)
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [TARGETS_LOCK])

@@ -86,7 +86,7 @@ class ChannelSettings:
         return all(values.get(field.name) for field in self.fields)
 
     def look_up(self, given: Mapping[str, Any]) -> None:
-        """Run slow checks, such as DNS, before the transaction; raise `InvalidInput`."""
+        """Run slow checks, such as DNS, before the transaction; raise `InvalidInput` on failure."""
 
     def check(self, given: Mapping[str, Any], present: Target | None) -> dict[str, list[str]]:
         """Return the errors of the given settings, by name; `present` is the channel to change."""

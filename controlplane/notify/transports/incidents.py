@@ -65,7 +65,7 @@ def post_event(
 
 
 def read_settings(destination: str, settings: ChannelSettings, key: SettingSpec) -> dict[str, str]:
-    """Return a channel's settings; raise :class:`PermanentFailure` if the one of `key` is empty."""
+    """Return a channel's settings; raise :class:`PermanentFailure` if `key` has no value."""
     channel = find_channel(destination)
     values = settings.values(channel) if channel else {}
     if not values.get(key.name):

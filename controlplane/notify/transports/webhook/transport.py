@@ -70,7 +70,7 @@ def message_body(message: OutboxMessage) -> dict[str, Any]:
 
 
 def sign_request(message_id: str, at: int, body: bytes, secret: str) -> dict[str, str]:
-    """Return the signed headers of a request at `at` (Unix time)."""
+    """Return the headers of a request at `at` (Unix time), with its signature."""
     key = b""
     if secret.startswith(SECRET_PREFIX):
         with contextlib.suppress(binascii.Error, ValueError):
