@@ -47,7 +47,7 @@ class HistogramEdge:
     def share(self) -> float:
         return float(self.good / self.total)
 
-    def keeps(self, share: Fraction) -> bool:
+    def contains_share(self, share: Fraction) -> bool:
         """Return True if at least this share of the events is below the edge, compared exactly."""
         return self.good >= share * self.total
 
@@ -60,10 +60,10 @@ def is_above(edges: Sequence[HistogramEdge], share: Fraction, limit_ms: float) -
     """
     at = next((one for one in edges if one.ms == limit_ms), None)
     if at is not None:
-        return not at.keeps(share)
-    if any(one.ms > limit_ms and not one.keeps(share) for one in edges):
+        return not at.contains_share(share)
+    if any(one.ms > limit_ms and not one.contains_share(share) for one in edges):
         return True
-    if any(one.ms < limit_ms and one.keeps(share) for one in edges):
+    if any(one.ms < limit_ms and one.contains_share(share) for one in edges):
         return False
     return None
 
@@ -73,7 +73,7 @@ def quantile_bound(edges: Sequence[HistogramEdge], share: Fraction) -> float | N
 
     None if it exceeds all edges. `share` is 0.95 for p95.
     """
-    return min((one.ms for one in edges if one.keeps(share)), default=None)
+    return min((one.ms for one in edges if one.contains_share(share)), default=None)
 
 
 def read_latency(query: MetricQuery, now: datetime) -> Iterator[MetricReading]:

@@ -37,7 +37,7 @@ END_SUFFIX = ":over"
 
 @dataclass(frozen=True)
 class PlannedAction:
-    """An SLO's action (hold ramps, or trip a switch) to perform now, for the cause `key`.
+    """An SLO's action (hold ramps, or trip a switch) to perform; `key` identifies its cause.
 
     `time` distinguishes trips that the same cause requests at different times.
     """

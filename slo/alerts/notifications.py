@@ -119,7 +119,7 @@ def _count_recent(now: datetime) -> dict[str, int]:
 
 
 def _recent_range(now: datetime) -> tuple[datetime, datetime]:
-    """Return start and end of the recent time; the end is ahead, in case the clock is set back."""
+    """Return the range of recent times; it ends after `now`, because clocks may be set back."""
     return now - BURST + _INSTANT, now + BURST
 
 

@@ -222,7 +222,7 @@ def slo_resource(slo: Slo) -> dict[str, Any]:
 
 
 def serialize_row(row: tuple[Any, ...]) -> dict[str, Any]:
-    """Return an SLO with its stored status, given a row of `COLUMNS`."""
+    """Return an SLO with its stored status, from a query's row with the columns `COLUMNS`."""
     (
         name, service, kind, target, window_days, threshold_ms, source, rules, actions,
         min_events, description, owner, runbook_url, version, created_at, changed_at,

@@ -131,7 +131,7 @@ def _rule_state(
     windows_by_name: Mapping[str, WindowCounts],
     rates: Mapping[str, float | None],
 ) -> str:
-    """Return a rule's state: `firing` if both windows exceed its limit, `ok` if one doesn't."""
+    """Return `firing` if both windows exceed the limit, `ok` if one does not, else `unknown`."""
     is_known = True
     for name in (rule.long, rule.short):
         if rates[name] is None:

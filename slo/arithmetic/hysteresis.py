@@ -83,9 +83,9 @@ def plan_changes(
 ) -> AlertChanges:
     """Return which alerts open, continue, and resolve by an evaluation at `at`.
 
-    An alert resolves after enough time in which its rule was evaluated and did not fire. Two times
-    do not count: the time since `before`, the previous evaluation, for alerts with `unknown` keys;
-    and the length of time `missed` before that, in which nothing was evaluated.
+    An alert resolves after enough time in which its rule was evaluated and did not fire. For alerts
+    with `unknown` keys, the time since `before`, the previous evaluation, does not count. The
+    length of time `missed` before that, in which nothing was evaluated, never counts.
     """
     found = {one.key: one for one in firing}
     known = {one.key for one in open_alerts}

@@ -91,7 +91,7 @@ def split_by_minute(increment: Increment) -> Iterator[tuple[int, float, float]]:
 
 
 def _spread_minutes(first: int, last: int) -> Iterator[int]:
-    """Yield the minutes (hours, long ago) to spread a long increment over, except the last."""
+    """Yield minutes to spread a long increment over: all but the last, and one an hour long ago."""
     near = max(first, last - MAX_MINUTES)
     hour = -(-max(first, last - MAX_HOUR_MINUTES) // 60) * 60
     yield from range(hour, near, 60)

@@ -104,7 +104,7 @@ def tick_document(at: datetime, evaluation: Evaluation) -> dict[str, Any]:
 def _evaluate(
     slo: Slo, objective: Objective, start: datetime, end: datetime, step: timedelta, *, each: bool
 ) -> list[tuple[datetime, Evaluation]]:
-    """Return each step's time and evaluation; if not `each`, maybe without some burn rates."""
+    """Return each step's time and evaluation; unless `each`, unneeded burn rates may be missing."""
     if each or step > MINUTE or not objective.rules:
         return [*replay.evaluate_ticks(slo, start=start, end=end, step=step, objective=objective)]
     sli = Sli.objects.filter(slo=slo).first()
@@ -130,7 +130,7 @@ def _require_span(start: datetime, end: datetime, now: datetime, first: str, las
 
 
 def _choose_step(raw: Any, span: timedelta, usual: int, max_steps: int) -> timedelta:
-    """Return the requested step; if `raw` is None, one that divides the span in `usual` steps.
+    """Return the requested step; if `raw` is None, one that makes at most `usual` steps.
 
     Raise :class:`InvalidInput` for an invalid step, or one that makes more than `max_steps` steps.
     """

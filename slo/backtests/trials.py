@@ -59,7 +59,7 @@ class TrialResult:
 
 
 def run_trials(slo: Slo, objective: Objective, duration: timedelta, now: datetime) -> TrialResult:
-    """Try the rules of `objective`, and the SLO's saved ones, on the history of `duration`."""
+    """Try the rules of `objective`, and the saved ones, on the SLO's last `duration` of history."""
     until = end_of(due_minute(now))
     sli = Sli.objects.filter(slo=slo).first()
     first = end_of(sli.first) if sli and sli.first is not None else None

@@ -33,10 +33,10 @@ _STORE = """
 
 
 class CarriedCounts(NamedTuple):
-    """An addition to an SLI's packed hours, as it affects the end of the last one, `hour`.
+    """The effect of an addition on the end of an SLI's last packed hour, `hour`.
 
-    The counters there `was` before the addition, and grew `by` it; all minute rows are later and
-    must grow as much. `hour` is None without packed hours.
+    `was` are the counters there before the addition, and `by` their increase, which all minute rows
+    need too, because they are later. `hour` is None without packed hours.
     """
 
     hour: int | None = None

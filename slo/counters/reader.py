@@ -65,7 +65,7 @@ class CounterHistory:
 
 
 def load_counts(sli_minutes: Mapping[int, Collection[int]]) -> dict[tuple[int, int], CounterValues]:
-    """Return, by (SLI id, minute), the counters at each SLI's minutes, in one query."""
+    """Return the counters of SLIs at the given minutes, by (SLI id, minute). Makes one query."""
     pairs = [(sli, minute) for sli, minutes in sli_minutes.items() for minute in minutes]
     if not pairs:
         return {}

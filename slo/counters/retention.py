@@ -187,7 +187,7 @@ def _delete_hours(old: dict[int, int]) -> int:
 
 
 def purge_removed(now: datetime, *, most: int) -> int:
-    """Delete SLOs removed, and histogram edges unused, long ago; return how many rows."""
+    """Delete long-removed SLOs and long-unused histogram edges; return the number of rows."""
     done = 0
     for found, statements in ((_SLIS, _DELETE_SLIS), (_SLOS, _DELETE_SLOS)):
         while done < most and (deleted := _purge_batch(found, statements, now - REMOVED_KEPT_FOR)):

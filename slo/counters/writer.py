@@ -48,7 +48,7 @@ LAST_MINUTE = 2**31 - 1
 
 
 class LockedSli(NamedTuple):
-    """An SLI whose row is locked; `first` and `last` are minutes with counters, `slo` a name."""
+    """An SLI whose row is locked, with its first and last counter minute, and its SLO's name."""
 
     id: int
     first: int | None

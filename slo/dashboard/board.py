@@ -177,7 +177,7 @@ def count_slos() -> SloBoardCounts:
 
 
 def list_services() -> list[str]:
-    """Return the services of SLOs, at most `MAX_SERVICES + 1`: then there are too many to list."""
+    """Return the services that have SLOs; `MAX_SERVICES + 1` of them if too many to list."""
     services = Slo.objects.present().exclude(service="").order_by("service")
     return list(services.values_list("service", flat=True).distinct()[: MAX_SERVICES + 1])
 

@@ -1,4 +1,4 @@
-"""Latency histograms: an SLI for each bucket's upper edge counts events at most that long."""
+"""Latency histograms: each upper edge of a bucket has an SLI that counts the events up to it."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping

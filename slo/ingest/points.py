@@ -26,7 +26,7 @@ MAX_BOOTS = 200
 
 
 class SliTarget(NamedTuple):
-    """The SLI (id) of an SLO; if `is_polled`, it reads Prometheus and takes no pushed events."""
+    """The SLI (id) of an SLO; if `is_polled`, it is read from Prometheus and takes no pushes."""
 
     sli: int
     threshold_ms: float | None
@@ -97,7 +97,7 @@ def check_entry(
 def find_target(
     index: int, name: str, known: Mapping[str, SliTarget], refused: RefusedEntries
 ) -> SliTarget | None:
-    """Return where an entry for the SLO `name` counts; refuse it and return None if nowhere."""
+    """Return the SLI that counts an entry for the SLO `name`; refuse the entry if there is none."""
     found = known.get(name)
     if found is None:
         refused.add(index, "slo", f"There is no SLO {name[:MAX_NAME_LENGTH]} here.")

@@ -157,7 +157,7 @@ class DeferredUpdate(models.Model):
 
 
 class DeltaBatch(models.Model):
-    """A delta batch that was accepted, and the response, which is sent again to repetitions."""
+    """An accepted batch of deltas, and its response, which is sent again if it is repeated."""
 
     sender = models.CharField(max_length=200)
     batch_id = models.CharField(max_length=200, db_collation="C")

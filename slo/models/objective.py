@@ -101,7 +101,7 @@ class SloStatus(models.Model):
 
 
 class EvaluatedMinute(models.Model):
-    """A minute at whose end all SLOs were evaluated."""
+    """A minute for which all SLOs have been evaluated."""
 
     minute = models.IntegerField(primary_key=True)
     judged_at = models.DateTimeField()

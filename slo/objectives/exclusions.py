@@ -39,7 +39,7 @@ class ExclusionOutcome:
 def add_exclusion(
     *, name: str, starts_at: datetime, ends_at: datetime, reason: str, actor: Actor, now: datetime
 ) -> ExclusionOutcome:
-    """Exclude the minutes that overlap a span.
+    """Exclude a time span, extended to whole minutes, from an SLO.
 
     Raise :class:`Forbidden`, :class:`NotFound`, :class:`InvalidInput` or :class:`Conflict`.
     """

@@ -48,7 +48,7 @@ class Preset:
 
 
 def scale_rules(window_days: int) -> tuple[BurnRateRule, ...]:
-    """Return the SRE workbook's burn-rate rules scaled to a period, without longer windows."""
+    """Return the SRE workbook's rules scaled to a period, except those with a longer window."""
     period = window_days * MINUTES_A_DAY
     return tuple(
         BurnRateRule(
@@ -88,7 +88,7 @@ def can_fire(burn_rate: Decimal, target: Decimal) -> bool:
 
 
 def read_rules(raw: Any, target: Decimal, window_days: int, errors: Errors) -> list[dict[str, Any]]:
-    """Validate rules and return them as documents; without any, the default rules that can fire."""
+    """Validate rules and return them as documents; for None, the default rules that can fire."""
     if raw is None:
         found = reachable_rules("default", target, window_days)
         if not found:

@@ -116,7 +116,7 @@ def _describe_acknowledgement(alert: Alert) -> str:
 
 
 def _describe_scope(alert: Alert, stopped: Sequence[Episode]) -> str:
-    """Name the switches (by scope) that were stopped or are the alert's subject; ask if none."""
+    """List the switches that were stopped or alerted about; a question if there are none."""
     ids = dict.fromkeys([alert.subject, *(one.switch_id for one in stopped)])
     pairs = [one.split(":", 1) for one in ids if one.partition(":")[0] in SCOPES]
     parts = []

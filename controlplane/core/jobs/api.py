@@ -73,7 +73,7 @@ class JobView(ApiView):
 
 
 def build_intervention_view(verb: str, description: str) -> type[ApiView]:
-    """Return the API view for `verb`, which is `pause`, `resume` or `cancel` (a job)."""
+    """Return the API view that applies `verb` (`pause`, `resume` or `cancel`) to a job."""
 
     class InterventionView(ApiView):
         permission_classes = [MayIntervene]

@@ -140,7 +140,7 @@ def claim_jobs(kinds: Collection[str], now: datetime, *, most: int) -> list[Leas
 
 
 def release_leases(jobs: Iterable[LeasedJob]) -> None:
-    """Release the leases that are still held, so that the next tick can claim the jobs."""
+    """Release the leases still held, so that the jobs can be claimed again at once."""
     held = {leased.job.pk: leased.job.fence for leased in jobs}
     execute(_GIVE_BACK, [list(held), list(held.values())])
 

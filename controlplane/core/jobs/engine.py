@@ -1,4 +1,4 @@
-"""Tick of the job engine: claims due jobs, runs them, and releases their leases."""
+"""The job engine's periodic run (tick): claims due jobs, runs them, releases their leases."""
 
 from datetime import datetime
 

@@ -24,7 +24,7 @@ TICK = "jobs.watch"
 
 
 def filter_stuck_jobs(jobs: QuerySet[Job], now: datetime) -> QuerySet[Job]:
-    """Return the stuck ones of `jobs`: due to run or be compensated, no heartbeat for 5 minutes.
+    """Return the stuck jobs: those due to run or be compensated, without heartbeat for 5 minutes.
 
     A job with a heartbeat in the future is not stuck: the clock was set back.
     """

@@ -56,7 +56,7 @@ class JobReasonForm(forms.Form):
 @signed_in
 @require_GET
 def jobs_page(request: PersonRequest, template: str) -> HttpResponse:
-    """Render the jobs page or, with its table's `template`, the table that the page polls."""
+    """Render `template`: the jobs page, or only its table, which the page polls for progress."""
     return render_live(request, template, _build_context(request))
 
 

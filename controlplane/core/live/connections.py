@@ -27,7 +27,7 @@ class Traffic(NamedTuple):
 
 
 def find_descriptors(peers: Collection[Peer]) -> dict[Peer, int]:
-    """Return the file descriptor of this process's connection from each of these peers."""
+    """Return this process's file descriptors of connections, by peer (address and port)."""
     descriptors: dict[Peer, int] = {}
     for name in os.listdir(DESCRIPTORS):
         peer = _read_peer(int(name))

@@ -234,7 +234,7 @@ class Sockets:
         return any(topic in socket.topics for socket in self._open)
 
     def are_backlogged(self, topic: str, texts: int) -> bool:
-        """Return True if at least half the topic's working sockets lack room for `texts` messages.
+        """Return True if most sockets of a topic lack room for `texts` more messages.
 
         In that case the server or the network is slow, not a single client.
         """

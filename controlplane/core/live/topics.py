@@ -43,7 +43,7 @@ _topics: dict[str, Topic] = {
 
 
 def register(name: str, *, scope: str, event: str, read: Read) -> None:
-    """Register a live topic: its messages have type `event`, and the resources `read` loads."""
+    """Register a live topic; its messages have the type `event` and a resource loaded by `read`."""
     _topics[name] = Topic(name, frozenset({scope}), event, read)
 
 

@@ -111,7 +111,7 @@ async def _query_all(
 
 
 async def _run_query(query: CounterQuery, server: _PrometheusServer, end: float) -> QueryResult:
-    """Query one moment after another until the server fails or, on the loop's clock, `end`."""
+    """Query each moment in turn, until the server fails or the event loop's clock passes `end`."""
     readings, queried, error = [], 0, ""
     for at in query.moments:
         if asyncio.get_running_loop().time() >= end:

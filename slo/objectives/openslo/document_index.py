@@ -66,7 +66,7 @@ class DocumentIndex:
 
 
 def index_documents(documents: Sequence[Any]) -> DocumentIndex:
-    """Return an index of the valid documents, and of errors for the others."""
+    """Return an index of the valid documents, with errors for the invalid ones."""
     index = DocumentIndex()
     for number, raw in enumerate(documents):
         if raw is None:
