@@ -9,8 +9,7 @@ from typing import Any
 from django.db import connection, transaction
 
 MIX = ("none", "external", "counted")
-"""A third without gates, a third with an external gate, a third with samples, approval and an SLO.
-"""
+"""Keys of `GATES`, which the ramps have in turn."""
 PERCENTS = (5, 25, 100)
 DWELL_SECONDS = 3600
 ENOUGH = 100

@@ -88,7 +88,7 @@ def _dwell(moments: Iterator[datetime]) -> TickCost:
             ramp_fixtures.answer_gates("ok", now)
         seen.append(_tick(now))
     _expect(sum(one.moved for one in seen), 0, "a ramp moved before its time")
-    return _middle(seen[RENEWED_EVERY:])  # The first ones warm up and keep every first verdict.
+    return _middle(seen[RENEWED_EVERY:])  # The first ones warm up.
 
 
 def _advance(ready: list[int], moments: Iterator[datetime]) -> TickCost:
@@ -97,7 +97,7 @@ def _advance(ready: list[int], moments: Iterator[datetime]) -> TickCost:
     ramp_fixtures.end_dwell(ready, now)
     seen = _tick(now)
     while _tick(next(moments)).moved:
-        pass  # On a busy machine some are left over: a tick has its limit.
+        pass  # On a slow machine, one run has no time for all ramps.
     return seen
 
 

@@ -183,12 +183,12 @@ def main(
     fleet = ReportingFleet(
         port, token, [ReportingInstance(n, breakers) for n in range(count)], every
     )
-    fleet.run(time.monotonic() + every + 1)  # Everybody's first report makes rows.
+    fleet.run(time.monotonic() + every + 1)  # First reports insert rows.
     fleet.delays_ms.clear()
     print(json.dumps({"begun": "work"}), flush=True)
     fleet.run(time.monotonic() + seconds)
     fleet.at_work = False
-    fleet.run(time.monotonic() + every)  # Whatever changed last has been told.
+    fleet.run(time.monotonic() + every)  # Report the last changes.
     fleet.end()
     print(json.dumps({"begun": "quiet"}), flush=True)
     time.sleep(SETTLE_SECONDS + 3)

@@ -1,8 +1,8 @@
 """Measures the periodic evaluation of a thousand and of ten thousand SLOs.
 
 The evaluation runs in this process; no other tasks run. CPU time is counted of this process and of
-the PostgreSQL process that serves it. A month of history should cost as much as a day, because
-windows are look-ups.
+the PostgreSQL process that serves it. A month of history should cost as much as a day, because the
+totals of a window are looked up.
 """
 
 import time
@@ -19,7 +19,7 @@ ROUNDS = 5
 FEW, MANY = 1_000, 10_000
 DAY, MONTH = 1, 30
 RECENT_DAYS = 3
-"""Minutes of these days are rows; older ones are packed."""
+"""The last days whose minutes are stored as a row each; older minutes are packed by hour."""
 
 _SLOS = """
     INSERT INTO slo_slo (name, service, kind, target, window_days, source, rules, min_events,

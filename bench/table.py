@@ -31,11 +31,11 @@ EVALUATION_SECONDS = {(1_000, 1): 0.25, (1_000, 30): 0.25, (10_000, 1): 3.0}
 """By number of SLOs and days of history."""
 HISTORY_FACTOR = 1.5
 MIN_SPEEDUP = 8.0
-"""At least how many times as fast as the fastest other library."""
+"""Required factor by which our check is faster than the fastest other library."""
 DISTURBED_FACTOR = 1.25
 ALLOWED_US, SECOND_LOOK_US = 0.25, 0.1
 MAX_BREAKER_MICROS, BREAKER_SHARE = 0.5, 1.0
-"""Most microseconds added to a call, and share of what circuitbreaker adds."""
+"""Limits of the microseconds our breaker adds: absolute, and as a share of circuitbreaker's."""
 MAX_POLICY_SHARE, COROUTINE_STACK_SHARE = 5 / 12, 8 / 22
 """Share of what another library's retries add: 5 of its 12 µs, and 8 of its 22.
 
@@ -116,7 +116,7 @@ class ResultTable:
         self._line("snapshot 304, 10,000 known, 1,000 engaged", *cells, target=target)
 
     def print_ramps(self, seen: RampCosts) -> None:
-        """Print the cost of one tick over all ramps, and the time to roll back hundreds of them."""
+        """Print the cost of the periodic task over all ramps, and the time to roll back many."""
         _head("", "CPU ms", "database", "wall ms", "ms a ramp")
         count = f"{seen.count:,} ramps"
         looked, moved, back = seen.dwelling, seen.advancing, seen.going_back

@@ -13,7 +13,7 @@ MAX_SOCKETS_PER_TOKEN = 50
 VERSION = re.compile(rb'"event":"switch.changed".*?"version":(\d+)')
 HELLO = b'{"topic":"hello"'
 CONNECTED = 0
-"""Stands for a version once the first message has come."""
+"""Returned instead of a version for the first message, which confirms the connection."""
 
 
 class WebSocket:

@@ -103,7 +103,7 @@ def monotonic_now() -> datetime:
 
 
 class Scheduler(beat.Scheduler):
-    """A beat scheduler without a state file; it sends the due periodic tasks every second."""
+    """A beat scheduler without a state file; each second it sends the due periodic tasks."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         self._pulse = heartbeats.Pulse("beat")

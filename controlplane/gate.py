@@ -137,7 +137,7 @@ class RequestGate:
                 body = await budget.read(receive, max_body_bytes(scope["path"]))
                 if scope["path"].startswith(SLACK):  # Slack signs the body.
                     caller = self._callers.caller_of(scope, call.headers, body)
-                # A larger hook would occupy a kill thread for seconds.
+                # A larger webhook body would occupy a thread for kills for seconds.
                 await self._admit(call, caller, body, is_kill and len(body) <= MAX_BODY_BYTES)
         except DomainError as error:
             await self._refuse(call, error)

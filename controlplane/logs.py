@@ -31,7 +31,7 @@ LOGGING = {
         "django.request": {"level": "ERROR"},
         "django.security.DisallowedHost": {"level": "CRITICAL"},
         "axes": {"level": "WARNING"},
-        # Otherwise they write four lines a second.
+        # At level INFO, these loggers write four lines per second.
         "celery.app.trace": {"level": "WARNING"},
         "celery.worker.strategy": {"level": "WARNING"},
         "httpx": {"level": "WARNING"},

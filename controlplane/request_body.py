@@ -14,7 +14,7 @@ MAX_BYTES = 128 * 1024 * 1024
 
 
 class Bodies:
-    """The memory limit for all request bodies that the process holds."""
+    """A limit on the memory of all request bodies that share it."""
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
         self._max_bytes = max_bytes

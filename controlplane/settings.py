@@ -209,8 +209,8 @@ if ENV.https_only:
     SESSION_COOKIE_SECURE = True
     CSRF_COOKIE_SECURE = True
     SECURE_SSL_REDIRECT = True
-    # Requested from inside, without the proxy. API requests carry a token, and browsers never send
-    # a session without HTTPS.
+    # Probes, scrapes and services request these without the proxy. API requests carry a token, and
+    # browsers send the session cookie only by HTTPS.
     SECURE_REDIRECT_EXEMPT = [r"^health/", r"^metrics/?$", r"^api/v1/"]
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
     SECURE_HSTS_SECONDS = 31_536_000

@@ -27,7 +27,7 @@ class FakeProvider:
         self._faults = faults
 
     def complete(self, question: Body, model: str = FIRST) -> dict[str, str]:
-        """Return SQL for a question, and the model's name; raise Overloaded if it is overloaded."""
+        """Return SQL and the name of `model`; raise :class:`Overloaded` if it is overloaded."""
         time.sleep(random.uniform(*THINKING_SECONDS))  # noqa: S311
         if model == FIRST and self._faults.overloads():
             raise Overloaded(model)

@@ -1,4 +1,4 @@
-"""`python -m controlplane.supervisor run`, `… demo` and `… exec -- COMMAND …`."""
+"""The supervisor's command line: `python -m controlplane.supervisor run|demo|exec -- COMMAND`."""
 
 import sys
 from collections.abc import Callable, Sequence

@@ -35,7 +35,7 @@ class Lock:
 
 
 def remove_abandoned(parent: Path, prefix: str) -> None:
-    """Remove the folders `prefix*` under `parent` whose lock is free, as their run was killed."""
+    """Remove folders `prefix*` under `parent` whose lock is free, left behind by killed runs."""
     for folder in parent.glob(f"{prefix}*"):
         with contextlib.suppress(OSError, LockHeld):
             status = folder.stat()

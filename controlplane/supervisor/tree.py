@@ -101,8 +101,8 @@ class Tree:
     ) -> bool:
         """Run the event loop until `condition()` is True; return False on a timeout.
 
-        Checked every `ask` seconds. Raises `StopRequested` on a signal, `CannotRun` on repeated
-        deaths.
+        The condition is checked every `ask` seconds. Raises `StopRequested` on a signal, and
+        `CannotRun` if a child dies too often.
         """
         deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
         while not condition():

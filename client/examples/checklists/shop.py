@@ -2,7 +2,7 @@
 
 from switchgear import BulkheadParameters, Fallback, RetryParameters, Switchgear
 
-gear = Switchgear(None, service="shop")  # A service says Switchgear.from_env().
+gear = Switchgear(None, service="shop")  # A real service calls Switchgear.from_env().
 
 stock = gear.policy(
     "shop->stock",

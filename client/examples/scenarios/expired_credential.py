@@ -29,7 +29,7 @@ def call_people(entry: Entry) -> None:
         print(f"told people: {entry.about}: {entry.fields['error']}")
 
 
-# A service says Switchgear.from_env(), and the console may change all this.
+# A real service calls Switchgear.from_env(); the console can change these settings.
 gear = Switchgear(None)
 guarded = gear.policy("core->registry", retry=RetryParameters(attempts=3))(fetch)
 journal.add_hook(call_people)

@@ -12,7 +12,7 @@ from switchgear import BulkheadFull, BulkheadParameters, RetryParameters, Switch
 
 calls = 0
 
-# A service says Switchgear.from_env(), and the console may change all this.
+# A real service calls Switchgear.from_env(); the console can change these settings.
 gear = Switchgear(None)
 asked = gear.policy(
     "chat->model", bulkhead=BulkheadParameters(limit=10, per_key_limit=2), key=lambda user: user

@@ -30,7 +30,7 @@ class Provider:
 
 
 first, second = Provider("first", refusals=2), Provider("second")
-# A service says Switchgear.from_env(), and the console may change all this.
+# A real service calls Switchgear.from_env(); the console can change these settings.
 gear = Switchgear(None)
 policy = gear.policy(
     "chat->first",

@@ -10,7 +10,7 @@ from collections import Counter
 
 from switchgear import BulkheadFull, BulkheadParameters, Switchgear
 
-# A service says Switchgear.from_env(), and the console may change all this.
+# A real service calls Switchgear.from_env(); the console can change these settings.
 gear = Switchgear(None)
 search_policy = gear.policy(
     "chat->search", timeout_seconds=0.2, bulkhead=BulkheadParameters(limit=4)

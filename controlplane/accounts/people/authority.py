@@ -38,7 +38,7 @@ def holders_of(power: str, *, but: int = 0, most: int = MAX_HOLDERS) -> list[str
 
 
 def names_with_permission(refused: Mapping[str, Any]) -> list[str]:
-    """Return the names of active users who have the `power` or the `scope` in `refused`."""
+    """Return the names of active users with the `power` or `scope` that a refusal demands."""
     if "power" in refused:
         return holders_of(refused["power"])
     if "scope" in refused:
