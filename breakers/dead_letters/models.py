@@ -233,7 +233,7 @@ class DepartureQuerySet(models.QuerySet["Departure"]):
 
 
 class Departure(models.Model):
-    """A removal of a letter: first the intent, then the outcome, with the whole letter.
+    """A removal of a letter, with the whole letter: declared as an intent, later with its outcome.
 
     The row is committed before Redis is called. While it is `intended`, any process may execute it
     again, which is idempotent. `fields` are the packed names and values of the entry, `edited` the

@@ -143,7 +143,7 @@ def _validate_breaker(given: Mapping[str, Any], errors: Errors) -> dict[str, Any
 
 
 def _refuse_ineffective(found: Mapping[str, Any], errors: Errors) -> None:
-    """Record an error if the breaker could never open, or not run all probes at once."""
+    """Record an error if the breaker could never open, or could not run all probes at once."""
     pairs = [
         ("failure_count", "window_size", "Only {} calls are counted: it never opens."),
         ("half_open_concurrent", "half_open_calls", "At most half_open_calls, {}."),

@@ -42,7 +42,7 @@ Entry = TypeVar("Entry", Service, Channel)
 
 @dataclass(frozen=True)
 class Catalog(Generic[Entry]):
-    """Reads and writes services, or channels: their model, its key and its editable fields."""
+    """The table of one kind of entry, services or channels: its model, key and editable fields."""
 
     kind: str
     model: type[Entry]
@@ -50,7 +50,7 @@ class Catalog(Generic[Entry]):
     fields: tuple[str, ...]
 
     def list_states(self) -> dict[str, State]:
-        """Return a mapping of key to audit state for all registered entries."""
+        """Return the audited fields of all registered entries by key."""
         return {row.pk: self.audit_state(row) for row in self.model._default_manager.all()}
 
     def audit_state(self, row: Entry) -> State:

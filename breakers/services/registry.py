@@ -140,7 +140,7 @@ def audit_state(dependency: Dependency) -> dict[str, Any]:
 
 
 def registered_state(dependency: Dependency) -> dict[str, Any] | None:
-    """Return the audit state of a dependency, None if it is not registered."""
+    """Return the result of :func:`audit_state`, or None if the dependency is not registered."""
     return audit_state(dependency) if is_registered(dependency) else None
 
 

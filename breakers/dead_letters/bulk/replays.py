@@ -56,9 +56,8 @@ def request_replay(
 ) -> Job | Approval:
     """Create a bulk job and return it; for a purge, return the approval request instead.
 
-    Only letters in the stream at the time of the request are removed. `waits_for` are the
-    dependencies whose open breaker holds a retry; by default, these are the dependencies on
-    consumers of the origin stream.
+    Only letters in the stream at the time of the request are removed. `waits_for` are names of
+    dependencies whose open breaker holds a retry; by default, those of the origin's consumers.
     Raises :class:`InvalidInput`, :class:`Conflict`, :class:`Forbidden` and
     :class:`ServerUnavailable`.
     """

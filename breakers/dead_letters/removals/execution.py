@@ -129,8 +129,8 @@ def is_responding(stream: LetterStream) -> bool:
 def delivery_guarantee(stream: LetterStream) -> Delivery:
     """Return the delivery guarantee of a retry: "exactly once" or "at least once".
 
-    In a cluster with the origin on another node, a retry that failed halfway may be delivered twice
-    after a week or more.
+    It is the latter if the origin is on another cluster node, since a retry that failed halfway may
+    be delivered twice after a week or more.
     """
     is_cluster = servers.get_server(stream.server).is_cluster
     is_split = is_cluster and _key_slot(stream.name) != _key_slot(stream.origin)

@@ -52,10 +52,10 @@ def declare_intents(
     check: Callable[[], None] | None = None,
     now: datetime,
 ) -> list[Departure]:
-    """Archive letters as open removal intents and commit; return the intents of this job or actor.
+    """Commit an open removal intent with the whole letter for each entry; return these intents.
 
-    `entries` have to be whole. `edits` are the messages to add to the origin instead, by entry id.
-    If a letter has an open intent with the same action and job (same actor, if `job` is None), that
+    `entries` have to be whole. `edits` maps entry ids to messages to add to the origin instead. If
+    a letter has an open intent with the same action and job (same actor, if `job` is None), that
     intent is returned. A letter with any other open intent is left out. `check` is called in the
     transaction, which is rolled back if `check` raises.
 
