@@ -37,7 +37,7 @@ class CallQuestion:
 
     @classmethod
     def naming(cls, keys: Mapping[str, Iterable[str]], targeting_key: str | None = None) -> Self:
-        """Return the request that checks these keys: `{"segments": ["finance"]}`."""
+        """Return a check request for these keys by field, such as `{"segments": ["finance"]}`."""
         ids = [
             f"{scope}:{key}"
             for field, scope in question_fields().items()
@@ -58,7 +58,7 @@ class CallDecision:
 def read_question(document: Mapping[str, Any]) -> CallQuestion:
     """Return the check request in a JSON object, or raise :class:`InvalidInput`.
 
-    Unknown fields are refused, because ignoring a misspelled field would let blocked traffic
+    Unknown fields are errors, because ignoring a misspelled field would let blocked traffic
     through.
     """
     fields = question_fields()

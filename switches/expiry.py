@@ -70,8 +70,8 @@ def plan_expiry(
 def plan_extension(*, expires_in: str, present: datetime | None, now: datetime) -> datetime:
     """Return the new expiry (UTC), `expires_in` from now.
 
-    Raise :class:`InvalidInput` for an invalid duration, or a time not later than `present`, the
-    present expiry.
+    Raise :class:`InvalidInput` for an invalid duration, or a new expiry not later than `present`,
+    the present one.
     """
     ends = _add_duration(expires_in, now)
     if present is not None and ends <= present:

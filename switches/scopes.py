@@ -21,11 +21,11 @@ HOLD, RAMP, RELEASE = "hold", "ramp", "release"
 
 @dataclass(frozen=True, kw_only=True)
 class SwitchScope(scopes.Scope):
-    """A scope with its policies and display texts.
+    """A scope of switches, with its policies and display texts.
 
-    `question_field` is the request field that lists keys of the scope. `noun` and `plural` name
-    switches of the scope in postmortems. `trip_triggers` are the default trip policies that
-    include the scope.
+    `question_field` is the field of a check request that lists keys of the scope. `noun` and
+    `plural` name its switches in postmortems. `trip_triggers` are the default trip policies that
+    include it.
     """
 
     question_field: str = ""

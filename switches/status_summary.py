@@ -52,7 +52,7 @@ class GlobalStop:
 class BrokenGlass:
     """Counts of episodes that override a safety rule, and of unsigned reviews.
 
-    If there is exactly one episode, the other fields describe it; `by` is empty if unknown.
+    If there is exactly one such episode, the other fields describe it; `by` is empty if unknown.
     """
 
     engaged: int

@@ -31,8 +31,8 @@ def notify_in_digest(
 ) -> dict[int, str]:
     """Announce the due episodes in one digest, if more than three are in no recent digest.
 
-    Return the event of the replaced single message by episode id, for all episodes in a digest.
-    Call this before the episodes are processed, so that a worker's crash can't lose the digest.
+    Return, for the id of each episode in a digest, the event of the message that it replaces. Call
+    this before the episodes are processed, so that a worker's crash can't lose the digest.
     """
     before = _recently_notified(event, now) if due else {}
     notified = {

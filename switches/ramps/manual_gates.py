@@ -27,7 +27,7 @@ NOT_YET = GateAnswer(WAITING, {"why": "a person is asked when the dwell is over"
 
 
 def request_approval(ramp: Ramp, index: int, now: datetime) -> None:
-    """Request the approval of a step's manual gate, which the ramp's requester can't give.
+    """Request the approval for a step's manual gate; the ramp's requester can't give it.
 
     Do nothing if the step has no such gate, or already has a request that is not void.
     """

@@ -25,7 +25,7 @@ FAST_POLL_BEFORE = timedelta(seconds=20)
 
 @dataclass(frozen=True)
 class StepLine:
-    """A step of the timeline; `rest` is the dwell that was left when the ramp was paused."""
+    """A step in a ramp's timeline; `rest` is the dwell that was left when the ramp was paused."""
 
     row: JobStep
     state: str

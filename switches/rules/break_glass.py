@@ -53,7 +53,7 @@ class SafetyRefused(Conflict):
 
 @dataclass(frozen=True)
 class RuleOverride:
-    """The names of the rules to override, and the reason."""
+    """The names of the safety rules to override, and the reason."""
 
     rules: tuple[str, ...]
     reason: str
@@ -87,9 +87,9 @@ def read_override(given: Mapping[str, Any] | None) -> RuleOverride | None:
 def override_refusals(
     refusals: Sequence[Refusal], override: RuleOverride | None
 ) -> tuple[str, ...]:
-    """Return the names of the refusing rules if `override` names all of them.
+    """Return the names of the refusing safety rules if `override` names all of them.
 
-    Raise :class:`SafetyRefused` with the rules that it doesn't name.
+    Otherwise raise :class:`SafetyRefused` with those it doesn't name.
     """
     overridden = override.rules if override else ()
     unnamed = [refusal for refusal in refusals if refusal.rule not in overridden]
@@ -118,7 +118,7 @@ def notify_break_glass(
     actor: Actor,
     now: datetime,
 ) -> Approval:
-    """Announce an override and return its open review; call after writing the audit row."""
+    """Announce a safety rule's override and return its open review; first write the audit row."""
     outbox.announce(
         event="switch.broke_glass",
         event_key=f"audit:{entry.pk}:glass",

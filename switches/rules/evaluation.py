@@ -118,10 +118,10 @@ def list_members(rule: SafetyRule, switches: Iterable[str]) -> list[str]:
 def forbidding_rule(
     rules: Iterable[SafetyRule], switch_id: str, on_expiry: str
 ) -> SafetyRule | None:
-    """Return the rule that forbids the expiry policy `on_expiry` for the switch, or None.
+    """Return the safety rule that forbids the expiry policy `on_expiry` for the switch, or None.
 
-    Protected switches always hold. Disconnected clients act on the policy without evaluating rules,
-    so a switch of an `at_least_one` rule can't have the policy `release`.
+    Protected switches always hold. Disconnected clients act on the expiry policy without evaluating
+    rules, so a switch of an `at_least_one` rule can't have the policy `release`.
     """
     forbidden = {PROTECTED: {"ramp", "release"}, AT_LEAST_ONE: {"release"}}
     covering = _select_covering(rules, switch_id)

@@ -98,7 +98,7 @@ def record_refusal(
     actor: Actor,
     now: datetime,
 ) -> TripResult:
-    """Record a request as refused; `escalate` is the key of an escalation to people, if any."""
+    """Record a refused trip request; `escalate` is the key of an escalation to people, if any."""
     actor.require(PERMISSION)
     request = StopRequest(switch, source, fingerprint, reason, dict(evidence), DEFAULT_EXPIRY)
     decision = TripDecision(Trip.Outcome.REFUSED, why, escalate)
