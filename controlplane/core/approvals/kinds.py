@@ -55,5 +55,5 @@ def on_approval(kind: str, **behavior: Any) -> Callable[[CarryOut], CarryOut]:
 
 
 def get_kind(name: str) -> ApprovalKind:
-    """Return the behavior of a kind; the default behavior if no installed app has it."""
+    """Return the behavior of an approval kind; the default if no installed app has the kind."""
     return _kinds.get(name, ApprovalKind())

@@ -56,7 +56,7 @@ def connect(url: str, *, autocommit: bool = False) -> Iterator[Database]:
 
 
 def fetch_value(database: Database, statement: str, *values: str | int) -> Any:
-    """Return the first value of the first row, or None."""
+    """Run a query; return the first value of its first row, or None."""
     row = database.execute(statement.encode(), values).fetchone()
     return row[0] if row else None
 

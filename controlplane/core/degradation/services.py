@@ -133,7 +133,7 @@ def _causes(row: Degradation) -> tuple[Cause, ...]:
 
 
 def _update_causes(row: Degradation, causes: Sequence[Cause], now: datetime) -> ActiveCauses | None:
-    """Return the row's causes updated by a report, or None if nothing changes."""
+    """Return the active causes after a report, or None if nothing changes."""
     updated = update_causes(ActiveCauses(_causes(row), row.falling), causes, now)
     same = levels.to_json(updated.causes) == row.causes and updated.falling == row.falling
     return None if same else updated

@@ -207,7 +207,7 @@ def _check_report(
     observed_at: datetime | None,
     now: datetime,
 ) -> datetime:
-    """Validate a report, raising :class:`InvalidInput`; return its time in UTC, at most now."""
+    """Raise :class:`InvalidInput` for an invalid report; return its time in UTC, at most now."""
     errors: dict[str, list[str]] = {}
     if not NAME.fullmatch(name):
         errors["name"] = [WRONG_NAME]

@@ -53,7 +53,7 @@ GATE_KINDS: KindRegistry[GateKind] = KindRegistry("gate_kinds", order=attrgetter
 
 
 def get_fields(name: str) -> tuple[GateField, ...]:
-    """Return the fields of a kind; empty if no installed app has it."""
+    """Return the fields of a gate kind; empty if no installed app has the kind."""
     kind = GATE_KINDS.get(name)
     return kind.fields if kind else ()
 

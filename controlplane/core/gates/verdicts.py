@@ -58,7 +58,7 @@ def evaluate_observation(
 
 
 def evaluate_unknown_kind(question: GateQuestion, _found: Any, _now: datetime) -> GateAnswer:
-    """Return no data for a kind that no installed app has, such as one of a later release."""
+    """Answer "no data" for a gate whose kind no installed app has, as after a downgrade."""
     return build_no_data(question, f"there are no gates of the type {question.type} here", {})
 
 

@@ -43,7 +43,7 @@ class Representation:
 
 
 def get_representation(form: str) -> Representation:
-    """Return the document as `json` or `yaml`.
+    """Return the OpenAPI document as `json` or `yaml`.
 
     Raises :class:`Unavailable` while another thread builds it.
     """
@@ -59,7 +59,7 @@ def get_representation(form: str) -> Representation:
 
 
 def build() -> dict[str, Any]:
-    """Return the document as JSON values; takes about two seconds of CPU."""
+    """Return the OpenAPI document as JSON values; takes about two seconds of CPU."""
     generator = SchemaGenerator()  # type: ignore[no-untyped-call]
     document = generator.get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
     plain: dict[str, Any] = orjson.loads(orjson.dumps(document, default=_convert_value))
@@ -67,7 +67,7 @@ def build() -> dict[str, Any]:
 
 
 def write(folder: Path) -> None:
-    """Write the document into `folder`, unless there is one from the same source code."""
+    """Write the OpenAPI document into `folder`, unless it has one of the same source code."""
     target = folder / f"{STEM}{hash_sources()}.{JSON}"
     if target.exists():
         return
@@ -81,7 +81,7 @@ def write(folder: Path) -> None:
 
 @cache
 def hash_sources() -> str:
-    """Return a hash of the source code that determines the document, without tests."""
+    """Return a hash of the source code, without tests, that determines the OpenAPI document."""
     base, digest = Path(settings.BASE_DIR), hashlib.sha256()
     sources = (file for name in FOLDERS for file in sorted((base / name).rglob("*.py")))
     for file in (*base.glob("requirements.txt"), *sources):
