@@ -81,7 +81,7 @@ GATE_KINDS.register(KIND)
 
 
 def _read_count(value: Any) -> float | None:
-    """Return a number of events (fractional from Prometheus), None if the value is invalid."""
+    """Return a count in the evidence, which may be a fraction; None if the value is invalid."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 2**63:
         return None
     return value

@@ -1,4 +1,4 @@
-"""PostgreSQL array literals, which are faster than lists, and rows passed as JSON."""
+"""Query arguments as PostgreSQL array literals, which are faster than lists, or as JSON rows."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

@@ -62,9 +62,9 @@ _SAMPLES = """
         ) old
         WHERE s.id = ANY(%(series)s::bigint[]) LIMIT %(most)s)
 """
-# A deleted boot that comes back while its source is known would count everything it ever counted:
-# so the newest boots are kept for long, and all are deleted together at last. A deleted source
-# starts over. Rows of an SLI that is being written now wait for the next purge.
+# If one boot of a source were deleted and then reported again, all its events would count twice. So
+# the newest boots are kept longer, and in the end all boots of a source are deleted together: then
+# its next sample is a new baseline. Rows of an SLI locked by a writer wait for the next purge.
 _SERIES = """
     DELETE FROM slo_series WHERE at < %(before)s AND id = ANY(ARRAY(
         SELECT old.id FROM slo_series old JOIN slo_sli i ON i.id = old.sli_id

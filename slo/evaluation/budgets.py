@@ -127,7 +127,7 @@ def _compute_spent(counted: SloCounters, edges: Sequence[int]) -> SpentBudget:
 
 
 def _needed_minutes(counted: SloCounters, edges: Sequence[int]) -> set[int]:
-    """Return the minutes to look up: `edges`, the period's start, and bounds of excluded spans."""
+    """Return the minutes needed: `edges`, the start of the period, and bounds of excluded spans."""
     last = edges[-1]
     first = last - counted.objective.period
     bounds = {edge for span in counted.excluded for edge in span}

@@ -131,7 +131,7 @@ def _last_minute() -> int | None:
 
 
 def _update_burn_alerts(evaluated: Sequence[EvaluatedSlo], at: datetime, *, missed: int) -> None:
-    """Open and resolve burn-rate alerts; `missed` is the number of skipped minutes before."""
+    """Open and resolve burn-rate alerts; `missed` minutes before this one were not evaluated."""
     firing: list[FiringRule] = []
     unknown: set[AlertKey] = set()
     rule_keys: set[AlertKey] = set()

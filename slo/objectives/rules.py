@@ -121,7 +121,7 @@ def read_rules(raw: Any, target: Decimal, window_days: int, errors: Errors) -> l
 def _read_rule(
     path: str, raw: Any, target: Decimal, window_days: int, errors: Errors
 ) -> dict[str, Any]:
-    """Return a rule as a document, empty if it is invalid."""
+    """Validate a rule and return it as a document; if it is invalid, add errors and return {}."""
     if not isinstance(raw, Mapping):
         add_error(errors, path, "Must be an object with long, short, burn_rate and severity.")
         return {}

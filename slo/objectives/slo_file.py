@@ -124,7 +124,7 @@ def _list_named(
 
 
 def _parse_alerts(raw: Any, errors: Errors) -> list[dict[str, Any]] | None:
-    """Return the value of `burn_rate_alerts` as documents of rules, None if it is missing."""
+    """Convert the value of `burn_rate_alerts` to rule documents; None if it is missing."""
     path = f"{FILE}: burn_rate_alerts"
     if raw is None:
         return None

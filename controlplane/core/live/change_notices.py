@@ -33,7 +33,7 @@ def notify_changed(topic: str, *ids: str) -> None:
 
 
 def notify_missed() -> None:
-    """Tell all open sockets to reload, after the transaction commits."""
+    """After the transaction commits, tell all sockets to reload: they may have missed changes."""
     publish_on_commit(LIVE_CHANNEL, MISSED_NOTE)
 
 

@@ -8,7 +8,7 @@ import orjson
 
 
 class EventStream:
-    """Numbers the messages of each topic consecutively within a stream id.
+    """A stream of messages to clients: it has an id, and numbers the messages of each topic.
 
     A new stream starts whenever messages may have been missed.
     """
