@@ -29,7 +29,7 @@ class LoadTarget:
 
 @dataclass(frozen=True)
 class LoadFigures:
-    """The results of one round of load."""
+    """The results of one round of load on one target."""
 
     requests_per_second: float
     p99_ms: float

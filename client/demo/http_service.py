@@ -170,7 +170,7 @@ class _Handling(BaseHTTPRequestHandler):
         return found
 
     def _is_ours(self) -> bool:
-        """Return False for cross-site requests, which a browser sends from pages of other sites."""
+        """Return True if the request is for loopback, and not from a page of another site."""
         host = self.headers.get("Host", "")
         origin = self.headers.get("Origin")
         by_name = urlsplit(f"//{host}").hostname in (HOST, "localhost")

@@ -51,7 +51,7 @@ class Tally:
                 self._switches[switch] += 1
 
     def line(self) -> str:
-        """Return the summary line of all visits since the last one, and reset the counts."""
+        """Return a summary line of the visits since the last summary, and reset the counts."""
         with self._lock:
             outcomes, switches, took = self._outcomes, self._switches, self._took
             self._begin()

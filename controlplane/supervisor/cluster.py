@@ -1,4 +1,4 @@
-"""PostgreSQL's data directory: its creation, and ending the processes that still use it."""
+"""PostgreSQL's data directory: its creation, and the end of processes that still use it."""
 
 import contextlib
 import os

@@ -1,7 +1,8 @@
 """Ends supervised processes when their parent ends, even if it was killed by SIGKILL.
 
-On Linux the kernel does it (PR_SET_PDEATHSIG), for the *thread* that forked, and until a change of
-user. So the supervisor forks only from its main thread, and a child sets it last.
+On Linux the kernel does it, by a setting of the child (PR_SET_PDEATHSIG). It applies to the
+parent's *thread* that forked, and a change of user clears it. So the supervisor forks only from its
+main thread, and a child sets it after changing the user.
 """
 
 import ctypes

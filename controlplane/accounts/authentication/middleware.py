@@ -19,7 +19,7 @@ OPEN = ("/preferences/security/", "/confirm/", "/sign-out/", "/sign-in/", "/them
 
 
 class SecondFactorMiddleware:
-    """Middleware that redirects people without a required second factor to its setup."""
+    """Middleware that redirects people who lack a required second factor to set one up."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response

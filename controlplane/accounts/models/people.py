@@ -92,7 +92,7 @@ class User(AbstractBaseUser):
         request_id: str = "",
         ip: str = "",
     ) -> Actor:
-        """Return this person as the actor of a write in the console or in Slack."""
+        """Return this person as the `Actor` who writes, in the console or in Slack."""
         role = Role(self.role)
         return Actor(
             type=kind,

@@ -93,7 +93,7 @@ class Command(ShellCommand):
         self.line(f"{user.username} may sign in")
 
     def _print_password(self, user: User, password: str, label: str) -> None:
-        """Print only the password to stdout, so that scripts can read it."""
+        """Print the password alone on stdout, so that scripts can read it."""
         self.stderr.write(f"{user.username}: the {label}, shown only now:")
         self.line(password)
 
