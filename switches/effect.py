@@ -68,7 +68,7 @@ class SwitchEffect:
 
 
 class Published(Protocol):
-    """The fields of a switch that :func:`measure_fleet` reads."""
+    """The fields of a switch from which the effect of its last change is measured."""
 
     @property
     def pk(self) -> str: ...

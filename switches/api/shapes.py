@@ -200,7 +200,7 @@ class PreviewShape(BlastRadiusShape):
 
 
 class ActedShape(SwitchShape):
-    """The switch after an action."""
+    """The result of an action on a switch: the switch afterwards."""
 
     approval = ApprovalShape(required=False, help_text="Request that waits for a second person.")
     broke_glass = serializers.DictField(

@@ -38,7 +38,7 @@ SKIPPED = StepPassed({"skipped": True})
 
 @transaction.atomic
 def cancel_drill(job: Job, reason: str, actor: Actor, now: datetime) -> None:
-    """Publish the switch's real state again and end the job, neither passed nor failed."""
+    """Cancel a drill: publish the switch's real state, and end the job as cancelled."""
     locked = transitions.lock_drill(job.pk)
     drill = locked.drill
     row = Job.objects.select_for_update().get(pk=job.pk)

@@ -88,7 +88,7 @@ def record_change(
     more: Mapping[str, Any] = MappingProxyType({}),
     in_words: Mapping[str, Any] = MappingProxyType({}),
 ) -> AuditEntry:
-    """Write the audit row and messages, and notify open pages; call last in the transaction.
+    """Write a change's audit row and messages, and notify pages; call last in the transaction.
 
     The call takes the audit lock, which is the last in lock order. `to` limits the messages'
     destinations. `more` is added to the audit row and the messages, `in_words` to the messages.

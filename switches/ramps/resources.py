@@ -184,7 +184,7 @@ class RampShape(Resource[ShownRamp]):
 
 
 class ActedRampShape(RampShape):
-    """A ramp after an action."""
+    """The result of an action on a ramp: the ramp afterwards."""
 
     dry_run = serializers.BooleanField(required=False, help_text="True if this was a dry run.")
 

@@ -53,7 +53,7 @@ class RuleShape(Resource[SafetyRuleStatus]):
 
 
 class ProposedShape(serializers.Serializer[Any]):
-    """A proposed change that waits for a second person."""
+    """A proposed change of a safety rule, which waits for a second person."""
 
     approval = ApprovalShape(required=False, help_text="Request that waits for a second person.")
     outlook = serializers.DictField(
@@ -94,7 +94,7 @@ class RuleList(ListView[Rule]):
     @extend_schema(request=RuleBody, responses={202: ProposedShape})
     @mutation(RuleBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
-        """Propose a rule. Requires an admin; another approver decides."""
+        """Propose a safety rule. Requires an admin; another approver decides."""
         return _propose(body, None, actor, now)
 
 
@@ -114,13 +114,13 @@ class RuleDetail(ApiView):
     @extend_schema(request=RuleBody, responses={202: ProposedShape})
     @mutation(RuleBody)
     def put(self, *, body: dict[str, Any], actor: Actor, now: datetime, rule_id: int) -> Done:
-        """Propose a change of the rule."""
+        """Propose a change of the safety rule. Requires an admin; another approver decides."""
         return _propose(body, rule_id, actor, now)
 
     @extend_schema(request=RemoveBody, responses={202: ProposedShape})
     @mutation(RemoveBody)
     def delete(self, *, body: dict[str, Any], actor: Actor, now: datetime, rule_id: int) -> Done:
-        """Propose the removal of the rule."""
+        """Propose the removal of the safety rule. Requires an admin; another approver decides."""
         return _propose(body, rule_id, actor, now, removes=True)
 
 

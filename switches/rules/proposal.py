@@ -21,7 +21,7 @@ MAX_SHOWN_REFUSALS = 50
 
 @dataclass(frozen=True)
 class RulePreview:
-    """The effect of a rule now: engaged members, violation, and changes it would refuse."""
+    """The effect a safety rule would have now: engaged members, violation and refused changes."""
 
     engaged: tuple[str, ...]
     violation: str
@@ -40,7 +40,7 @@ class RulePreview:
 
 
 def validate_proposal(fields: Mapping[str, Any]) -> SafetyRule:
-    """Return the rule with the fields `name`, `kind`, `switches` and `n`, or raise InvalidInput."""
+    """Return the safety rule with these fields, or raise :class:`InvalidInput` with every error."""
     errors: dict[str, list[str]] = {}
     name = unicodedata.normalize("NFC", str(fields.get("name") or "")).strip()
     kind = str(fields.get("kind") or "")

@@ -26,7 +26,7 @@ NO_RULE: RuleFields = dict.fromkeys(FIELDS)
 
 @dataclass(frozen=True)
 class RuleProposal:
-    """A proposed change: the rule before and after, and its approval request."""
+    """A proposed change of a safety rule: the rule before and after, and the approval request."""
 
     before: SafetyRule | None
     after: SafetyRule | None

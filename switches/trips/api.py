@@ -137,7 +137,7 @@ class PoliciesView(ApiView):
     @extend_schema(request=PoliciesBody, responses=PoliciesShape, auth=BY_SESSION)
     @mutation(PoliciesBody)
     def put(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
-        """Replace all policies.
+        """Replace all trip policies.
 
         Admins only. A policy can't trip the global switch automatically.
         """

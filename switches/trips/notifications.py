@@ -60,7 +60,7 @@ def announce_resolved(row: Trip, now: datetime) -> None:
 
 
 def open_escalation(row: Trip, more: Mapping[str, Any], *, announced: bool, now: datetime) -> None:
-    """Open an escalation that lasts until a person engages the switch or dismisses it."""
+    """Open an escalation that lasts until a person engages the switch or dismisses the trip."""
     escalation.open_escalation(
         subject=f"{SUBJECT}{row.pk}",
         event="trip.waits",

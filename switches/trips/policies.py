@@ -119,7 +119,7 @@ def remove_policy(*, trigger: str, actor: Actor, now: datetime) -> None:
 
 
 def policy_fields(row: TripPolicy) -> dict[str, Any]:
-    """Return a policy as JSON values for the API, forms and audit trail."""
+    """Return a trip policy as JSON values for the API, forms and audit trail."""
     return {name: getattr(row, name) for name in FIELDS}
 
 

@@ -155,7 +155,7 @@ def _record(
     actor: Actor,
     now: datetime,
 ) -> TripResult:
-    """Count a repeat of the trip `earlier`; otherwise create, announce and audit a trip."""
+    """Count the request as a repeat of `earlier`, or create, announce and audit a trip."""
     row = _count_repeat(earlier, request, decision, now)
     is_new = row is None
     if row is None:

@@ -45,7 +45,7 @@ def evidence_bytes(evidence: Mapping[str, Any]) -> int:
 
 
 def fit_evidence(evidence: Mapping[str, Any]) -> dict[str, Any]:
-    """Return evidence within the size limit, with shortened texts, or with its keys only."""
+    """Return evidence cut to the size limit: with shortened texts, or with its keys only."""
     if evidence_bytes(evidence) <= canonical.MAX_EVIDENCE_BYTES:
         return dict(evidence)
     for longest in MAX_TEXT_LENGTHS:
