@@ -80,5 +80,7 @@ def handle_change(
     actor.require(scope)
     now = db_now()
     done = attempt_change(form, lambda: respond_done(request, carry_out(actor, now), back), refused)
+    if done is not None:
+        return done
     shown = {**context(now), "form": form, "now": now}
-    return done or show(request, template, shown, status=422 if form.is_bound else 200)
+    return show(request, template, shown, status=422 if form.is_bound else 200)

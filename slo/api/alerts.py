@@ -47,9 +47,8 @@ class AlertList(ListView[Alert]):
     def apply_filters(self, rows: QuerySet[Alert], filters: dict[str, Any]) -> QuerySet[Alert]:
         if "state" in filters:
             rows = rows.filter(CONDITION_BY_STATE[filters["state"]])
-        columns = {"kind": "kind", "severity": "severity", "service": "service", "slo": "slo__name"}
-        for name in columns.keys() & filters.keys():
-            rows = rows.filter(**{columns[name]: filters[name]})
+        for name in COLUMN_BY_FILTER.keys() & filters.keys():
+            rows = rows.filter(**{COLUMN_BY_FILTER[name]: filters[name]})
         if "q" in filters:
             text = filters["q"]
             rows = rows.filter(Q(rule__icontains=text) | Q(subject__icontains=text))
