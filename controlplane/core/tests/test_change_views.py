@@ -6,6 +6,7 @@ from django.http import HttpResponse
 
 from controlplane.accounts.models.people import User
 from controlplane.core.change_views import ServiceForm, handle_change
+from controlplane.core.http.permissions import remember_actor
 from controlplane.core.roles import Role
 
 pytestmark = pytest.mark.django_db
@@ -21,8 +22,8 @@ def query_that_fails(_now):
 
 def test_saved_change_is_answered_without_the_queries_of_the_form(rf):
     request = rf.post("/")
-    request.user = User(username="kim", role=Role.ADMIN)
-    request.htmx = True
+    request.user, request.htmx = User(username="kim", role=Role.ADMIN), True
+    remember_actor(request, request.user.as_actor())
 
     response = handle_change(
         request,
