@@ -81,7 +81,10 @@ def read_environment(
 
 
 def _read_console(found: dict[str, object], given: Mapping[str, object]) -> list[str]:
-    """Remove an invalid URL or token from `found`, set `offline` then, and return the problems."""
+    """Check URL and token, and return the problems.
+
+    If there are any, set `offline` in `found`, and remove the invalid values.
+    """
     problems = []
     has_console = given.get("url", found.get("url")) is not None
     if "url" in found and (wrong := url_problem(str(found["url"]))) is not None:

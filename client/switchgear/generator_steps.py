@@ -105,7 +105,7 @@ async def run_effects_async(
 
 
 def drive(steps: Generator[Callable[[], Any], Any, T]) -> T:
-    """Run `steps`, whose effects are functions to call, and return its value."""
+    """Run `steps`, a generator that yields functions to call, and return its value."""
     return run_effects(steps, _call_plain)
 
 

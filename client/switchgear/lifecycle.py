@@ -78,7 +78,7 @@ def all_clients() -> list[Client]:
 
 
 def register(client: Client) -> None:
-    """Manage `client` until it is closed."""
+    """Restart `client` in forked children, and close it at exit, until it is closed."""
     _open[weakref.ref(client, _on_collected)] = client._workers
     for callback in list(on_register):
         callback(client)

@@ -230,7 +230,7 @@ class ChangeNotifier:
                 await _await_callback(listener, change)
 
     def _on_task_done(self, listener: ChangeListener) -> None:
-        """Add the changes that the ended task did not deliver to `dropped`."""
+        """Mark `listener` as idle after its task, and add undelivered changes to `dropped`."""
         self.dropped += listener.undelivered
         listener.is_busy, listener.undelivered, listener.task = False, 0, None
         self.notify()

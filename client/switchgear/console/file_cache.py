@@ -44,9 +44,9 @@ class UnusableFile(Exception):
 
 @dataclass(frozen=True)
 class CachedDocument:
-    """A document of the console, with the `epoch` and `version` that it has there.
+    """A document of the console, with its `epoch` and `version`.
 
-    A client that has applied it never returns to `left_epochs`.
+    A client that has applied it refuses all documents of the epochs in `left_epochs`.
     """
 
     epoch: str
@@ -105,7 +105,10 @@ class FileCache:
             self._is_warned = False
 
     def is_missing(self) -> bool:
-        """Return True if a check is due and the last :meth:`save` failed or the file is gone."""
+        """Return True if the file must be saved again: it is gone, or the last :meth:`save` failed.
+
+        Always False within `recheck_seconds` of the last check.
+        """
         if self._folder is None or time.monotonic() < self._recheck_at:
             return False
         self._recheck_at = time.monotonic() + self._recheck_seconds
@@ -113,7 +116,7 @@ class FileCache:
 
     @contextlib.contextmanager
     def _log_errors(self, what: str) -> Iterator[None]:
-        """Suppress errors, and log the first one after a success."""
+        """Suppress the errors of the block; log only the first in a series of failures."""
         try:
             yield
         except (OSError, UnusableFile, ValueError, RecursionError) as error:
@@ -236,10 +239,10 @@ def file_name(url: str, service: str, kind: str) -> str:
 
 
 def find_file_name(settings: Settings, service: str, kind: str) -> str:
-    """Return the :func:`file_name` of this service and kind.
+    """Return the name of the file for this service and kind: its :func:`file_name`.
 
-    If the settings have no console URL, return the name of the only existing file of this service
-    and kind; the name for an empty URL if there are none or several.
+    Settings without a console URL use the only existing file of this service and kind; if there are
+    none or several, the name for an empty URL.
     """
     if settings.url is not None or settings.state_dir is None:
         return file_name(settings.url or "", service, kind)

@@ -62,11 +62,11 @@ class FollowerThread(ABC):
 
     @abstractmethod
     def _follow_once(self) -> None:
-        """Follow the console for a while. Raise :class:`RequestFailed`."""
+        """Run one iteration of the loop. Raise :class:`RequestFailed`."""
 
     @abstractmethod
     def _record_failure(self, error: RequestFailed) -> None:
-        """Record a failed request, and pause."""
+        """Record the error of a failed iteration, and pause before the next one."""
 
     def _follow_until_stopped(self) -> None:
         while not self._stopped.is_set():

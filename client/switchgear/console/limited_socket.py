@@ -58,7 +58,7 @@ class LimitedSocket:
         return self._socket
 
     def receive_into(self, buffer: memoryview) -> int | None:
-        """Fill `buffer` and return the number of bytes: 0 at the end of the stream.
+        """Receive bytes into `buffer`, and return their number: 0 at the end of the stream.
 
         Return None if no data has arrived and the call comes from :meth:`has_more`, which does not
         wait.
@@ -91,7 +91,7 @@ class LimitedSocket:
         return self._reader
 
     def has_more(self) -> bool:
-        """Return True if content can be read now, other than the line end of a chunk."""
+        """Return True if a part of the body can be read now; the line end of a chunk is no part."""
         if self._reader is None or self._reader.closed:
             return False
         self._is_peeking = True

@@ -19,12 +19,12 @@ a lost or repeated report does no harm."""
 
 
 class ConfirmedSource(Protocol):
-    """A report source that is notified once its latest fields were delivered."""
+    """A source of report fields that is notified when the console has accepted them."""
 
     def __call__(self) -> Mapping[str, Any]: ...
 
     def confirm_delivery(self) -> bool:
-        """Record that the console accepted the latest report; return True if more is pending."""
+        """Record that the console accepted the latest report; return True if more can be sent."""
         ...
 
 
@@ -65,12 +65,12 @@ class ReportBuilder:
         return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
 
     def confirm_delivery(self) -> bool:
-        """Record that the latest report was accepted; return True if more is pending."""
+        """Record that the console accepted the latest report; return True if more can be sent."""
         return self._resilience is not None and self._resilience.confirm_delivery()
 
 
 def read_checks(store: SnapshotStore) -> dict[str, Any]:
-    """Return the applied snapshot version, and the checks of each switch."""
+    """Return report fields: the applied snapshot version, allowed and blocked calls by switch."""
     checks = [
         {"switch": switch, "allowed": allowed, "blocked": blocked}
         for switch, (allowed, blocked) in store.switch_counts().items()
@@ -80,7 +80,7 @@ def read_checks(store: SnapshotStore) -> dict[str, Any]:
 
 
 def read_indicators(indicators: Indicators) -> dict[str, Any]:
-    """Return good and total events by SLO."""
+    """Return the report field with the counts of good and total events by SLO."""
     counts = indicators.get_counts().items()
     return {"sli": [{"slo": name, "good": good, "total": total} for name, (good, total) in counts]}
 

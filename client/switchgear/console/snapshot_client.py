@@ -169,7 +169,7 @@ class SnapshotClient:
     def _update_clock_by_version(
         self, before: Snapshot | None, after: Snapshot, is_pushed: bool
     ) -> None:
-        """Pass the maximum age of the snapshot `after` to the clock, if it succeeds `before`.
+        """Limit the clock by the maximum age of the snapshot `after`, if it follows `before`.
 
         The maximum age is the time since `before` was last confirmed; for a pushed snapshot at most
         `MAX_PUSH_SECONDS`.

@@ -72,10 +72,11 @@ def failure_delay(
     retry_after_seconds: float | None = None,
     hint_seconds: float | None = None,
 ) -> float:
-    """Return the seconds of :func:`backoff_delay`; more after a 401 or 403.
+    """Return the seconds to wait after `failures` failures in a row, by :func:`backoff_delay`.
 
-    `retry_after_seconds` is added to the random delay, so that clients don't return at one moment.
-    `hint_seconds`, a stream's reconnection delay, replaces a shorter `FIRST_SECONDS`.
+    The range is longer after a 401 or 403. `retry_after_seconds` is added to the random delay, so
+    that clients don't return at one moment. `hint_seconds`, a stream's reconnection delay, replaces
+    a shorter `FIRST_SECONDS`.
     """
     if status in (401, 403):
         pause = backoff_delay(failures, draw, REFUSED_FIRST_SECONDS, REFUSED_MAX_SECONDS)
@@ -118,7 +119,7 @@ class SendSchedule:
         self.due_at = time.monotonic() + poll_delay(self.interval_seconds, self.draw)
 
     def record_failure(self, error: RequestFailed, retry_after_seconds: float | None) -> None:
-        """Schedule the next request after a backoff, and log the first refusal after a success."""
+        """Schedule the next request after a backoff; log a refusal, once until the next success."""
         self.failures += 1
         pause = failure_delay(self.failures, self.draw, error.status, retry_after_seconds)
         if error.status == 403:
@@ -131,13 +132,16 @@ class SendSchedule:
 
 
 class CpuThrottle:
-    """A throttle by the CPU time of the current thread. Not thread-safe."""
+    """A limit for the CPU time of the current thread, by pauses. Not thread-safe."""
 
     def __init__(self) -> None:
         self._rested_at = 0.0
 
     def pause_seconds(self) -> float:
-        """Return the seconds to pause now; 0.0 within `FREE_SECONDS` of CPU time."""
+        """Return the seconds to pause now, in proportion to the CPU time since the last pause.
+
+        Return 0.0 if that is at most `FREE_SECONDS`.
+        """
         busy = time.thread_time() - self._rested_at
         if busy <= FREE_SECONDS:
             return 0.0

@@ -107,7 +107,10 @@ class ConsumerCore(Settings):
         return len(messages)
 
     def _settle(self, message: Message) -> Steps[bool]:
-        """Handle the message or bury it as a dead letter; return False if stopped before that."""
+        """Call the handler until it succeeds, or bury the message as a dead letter.
+
+        Return False if the consumer was stopped before either.
+        """
         if message.deliveries > self.max_deliveries:
             died = WorkersDied(f"given to {message.deliveries - 1} workers, none of whom finished")
             return (yield from self._bury(message, died, message.deliveries - 1))
@@ -174,7 +177,7 @@ class ConsumerCore(Settings):
         self._has_group = True
 
     def _insist(self, make: Callable[[], Exchange[T]]) -> Steps[T]:
-        """Repeat an exchange until it succeeds, so that a handled message is not handled again.
+        """Repeat an exchange with Redis until it succeeds, so that no message is handled twice.
 
         Raises an error that Redis returns repeatedly, or any error once the consumer is stopped.
         """

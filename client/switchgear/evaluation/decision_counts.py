@@ -39,11 +39,11 @@ _EMPTY: dict[str | None, DecisionTally] = {}
 
 
 class CachedQuery:
-    """A query evaluated against one view, with the number of each of its decisions.
+    """A query evaluated against one :class:`EvaluationView`, with the counts of its decisions.
 
-    `decision` and `answer` are None if the decision depends on the targeting key, on chance or on
-    the time; otherwise `count_call` counts one more call with this decision. If `is_cached` is
-    False, its calls are added to :class:`SwitchCounts` at once.
+    If all calls get one decision, `decision` and `answer` hold it, and `count_call` counts a call.
+    Both are None if the decision depends on the targeting key, on chance or on the time. Calls are
+    added to :class:`SwitchCounts` at once while `is_cached` is False.
     """
 
     __slots__ = ("_constant", "answer", "by_switch", "count_call", "decision", "is_cached", "query")
@@ -145,7 +145,7 @@ class DroppedQueries:
             self._caches.popleft()
 
     def with_those_of(self, cache: dict[CacheKey, CachedQuery]) -> Iterator[CachedQuery]:
-        """Yield the evicted queries, the queries of `cache`, and the queries of replaced caches."""
+        """Yield the queries in this store and in `cache`, the cache now in use."""
         yield from list(self._evicted)
         for each in (cache, *self._caches):
             yield from list(each.values())

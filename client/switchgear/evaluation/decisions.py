@@ -127,7 +127,7 @@ def evaluate(
 def blocks(
     entry: SwitchEntry, targeting_key: str | None, *, now: float | None, draw: BucketDraw
 ) -> bool:
-    """Return True if this switch alone blocks the call."""
+    """Return True if the switch of `entry` blocks the call, regardless of other switches."""
     if entry.state == "ramping":
         point = draw() if targeting_key is None else bucket(entry.salt, targeting_key)
         return point >= entry.allow_points

@@ -26,7 +26,7 @@ class DeduplicatedLog:
         self._logged: defaultdict[Kind, set[str]] = defaultdict(set)
 
     def wrong_question(self, query: SwitchQuery) -> None:
-        """Log values that can't be a key.
+        """Log the values in `query` that can't be a key.
 
         Strings are warnings, since they may be user input; wrong types are errors, since they are
         bugs.
@@ -49,9 +49,10 @@ class DeduplicatedLog:
     def released_by_epoch(
         self, stopped: Collection[str], released: Collection[str], before: str, after: str
     ) -> None:
-        """Log that a new epoch has `released` some of the `stopped` switches.
+        """Log the switches that were `released` by a new epoch of the console.
 
-        `before` and `after` identify the old and the new snapshot, as `<epoch>.<version>`.
+        `stopped` are all switches that were engaged or ramping before. `before` and `after`
+        identify the old and the new snapshot, as `<epoch>.<version>`.
         """
         if not released:
             return

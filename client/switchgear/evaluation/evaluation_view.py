@@ -13,7 +13,10 @@ from switchgear.evaluation.snapshot import Snapshot, SwitchEntry
 
 @dataclass(frozen=True)
 class EvaluationView:
-    """A snapshot (None before the first), overlaid by forced switches, with cached queries."""
+    """The switches in force: those in the snapshot (None before the first), and forced ones.
+
+    Includes the cache of queries evaluated against them.
+    """
 
     snapshot: Snapshot | None
     entries: Mapping[str, SwitchEntry]

@@ -1,4 +1,4 @@
-"""The scopes of switches, in the order in which they decide. The console has the same table."""
+"""The scopes of switches, in the order in which they decide; the same as in the console."""
 
 from typing import Literal, NamedTuple
 

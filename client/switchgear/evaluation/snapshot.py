@@ -179,7 +179,7 @@ def _entry_hook(
 
 
 def _limited_decimal() -> Callable[[str], Decimal]:
-    """Return a parser of decimals that raises :class:`InvalidSnapshot` after too many."""
+    """Return a parser of decimals, which raises :class:`InvalidSnapshot` if called too often."""
     numbers = itertools.count()
 
     def number(text: str) -> Decimal:

@@ -234,14 +234,17 @@ class SnapshotStore:
             callback()
 
     def _collect_counts(self) -> None:
-        """Add the counts of all caches to the totals; late counts are included the next time."""
+        """Add the new calls of all cached queries to the totals; concurrent calls follow later."""
         for cached in self._dropped.with_those_of(self.view.cache):
             self.counts.add_new(cached)
 
     def _cache_query(
         self, view: EvaluationView, key: CacheKey | None, cached: CachedQuery
     ) -> CachedQuery:
-        """Cache `cached` unless the lock is taken; return the cached query to count calls in."""
+        """Store `cached` under `key`, and return the query that is stored there.
+
+        If it can't be stored, for example because the lock is taken, return `cached` unstored.
+        """
         query = cached.query
         if key is None or not query.is_known or len(query.switch_ids) > MAX_CACHED_KEYS:
             return cached
@@ -270,7 +273,7 @@ class SnapshotStore:
     def _evaluate(
         self, view: EvaluationView, cached: CachedQuery, targeting_key: object
     ) -> DecisionTally:
-        """Return the tally of the decision on this call."""
+        """Evaluate the query for this call, and return the tally that counts its decision."""
         entries, query = view.entries, cached.query
         key = None if targeting_key is None else self._text(targeting_key)
         now = self.clock.release_now()

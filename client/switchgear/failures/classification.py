@@ -29,7 +29,7 @@ class Catastrophic(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RetrySummary:
-    """The end of a retry without success. `why` is the reason, such as "attempts" or "budget"."""
+    """A summary of a retry that gave up. `why` is the reason, such as "attempts" or "budget"."""
 
     attempts: int
     seconds: float
@@ -50,7 +50,7 @@ _catastrophic: tuple[type[BaseException], ...] = (Catastrophic,)
 
 
 def register(*kinds: type[BaseException]) -> None:
-    """Treat errors of these classes as catastrophic from now on."""
+    """Classify errors of these classes as catastrophic from now on."""
     global _catastrophic
     _catastrophic = (*_catastrophic, *kinds)
 

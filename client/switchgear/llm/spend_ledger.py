@@ -68,7 +68,7 @@ class SpendLedger:
             self._parts.append((now + width, tokens))
 
     def drop_before(self, until: float) -> None:
-        """Drop the tokens of slots that ended at or before `until`."""
+        """Drop the tokens spent in slots of the window that ended at or before `until`."""
         while self._parts and self._parts[0][0] <= until:
             self.spent -= self._parts.popleft()[1]
 

@@ -216,10 +216,10 @@ class TokenBudget:
         return self.tokens(parts) <= self.room
 
     def fit(self, parts: Sequence[Part | str]) -> tuple[Request, ...]:
-        """Return the requests to send, in order; an empty tuple only if `parts` is empty.
+        """Make `parts` fit the budget by the strategies, and return the requests to send, in order.
 
-        Raise :class:`ContentTooLarge` if the strategies can't make the requests fit, or only by
-        leaving out all parts.
+        The result is empty only if `parts` is. Raise :class:`ContentTooLarge` if the strategies
+        can't make the requests fit, or only by leaving out all parts.
         """
         whole = tuple(part if isinstance(part, Part) else Part(part) for part in parts)
         requests: tuple[Request, ...] = (whole,) if whole else ()

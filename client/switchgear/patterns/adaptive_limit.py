@@ -104,7 +104,10 @@ class AdaptiveLimit:
         self._open_window(now)
 
     def _is_slow(self, typical: float) -> bool:
-        """Return True if `typical`, the median of a window, is slow; add it to the baseline."""
+        """Return True if a window with the median duration `typical` shows an overloaded callee.
+
+        Adds `typical` to the durations that the baseline is computed from.
+        """
         before, self._before_decrease = self._before_decrease, None
         if before is not None:
             self._in_vain = self._in_vain + 1 if typical > NO_BETTER * before else 0

@@ -1,4 +1,4 @@
-"""Admission of calls to a bulkhead that has no free permit: waits in its queue, and priorities."""
+"""Waits of calls for a permit of a full bulkhead, and their priorities."""
 
 import logging
 import operator
@@ -21,7 +21,7 @@ log = logging.getLogger("switchgear")
 
 
 class AdmissionQueue:
-    """The waits of calls for a permit of the bulkhead `name`."""
+    """Makes calls wait for a permit of the bulkhead `name`: blocks threads, suspends coroutines."""
 
     def __init__(self, name: str, clock: Clock) -> None:
         self._name = name
@@ -97,7 +97,7 @@ class AdmissionQueue:
     def _make_waiter(
         self, key: str | None, priority: Any, wake: Callable[[], object] | None
     ) -> Waiter:
-        """Return a waiting call; an invalid `priority` counts as 0, which is logged once."""
+        """Return a queue entry for a call. An invalid `priority` counts as 0 and is logged once."""
         try:
             return Waiter(key, 0 if priority is None else operator.index(priority), wake)
         except Exception:  # A foreign `__index__` may raise anything.
@@ -111,7 +111,7 @@ class AdmissionQueue:
 
 
 def _max_wait(parameters: BulkheadParameters | None) -> tuple[float, str]:
-    """Return the longest wait in seconds, and its description for errors."""
+    """Return the maximum wait in the queue, in seconds, and its description for error messages."""
     seconds = parameters.wait_seconds if parameters is not None and parameters.queue else 0.0
     left = remaining_seconds()
     if left is not None and left < seconds:
@@ -125,9 +125,9 @@ def _goes_on(waiter: Waiter, sources: Sources) -> bool:
 
 
 def validate_priority(given: Any) -> Any:
-    """Return `given`, a number or a function of the arguments of a call; 0 for None.
+    """Return `given` if it is a valid priority: a whole number or a function of a call's arguments.
 
-    Raise :class:`TypeError` for any other value.
+    None counts as 0. Raise :class:`TypeError` for any other value.
     """
     if given is None:
         return 0

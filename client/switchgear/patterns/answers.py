@@ -59,12 +59,12 @@ def latest_answer() -> Answer[Any] | None:
 
 
 def record_value(value: object) -> None:
-    """Record that the call itself succeeded with `value`."""
+    """Record the answer `value` of a call that succeeded without a fallback."""
     _latest.set((value,))
 
 
 def clear_answer() -> None:
-    """Record that the call raised and no fallback answered."""
+    """Record that the latest call raised, since no fallback answered: it has no label."""
     _latest.set(None)
 
 
@@ -92,7 +92,7 @@ def raise_or_return(outcome: Answer[T] | BaseException) -> Answer[T]:
 
 
 class StreamLabel:
-    """The label of a stream; a context manager around each step, which records the label."""
+    """The label of one stream. As a context manager around each step, it records the label."""
 
     def __init__(self) -> None:
         self.answer: Answer[None] = Answer(None)

@@ -72,7 +72,7 @@ def _evaluate_predicate(predicate: Callable[[Any], bool], argument: Any) -> bool
 
 
 def open_cause(parameters: BreakerParameters, tally: CallCounts, consecutive: int) -> str | None:
-    """Return the reason to open for the counts in `tally`, None to stay closed.
+    """Return the reason to open a closed breaker at the counts in `tally`; None to stay closed.
 
     `consecutive` is the number of failures since the last success.
     """
@@ -92,7 +92,7 @@ def open_cause(parameters: BreakerParameters, tally: CallCounts, consecutive: in
 
 
 def reopen_cause(parameters: BreakerParameters, probes: CallCounts) -> str | None:
-    """Return the reason to open again after these probes, None to close."""
+    """Return the reason to open a half-open breaker again after these probes; None to close it."""
     rate = probes.failure_rate()
     if rate >= parameters.failure_rate:
         return f"probes: failure_rate {rate:.2f} >= {parameters.failure_rate:.2f}"

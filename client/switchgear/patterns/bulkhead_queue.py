@@ -8,8 +8,9 @@ from switchgear.journal import log_error
 class Waiter:
     """A call in the queue of a bulkhead, or about to enter it.
 
-    `wake`, None for a call that can't wait, is called from any thread once `state` is "admitted" or
-    "displaced"; if it raises, the call can't go on. `reason` names the limit that rejected a call.
+    `wake` is called, in any thread, once `state` is "admitted" or "displaced" (by a call of higher
+    priority). It is None for a call that can't wait; if it raises, the call can't go on. `reason`
+    names the limit that rejected a call.
     """
 
     __slots__ = ("key", "rank", "reason", "state", "wake")

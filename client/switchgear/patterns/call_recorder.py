@@ -167,7 +167,7 @@ class CallRecorder:
         return self._listeners.add(watcher)
 
     def refusal(self) -> CircuitOpen | None:
-        """Return the error for calls that have not begun, None unless forced open."""
+        """Return the error that refuses new calls if the breaker is forced open, else None."""
         if self._machine.mode != "forced_open":
             return None
         return CircuitOpen(self.name, None, self._last_failure)
@@ -193,7 +193,7 @@ class CallRecorder:
         self._refresh()
 
     def _refresh(self) -> None:
-        """Set the attributes that calls read without the lock."""
+        """Copy from the state machine the values that calls read without the lock."""
         generation, parameters = self._machine.generation, self._machine.parameters
         self._slow_seconds = parameters.slow_call_seconds
         self._shared_permit = generation.permit if generation.state == "closed" else None

@@ -88,7 +88,7 @@ class TrioCancelScope:
             self._outer._scope.rest(is_resting=True)
 
     def close(self) -> None:
-        """Stop the timer at the end of the call; after a cancellation, :meth:`absorb` follows."""
+        """Stop the timer at the end of the call, before :meth:`absorb`."""
         self._scope.rest(is_resting=True)
         if self._outer is not None:
             self._outer._inner = None
@@ -107,7 +107,7 @@ class TrioCancelScope:
 
 
 class _LoopTimer:
-    """The one timer of an event loop for all its scopes; it may fire after a scope has ended."""
+    """The timer that all scopes of an event loop share; it may fire after a scope has ended."""
 
     def __init__(self, loop: "asyncio.AbstractEventLoop") -> None:
         self.loop = loop

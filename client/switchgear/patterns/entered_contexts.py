@@ -9,7 +9,7 @@ MAX_DEPTH = 1000
 
 
 class _Entry:
-    """An entered object, linked to the one entered before. Shared by copies of the context."""
+    """An entered context manager, linked to the one entered before. Shared by copied contexts."""
 
     __slots__ = ("depth", "is_over", "owner", "previous", "timer", "value")
     depth: int
@@ -27,7 +27,7 @@ _last: ContextVar[_Entry | None] = ContextVar("switchgear_entries", default=None
 
 
 def push_entry(owner: object, value: Any, timer: Any) -> None:
-    """Store `value` and `timer` until `owner` is left in this context."""
+    """Record that `owner` was entered in this context; `value` and `timer` are for its exit."""
     previous = _innermost_entry()
     if previous is not None and previous.depth >= MAX_DEPTH:
         previous = None
@@ -35,7 +35,7 @@ def push_entry(owner: object, value: Any, timer: Any) -> None:
 
 
 def pop_entry(owner: object) -> tuple[Any, Any] | None:
-    """Return the value and timer of the last entry of `owner` in this context.
+    """Remove the last entry of `owner` in this context, and return its value and timer.
 
     Return None if `owner` was entered in another context, as in an earlier step of a generator.
     """

@@ -121,7 +121,7 @@ class Fallback:
     def around(
         self, function: F, original: Callable[..., Any] | None, guard: Guard | None = None
     ) -> F:
-        """Return `function`, which may be a wrapper of `original`, with this fallback.
+        """Return `function` with this fallback; `function` may be a wrapper of `original`.
 
         Targets and the cache key receive arguments by the signature of `original`; without it, by
         that of `function`. `guard` is checked again before each target, unless `on_switch` is set.
@@ -147,14 +147,14 @@ class Fallback:
         return require_latest_answer()
 
     def counted_as(self, name: str, counters: Counters) -> "Fallback":
-        """Return a copy that reports as `name` and counts in `counters`, for a policy."""
+        """Return a copy for a policy, which reports under `name` and counts in `counters`."""
         same = copy.copy(self)
         same._plan = replace(self._plan, name=name, counters=counters)
         return same
 
     @property
     def has_any(self) -> bool:
-        """True if this fallback changes the outcome of failed calls."""
+        """True if a target, cache or default may answer, or `exhausted` converts the error."""
         plan = self._plan
         stands_in = plan.targets or plan.cache is not None or plan.make_default is not None
         return bool(stands_in) or plan.exhausted is not None

@@ -28,7 +28,7 @@ returns the answer, or the error to raise."""
 
 
 class FallbackCalls:
-    """The calls of one function with a fallback.
+    """The steps that follow a call of one function: for its result, or for its error.
 
     `guard` is the guard of the function's policy: unless `on_switch` is set, it is checked before
     each target and applies while a target runs.
@@ -53,7 +53,10 @@ class FallbackCalls:
     def on_result(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any], value: Any, is_partial: bool
     ) -> CallSteps:
-        """Handle `value`, returned by the call; `is_partial` if it depends on a partial answer."""
+        """Check, cache and label `value`, the result of the call; treat a bad one as an error.
+
+        `is_partial` is True if `value` depends on a partial answer, which is not cached.
+        """
         plan = self._plan
         try:
             plan.check(value)
@@ -73,7 +76,7 @@ class FallbackCalls:
     def on_error(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any], first: Exception
     ) -> CallSteps:
-        """Handle `first`, the error raised by the call."""
+        """Return an answer in place of `first`, the error of the call; without one, an error."""
         plan = self._plan
         if not plan.covers(first):
             return first
@@ -116,7 +119,7 @@ class FallbackCalls:
     def _call_target(
         self, call: Callable[[], Any], switches: GuardedKeys | None
     ) -> Generator[Callable[[], Any], Any, Any]:
-        """Call a target with `switches` guarding its code; a stream is guarded in each step."""
+        """Call a target while `switches` apply to it; a stream, while they apply to each step."""
         step_context: StepContext = nullcontext()
         if switches is not None and not self._plan.on_switch:
             step_context = GuardedSteps(switches, self._is_async, has_begun=True)
@@ -140,7 +143,7 @@ class FallbackCalls:
         first: Exception,
         age_seconds: float | None = None,
     ) -> Answer[Any]:
-        """Record a fallback, and return its answer. For a stream, the record omits `value`."""
+        """Count and record an answer from `source`, and return it. The record omits streams."""
         texts = tuple(text for _, text in failures)
         if not self._is_stream:
             return self._plan.record_fallback(value, source, is_partial, texts, first, age_seconds)

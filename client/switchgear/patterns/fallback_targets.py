@@ -48,7 +48,7 @@ class FallbackTarget:
 
 
 class BoundTarget:
-    """A target bound to the signature of the function that it replaces."""
+    """A callable that passes the arguments of a call of `function` on to its fallback `target`."""
 
     def __init__(self, target: FallbackTarget, function: Callable[..., Any]) -> None:
         self.target = target
@@ -89,7 +89,7 @@ def make_target(given: FallbackTarget | Callable[..., Any]) -> FallbackTarget:
 
 
 def _parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
-    """Return the parameters of `function`; any arguments if it can't be inspected."""
+    """Return the parameters of `function`; `*args, **kwargs` if they can't be inspected."""
     try:
         return inspect.signature(function).parameters
     except (TypeError, ValueError):

@@ -132,7 +132,10 @@ class Hedge:
 
 
 class _HedgedCall(RetriedCall):
-    """A hedged call, or one of its attempts, which all share the same `request_numbers`."""
+    """A hedged call, or one of its attempts, among the active retries; it retries no error.
+
+    All attempts share `request_numbers`, so that a repeated request has the same idempotency key.
+    """
 
     repeats = False
 

@@ -19,7 +19,7 @@ EVENTS: Mapping[State, str] = {
 
 
 class BreakerListeners:
-    """The listeners of one breaker. Changes are single steps, so no lock is needed."""
+    """The listeners of one breaker. Each is added or removed in one atomic step, without a lock."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -44,7 +44,10 @@ class BreakerListeners:
             self._call(listener)
 
     def notify(self, events: deque[StateTransition | WouldOpen]) -> None:
-        """Record and report all `events`, without holding a lock. Never raises."""
+        """Record `events` in the journal, and pass transitions to the listeners. Never raises.
+
+        No lock is held meanwhile.
+        """
         while events:
             try:
                 each = events.popleft()

@@ -13,9 +13,9 @@ from contextvars import ContextVar
 class RetriedCall:
     """One logical call while it is retried.
 
-    `number` is 0 for the first attempt, None for a boundary that hides every outer retry. `owner`
-    is the retry; None for a retry in the process of the client, which is assumed to retry every
-    failure.
+    `number` is that of the current attempt, from 0; None marks a boundary, an entry that hides all
+    outer retries. `owner` is the retry; None for a retry in the calling service, which is assumed
+    to retry every failure.
     """
 
     is_over = False
@@ -47,7 +47,7 @@ class RetriedCall:
         return not self.is_last
 
     def repeats_on(self, failure: BaseException | None) -> bool:
-        """Return True if requests are repeated on `failure`; None stands for any failure."""
+        """Return True if a request is sent again after `failure`; None stands for any failure."""
         if self.repeats is not None:
             return self.repeats
         return failure is None or self.would_retry(failure)
@@ -64,7 +64,7 @@ _active: ContextVar[RetriedCall | None] = ContextVar("switchgear_attempts", defa
 
 
 def find_innermost() -> RetriedCall | None:
-    """Return the innermost unfinished call in this context, which may be a boundary."""
+    """Return the innermost retried call in this context, unless it has ended; may be a boundary."""
     found = _active.get()
     return found if found is None else _skip_finished(found)
 

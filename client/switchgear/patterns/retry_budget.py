@@ -73,7 +73,7 @@ class RetryBudget:
         return total - first
 
     def _start_second(self, second: int) -> None:
-        """Store the number of calls before `second`, and drop seconds outside the window."""
+        """Begin to count in `second`: store the number of calls before it, and drop old seconds."""
         with self._lock:
             if second == self._second:
                 return

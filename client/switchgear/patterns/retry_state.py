@@ -62,7 +62,7 @@ class RetrySettings(Protocol):
 
 
 def is_budgeted(outer: retried_calls.RetriedCall | None, budget: RetryBudget) -> bool:
-    """Return True if `outer`, or a retry around it, has counted its call in `budget`."""
+    """Return True if `outer`, or a retry around it, uses `budget`: its call is counted there."""
     around = retried_calls.iter_outward(outer)
     return any(
         isinstance(each, RetryCallState) and each.settings.budget is budget for each in around
@@ -200,9 +200,9 @@ class RetryCallState(retried_calls.RetriedCall):
         return True
 
     def _retries(self, error: BaseException, is_named: bool = False) -> bool:
-        """Return True if the settings retry `error`; for a group, every member.
+        """Return True if the settings retry `error`; for a group, if they retry every member.
 
-        `is_named`: the settings name the group that `error` is in.
+        `is_named` is True for a member of a group that matches `retry_on` as a whole.
         """
         settings, labels = self.settings, error_labels(error)
         if self._is_too_long(error, labels):

@@ -113,7 +113,10 @@ class AsyncPrefetchedStream(AsyncIterator[Any]):
 
 
 def make_opener(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that opens the stream of a generator function, which may be async."""
+    """Return a function that calls the generator function `function` and opens its stream.
+
+    `function` may be async: then the returned function is a coroutine function.
+    """
 
     def open_stream(*args: Any, **kwargs: Any) -> PrefetchedStream:
         return PrefetchedStream(functools.partial(function, *args, **kwargs)).open()
@@ -127,7 +130,7 @@ def make_opener(function: Callable[..., Any]) -> Callable[..., Any]:
 def make_stream_function(
     function: Callable[..., Any], make: Callable[..., PrefetchedStream | AsyncPrefetchedStream]
 ) -> Callable[..., Any]:
-    """Return a generator function like `function` whose calls stream the result of `make`."""
+    """Return a generator function named like `function`; it yields the items of `make`'s stream."""
     is_async = is_async_generator_function(function)
     steps = wrap_steps(make, lambda _args, _kwargs: nullcontext(), is_async=is_async)
     return functools.wraps(function)(steps)

@@ -22,7 +22,7 @@ FOREVER = math.inf
 
 
 class TimeLimit:
-    """A limit in force in a context, until `until` on `clock`.
+    """A time limit for the code in one context, which ends at `until` on `clock`.
 
     Every call creates a limit, so attributes that are rarely set have defaults on the class, and no
     reference cycle leaves a limit to the garbage collector.

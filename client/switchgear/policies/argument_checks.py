@@ -51,8 +51,8 @@ def _is_function(value: object) -> bool:
     return callable(value) and not is_coroutine_function(value) and not _is_error_class(value)
 
 
-def _is_judge(value: object) -> bool:
-    """Return True for a callable that may be a predicate; a class may not."""
+def _is_predicate(value: object) -> bool:
+    """Return True for a callable that may be a predicate; a class may not be one."""
     return _is_function(value) and not isinstance(value, type)
 
 
@@ -79,9 +79,9 @@ _BULKHEAD = ArgumentRule(
     resolve_bulkhead_parameters,
 )
 _FUNCTION = ArgumentRule(_is_function, "a plain function")
-_JUDGE = ArgumentRule(_is_judge, "a plain function, no class")
+_JUDGE = ArgumentRule(_is_predicate, "a plain function, no class")
 _ERRORS_OR_JUDGE = ArgumentRule(
-    lambda value: _is_errors(value) or _is_judge(value),
+    lambda value: _is_errors(value) or _is_predicate(value),
     "a tuple of exception classes or a plain function",
 )
 

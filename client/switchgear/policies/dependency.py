@@ -169,7 +169,7 @@ class Dependency:
             self._is_pending = True
 
     def expire_override(self, now: float) -> None:
-        """End an override whose time is over, or restore an override that was ended too early."""
+        """End the operator's override if its time is over, or restore it if it ended too early."""
         with self._lock:
             override = self.target_config.override
             if override is None or override.mode == RESET:
@@ -198,7 +198,7 @@ class Dependency:
 
     @property
     def ends_at(self) -> float | None:
-        """The end time of the override, even if it has passed; None without an override."""
+        """The end time of the operator's override, even if it has passed; None without one."""
         override = self.target_config.override
         return None if override is None or override.mode == RESET else override.ends_at
 
@@ -248,7 +248,7 @@ class Dependency:
             self._apply_override(breaker, config.override, now)
 
     def _apply_override(self, breaker: Breaker, override: ForcedMode | None, now: float) -> None:
-        """Force or reset the breaker once for each override; unforce it when the override ends."""
+        """Force or reset the breaker at a new override; end the forced mode with its override."""
         if override is not None and override.mode != RESET and override.ends_at <= now:
             override = None
         mode = None if override is None or override.mode == RESET else override.mode

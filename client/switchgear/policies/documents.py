@@ -75,7 +75,7 @@ EMPTY_CONFIG = DependencyConfig()
 
 @dataclass(frozen=True)
 class ConfigDocument:
-    """A parsed document.
+    """The console's configuration of dependencies, parsed from its document.
 
     `problems` name the sections that kept their previous value, and the reasons. `service` is the
     calling service, if the document names it.

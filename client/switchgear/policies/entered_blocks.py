@@ -22,13 +22,13 @@ Stack = TypeVar("Stack", ExitStack, AsyncExitStack)
 
 
 class EnteredBlocks:
-    """The blocks of one policy that are entered. Safe for any thread and task."""
+    """The running `with` blocks of one policy, in all threads and tasks. Thread-safe."""
 
     def __init__(self) -> None:
         self._entered: dict[ExitStack | AsyncExitStack, None] = {}
 
     def enter(self, steps: Iterable[Any]) -> None:
-        """Enter all managers, or none if one fails."""
+        """Enter the context managers `steps` of one block; if one fails, leave those before it."""
         self._push(enter_all(steps))
 
     def leave(self, error: BaseException | None, traceback: TracebackType | None) -> None:
@@ -147,7 +147,7 @@ def block_managers(layers: Layers, admission: AdmissionArguments) -> Iterator[An
 
 
 def attempt_managers(layers: Layers, admission: AdmissionArguments) -> Iterator[Any]:
-    """Yield the managers of one attempt, outermost first."""
+    """Yield the context managers of one attempt, outermost first: breaker, bulkhead, timeout."""
     breaker = layers.breaker
     yield CallScope(breaker._begin, breaker._end)
     if layers.bulkhead is not None:
@@ -156,19 +156,19 @@ def attempt_managers(layers: Layers, admission: AdmissionArguments) -> Iterator[
 
 
 def async_attempt_managers(layers: Layers, admission: AdmissionArguments) -> Iterator[Any]:
-    """Yield the managers of one attempt in a coroutine, which the guard may cancel."""
+    """Like :func:`attempt_managers`, for a coroutine, which the guard may cancel."""
     if layers.guard is not None:
         yield CancellingBlock(layers.guard)
     yield from attempt_managers(layers, admission)
 
 
 def enter_outer_managers(layers: Layers) -> ExitStack:
-    """Enter the managers around all attempts and return their stack."""
+    """Enter the guard and the deadline around all attempts, and return the stack to leave."""
     return enter_all(_outer_managers(layers))
 
 
 def enter_all(steps: Iterable[Any]) -> ExitStack:
-    """Enter all managers; if one fails, leave those before it."""
+    """Enter these context managers; if one fails, leave those before it."""
     with ExitStack() as stack:
         for each in steps:
             stack.enter_context(each)

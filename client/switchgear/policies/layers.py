@@ -41,14 +41,17 @@ class AdmissionArguments:
         return callable(self.key) or callable(self.priority)
 
     def block_manager(self, bulkhead: Bulkhead) -> Any:
-        """Return a permit for a block; ignore functions, since a block has no arguments."""
+        """Return a context manager that holds a permit for a block.
+
+        A key or priority that is a function is ignored, since a block has no arguments.
+        """
         key = None if callable(self.key) else self.key
         return bulkhead.of(key, 0 if callable(self.priority) else self.priority)
 
 
 @dataclass(frozen=True)
 class Layers:
-    """The layers of a policy for `config`, outermost first; None for a layer that is off."""
+    """The patterns of a policy under the configuration `config`, outermost first; None if unused."""
 
     config: DependencyConfig
     fallback: Fallback | None
@@ -104,7 +107,10 @@ class Layers:
     def wrap_caller(
         self, caller: Callable[..., Any], admission: AdmissionArguments
     ) -> Callable[..., Any]:
-        """Return `caller`, which calls its first argument, with all layers but the fallback."""
+        """Return `caller` with all layers but the fallback; it calls its first argument.
+
+        It is wrapped once and then reused.
+        """
         found = self._wrapped_callers.get(caller)
         if found is None:
             found = self._wrapped_callers[caller] = self.wrap(
@@ -114,7 +120,7 @@ class Layers:
 
 
 def call_function(function: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
-    """Call `function`. A policy wraps this caller once, for calls of any function."""
+    """Call `function` with these arguments; for :meth:`Layers.wrap_caller`."""
     return function(*args, **kwargs)
 
 

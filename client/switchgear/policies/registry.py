@@ -33,8 +33,8 @@ class OutdatedDocument(ValueError):
 class CallerPolicies:
     """The console's latest document for the calls of one service.
 
-    `epoch` is the epoch of the document; a client never returns to `left_epochs`. `in_force`
-    is the latest document that all breakers apply.
+    `epoch` is that of the document; documents of `left_epochs` are refused. `in_force` is the
+    latest document that all breakers apply.
     """
 
     epoch: str | None = None
@@ -51,9 +51,9 @@ def _ignore(*_args: object) -> None:
 class Registry:
     """All dependencies of a client. Thread-safe.
 
-    Without `ends_alone`, the owner must call :meth:`expire_overrides`. Configurations are
-    selected under the lock and applied without it: a breaker's listeners may request another
-    policy, or wait for a thread that does.
+    With `ends_alone`, a thread ends overrides whose time is over; otherwise the owner must call
+    :meth:`expire_overrides`. Configurations are selected under the lock and applied without it: a
+    breaker's listeners may request another policy, or wait for a thread that does.
     """
 
     def __init__(self, clock: ConsoleClock, *, ends_alone: bool = True) -> None:
@@ -174,7 +174,7 @@ class Registry:
         return list(self._callers)
 
     def expire_overrides(self) -> None:
-        """End the overrides whose time is over."""
+        """End the operators' overrides of breakers whose time is over."""
         for dependency in list(self._dependencies.values()):
             dependency.expire_override(self._override_time(dependency.target_config))
 

@@ -41,7 +41,7 @@ class ResilienceReport:
         return fields if version is None else {**fields, "config_version": version}
 
     def confirm_delivery(self) -> bool:
-        """Drop the transitions that the console accepted; return True if more are pending."""
+        """Drop the transitions that the console accepted; return True if there are more to send."""
         sent, self._sent = self._sent, {}
         dependencies = [each for each, _breaker in self._with_breakers()]
         for each in dependencies:
