@@ -39,7 +39,7 @@ _DEFAULT_TIMEOUTS = httpx.Timeout(5.0).as_dict()
 
 
 class TransportPatterns(Protocol):
-    """The patterns that a transport applies: a `Policy`, or :class:`Patterns`."""
+    """The interface of a transport's patterns: a `Policy` or :class:`Patterns`."""
 
     @property
     def guard(self) -> Guard | None: ...
@@ -239,14 +239,17 @@ class BodyTimer:
 
 
 def should_drain(response: httpx.Response) -> bool:
-    """Return True if a response is not fully read and has a known, short length."""
+    """Return True if the rest of the body is cheap to read: it is unread and known to be short."""
     length = response.headers.get("content-length", "")
     is_short = length.isascii() and length.isdigit() and len(length) < 9
     return is_short and int(length) <= MAX_DRAIN_BYTES and not response.is_stream_consumed
 
 
 def limit_drain(sent: httpx.Request) -> None:
-    """Shorten the read timeout of `sent`, which httpx looks up at each read of the response."""
+    """Limit the reads of a response's rest to `MAX_DRAIN_SECONDS`, in the timeouts of `sent`.
+
+    httpx looks this timeout up at each read.
+    """
     timeout: MutableMapping[str, float | None] = sent.extensions["timeout"]
     requested = timeout["read"]
     timeout["read"] = MAX_DRAIN_SECONDS if requested is None else min(requested, MAX_DRAIN_SECONDS)

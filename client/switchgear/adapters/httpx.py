@@ -148,7 +148,10 @@ class Transport(_PatternSteps, httpx.BaseTransport):
         self._inner.close()
 
     def _discard_response(self, response: httpx.Response) -> None:
-        """Close the response; return its connection to the pool if that is cheap. Never raises."""
+        """Close the response. Never raises.
+
+        If the rest of the body is short, read it first, so that the connection can be used again.
+        """
         with suppress(Exception):
             try:
                 if should_drain(response):

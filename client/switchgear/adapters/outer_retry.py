@@ -74,7 +74,7 @@ class OuterRetry:
         return call
 
     def _counting(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a wrapper of `function` that counts each call as an attempt."""
+        """Return a wrapper of `function`, each call of which counts as one more attempt."""
 
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -155,7 +155,7 @@ def count_retry(
 
 
 def is_counted() -> bool:
-    """Return True if an :class:`OuterRetry` counts the current attempts."""
+    """Return True within a call whose attempts an :class:`OuterRetry` counts."""
     return isinstance(retried_calls.find_active(), OuterRetryCall)
 
 

@@ -52,7 +52,7 @@ def _apply_predicate(on: Kinds, error: Any) -> Any:
 
 
 def _is_retry(found: object) -> bool:
-    """Return True for True and for any number of seconds to wait, including 0.0."""
+    """Return True if a predicate's result asks for a retry: True, or seconds to wait, even 0.0."""
     return found is not None and found is not False
 
 

@@ -63,7 +63,7 @@ class CommandContext:
         return "console" in self.__dict__ and self.console.has_changed
 
     def explain_misread(self, error: Exception) -> exits.CommandExit:
-        """Return the exit for an unreadable response, or for input that is not UTF-8."""
+        """Return the exit for `error`: an unreadable response, or input that is not UTF-8."""
         if isinstance(error, UnicodeEncodeError):
             detail = "What was written is not UTF-8: nothing was sent. Write it in UTF-8."
             return exits.make_exit(exits.USAGE, "not-utf-8", detail)
@@ -85,7 +85,7 @@ class CommandContext:
     def report_if_lost(
         self, print_change: Callable[[], None] | None, message: str
     ) -> Iterator[None]:
-        """Return a context manager for code that follows the progress of a change just made.
+        """Return a context manager for code that follows a change which the console has accepted.
 
         If the code fails, the change itself has succeeded: `print_change` is called, and the exit
         that is raised begins with `message`. Without `print_change`, the error is raised unchanged.

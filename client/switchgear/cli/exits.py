@@ -123,7 +123,7 @@ def _next_steps(problem: Mapping[str, Any], code: int) -> list[str]:
 
 
 def _option(field: str) -> str:
-    """Return the option for a field of the API: `--plan (plan[0].percent)`."""
+    """Return the command-line option that sets a field of the API: `--plan (plan[0].percent)`."""
     name = re.split(r"[.\[]", field, maxsplit=1)[0]
     option = OPTIONS.get(name)
     if option is None:

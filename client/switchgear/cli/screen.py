@@ -212,7 +212,7 @@ class ProgressLine:
         self._said = ""
 
     def update(self, what: str, done: float, total: float, of: str = "") -> None:
-        """Show progress; `of` is printed after the bar: `3 of 4 instances`."""
+        """Show the progress `done` of `total`; `of` is its text, such as `3 of 4 instances`."""
         what, of = str(cell(what)), str(cell(of))
         if self._bars is not None:
             if self._task is None:

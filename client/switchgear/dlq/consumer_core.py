@@ -58,7 +58,7 @@ class ConsumerCore(Settings):
 
     @property
     def _extend_seconds(self) -> float:
-        """Interval between extensions of the claims of messages in hand."""
+        """Interval at which the claims of messages that this worker holds are extended."""
         return min(30.0, self.idle_seconds / 4)
 
     def _work(self) -> Steps[None]:
@@ -207,7 +207,7 @@ class ConsumerCore(Settings):
         return False
 
     def _release(self) -> Steps[None]:
-        """Release the messages in hand; after an error, they are reclaimed once they are idle."""
+        """Release the messages in hand to other workers; after an error, once they are idle."""
         ids = self._claimed.drop_all()
         if ids or self.is_stopped:
             yield from exchanges.release(self, ids)

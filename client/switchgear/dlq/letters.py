@@ -157,7 +157,7 @@ def make_letter(
     error_type: str = "",
     failed_at: datetime | None = None,
 ) -> FailedMessage:
-    """Return the failed message for the arguments of :func:`dead_letter`.
+    """Return the :class:`FailedMessage` for the arguments of :func:`dead_letter`.
 
     Its metadata are the `dlq_…` fields of the dead letter, alternating names and values. Raise
     :class:`ValueError` or :class:`TypeError` for invalid arguments.

@@ -139,7 +139,7 @@ class PermitPool:
             self._rejected += 1
 
     def configure(self, parameters: BulkheadParameters | None, controller: object = None) -> None:
-        """Apply `parameters` from now on; after that, only `controller` may :meth:`resize` the limit.
+        """Apply `parameters`; from now on only `controller` may change the limit by :meth:`resize`.
 
         Queued calls stay queued, even if the queue got shorter; admitted calls keep their permits.
         """

@@ -51,7 +51,7 @@ class AdmissionArguments:
 
 @dataclass(frozen=True)
 class Layers:
-    """The patterns of a policy under the configuration `config`, outermost first; None if unused."""
+    """The patterns of a policy for the configuration `config`, outermost first; None if unused."""
 
     config: DependencyConfig
     fallback: Fallback | None

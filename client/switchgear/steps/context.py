@@ -221,7 +221,10 @@ class Context:
     def _open_question(
         self, description: str, timeout: float, risk: str
     ) -> tuple[ApprovalRecord, bool | None]:
-        """Return the approval request, created if missing, and its decision, None while open."""
+        """Return the request for this approval, created if it is missing, and the decision.
+
+        The decision is None while the request is open.
+        """
         require_text(description, "what people are asked")
         found = self.writer.look()
         position, now = self.writer.row.position, self.writer.now()
@@ -252,7 +255,10 @@ class Context:
         return decision
 
     def _postpone_question(self, question: ApprovalRecord, error: Exception) -> NoReturn:
-        """Pause after a failed hook. The request stays open; the hook is called again soon."""
+        """Pause after the hook that requests the approval failed; the hook is called again soon.
+
+        The approval request stays open.
+        """
         if isinstance(error, LeaseLost):
             raise error
         text = describe_error(error)

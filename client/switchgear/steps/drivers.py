@@ -20,8 +20,8 @@ T = TypeVar("T")
 class CallRequest:
     """A function call that an execution requests; a coroutine function is awaited.
 
-    The called function writes to the store under `lease`, which is marked as lost if the call is
-    cancelled.
+    The function writes to the store under `lease`, the worker's right to write to the job, which is
+    marked as lost if the call is cancelled.
     """
 
     function: Callable[..., Any]

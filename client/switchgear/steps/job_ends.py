@@ -18,7 +18,7 @@ log = logging.getLogger("switchgear")
 
 
 def end_job(job_run: JobRun, status: JobStatus, reason: str | None) -> Execution[None]:
-    """End the job with `status`."""
+    """End the job with the final `status`."""
     now = job_run.now()
     changes: dict[str, Any] = {"status": status, "reason": reason, "completed_at": now}
     yield job_run.request(job_run.save, replace(job_run.record, **changes))

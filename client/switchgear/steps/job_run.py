@@ -73,7 +73,7 @@ class JobRun:
             yield from self._step(position)
 
     def reopen_approvals(self) -> Execution[None]:
-        """Mark the declined requests of the unapproved step as former.
+        """Mark the declined approval requests of the current step as former.
 
         The resumed job then requests the step's approval again.
         """
@@ -88,7 +88,7 @@ class JobRun:
         yield self.request(self.save, *former)
 
     def context(self, position: int, writer: StepWriter, **more: Any) -> Context:
-        """Return the context of the step at `position`; `more` are further fields of it."""
+        """Return the context of the step at `position`, with `more` as further fields."""
         before = (self.rows[each] for each in range(position) if each in self.rows)
         return Context(
             input=copy_json(self.record.input),
@@ -103,7 +103,7 @@ class JobRun:
         return StepWriter(self.store, self.lease, self.record, row, self.now)
 
     def save(self, *rows: Row) -> None:
-        """Write rows that belong to no step. Raises :class:`LeaseLost` and :class:`NotKept`."""
+        """Write rows other than a step's. Raises :class:`LeaseLost` and :class:`NotKept`."""
         call_store(self.store.save, self.lease, *rows)
 
     def request(self, function: Callable[..., Any], *args: Any) -> CallRequest:

@@ -145,7 +145,7 @@ Row = JobRecord | StepRecord | EffectRecord | ApprovalRecord
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """A job with all its rows, ordered by position."""
+    """A job with all its steps, effects and approval requests, each ordered by position."""
 
     job: JobRecord
     steps: tuple[StepRecord, ...] = ()
@@ -163,7 +163,7 @@ class Progress:
 
 @dataclass(eq=False, slots=True)
 class Lease:
-    """The right of one worker to write to a job; `is_lost` once another has taken it over."""
+    """The right of one worker to write to a job; `is_lost` once another worker took the job over."""
 
     job_id: str
     epoch: int

@@ -168,7 +168,7 @@ class Runner:
         return done
 
     def look(self, job_id: str) -> Progress:
-        """Return a job with all its rows. Raises :class:`LookupError`."""
+        """Return a job with its steps, effects and approvals. Raises :class:`LookupError`."""
         progress = self._store.look(job_id)
         if progress is None:
             raise LookupError(f"there is no job {job_id}")

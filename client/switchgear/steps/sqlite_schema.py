@@ -42,7 +42,7 @@ _JSON_TYPES = (Any, tuple[str, ...])
 
 
 def _to_field(value: Any, hint: Any) -> Any:
-    """Return the value of a column as a record's field of the type `hint`."""
+    """Convert the value of a column to the type `hint` of the record's field."""
     if hint in _JSON_TYPES:
         value = json.loads(value)
         return value if hint is Any else tuple(value)
@@ -118,7 +118,7 @@ def select_rows(
 
 
 def update_job(connection: sqlite3.Connection, job: JobRecord) -> None:
-    """Write the fields of a job that its worker changes, without heartbeat and epoch."""
+    """Write the fields of a job that its worker changes, except heartbeat and epoch."""
     names = (
         *("status", "is_compensating", "current"),
         *("reason", "failure", "resume_at", "completed_at"),
@@ -131,7 +131,7 @@ def update_job(connection: sqlite3.Connection, job: JobRecord) -> None:
 
 
 def wake_if_answered(connection: sqlite3.Connection, question: ApprovalRecord) -> None:
-    """Make a job pending if its approval request was decided before the job was paused."""
+    """Make a paused job pending if its approval request was decided before the pause began."""
     row = connection.execute(
         """SELECT 1 FROM approvals WHERE job_id = ? AND position = ? AND description = ?
            AND state IN ('given', 'declined')""",

@@ -39,19 +39,19 @@ class StepWriter:
         self._lock = threading.RLock()
 
     def write(self, *rows: Row, **changes: Any) -> None:
-        """Write the step with `changes`, and other rows in the same transaction."""
+        """Write the step with `changes`, and other records in the same transaction."""
         with self._lock:  # A step may have threads.
             row = replace(self.row, **changes)
             self.save(row, *rows)
             self.row = row
 
     def save(self, *rows: Row) -> None:
-        """Write rows other than the step."""
+        """Write records other than the step."""
         self._check_lease()
         call_store(self._store.save, self.lease, *rows)
 
     def look(self) -> Progress | None:
-        """Return the job with all its rows; None if it does not exist."""
+        """Return the job with its steps, effects and approvals; None if it does not exist."""
         return call_store(self._store.look, self.job.id)
 
     def begin(self) -> None:
@@ -76,12 +76,18 @@ class StepWriter:
         return call_store(self._store.effect, self.job.name, wanted)
 
     def intend(self, wanted: EffectRecord, *, is_keyed: bool) -> EffectRecord | None:
-        """Record the intent `wanted`; return the effect's earlier record. See `Store.intend`."""
+        """Record the intent of the effect `wanted`, and return an earlier record of this effect.
+
+        See `Store.intend`.
+        """
         self._check_lease()
         return call_store(self._store.intend, self.lease, self.job.name, wanted, is_keyed)
 
     def succeeded(self, key: str) -> StepRecord | None:
-        """Return a step of the same name that succeeded under `key`, None if there is none."""
+        """Return a step of this name, in any job of this name, that succeeded under `key`.
+
+        Return None if there is none.
+        """
         return call_store(self._store.succeeded, self.job.name, self.row.name, key)
 
     def _check_lease(self) -> None:

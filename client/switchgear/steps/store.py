@@ -26,7 +26,7 @@ class Store(Protocol):
         ...
 
     def look(self, job_id: str) -> Progress | None:
-        """Return a job with all its rows; None if it does not exist."""
+        """Return a job with its steps, effects and approvals; None if it does not exist."""
         ...
 
     def due(self, names: tuple[str, ...], now: float, stuck_seconds: float, most: int) -> list[str]:
@@ -56,11 +56,11 @@ class Store(Protocol):
         ...
 
     def beat(self, lease: Lease, now: float) -> None:
-        """Record a heartbeat."""
+        """Record a heartbeat of the job's worker."""
         ...
 
     def save(self, lease: Lease, *rows: Row) -> None:
-        """Write all rows.
+        """Write these records of a job.
 
         Of a :class:`JobRecord`, only status, progress and reason are written. A status other than
         running ends the lease.
@@ -83,7 +83,7 @@ class Store(Protocol):
         ...
 
     def effect(self, job_name: str, wanted: EffectRecord) -> EffectRecord | None:
-        """Return the record of the effect with the kind, target, key and compensation of `wanted`.
+        """Return the record of the effect `wanted`: of its kind, target, key and `is_compensation`.
 
         A done effect is preferred to an unknown one. Of two effects in the same state, the effect
         of the same job is preferred to the effect of another job named `job_name`. Effects of
@@ -94,14 +94,14 @@ class Store(Protocol):
     def intend(
         self, lease: Lease, job_name: str, wanted: EffectRecord, is_keyed: bool
     ) -> EffectRecord | None:
-        """Write the intent `wanted`, and return the result that :meth:`effect` had before.
+        """Write the intent of the effect `wanted`, and return its earlier record like :meth:`effect`.
 
         Write nothing if the effect is done, or if it is unknown and the target supports no keys.
         """
         ...
 
     def decide(self, job_id: str, position: int, state: ApprovalState, by: str, now: float) -> int:
-        """Decide the open approval requests about a step, and make its paused job pending.
+        """Set the state of the open approval requests about a step; make its paused job pending.
 
         Return the number of decided requests.
         """

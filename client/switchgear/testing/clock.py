@@ -61,7 +61,7 @@ class FakeClock:
         await self.sleep(seconds)
 
     def watch(self, listener: ClockListener) -> None:
-        """Notify `listener` when time has passed. Keeps only a weak reference to it."""
+        """Notify `listener` whenever time has passed. Keeps only a weak reference to it."""
         with self._lock:
             self.listeners.add(listener)
 

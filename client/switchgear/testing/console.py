@@ -132,7 +132,7 @@ class Console:
         self._override(dependency, "reset", "reset in a test", DAY)
 
     def time_passed(self) -> None:
-        """End the forced modes of breakers that have expired."""
+        """End forced modes of breakers whose expiry has passed."""
         for client in list(self._clients):
             client._registry.expire_overrides()
 
@@ -162,7 +162,7 @@ class Console:
                 self._update_policies(client)
 
     def _row(self, switch: str) -> dict[str, Any]:
-        """Return a copy of the row of this switch, or the first row of a new episode."""
+        """Return a copy of the snapshot's row of this switch; if there is none, a row to add."""
         found = resolve_switch_id(switch)
         if found in self._rows:
             return dict(self._rows[found])
@@ -203,7 +203,7 @@ class Console:
         client._follower.record_confirmation()
 
     def _update_policies(self, client: Switchgear) -> None:
-        """Send the policies to a client, those of each service as a document of its own."""
+        """Send all policies to a client, in one document for each calling service."""
         of_caller: dict[str, dict[str, Any]] = {}
         for name, policy in self._policies.items():
             of_caller.setdefault(caller_of(name) or "", {})[name] = policy

@@ -81,10 +81,10 @@ def print_ramp(call: CommandContext, one: Document) -> None:
 
 
 def follow_ramp(call: CommandContext, ramp_id: int, begun: Callable[[], None] | None = None) -> int:
-    """Follow a ramp until it is over, and print it; fail unless it completed.
+    """Show the progress of a ramp until it is over, and print it. Raise unless it completed.
 
-    If following fails, call `begun`, which prints the response to the request that started the
-    ramp.
+    `begun` prints the response to the request that started the ramp; it is called if the progress
+    can't be followed.
     """
     given = f"The ramp began, but it could not be followed (switchgear ramp follow {ramp_id}):"
     with call.report_if_lost(begun, given), call.screen.progress() as progress:
@@ -103,7 +103,7 @@ def follow_ramp(call: CommandContext, ramp_id: int, begun: Callable[[], None] | 
 
 
 def _completed_steps(one: Document, call: CommandContext) -> float:
-    """Return the completed steps plus the elapsed fraction of the current dwell."""
+    """Return the number of completed steps, plus the elapsed share of the current dwell time."""
     index = one["step_index"]
     if one["state"] == "completed" or index >= len(one["steps"]):
         return float(len(one["steps"]))
@@ -136,10 +136,7 @@ def _get_ramp(call: CommandContext) -> Document:
 
 
 def _ramp_id(call: CommandContext) -> int:
-    """Return the id of the ramp that the command line names.
-
-    The command line names an id, or a switch whose live ramp is meant.
-    """
+    """Return the id of the ramp on the command line: the id itself, or a switch's live ramp."""
     given: int | str = call.args.ramp
     if isinstance(given, int):
         return given

@@ -12,7 +12,7 @@ Resource = Mapping[str, Any]
 
 
 def resource_key(topic: str, one: Resource) -> str:
-    """Return the resource's id in live messages."""
+    """Return the id that live messages of `topic` use for this resource."""
     if topic == "degradation":
         return topic
     if topic == "dlq":

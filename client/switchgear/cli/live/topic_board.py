@@ -25,7 +25,7 @@ class TopicBoard:
         self._known: dict[str, dict[str, str]] = {}
 
     def handle_message(self, message: Mapping[str, Any]) -> None:
-        """Handle a live message about one resource."""
+        """Store the state of one resource from a live message; print its line if that changed."""
         topic, one = message["topic"], message["data"]
         lines = self._known.setdefault(topic, {})
         if self._call.screen.as_json:
@@ -80,9 +80,9 @@ class TopicBoard:
 
 
 def _read_topic(call: CommandContext, topic: str, lines: Collection[str]) -> list[Document]:
-    """Return the resources that the topic lists, and the known ones that it no longer lists.
+    """Return the resources in the topic's list, and known ones that have left the list.
 
-    `lines` are the names of the known resources.
+    `lines` are the ids of the known resources.
     """
     found = _READERS[topic](call)
     listed = {str(one["id"]) for one in found} if topic in _PATHS else lines

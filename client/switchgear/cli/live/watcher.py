@@ -20,7 +20,7 @@ MAX_PAUSE_SECONDS = 30.0
 
 
 class Watcher:
-    """A loop that keeps a board up to date by live messages, or by polling without a socket."""
+    """A loop that keeps the known resources up to date by live messages, or else by polling."""
 
     def __init__(self, call: CommandContext, board: TopicBoard) -> None:
         self._call = call
@@ -35,7 +35,7 @@ class Watcher:
         self._refetched_at = 0.0
 
     def run(self, *, sockets: bool = True) -> None:
-        """Watch forever; poll only if not `sockets`.
+        """Watch forever; with `sockets` False, only by polling.
 
         Raise :class:`exits.CommandExit` if the first attempt fails.
         """
@@ -83,7 +83,7 @@ class Watcher:
             raise live_socket.SocketLost("a message is none of this API's") from None
 
     def _handle_hello(self, opened: Any, hello: dict[str, Any]) -> None:
-        """Store the sequence number of each topic, and refetch all topics."""
+        """Handle a socket's first message: store each topic's sequence number and refetch all."""
         offered = hello["seq"]
         missing = [topic for topic in self._board.topics if topic not in offered]
         if missing and self._board.chosen:
@@ -116,7 +116,7 @@ class Watcher:
         self._board.handle_message(message)
 
     def _poll_until_retry(self, refused: bool) -> None:
-        """Sleep until the next try to open a socket; poll meanwhile if sockets are `refused`."""
+        """Wait until the next attempt to open a socket; poll meanwhile if sockets are `refused`."""
         self._stream = None
         least = min(0.1, self._pause)
         until = time.monotonic() + random.uniform(least, self._pause)  # noqa: S311 - no secret
@@ -149,7 +149,7 @@ class Watcher:
             self._note_state("")
 
     def _note_state(self, problem: str) -> None:
-        """Print a note once for each new problem, and for the recovery (an empty `problem`)."""
+        """Print a note if `problem` is a new one, or if it is empty after a problem: a recovery."""
         if problem != self._noted:
             state = f"Not live: {problem.rstrip('.')}." if problem else "Live again."
             self._call.screen.note(state)

@@ -177,13 +177,13 @@ def format_counts(found: Mapping[str, Any]) -> str:
 
 
 def filter_text(found: Mapping[str, Any]) -> str:
-    """Return a job's filter as text: `, only fingerprint 3f2a`, or `, all of it` without one."""
+    """Return a job's filter as text, such as `, only fingerprint 3f2a`; `, all of it` without."""
     shown = ", ".join(f"{name} {value}" for name, value in found.items())
     return f", only {shown}" if shown else ", all of it"
 
 
 def plan_facts(found: Mapping[str, Any]) -> list[tuple[str, object]]:
-    """Return the result of a dry run as pairs: the numbers of eligible and ineligible letters."""
+    """Return the result of a dry run as pairs of name and value: eligible and other letters."""
     why = [f"{n:,} {name.replace('_', ' ')}" for name, n in found["why"].items()]
     more = "" if found["complete"] else " (there was no time to look at all)"
     return [
