@@ -163,7 +163,7 @@ class Progress:
 
 @dataclass(eq=False, slots=True)
 class Lease:
-    """The right of one worker to write to a job; `is_lost` once another worker took the job over."""
+    """The right of one worker to write to a job; `is_lost` once another took the job over."""
 
     job_id: str
     epoch: int

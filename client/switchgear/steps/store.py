@@ -94,7 +94,7 @@ class Store(Protocol):
     def intend(
         self, lease: Lease, job_name: str, wanted: EffectRecord, is_keyed: bool
     ) -> EffectRecord | None:
-        """Write the intent of the effect `wanted`, and return its earlier record like :meth:`effect`.
+        """Write the intent of the effect `wanted`; return its earlier record like :meth:`effect`.
 
         Write nothing if the effect is done, or if it is unknown and the target supports no keys.
         """
