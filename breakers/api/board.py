@@ -31,7 +31,7 @@ class BreakerListShape(serializers.ListSerializer[Any]):
         return resources.breaker_resources(dependency_status.load_statuses(list(data), now), now)
 
 
-class ListedBreakerShape(BreakerRowShape):
+class BreakerShape(BreakerRowShape):
     class Meta:
         list_serializer_class = BreakerListShape
 
@@ -40,7 +40,7 @@ class BreakerList(ListView[Dependency]):
     """List dependencies with the states of their breakers and their live overrides."""
 
     queryset = Dependency.objects.registered()
-    serializer_class = ListedBreakerShape
+    serializer_class = BreakerShape
     filters = BreakerFilters
     ordering = "id"
     read_scope = READ

@@ -8,20 +8,20 @@ from breakers.api.shapes import (
     BudgetSection,
     BulkheadSection,
     FallbackSection,
-    PutShape,
     RetrySection,
     Routes,
+    SavedDependencyShape,
     ServiceShape,
 )
 from breakers.models import Override, Service
 from breakers.policies.parameters import CRITICALITIES
-from controlplane.core.http.fields import Filters, MutationBody, Text
+from controlplane.core.http.fields import EmptyBody, Filters, Text
 
 
-class DependencyBody(MutationBody):
+class DependencyBody(EmptyBody):
     """The policy of a dependency: a missing field gets its default, a missing section is null."""
 
-    response_shape = PutShape
+    response_shape = SavedDependencyShape
 
     protocol = Text(required=False)
     timeout_ms = serializers.JSONField(
@@ -57,11 +57,11 @@ class PutDependencyBody(DependencyBody):
     callee = Text(required=False, help_text="If given, the same as in the path.")
 
 
-class RemovalBody(MutationBody):
+class RemovalBody(EmptyBody):
     reason = Text(required=False, max_length=2000)
 
 
-class OverrideBody(MutationBody):
+class OverrideBody(EmptyBody):
     mode = Text(help_text=f"One of {', '.join(Override.Mode.values)}.")
     reason = Text(help_text="The observation and its place, at least 10 columns.")
     expires_in = Text(
@@ -69,7 +69,7 @@ class OverrideBody(MutationBody):
     )
 
 
-class ServiceBody(MutationBody):
+class ServiceBody(EmptyBody):
     response_shape = ServiceShape
 
     name = Text(required=False)

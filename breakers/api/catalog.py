@@ -17,7 +17,7 @@ from controlplane.core.http.views import ApiView, Done, ListView, mutation
 
 from .bodies import NewServiceBody, ServiceBody, ServiceFilters
 from .registry import READ, WRITE
-from .shapes import ONE_SERVICE, ListedChannelShape, ListedServiceShape, ServiceShape
+from .shapes import ONE_SERVICE, ChannelShape, ListedServiceShape, ServiceShape
 
 
 class ServiceList(ListView[Service]):
@@ -77,7 +77,7 @@ class ChannelList(ListView[Channel]):
     """List the streams and sockets over which services communicate, sorted by name."""
 
     queryset = Channel.objects.all()
-    serializer_class = ListedChannelShape
+    serializer_class = ChannelShape
     ordering = "name"
     read_scope = READ
     http_method_names = ["get", "head"]

@@ -17,7 +17,12 @@ from breakers.api.bodies import (
     PutDependencyBody,
     RemovalBody,
 )
-from breakers.api.shapes import ONE_DEPENDENCY, DependencyShape, OverriddenShape, PutShape
+from breakers.api.shapes import (
+    ONE_DEPENDENCY,
+    DependencyShape,
+    SavedDependencyShape,
+    SavedOverrideShape,
+)
 from breakers.models import Dependency
 from breakers.services import overrides, registry
 from breakers.services.permissions import require_admin
@@ -48,7 +53,7 @@ class DependencyList(ListView[Dependency]):
     def present(self, rows: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
         return resources.serialize_rows(rows)
 
-    @extend_schema(request=NewDependencyBody, responses={201: PutShape})
+    @extend_schema(request=NewDependencyBody, responses={201: SavedDependencyShape})
     @mutation(NewDependencyBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
         """Register a dependency that is not registered yet."""
@@ -70,7 +75,9 @@ class DependencyDetail(ApiView):
         dependency = registry.find_dependency(caller, callee)
         return Response(resources.dependency_resource(dependency, db_now()))
 
-    @extend_schema(request=PutDependencyBody, responses={200: PutShape, 201: PutShape})
+    @extend_schema(
+        request=PutDependencyBody, responses={200: SavedDependencyShape, 201: SavedDependencyShape}
+    )
     @mutation(PutDependencyBody)
     def put(
         self, *, body: dict[str, Any], actor: Actor, now: datetime, caller: str, callee: str
@@ -81,7 +88,7 @@ class DependencyDetail(ApiView):
                 raise InvalidInput({name: [f"The address says {addressed}."]})
         return _put_dependency(caller, callee, body, actor, now)
 
-    @extend_schema(request=RemovalBody, responses={200: PutShape})
+    @extend_schema(request=RemovalBody, responses={200: SavedDependencyShape})
     @mutation(RemovalBody)
     def delete(
         self, *, body: dict[str, Any], actor: Actor, now: datetime, caller: str, callee: str
@@ -97,7 +104,7 @@ class OverrideView(ApiView):
     path_parameters = ONE_DEPENDENCY
     write_scope = WRITE
 
-    @extend_schema(request=OverrideBody, responses=OverriddenShape)
+    @extend_schema(request=OverrideBody, responses=SavedOverrideShape)
     @mutation(OverrideBody)
     def put(
         self, *, body: dict[str, Any], actor: Actor, now: datetime, caller: str, callee: str
@@ -113,7 +120,7 @@ class OverrideView(ApiView):
         )
         return Done(resources.override_result(override.dependency, override, now))
 
-    @extend_schema(request=RemovalBody, responses={200: OverriddenShape})
+    @extend_schema(request=RemovalBody, responses={200: SavedOverrideShape})
     @mutation(RemovalBody)
     def delete(
         self, *, body: dict[str, Any], actor: Actor, now: datetime, caller: str, callee: str

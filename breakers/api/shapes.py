@@ -89,7 +89,7 @@ class Routes(serializers.JSONField):
     """A list of timeouts for paths of the callee; validated by `breakers.policies.policy`."""
 
 
-class AcknowledgedShape(serializers.Serializer[Any]):
+class AcknowledgementsShape(serializers.Serializer[Any]):
     applied = serializers.IntegerField(
         help_text="Reporting instances of the caller that apply the override."
     )
@@ -111,7 +111,7 @@ class OverrideShape(serializers.Serializer[Any]):
     version = serializers.IntegerField(
         help_text="Configuration version that published the override."
     )
-    acknowledged = AcknowledgedShape()
+    acknowledged = AcknowledgementsShape()
 
 
 class _NameShape(serializers.Serializer[Any]):
@@ -120,7 +120,7 @@ class _NameShape(serializers.Serializer[Any]):
     callee = serializers.CharField()
 
 
-class OverriddenShape(OverrideShape, _NameShape):
+class SavedOverrideShape(OverrideShape, _NameShape):
     """The live override of a dependency; after a DELETE, the override that it ended."""
 
     ended_at = serializers.DateTimeField(allow_null=True)
@@ -157,7 +157,7 @@ class DependencyShape(_NameShape):
     override = OverrideShape(allow_null=True)
 
 
-class PutShape(DependencyShape):
+class SavedDependencyShape(DependencyShape):
     dry_run = serializers.BooleanField(required=False)
 
 
@@ -236,7 +236,7 @@ class ListedServiceShape(ServiceShape):
     """A registered service, worker, client, store or external service, as an item of a list."""
 
 
-class ListedChannelShape(Resource[Channel]):
+class ChannelShape(Resource[Channel]):
     """A stream with its consumer group, or a socket, over which services communicate."""
 
     name = serializers.CharField()

@@ -32,7 +32,7 @@ class EntryIdField(serializers.CharField):
         return ids.to_entry_id(value)
 
 
-class ReplayShape(JobShape):
+class DeadLetterJobShape(JobShape):
     checkpoint = serializers.JSONField(help_text="Progress of the current step, or null.")
     stream = serializers.CharField(source="replay.stream.name")
     server = serializers.CharField(source="replay.stream.server")
@@ -57,7 +57,7 @@ def replay_resource(job: Job, now: datetime) -> dict[str, Any]:
     """
     replay: Replay = getattr(job, "replay")  # noqa: B009 - the checker knows it only at times
     counts = {**replays.NO_COUNTS, **replay.counts}
-    return ReplayShape.render({**describe_job(job, now), "replay": replay, "counts": counts})
+    return DeadLetterJobShape.render({**describe_job(job, now), "replay": replay, "counts": counts})
 
 
 def _stream_resource(row: LetterStream, growth_per_minute: float) -> dict[str, Any]:

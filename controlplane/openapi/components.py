@@ -1,104 +1,13 @@
 """Names of the OpenAPI components, which become class names of generated clients.
 
 Serializers are named `SwitchShape` (responses) and `EngageBody` (requests); their components are
-`Switch`, `EngageRequest`, and `SwitchPage` for a list. `NAMES` lists the exceptions.
+`Switch`, `EngageRequest`, and `SwitchPage` for a list.
 """
 
 import re
 from typing import Any
 
 PREFIX = "#/components/schemas/"
-NAMES = {
-    "ActedRampShape": "RampAction",
-    "ActedShape": "SwitchAction",
-    "AcknowledgeBody": "AcknowledgeSwitchRequest",
-    "AcknowledgedAlertShape": "AlertAcknowledgement",
-    "AcknowledgedShape": "Acknowledgements",
-    "AlertmanagerBody": "AlertmanagerNotification",
-    "AlertmanagerShape": "AlertmanagerResult",
-    "AskedShape": "TripResult",
-    "AttentionShape": "AttentionPage",
-    "BegunShape": "DrillStart",
-    "BudgetsShape": "BudgetChange",
-    "CallingServiceShape": "PreviewService",
-    "CallingShape": "DependentCaller",
-    "CallerShape": "PreviewInstance",
-    "ChangeShape": "FieldChange",
-    "ChangedSloShape": "SavedSlo",
-    "DlqJobAsked": "DeadLetterJobResult",
-    "DrillGoneShape": "DrillRemoval",
-    "DrillMarkShape": "DrillInstances",
-    "DrillMarkedShape": "MarkedDrillInstances",
-    "DutyShape": "OnCallShift",
-    "EndedShape": "EndedSessions",
-    "EventShape": "LetterEvent",
-    "FailedDeliveryShape": "OutboxLetterAction",
-    "FiredShape": "BacktestAlert",
-    "FullReportShape": "WeeklyReportDetail",
-    "GateShape": "RampGate",
-    "GroupShape": "LetterGroup",
-    "GroupsShape": "LetterGroups",
-    "ImportedShape": "OpenSloImport",
-    "InterventionBody": "JobActionRequest",
-    "JobBody": "DeadLetterJobRequest",
-    "JudgedShape": "BurnRateRule",
-    "KnownBody": "AcknowledgeEscalationRequest",
-    "LetterShape": "DeadLetter",
-    "ListedBreakerShape": "Breaker",
-    "ListedChannelShape": "Channel",
-    "DepartureShape": "ArchivedLetter",
-    "ListedReplayShape": "ListedDeadLetterJob",
-    "ListedShape": "OutboxLetter",
-    "LookedShape": "DrillInstanceCount",
-    "MarkBody": "DrillInstancesRequest",
-    "MeasuredShape": "DrillMeasurements",
-    "MessageShape": "DeadLetterDetail",
-    "MutationBody": "EmptyRequest",
-    "OutcomeOfSloShape": "ImportedSlo",
-    "OutcomeShape": "SavedExclusion",
-    "OverriddenShape": "SavedOverride",
-    "PageShape": "DeadLetterPage",
-    "PatchedDescribeBody": "DescribeSwitchRequest",
-    "PatchedEditBody": "EditApprovalRequest",
-    "PatchedUserChangeBody": "UpdateUserRequest",
-    "PendingShape": "PendingRelease",
-    "PlanShape": "DeadLetterJobPlan",
-    "ProposedShape": "RuleProposal",
-    "PurgeAskedShape": "PurgeApproval",
-    "PutShape": "SavedDependency",
-    "QuestionShape": "CheckRequest",
-    "DecisionShape": "CheckResult",
-    "RefusedShape": "RefusedPoint",
-    "RemoveBody": "RemoveRuleRequest",
-    "RemovedShape": "Removal",
-    "ReplayShape": "DeadLetterJob",
-    "ReplayVerbBody": "DeadLetterJobActionRequest",
-    "ReportShape": "WeeklyReport",
-    "ReportedShape": "GateReport",
-    "RestoredShape": "RestoredLetter",
-    "RetriedShape": "RetriedLetter",
-    "DiscardedShape": "DiscardedLetter",
-    "RevealedShape": "RevealedLetter",
-    "RetryBody": "RetryLetterRequest",
-    "RetryAllShape": "RetriedDeliveries",
-    "RowShape": "ReportRow",
-    "SectionShape": "ReportSection",
-    "ChartShape": "ReportChart",
-    "SliBody": "SliPointsRequest",
-    "StatusShape": "SloStatus",
-    "StepShape": "EscalationStep",
-    "StepBody": "EscalationStepRequest",
-    "StreamShape": "DeadLetterStream",
-    "TakenShape": "SliPointsResult",
-    "TestShape": "TestMessage",
-    "TickShape": "BacktestTick",
-    "ToldShape": "EscalationNotice",
-    "VerdictBody": "GateRequest",
-    "VerdictShape": "ExternalGate",
-    "WaitingShape": "AttentionItem",
-    "WholeDepartureShape": "ArchivedLetterDetail",
-    "WrittenTargetShape": "SavedTarget",
-}
 _RULES = (
     (re.compile(r"^Paginated(\w+)List$"), "{}Page"),
     (re.compile(r"^(?:Patched)?(\w+)Body$"), "{}Request"),
@@ -119,8 +28,6 @@ def rename_components(document: dict[str, Any]) -> None:
 
 def name_of(serializer: str) -> str:
     """Return the public component name of a serializer class."""
-    if serializer in NAMES:
-        return NAMES[serializer]
     for pattern, name in _RULES:
         if found := pattern.match(serializer):
             inner = found[1]

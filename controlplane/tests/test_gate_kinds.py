@@ -13,7 +13,7 @@ from controlplane.core.gates.questions import FAIL, PASS, GateAnswer
 from controlplane.core.gates.verdicts import build_no_data
 from controlplane.core.http.tests.callers import as_role
 from switches.models import Ramp
-from switches.ramps.resources import GateShape
+from switches.ramps.resources import RampGateShape
 from switches.ramps.tests.ramp_helpers import (
     get_outcome,
     get_ramp_state,
@@ -72,7 +72,7 @@ def test_documentation_lists_every_other_kind():
 
 
 def test_openapi_names_it():
-    field = GateShape().fields["type"]
+    field = RampGateShape().fields["type"]
 
     assert "weather" in field.choices
     assert "`weather`: the wind is low" in field.help_text

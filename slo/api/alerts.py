@@ -18,7 +18,7 @@ from slo.models import Alert
 from slo.postmortems import alert_timeline, draft
 
 from .bodies import AcknowledgeAlertBody, AlertFilters
-from .resources import ONE_ALERT, AcknowledgedAlertShape, AlertShape, PostmortemShape
+from .resources import ONE_ALERT, AlertAcknowledgementShape, AlertShape, PostmortemShape
 from .slos import READ, WRITE, parse_id
 
 COLUMN_BY_FILTER = {
@@ -69,7 +69,7 @@ class AcknowledgeAlertView(ApiView):
     path_parameters = ONE_ALERT
     write_scope = WRITE
 
-    @extend_schema(request=AcknowledgeAlertBody, responses=AcknowledgedAlertShape)
+    @extend_schema(request=AcknowledgeAlertBody, responses=AlertAcknowledgementShape)
     @mutation(AcknowledgeAlertBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, alert_id: str) -> Done:
         """Acknowledge an alert, which pauses its escalation for 24 hours."""

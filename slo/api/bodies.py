@@ -4,19 +4,19 @@ from typing import Any
 
 from rest_framework import serializers
 
-from controlplane.core.http.fields import Filters, Flag, Instant, Moment, MutationBody, Text
+from controlplane.core.http.fields import EmptyBody, Filters, Flag, Instant, Moment, Text
 from slo.models import Alert
 from slo.models.alerts import SEVERITIES
 from slo.objectives import documents
 
 from .fields import ActionsField, RulesField, SourceField
-from .resources import ALERT_STATES, STATES, ChangedSloShape
+from .resources import ALERT_STATES, STATES, SavedSloShape
 
 
-class SloBody(MutationBody):
+class SloBody(EmptyBody):
     """All fields of an SLO; omitted fields get their defaults."""
 
-    response_shape = ChangedSloShape
+    response_shape = SavedSloShape
 
     service = Text(required=False, help_text="Slug of the service that the SLO is about.")
     kind = Text(required=False, help_text=f"One of {', '.join(documents.KINDS)}.")
@@ -44,11 +44,11 @@ class NewSloBody(SloBody):
     name = Text()
 
 
-class SloRemovalBody(MutationBody):
+class SloRemovalBody(EmptyBody):
     reason = Text(required=False, max_length=2000)
 
 
-class BacktestBody(MutationBody):
+class BacktestBody(EmptyBody):
     """The time span of a backtest, and values to use in place of the SLO's saved fields."""
 
     start = Instant(help_text="Time of the first tick.")
@@ -64,7 +64,7 @@ class BacktestBody(MutationBody):
     ticks = Flag(required=False, help_text="Whether to list each tick as well; at most 2,000.")
 
 
-class ExclusionBody(MutationBody):
+class ExclusionBody(EmptyBody):
     """A time span to exclude, which is extended to whole minutes, and the reason."""
 
     starts_at = Instant()
@@ -72,11 +72,11 @@ class ExclusionBody(MutationBody):
     reason = Text()
 
 
-class ExclusionRemovalBody(MutationBody):
+class ExclusionRemovalBody(EmptyBody):
     reason = Text(required=False)
 
 
-class AcknowledgeAlertBody(MutationBody):
+class AcknowledgeAlertBody(EmptyBody):
     comment = Text(required=False, max_length=2000)
 
 

@@ -14,7 +14,7 @@ from rest_framework.request import Request
 from controlplane.core.actors import Actor
 from controlplane.core.errors import InvalidInput
 from controlplane.core.http import json_format
-from controlplane.core.http.fields import Filters, MutationBody, Text
+from controlplane.core.http.fields import EmptyBody, Filters, Text
 from controlplane.core.http.json_format import StrictJSONParser
 from controlplane.core.http.views import ApiView, Done, mutation
 from controlplane.core.protocol import max_body_bytes, too_large
@@ -75,7 +75,7 @@ class OpenSloParser(StrictJSONParser):
         return {"documents": [found], **beside}
 
 
-class OpenSloBody(MutationBody):
+class OpenSloBody(EmptyBody):
     """OpenSLO documents as the list `documents`, the YAML `text`, or both."""
 
     documents = serializers.ListField(
@@ -86,13 +86,13 @@ class OpenSloBody(MutationBody):
     reason = Text(required=False, max_length=2000, help_text="Reason for the audit trail.")
 
 
-class OutcomeOfSloShape(serializers.Serializer[Any]):
+class ImportedSloShape(serializers.Serializer[Any]):
     name = serializers.CharField()
     outcome = serializers.ChoiceField((services.CREATED, services.CHANGED, services.SAME))
 
 
-class ImportedShape(serializers.Serializer[Any]):
-    slos = OutcomeOfSloShape(many=True)
+class OpenSloImportShape(serializers.Serializer[Any]):
+    slos = ImportedSloShape(many=True)
     remarks = serializers.ListField(
         child=serializers.CharField(), help_text="Fields that were left out or changed."
     )
@@ -134,7 +134,7 @@ class OpenSloView(ApiView):
     @extend_schema(
         operation_id="openslo_import",
         request={"application/json": OpenSloBody, "application/yaml": OpenApiTypes.STR},
-        responses=ImportedShape,
+        responses=OpenSloImportShape,
     )
     @mutation(OpenSloBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:

@@ -64,7 +64,7 @@ class SloShape(serializers.Serializer[Slo]):
         return {**super().get_fields(), "source": SourceField()}
 
 
-class ChangedSloShape(SloShape):
+class SavedSloShape(SloShape):
     dry_run = serializers.BooleanField(required=False)
 
 
@@ -82,18 +82,18 @@ class _RuleShape(serializers.Serializer[Any]):
     severity = serializers.ChoiceField(LABELS)
 
 
-class JudgedShape(_RuleShape):
+class BurnRateRuleShape(_RuleShape):
     state = serializers.ChoiceField(STATES)
 
 
-class StatusShape(serializers.Serializer[Any]):
+class SloStatusShape(serializers.Serializer[Any]):
     state = serializers.ChoiceField(STATES)
     burn_rates = serializers.DictField(
         child=serializers.FloatField(allow_null=True),
         help_text="Burn rate by window (`5m`); null if unknown.",
     )
     budget = BudgetShape()
-    rules = JudgedShape(many=True)
+    rules = BurnRateRuleShape(many=True)
     coverage = serializers.DictField(
         child=serializers.FloatField(), help_text="Share of each window that samples cover."
     )
@@ -116,7 +116,7 @@ class SeriesShape(serializers.Serializer[Any]):
         return {"from": serializers.DateTimeField(), **super().get_fields()}
 
 
-class FiredShape(_RuleShape):
+class BacktestAlertShape(_RuleShape):
     opened_at = serializers.DateTimeField()
     resolved_at = serializers.DateTimeField(
         allow_null=True, help_text="Null if the alert would still be open at the end."
@@ -127,11 +127,11 @@ class FiredShape(_RuleShape):
     )
 
 
-class TickShape(serializers.Serializer[Any]):
+class BacktestTickShape(serializers.Serializer[Any]):
     at = serializers.DateTimeField()
     state = serializers.ChoiceField(STATES)
     burn_rates = serializers.DictField(child=serializers.FloatField(allow_null=True))
-    rules = JudgedShape(many=True)
+    rules = BurnRateRuleShape(many=True)
 
 
 class BacktestShape(serializers.Serializer[Any]):
@@ -142,8 +142,8 @@ class BacktestShape(serializers.Serializer[Any]):
     states = serializers.DictField(
         child=serializers.IntegerField(), help_text="Number of ticks in each state."
     )
-    alerts = FiredShape(many=True)
-    results = TickShape(many=True, required=False, help_text="Each tick, if requested.")
+    alerts = BacktestAlertShape(many=True)
+    results = BacktestTickShape(many=True, required=False, help_text="Each tick, if requested.")
     dry_run = serializers.BooleanField(required=False)
 
 
@@ -158,13 +158,13 @@ class ExclusionShape(Resource[Exclusion]):
     removed_at = TimestampField(allow_null=True)
 
 
-class BudgetsShape(serializers.Serializer[Any]):
+class BudgetChangeShape(serializers.Serializer[Any]):
     before = BudgetShape()
     after = BudgetShape()
 
 
-class OutcomeShape(ExclusionShape):
-    budget = BudgetsShape()
+class SavedExclusionShape(ExclusionShape):
+    budget = BudgetChangeShape()
     dry_run = serializers.BooleanField(required=False)
 
 
@@ -198,7 +198,7 @@ class AlertShape(Resource[Alert]):
         return {**super().get_fields(), "label": label}
 
 
-class AcknowledgedAlertShape(AlertShape):
+class AlertAcknowledgementShape(AlertShape):
     dry_run = serializers.BooleanField(required=False)
 
 

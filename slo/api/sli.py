@@ -13,7 +13,7 @@ from rest_framework.views import APIView
 
 from controlplane.core.actors import Actor
 from controlplane.core.errors import DomainError
-from controlplane.core.http.fields import MutationBody, Text
+from controlplane.core.http.fields import EmptyBody, Text
 from controlplane.core.http.json_format import StrictJSONParser
 from controlplane.core.http.views import ApiView, Done, mutation
 from controlplane.core.protocol import MAX_SLI_BODY_BYTES, too_large
@@ -66,7 +66,7 @@ class DeltaShape(_Counts):
     total = serializers.FloatField(min_value=0)
 
 
-class SliBody(MutationBody):
+class SliPointsBody(EmptyBody):
     """Cumulative `points`, or `deltas` with a `batch_id`; sending either twice counts once."""
 
     points = PointShape(many=True, required=False, help_text=f"At most {MAX_ENTRIES:,}.")
@@ -86,21 +86,21 @@ class SliBody(MutationBody):
         }
 
 
-class _OtherFields(MutationBody):
+class _OtherFields(EmptyBody):
     pass
 
 
-class RefusedShape(serializers.Serializer[Any]):
+class RefusedPointShape(serializers.Serializer[Any]):
     index = serializers.IntegerField(min_value=0)
     error = serializers.CharField()
 
 
-class TakenShape(serializers.Serializer[Any]):
+class SliPointsResultShape(serializers.Serializer[Any]):
     """Numbers of accepted and duplicate points or deltas, and the refused ones with reasons."""
 
     accepted = serializers.IntegerField(min_value=0)
     duplicates = serializers.IntegerField(min_value=0)
-    refused = RefusedShape(many=True)
+    refused = RefusedPointShape(many=True)
     duplicate = serializers.BooleanField(
         required=False, help_text="For deltas: whether this batch was already counted."
     )
@@ -145,8 +145,8 @@ class SliView(ApiView):
     parser_classes = [SliParser]
     write_scope = WRITE
 
-    @extend_schema(request=SliBody, responses=TakenShape)
-    @mutation(SliBody)
+    @extend_schema(request=SliPointsBody, responses=SliPointsResultShape)
+    @mutation(SliPointsBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
         """Push counters; requires the scope `slo:write` or `report:write`.
 

@@ -38,12 +38,12 @@ from .resources import (
     ONE_EXCLUSION,
     ONE_SLO,
     BacktestShape,
-    ChangedSloShape,
     ExclusionShape,
-    OutcomeShape,
+    SavedExclusionShape,
+    SavedSloShape,
     SeriesShape,
     SloShape,
-    StatusShape,
+    SloStatusShape,
 )
 
 READ, WRITE = "slo:read", "slo:write"
@@ -80,7 +80,7 @@ class SloList(ListView[Slo]):
     def present(self, rows: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
         return [resources.serialize_row(row) for row in rows]
 
-    @extend_schema(request=NewSloBody, responses={201: ChangedSloShape})
+    @extend_schema(request=NewSloBody, responses={201: SavedSloShape})
     @mutation(NewSloBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
         """Create an SLO. It is evaluated from the next minute on."""
@@ -100,7 +100,7 @@ class SloDetail(ApiView):
         """One SLO with its stored status."""
         return Response(resources.slo_resource(services.find_slo(name)))
 
-    @extend_schema(request=SloBody, responses={200: ChangedSloShape, 201: ChangedSloShape})
+    @extend_schema(request=SloBody, responses={200: SavedSloShape, 201: SavedSloShape})
     @mutation(SloBody)
     def put(self, *, body: dict[str, Any], actor: Actor, now: datetime, name: str) -> Done:
         """Create an SLO, or replace it.
@@ -109,7 +109,7 @@ class SloDetail(ApiView):
         """
         return _write(name, body, actor, now)
 
-    @extend_schema(request=SloRemovalBody, responses={200: ChangedSloShape})
+    @extend_schema(request=SloRemovalBody, responses={200: SavedSloShape})
     @mutation(SloRemovalBody)
     def delete(self, *, body: dict[str, Any], actor: Actor, now: datetime, name: str) -> Done:
         """Remove an SLO and resolve its alerts. A new SLO of this name starts without history."""
@@ -123,7 +123,7 @@ class StatusView(ApiView):
     filters = StatusFilters
     read_scope = READ
 
-    @extend_schema(responses=StatusShape)
+    @extend_schema(responses=SloStatusShape)
     def get(self, request: Request, name: str) -> Response:
         """The status now, or at the time `at`, computed from the counters."""
         at = self.filters.parse(request.query_params).get("at")
@@ -192,7 +192,7 @@ class ExclusionList(ListView[Exclusion]):
         rows = rows.filter(slo=services.find_slo(self.kwargs["name"]))
         return rows if filters["removed"] else rows.filter(removed_at__isnull=True)
 
-    @extend_schema(request=ExclusionBody, responses={201: OutcomeShape})
+    @extend_schema(request=ExclusionBody, responses={201: SavedExclusionShape})
     @mutation(ExclusionBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, name: str) -> Done:
         """Exclude a time span, past or future.
@@ -207,7 +207,7 @@ class ExclusionDetail(ApiView):
     path_parameters = ONE_EXCLUSION
     write_scope = WRITE
 
-    @extend_schema(request=ExclusionRemovalBody, responses={200: OutcomeShape})
+    @extend_schema(request=ExclusionRemovalBody, responses={200: SavedExclusionShape})
     @mutation(ExclusionRemovalBody)
     def delete(
         self, *, body: dict[str, Any], actor: Actor, now: datetime, name: str, exclusion_id: str

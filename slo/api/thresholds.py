@@ -9,7 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from controlplane.core.actors import Actor
-from controlplane.core.http.fields import Flag, MutationBody, Text
+from controlplane.core.http.fields import EmptyBody, Flag, Text
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
 from controlplane.core.threshold_metrics import COMPARISONS
 from slo.models import ThresholdRule
@@ -56,7 +56,7 @@ class ListedThresholdShape(ThresholdShape):
         list_serializer_class = ThresholdListShape
 
 
-class ThresholdBody(MutationBody):
+class ThresholdBody(EmptyBody):
     """All fields of a threshold rule; omitted fields get their defaults."""
 
     response_shape = ThresholdShape
@@ -83,7 +83,7 @@ class NewThresholdBody(ThresholdBody):
     name = Text()
 
 
-class ThresholdRemovalBody(MutationBody):
+class ThresholdRemovalBody(EmptyBody):
     reason = Text(required=False, max_length=2000)
 
 

@@ -12,14 +12,14 @@ from controlplane.core.canonical import timestamp
 from controlplane.core.http.views import ApiView, Done, mutation
 from switches import services
 from switches.api.bodies import (
-    AcknowledgeBody,
+    AcknowledgeSwitchBody,
     EngageBody,
     ExtendBody,
     ReconfirmBody,
     ReleaseBody,
     UndoBody,
 )
-from switches.api.shapes import ONE_SWITCH, ActedShape, PendingShape
+from switches.api.shapes import ONE_SWITCH, PendingReleaseShape, SwitchActionShape
 from switches.confirmation import require_confirmation
 from switches.expiry import PERMANENT
 from switches.ramps import resources as ramps
@@ -37,7 +37,7 @@ class ActionView(ApiView):
 
 
 class EngageView(ActionView):
-    @extend_schema(request=EngageBody, responses=ActedShape)
+    @extend_schema(request=EngageBody, responses=SwitchActionShape)
     @mutation(EngageBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, **switch: Any) -> Done:
         """Engage the switch, which blocks its traffic.
@@ -50,7 +50,7 @@ class EngageView(ActionView):
 
 
 class ExtendView(ActionView):
-    @extend_schema(request=ExtendBody, responses=ActedShape)
+    @extend_schema(request=ExtendBody, responses=SwitchActionShape)
     @mutation(ExtendBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, **switch: Any) -> Done:
         """Extend the engagement; the duration counts from now.
@@ -64,8 +64,8 @@ class ExtendView(ActionView):
 
 
 class AcknowledgeEpisodeView(ActionView):
-    @extend_schema(request=AcknowledgeBody, responses=ActedShape)
-    @mutation(AcknowledgeBody)
+    @extend_schema(request=AcknowledgeSwitchBody, responses=SwitchActionShape)
+    @mutation(AcknowledgeSwitchBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, **switch: Any) -> Done:
         """Acknowledge that the switch is engaged or overdue; pauses its escalation for 24 h."""
         done = services.acknowledge(**switch, actor=actor, now=now, **body)
@@ -74,7 +74,7 @@ class AcknowledgeEpisodeView(ActionView):
 
 
 class ReconfirmView(ActionView):
-    @extend_schema(request=ReconfirmBody, responses=ActedShape)
+    @extend_schema(request=ReconfirmBody, responses=SwitchActionShape)
     @mutation(ReconfirmBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, **switch: Any) -> Done:
         """Re-confirm a permanent episode for another week. Requires a person, not a token."""
@@ -83,7 +83,9 @@ class ReconfirmView(ActionView):
 
 
 class ReleaseView(ActionView):
-    @extend_schema(request=ReleaseBody, responses={200: ActedShape, 202: PendingShape})
+    @extend_schema(
+        request=ReleaseBody, responses={200: SwitchActionShape, 202: PendingReleaseShape}
+    )
     @mutation(ReleaseBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, **switch: Any) -> Done:
         """Release the switch by a ramp, or immediately.
@@ -107,7 +109,7 @@ class ReleaseView(ActionView):
 
 
 class UndoView(ActionView):
-    @extend_schema(request=UndoBody, responses=ActedShape)
+    @extend_schema(request=UndoBody, responses=SwitchActionShape)
     @mutation(UndoBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, **switch: Any) -> Done:
         """Undo your own engage within 30 seconds, if nothing changed since."""

@@ -2,14 +2,14 @@
 
 from rest_framework import serializers
 
-from controlplane.core.http.fields import Filters, MutationBody, Text
+from controlplane.core.http.fields import EmptyBody, Filters, Text
 from switches.models import OnExpiry, SwitchState
 from switches.rules.break_glass import TWO_PERSON
 from switches.scopes import SCOPES
 from switches.services.release import MODES
 
 
-class EngageBody(MutationBody):
+class EngageBody(EmptyBody):
     reason = Text(help_text="What is wrong, and where or why: at least 10 columns, not vague.")
     expires_in = Text(required=False, help_text="`24h`, `7d`, … up to 30 days, or `permanent`.")
     expires_at = Text(required=False, help_text="An RFC 3339 time, or `permanent`.")
@@ -22,22 +22,22 @@ class EngageBody(MutationBody):
     )
 
 
-class ExtendBody(MutationBody):
+class ExtendBody(EmptyBody):
     expires_in = Text(
         help_text="Duration from now that ends after the present expiry, or `permanent`."
     )
     reason = Text()
 
 
-class AcknowledgeBody(MutationBody):
+class AcknowledgeSwitchBody(EmptyBody):
     comment = Text(required=False, max_length=2000)
 
 
-class ReconfirmBody(MutationBody):
+class ReconfirmBody(EmptyBody):
     reason = Text(help_text="Why the switch must stay engaged.")
 
 
-class ReleaseBody(MutationBody):
+class ReleaseBody(EmptyBody):
     justification = Text(help_text="Why traffic may flow again.")
     mode = Text(required=False, help_text=f"One of {', '.join(MODES)}.")
     plan = serializers.JSONField(
@@ -56,11 +56,11 @@ class ReleaseBody(MutationBody):
     )
 
 
-class UndoBody(MutationBody):
+class UndoBody(EmptyBody):
     pass
 
 
-class DescribeBody(MutationBody):
+class DescribeSwitchBody(EmptyBody):
     owner = Text(required=False)
     description = Text(required=False)
     runbook_url = Text(required=False)

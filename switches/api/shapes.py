@@ -123,7 +123,7 @@ class EpisodeShape(Resource[Episode]):
     broke_glass = serializers.DictField(allow_null=True)
 
 
-class CallerShape(Resource[Caller]):
+class PreviewInstanceShape(Resource[Caller]):
     id = serializers.CharField(help_text="`service/instance`, or `token:<name>`.")
     service = serializers.CharField()
     calls_per_second = RateField(help_text="Over the last minute.")
@@ -131,7 +131,7 @@ class CallerShape(Resource[Caller]):
     last_seen = TimestampField()
 
 
-class CallingServiceShape(Resource[CallingService]):
+class PreviewServiceShape(Resource[CallingService]):
     service = serializers.CharField(source="id")
     instances = serializers.IntegerField()
     calls_per_second = RateField()
@@ -158,9 +158,11 @@ class RefusalShape(Resource[Any]):
 
 class BlastRadiusShape(Resource[SwitchBlastRadius]):
     switch = serializers.CharField()
-    instances = CallerShape(many=True, help_text="The 200 busiest callers, including API tokens.")
+    instances = PreviewInstanceShape(
+        many=True, help_text="The 200 busiest callers, including API tokens."
+    )
     instances_total = serializers.IntegerField(help_text="Number of callers, including API tokens.")
-    services = CallingServiceShape(many=True)
+    services = PreviewServiceShape(many=True)
     tokens = serializers.IntegerField(
         help_text="Number of callers known by their token only, without a service."
     )
@@ -176,7 +178,7 @@ class BlastRadiusShape(Resource[SwitchBlastRadius]):
     )
 
 
-class CallingShape(serializers.Serializer[Any]):
+class DependentCallerShape(serializers.Serializer[Any]):
     service = serializers.CharField()
     dependency = serializers.CharField(help_text="Such as `canvas->core`.")
     criticality = serializers.ChoiceField(["critical", "high", "medium", "low"])
@@ -185,7 +187,7 @@ class CallingShape(serializers.Serializer[Any]):
 class DependentShape(serializers.Serializer[Any]):
     service = serializers.CharField(help_text="A service that checks the switch.")
     callers_total = serializers.IntegerField()
-    callers = CallingShape(many=True, help_text="At most 50, the most critical first.")
+    callers = DependentCallerShape(many=True, help_text="At most 50, the most critical first.")
 
 
 class PreviewShape(BlastRadiusShape):
@@ -199,7 +201,7 @@ class PreviewShape(BlastRadiusShape):
     )
 
 
-class ActedShape(SwitchShape):
+class SwitchActionShape(SwitchShape):
     """The result of an action on a switch: the switch afterwards."""
 
     approval = ApprovalShape(required=False, help_text="Request that waits for a second person.")
@@ -220,7 +222,7 @@ class ActedShape(SwitchShape):
     dry_run = serializers.BooleanField(required=False, help_text="True if this was a dry run.")
 
 
-class PendingShape(serializers.Serializer[Any]):
+class PendingReleaseShape(serializers.Serializer[Any]):
     """A release that is not finished: a started ramp, or an approval request to a second person."""
 
     ramp = RampShape(required=False, help_text="The started ramp.")
@@ -252,7 +254,7 @@ class SnapshotShape(serializers.Serializer[Any]):
     switches = SnapshotEntryShape(many=True)
 
 
-class QuestionShape(serializers.Serializer[Any]):
+class CheckBody(serializers.Serializer[Any]):
     """The body of a check request: switch keys by scope, and the call's targeting key."""
 
     def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
@@ -263,7 +265,7 @@ class QuestionShape(serializers.Serializer[Any]):
         return {**keys, "targeting_key": serializers.CharField(required=False, allow_null=True)}
 
 
-class DecisionShape(serializers.Serializer[Any]):
+class CheckResultShape(serializers.Serializer[Any]):
     allowed = serializers.BooleanField()
     switch = serializers.CharField(allow_null=True)
     reason = serializers.CharField(allow_null=True)

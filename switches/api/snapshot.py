@@ -14,7 +14,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.errors import Unavailable
 from controlplane.core.http.views import ApiView
 from controlplane.core.protocol import matches_etag
-from switches.api.shapes import DecisionShape, QuestionShape, SnapshotShape
+from switches.api.shapes import CheckBody, CheckResultShape, SnapshotShape
 from switches.bucketing import BUCKETS
 from switches.evaluate import evaluate, read_question
 from switches.models import Episode
@@ -85,7 +85,7 @@ class SnapshotView(ApiView):
 class CheckView(ApiView):
     write_scope = "switches:read"  # POST because of its body; changes nothing.
 
-    @extend_schema(request=QuestionShape, responses=DecisionShape)
+    @extend_schema(request=CheckBody, responses=CheckResultShape)
     def post(self, request: Request) -> Response:
         """Return whether the switches allow a call, and the first switch that blocks it."""
         question = read_question(dict(request.data))

@@ -21,13 +21,13 @@ from switches.models import Episode, Switch, SwitchQuerySet
 from switches.services.registration import DESCRIPTIVE, identify
 from switches.switch_list import COLUMNS, read_resource, serialize_rows, with_episode_and_ramp
 
-from .bodies import DescribeBody, SwitchFilters
+from .bodies import DescribeSwitchBody, SwitchFilters
 from .shapes import (
     ONE_SWITCH,
-    ActedShape,
     BlastRadiusShape,
     EpisodeShape,
     PreviewShape,
+    SwitchActionShape,
     SwitchShape,
 )
 
@@ -75,8 +75,8 @@ class SwitchDetail(ApiView):
         """Return one switch. An unknown key is a released switch."""
         return Response(read_switch_resource(scope, key))
 
-    @extend_schema(request=DescribeBody, responses=ActedShape)
-    @mutation(DescribeBody)
+    @extend_schema(request=DescribeSwitchBody, responses=SwitchActionShape)
+    @mutation(DescribeSwitchBody)
     def patch(
         self, *, body: dict[str, Any], actor: Actor, now: datetime, scope: str, key: str
     ) -> Done:

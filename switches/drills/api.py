@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from controlplane.core.actors import Actor
 from controlplane.core.clock import db_now
 from controlplane.core.errors import NotFound
-from controlplane.core.http.fields import Filters, MutationBody, Text
+from controlplane.core.http.fields import EmptyBody, Filters, Text
 from controlplane.core.http.resources import Resource, TimestampField
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
 from controlplane.core.jobs.models import Job, JobStep
@@ -36,7 +36,7 @@ ONE_SCHEDULE = (
 )
 
 
-class DrillBody(MutationBody):
+class DrillBody(EmptyBody):
     switch = Text(help_text="Switch id such as `segment:finance`; not the global switch.")
     mode = Text(
         required=False,
@@ -50,11 +50,11 @@ class DrillBody(MutationBody):
     )
 
 
-class MarkBody(MutationBody):
+class DrillInstancesBody(EmptyBody):
     pattern = Text(help_text="`core/canary-1`, or `core/*` for all of a service.")
 
 
-class UnscheduleBody(MutationBody):
+class UnscheduleBody(EmptyBody):
     pass
 
 
@@ -70,7 +70,7 @@ class DrillStepShape(JobStepShape):
         return {**super().to_representation(step), "state": step_state(step)}
 
 
-class LookedShape(serializers.Serializer[Any]):
+class DrillInstanceCountShape(serializers.Serializer[Any]):
     instances = serializers.IntegerField(
         help_text="Marked instances that reported within 30 seconds."
     )
@@ -87,8 +87,8 @@ class DrillReachShape(serializers.Serializer[Any]):
     stragglers = serializers.ListField(child=serializers.CharField(), help_text="At most 20.")
 
 
-class MeasuredShape(serializers.Serializer[Any]):
-    look = LookedShape(required=False)
+class DrillMeasurementsShape(serializers.Serializer[Any]):
+    look = DrillInstanceCountShape(required=False)
     engage = DrillReachShape(required=False)
     release = DrillReachShape(required=False)
 
@@ -109,7 +109,7 @@ class DrillShape(Resource[Drill]):
         source="failure_reason", help_text="Why the drill has not passed, or empty."
     )
     steps = DrillStepShape(source="job.steps", many=True)
-    measured = MeasuredShape(source="measurements")
+    measured = DrillMeasurementsShape(source="measurements")
     reason = serializers.CharField(source="job.reason")
     requested_by = serializers.CharField(source="job.created_by")
     created_at = TimestampField(source="job.created_at")
@@ -131,7 +131,7 @@ class DrillScheduleShape(Resource[DrillSchedule]):
     created_by = serializers.CharField()
 
 
-class BegunShape(serializers.Serializer[Any]):
+class DrillStartShape(serializers.Serializer[Any]):
     drill = DrillShape()
     schedule = DrillScheduleShape(required=False, help_text="The schedule, if `every` was given.")
     dry_run = serializers.BooleanField(required=False, help_text="True if this was a dry run.")
@@ -146,7 +146,7 @@ class DrillMarkListShape(serializers.ListSerializer[DrillMark]):
         )
 
 
-class DrillMarkShape(Resource[DrillMark]):
+class DrillInstancesShape(Resource[DrillMark]):
     pattern = serializers.CharField()
     instances = serializers.IntegerField(
         help_text="Matching instances that reported within 30 seconds."
@@ -158,14 +158,14 @@ class DrillMarkShape(Resource[DrillMark]):
         list_serializer_class = DrillMarkListShape
 
 
-class DrillMarkedShape(DrillMarkShape):
+class MarkedDrillInstancesShape(DrillInstancesShape):
     dry_run = serializers.BooleanField(required=False)
 
     class Meta:
         list_serializer_class = serializers.ListSerializer
 
 
-class DrillGoneShape(serializers.Serializer[Any]):
+class DrillRemovalShape(serializers.Serializer[Any]):
     """The name of a removed mark or schedule."""
 
     removed = serializers.CharField()
@@ -185,7 +185,7 @@ class DrillList(ListView[Drill]):
     def apply_filters(self, rows: QuerySet[Drill], filters: dict[str, Any]) -> QuerySet[Drill]:
         return rows.filter(**filters)
 
-    @extend_schema(request=DrillBody, responses={202: BegunShape})
+    @extend_schema(request=DrillBody, responses={202: DrillStartShape})
     @mutation(DrillBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
         """Start a drill of a switch on the instances that are marked for drills."""
@@ -223,7 +223,7 @@ class MarkList(ListView[DrillMark]):
     """Marks of instances that take part in drills."""
 
     queryset = DrillMark.objects.all()
-    serializer_class = DrillMarkShape
+    serializer_class = DrillInstancesShape
     ordering = "pattern"
     read_scope = "switches:read"
     write_scope = "switches:write"
@@ -231,8 +231,11 @@ class MarkList(ListView[DrillMark]):
     def get_serializer_context(self) -> dict[str, Any]:
         return {**super().get_serializer_context(), "now": db_now()}
 
-    @extend_schema(request=MarkBody, responses={200: DrillMarkedShape, 201: DrillMarkedShape})
-    @mutation(MarkBody)
+    @extend_schema(
+        request=DrillInstancesBody,
+        responses={200: MarkedDrillInstancesShape, 201: MarkedDrillInstancesShape},
+    )
+    @mutation(DrillInstancesBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
         """Mark instances for drills; each drill briefly blocks the traffic of its switch on them.
 
@@ -240,10 +243,10 @@ class MarkList(ListView[DrillMark]):
         """
         row, new = services.mark_instances(pattern=body["pattern"], actor=actor, now=now)
         (counted,) = marked_instances.count_instances([row], now)
-        return Done(DrillMarkShape.render(counted), status=201 if new else 200)
+        return Done(DrillInstancesShape.render(counted), status=201 if new else 200)
 
-    @extend_schema(request=MarkBody, responses={200: DrillGoneShape})
-    @mutation(MarkBody)
+    @extend_schema(request=DrillInstancesBody, responses={200: DrillRemovalShape})
+    @mutation(DrillInstancesBody)
     def delete(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
         """Remove a mark; drills in progress stop measuring its instances."""
         services.remove_mark(pattern=body["pattern"], actor=actor, now=now)
@@ -263,7 +266,7 @@ class ScheduleDetail(ApiView):
     path_parameters = ONE_SCHEDULE
     write_scope = "switches:write"
 
-    @extend_schema(request=UnscheduleBody, responses={200: DrillGoneShape})
+    @extend_schema(request=UnscheduleBody, responses={200: DrillRemovalShape})
     @mutation(UnscheduleBody)
     def delete(
         self, *, body: dict[str, Any], actor: Actor, now: datetime, scope: str, key: str

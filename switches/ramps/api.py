@@ -13,12 +13,12 @@ from rest_framework.response import Response
 from controlplane.core.actors import Actor
 from controlplane.core.clock import db_now
 from controlplane.core.errors import NotFound
-from controlplane.core.http.fields import Filters, MutationBody, StrictIntegerField, Text
+from controlplane.core.http.fields import EmptyBody, Filters, StrictIntegerField, Text
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
 from switches.confirmation import require_confirmation
 from switches.models import Ramp
 from switches.ramps import actions, live_ramps, resources
-from switches.ramps.resources import ROWS, STATES, ActedRampShape, RampShape
+from switches.ramps.resources import ROWS, STATES, RampActionShape, RampShape
 
 LIVE = "live"
 ONE_RAMP = (OpenApiParameter("ramp_id", int, OpenApiParameter.PATH),)
@@ -32,7 +32,7 @@ class RampFilters(Filters):
     switch = serializers.CharField(required=False, max_length=131)
 
 
-class RampActionBody(MutationBody):
+class RampActionBody(EmptyBody):
     reason = Text(help_text="Reason, stored in the audit trail.")
 
 
@@ -92,7 +92,7 @@ class RampAdvanceView(RampAction):
         named: int | None = body.get("step_index")
         return actions.find_step(ramp_id) if named is None else named
 
-    @extend_schema(operation_id="ramps_advance", request=AdvanceBody, responses=ActedRampShape)
+    @extend_schema(operation_id="ramps_advance", request=AdvanceBody, responses=RampActionShape)
     @mutation(AdvanceBody, first=step)
     def post(
         self,
@@ -116,7 +116,7 @@ class RampAdvanceView(RampAction):
 
 
 class RampPauseView(RampAction):
-    @extend_schema(operation_id="ramps_pause", request=RampActionBody, responses=ActedRampShape)
+    @extend_schema(operation_id="ramps_pause", request=RampActionBody, responses=RampActionShape)
     @mutation(RampActionBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, ramp_id: int) -> Done:
         """Pause the ramp at its current share. A gate that fails still ends the ramp."""
@@ -124,7 +124,7 @@ class RampPauseView(RampAction):
 
 
 class RampResumeView(RampAction):
-    @extend_schema(operation_id="ramps_resume", request=RampActionBody, responses=ActedRampShape)
+    @extend_schema(operation_id="ramps_resume", request=RampActionBody, responses=RampActionShape)
     @mutation(RampActionBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, ramp_id: int) -> Done:
         """Resume the ramp with the dwell that was left when it was paused."""
@@ -132,7 +132,7 @@ class RampResumeView(RampAction):
 
 
 class RampAbortView(RampAction):
-    @extend_schema(operation_id="ramps_abort", request=RampActionBody, responses=ActedRampShape)
+    @extend_schema(operation_id="ramps_abort", request=RampActionBody, responses=RampActionShape)
     @mutation(RampActionBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, ramp_id: int) -> Done:
         """Abort the ramp and engage the switch again."""

@@ -94,7 +94,7 @@ class StepStateField(serializers.ChoiceField):
         return STEP_STATES[state]
 
 
-class GateShape(Resource[Mapping[str, Any]]):
+class RampGateShape(Resource[Mapping[str, Any]]):
     """A gate of a plan and its latest result; further fields depend on the gate type."""
 
     type = GateTypeField()
@@ -120,7 +120,7 @@ class RampStepShape(Resource[JobStep]):
     max_hold_seconds = StoredNumberField(source="data.max_hold_seconds")
     finished_at = TimestampField(allow_null=True)
     error = serializers.CharField()
-    gates = GateShape(many=True, source="data.gates")
+    gates = RampGateShape(many=True, source="data.gates")
 
 
 class SideEffectShape(Resource[Any]):
@@ -183,7 +183,7 @@ class RampShape(Resource[ShownRamp]):
     error = serializers.CharField(source="job.error")
 
 
-class ActedRampShape(RampShape):
+class RampActionShape(RampShape):
     """The result of an action on a ramp: the ramp afterwards."""
 
     dry_run = serializers.BooleanField(required=False, help_text="True if this was a dry run.")

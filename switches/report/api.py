@@ -11,7 +11,7 @@ from rest_framework.response import Response
 
 from controlplane.core.actors import Actor
 from controlplane.core.clock import db_now
-from controlplane.core.http.fields import MutationBody, Text
+from controlplane.core.http.fields import EmptyBody, Text
 from controlplane.core.http.openapi import BY_SESSION
 from controlplane.core.http.resources import OptionalTextField, Resource, TimestampField
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
@@ -31,7 +31,7 @@ class AnchorShape(Resource[WeeklyReport]):
         return None if report.anchor_id is None else super().to_representation(report)
 
 
-class ReportShape(Resource[WeeklyReport]):
+class WeeklyReportShape(Resource[WeeklyReport]):
     week = serializers.CharField(help_text="ISO week such as 2026-W47.")
     starts_at = TimestampField()
     ends_at = TimestampField(help_text="Start of the next week.")
@@ -44,7 +44,7 @@ class ReportShape(Resource[WeeklyReport]):
     comment = serializers.CharField()
 
 
-class ChartShape(serializers.Serializer[Any]):
+class ReportChartShape(serializers.Serializer[Any]):
     title = serializers.CharField()
     unit = serializers.CharField()
     alt = serializers.CharField()
@@ -54,7 +54,7 @@ class ChartShape(serializers.Serializer[Any]):
     )
 
 
-class RowShape(serializers.Serializer[Any]):
+class ReportRowShape(serializers.Serializer[Any]):
     cells = serializers.DictField(
         child=serializers.JSONField(),
         help_text="Values by column; `…_at` are times, `…_seconds` durations.",
@@ -62,28 +62,28 @@ class RowShape(serializers.Serializer[Any]):
     path = serializers.CharField(help_text="Path of the console page.")
 
 
-class SectionShape(serializers.Serializer[Any]):
+class ReportSectionShape(serializers.Serializer[Any]):
     slug = serializers.CharField()
     title = serializers.CharField()
     summary = serializers.CharField()
     tone = serializers.ChoiceField(compose.WORST_FIRST)
     columns = serializers.ListField(child=serializers.CharField())
-    rows = RowShape(many=True)
+    rows = ReportRowShape(many=True)
     total = serializers.IntegerField(help_text="Number of all rows; `rows` lists the first.")
-    charts = ChartShape(many=True)
+    charts = ReportChartShape(many=True)
     unread = serializers.BooleanField(help_text="True if the section could not be read.")
 
     def to_representation(self, section: Any) -> Any:
         return section  # Stored as JSON; an older report may lack keys.
 
 
-class FullReportShape(ReportShape):
+class WeeklyReportDetailShape(WeeklyReportShape):
     time_zone = serializers.CharField(source="content.time_zone")
     environment = serializers.CharField(source="content.environment")
-    sections = SectionShape(source="content.sections", many=True)
+    sections = ReportSectionShape(source="content.sections", many=True)
 
 
-class SignBody(MutationBody):
+class SignBody(EmptyBody):
     comment = Text(required=False, max_length=services.MAX_COMMENT_LENGTH)
     anchor_id = serializers.IntegerField(
         required=False,
@@ -95,7 +95,7 @@ class ReportList(ListView[WeeklyReport]):
     """Saved reports, the newest week first."""
 
     queryset: QuerySet[WeeklyReport] = WeeklyReport.objects.defer("content")
-    serializer_class = ReportShape
+    serializer_class = WeeklyReportShape
     ordering = "-week"
     read_scope = "reports:read"
 
@@ -104,17 +104,17 @@ class ReportDetail(ApiView):
     path_parameters = ONE_WEEK
     read_scope = "reports:read"
 
-    @extend_schema(responses=FullReportShape)
+    @extend_schema(responses=WeeklyReportDetailShape)
     def get(self, request: Request, week: str) -> Response:
         """Return a report. An unsaved report of the running week is composed as of now."""
-        return Response(FullReportShape.render(compose.find_report(week, db_now())))
+        return Response(WeeklyReportDetailShape.render(compose.find_report(week, db_now())))
 
 
 class SignView(ApiView):
     path_parameters = ONE_WEEK
     write_scope = "reports:read"  # `services.sign` checks the power to sign.
 
-    @extend_schema(request=SignBody, responses=ReportShape, auth=BY_SESSION)
+    @extend_schema(request=SignBody, responses=WeeklyReportShape, auth=BY_SESSION)
     @mutation(SignBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, week: str) -> Done:
         """Sign a saved report. Requires a signed-in approver, not a token.
@@ -123,4 +123,4 @@ class SignView(ApiView):
         """
         read = {"comment": body.get("comment", ""), "anchor_id": body.get("anchor_id")}
         signed = services.sign_report(week=compose.parse_week(week), **read, actor=actor, now=now)
-        return Done(ReportShape.render(signed))
+        return Done(WeeklyReportShape.render(signed))

@@ -11,7 +11,7 @@ from rest_framework.response import Response
 from controlplane.core.actors import Actor
 from controlplane.core.approvals.api import ApprovalShape
 from controlplane.core.errors import NotFound
-from controlplane.core.http.fields import MutationBody, StrictIntegerField, Text
+from controlplane.core.http.fields import EmptyBody, StrictIntegerField, Text
 from controlplane.core.http.resources import Resource, TimestampField
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
 from switches.models import Rule
@@ -52,7 +52,7 @@ class RuleShape(Resource[SafetyRuleStatus]):
         list_serializer_class = RuleListShape
 
 
-class ProposedShape(serializers.Serializer[Any]):
+class RuleProposalShape(serializers.Serializer[Any]):
     """A proposed change of a safety rule, which waits for a second person."""
 
     approval = ApprovalShape(required=False, help_text="Request that waits for a second person.")
@@ -62,7 +62,7 @@ class ProposedShape(serializers.Serializer[Any]):
     )
 
 
-class RuleBody(MutationBody):
+class RuleBody(EmptyBody):
     response_shape = RuleShape
 
     name = Text(help_text="Name shown in refusals; at most 80 characters.")
@@ -78,7 +78,7 @@ class RuleBody(MutationBody):
     reason = Text(required=False)
 
 
-class RemoveBody(MutationBody):
+class RemoveRuleBody(EmptyBody):
     reason = Text(required=False)
 
 
@@ -91,7 +91,7 @@ class RuleList(ListView[Rule]):
     read_scope = "switches:read"
     write_scope = "switches:write"
 
-    @extend_schema(request=RuleBody, responses={202: ProposedShape})
+    @extend_schema(request=RuleBody, responses={202: RuleProposalShape})
     @mutation(RuleBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
         """Propose a safety rule. Requires an admin; another approver decides."""
@@ -111,14 +111,14 @@ class RuleDetail(ApiView):
         (status,) = queries.read_statuses([row])
         return Response(RuleShape.render(status))
 
-    @extend_schema(request=RuleBody, responses={202: ProposedShape})
+    @extend_schema(request=RuleBody, responses={202: RuleProposalShape})
     @mutation(RuleBody)
     def put(self, *, body: dict[str, Any], actor: Actor, now: datetime, rule_id: int) -> Done:
         """Propose a change of the safety rule. Requires an admin; another approver decides."""
         return _propose(body, rule_id, actor, now)
 
-    @extend_schema(request=RemoveBody, responses={202: ProposedShape})
-    @mutation(RemoveBody)
+    @extend_schema(request=RemoveRuleBody, responses={202: RuleProposalShape})
+    @mutation(RemoveRuleBody)
     def delete(self, *, body: dict[str, Any], actor: Actor, now: datetime, rule_id: int) -> Done:
         """Propose the removal of the safety rule. Requires an admin; another approver decides."""
         return _propose(body, rule_id, actor, now, removes=True)

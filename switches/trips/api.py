@@ -23,11 +23,11 @@ from switches.trips.bodies import (
     ArmsBody,
     ArmsShape,
     ArmTestShape,
-    AskedShape,
     PoliciesBody,
     PoliciesShape,
     TripBody,
     TripFilters,
+    TripResultShape,
 )
 
 SRM_SOURCE = "srm"
@@ -37,7 +37,7 @@ SRM_EXPIRY = "24h"
 class TripView(ApiView):
     write_scope = "switches:trip"
 
-    @extend_schema(request=TripBody, responses=AskedShape)
+    @extend_schema(request=TripBody, responses=TripResultShape)
     @mutation(TripBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
         """Request a trip of a switch; a refusal by the policies is a normal response.

@@ -6,7 +6,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from controlplane.core.http.fields import Body, Filters, MutationBody, Text
+from controlplane.core.http.fields import Body, EmptyBody, Filters, Text
 from controlplane.core.http.resources import Resource
 from switches.api.shapes import SwitchShape
 from switches.models import Trip, TripPolicy
@@ -18,7 +18,7 @@ MAX_COUNT = 10**15
 MIN_SHARE, MAX_WEIGHT = Fraction(1, 10**9), 10**9
 
 
-class TripBody(MutationBody):
+class TripBody(EmptyBody):
     switch = Text(help_text="Switch id such as `experiment:ranking-v2`.")
     source = Text(  # type: ignore[assignment]  # DRF's Field has such an attribute
         help_text="Source that the policies match, such as `latency-monitor` or `srm`."
@@ -39,7 +39,7 @@ class _Alerts(serializers.JSONField):
     """Raw alerts; :mod:`switches.trips.alertmanager` validates them faster than serializers."""
 
 
-class AlertmanagerBody(MutationBody):
+class AlertmanagerNotificationShape(EmptyBody):
     """A notification of Alertmanager's webhook, version 4."""
 
     ignores_unknown = True
@@ -80,7 +80,7 @@ class ArmBody(Body):
         return value
 
 
-class ArmsBody(MutationBody):
+class ArmsBody(EmptyBody):
     arms = serializers.DictField(child=ArmBody(), help_text="At least two arms, by name.")
     alpha = serializers.JSONField(
         required=False, help_text=f"Significance level. Default: {srm.ALPHA}."
@@ -108,7 +108,7 @@ class ArmsBody(MutationBody):
         return float(alpha)
 
 
-class PoliciesBody(MutationBody):
+class PoliciesBody(EmptyBody):
     """All trip policies in order, in the field `policies`, or `results` as the API returns them."""
 
     policies = serializers.ListField(child=serializers.DictField(), required=False)
@@ -126,7 +126,7 @@ class TripFilters(Filters):
     fingerprint = serializers.CharField(required=False, max_length=200)
 
 
-class AskedShape(serializers.Serializer[Any]):
+class TripResultShape(serializers.Serializer[Any]):
     tripped = serializers.BooleanField(help_text="True if this request engaged the switch.")
     why = serializers.CharField()
     trip = serializers.IntegerField(allow_null=True, help_text="Id of the trip.")
@@ -142,7 +142,7 @@ class AlertResultShape(serializers.Serializer[Any]):
     trip = serializers.IntegerField(allow_null=True)
 
 
-class AlertmanagerShape(serializers.Serializer[Any]):
+class AlertmanagerResultShape(serializers.Serializer[Any]):
     results = AlertResultShape(many=True)
     truncated = serializers.IntegerField(help_text="Number of alerts that Alertmanager truncated.")
     left_out = serializers.IntegerField(

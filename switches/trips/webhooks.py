@@ -25,7 +25,7 @@ from controlplane.core.protocol import max_body_bytes
 
 from . import alertmanager, history, resolution, services
 from .alertmanager import AlertmanagerAlert, AlertmanagerMessage
-from .bodies import AlertmanagerBody, AlertmanagerShape
+from .bodies import AlertmanagerNotificationShape, AlertmanagerResultShape
 
 MAX_SECONDS = 5.0
 """Seconds after which no further alert is started; Alertmanager's timeout is 10 s."""
@@ -60,7 +60,7 @@ class AlertmanagerView(ApiView):
     write_scope = "switches:trip"
     parser_classes = (WebhookParser,)
 
-    @extend_schema(request=AlertmanagerBody, responses=AlertmanagerShape)
+    @extend_schema(request=AlertmanagerNotificationShape, responses=AlertmanagerResultShape)
     def post(self, request: Request) -> Response:
         """Receive Alertmanager's webhook.
 
@@ -70,7 +70,7 @@ class AlertmanagerView(ApiView):
         Alerts are deduplicated by fingerprint, so `Idempotency-Key` is ignored; a dry run treats
         each alert separately.
         """
-        fields = AlertmanagerBody(data=dict(request.data)).read()
+        fields = AlertmanagerNotificationShape(data=dict(request.data)).read()
         rehearsed, actor = fields.pop("dry_run", False), actor_of(request)
         try:
             message = alertmanager.read_message(fields)

@@ -13,9 +13,15 @@ from controlplane.core.actors import Actor
 from controlplane.core.errors import InvalidInput
 from controlplane.core.http.views import Done, mutation
 
-from .bodies import ReasonBody, RetryBody, RevealBody
+from .bodies import ReasonBody, RetryLetterBody, RevealBody
 from .messages import DeadLetterView, normalize_id
-from .shapes import ONE_MESSAGE, SERVER, DiscardedShape, RetriedShape, RevealedShape
+from .shapes import (
+    ONE_MESSAGE,
+    SERVER,
+    DiscardedLetterShape,
+    RetriedLetterShape,
+    RevealedLetterShape,
+)
 
 DEFAULT_REASON = "Asked for over the API, without saying why."
 
@@ -55,8 +61,8 @@ class RetryLetterView(RemovalView):
 
     action = actions.RETRY
 
-    @extend_schema(operation_id="dlq_retry", request=RetryBody, responses=RetriedShape)
-    @mutation(RetryBody, first=RemovalView.prepare)
+    @extend_schema(operation_id="dlq_retry", request=RetryLetterBody, responses=RetriedLetterShape)
+    @mutation(RetryLetterBody, first=RemovalView.prepare)
     def post(self, *, prepared: actions.PreparedRemoval, now: datetime, **_given: Any) -> Done:
         return self.record(prepared, now)
 
@@ -66,7 +72,7 @@ class DiscardLetterView(RemovalView):
 
     action = actions.DISCARD
 
-    @extend_schema(operation_id="dlq_discard", request=ReasonBody, responses=DiscardedShape)
+    @extend_schema(operation_id="dlq_discard", request=ReasonBody, responses=DiscardedLetterShape)
     @mutation(ReasonBody, first=RemovalView.prepare)
     def post(self, *, prepared: actions.PreparedRemoval, now: datetime, **_given: Any) -> Done:
         return self.record(prepared, now)
@@ -78,7 +84,7 @@ class RevealLetterView(DeadLetterView):
     def is_dry(self, *, body: dict[str, Any], **_given: Any) -> bool:
         return bool(body.get("dry_run"))
 
-    @extend_schema(operation_id="dlq_reveal", request=RevealBody, responses=RevealedShape)
+    @extend_schema(operation_id="dlq_reveal", request=RevealBody, responses=RevealedLetterShape)
     @mutation(RevealBody, first=is_dry)
     def post(
         self,

@@ -22,7 +22,7 @@ from controlplane.core.http.views import Done, ListView, mutation
 
 from .bodies import ArchiveFilters, ReasonBody
 from .messages import DeadLetterIdView
-from .shapes import DepartureShape, RestoredShape, WholeDepartureShape
+from .shapes import ArchivedLetterDetailShape, ArchivedLetterShape, RestoredLetterShape
 
 _COLUMNS = {
     "server": "stream__server",
@@ -37,7 +37,7 @@ class ArchiveList(DeadLetterIdView, ListView[Departure]):
     """List letters that were removed, or are being removed, through Switchgear, newest first."""
 
     queryset = Departure.objects.without_payload().select_related("stream")
-    serializer_class = DepartureShape
+    serializer_class = ArchivedLetterShape
     filters = ArchiveFilters
     ordering = "-id"
 
@@ -59,7 +59,7 @@ class ArchiveList(DeadLetterIdView, ListView[Departure]):
 
 
 class ArchivedView(DeadLetterIdView):
-    @extend_schema(operation_id="dlq_archived", responses=WholeDepartureShape)
+    @extend_schema(operation_id="dlq_archived", responses=ArchivedLetterDetailShape)
     def get(self, _request: Request, departure_id: int) -> Response:
         """Return an archived letter with its redacted fields and its history."""
         row, redaction = archive.find_departure(departure_id), configured_redaction()
@@ -78,7 +78,7 @@ class ArchivedView(DeadLetterIdView):
         events = history.list_events(row.stream, row.entry, redaction=redaction)
         return Response(
             {
-                **DepartureShape(row, context={"now": db_now()}).data,
+                **ArchivedLetterShape(row, context={"now": db_now()}).data,
                 **{name: letter[name] for name in names},
                 "edited_fields": edited,
                 "history": [history.event_resource(one) for one in events],
@@ -98,7 +98,7 @@ class RestoreView(DeadLetterIdView):
             dry_run=body.get("dry_run", False),
         )
 
-    @extend_schema(operation_id="dlq_restore", request=ReasonBody, responses=RestoredShape)
+    @extend_schema(operation_id="dlq_restore", request=ReasonBody, responses=RestoredLetterShape)
     @mutation(ReasonBody, first=prepare)
     def post(
         self,
@@ -112,4 +112,4 @@ class RestoreView(DeadLetterIdView):
         """Restore the letter to its stream under a new id."""
         result = prepared.record(now)
         row = archive.find_departure(departure_id)
-        return Done({**DepartureShape(row, context={"now": now}).data, **result})
+        return Done({**ArchivedLetterShape(row, context={"now": now}).data, **result})

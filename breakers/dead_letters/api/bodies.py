@@ -10,7 +10,7 @@ from breakers.dead_letters.bulk import replays
 from breakers.dead_letters.letters.filters import LetterFilter
 from breakers.dead_letters.models import Departure
 from breakers.dead_letters.sources import DEFAULT_SERVER
-from controlplane.core.http.fields import Filters, Moment, MutationBody, StrictIntegerField, Text
+from controlplane.core.http.fields import EmptyBody, Filters, Moment, StrictIntegerField, Text
 from controlplane.core.jobs.models import Job
 
 CRITERIA = {
@@ -130,11 +130,11 @@ class LetterFilterField(serializers.JSONField):
     """A letter filter as JSON; validated by `letters.filters`."""
 
 
-class ReasonBody(MutationBody):
+class ReasonBody(EmptyBody):
     reason = Text(help_text=REASON)
 
 
-class RetryBody(ReasonBody):
+class RetryLetterBody(ReasonBody):
     edited_fields = Fields(
         required=False,
         help_text="New values by field name: a text is stored as it is, another JSON value as "
@@ -142,11 +142,11 @@ class RetryBody(ReasonBody):
     )
 
 
-class RevealBody(MutationBody):
+class RevealBody(EmptyBody):
     reason = Text(required=False, max_length=2000, help_text="Why you need to see the letter.")
 
 
-class JobBody(MutationBody):
+class DeadLetterJobBody(EmptyBody):
     action = serializers.ChoiceField(replays.ACTIONS)
     stream = Text()
     server = Text(
@@ -176,5 +176,5 @@ class JobBody(MutationBody):
         return super().to_internal_value(data)
 
 
-class ReplayVerbBody(MutationBody):
+class DeadLetterJobActionBody(EmptyBody):
     reason = Text(required=False, max_length=2000, help_text="Reason for the audit trail.")

@@ -11,7 +11,7 @@ from rest_framework.response import Response
 from breakers.dead_letters.bulk import eligibility, replays
 from breakers.dead_letters.letters.filters import LetterFilter
 from breakers.dead_letters.models import LetterStream
-from breakers.dead_letters.resources import ReplayShape, replay_resource
+from breakers.dead_letters.resources import DeadLetterJobShape, replay_resource
 from controlplane.core.actors import Actor
 from controlplane.core.approvals.api import ApprovalShape
 from controlplane.core.approvals.models import Approval
@@ -21,21 +21,21 @@ from controlplane.core.http.views import Done, ListView, mutation
 from controlplane.core.jobs import control
 from controlplane.core.jobs.models import Job
 
-from .bodies import LIVE, JobBody, ReplayFilters, ReplayVerbBody, ServerFilter
+from .bodies import LIVE, DeadLetterJobActionBody, DeadLetterJobBody, ReplayFilters, ServerFilter
 from .messages import WRITE, DeadLetterIdView, find_letter_stream
-from .shapes import SERVER, PlanShape, PurgeAskedShape
+from .shapes import SERVER, DeadLetterJobPlanShape, PurgeApprovalShape
 
 ROWS = Job.objects.filter(kind=replays.KIND).select_related("replay__stream")
 ROWS = ROWS.prefetch_related("steps")
 EMPTY = "Nothing is chosen by what is empty; leave it out."
 JOB_OR_APPROVAL = PolymorphicProxySerializer(
-    component_name="DlqJobAsked",
-    serializers=[ReplayShape, PurgeAskedShape],
+    component_name="DeadLetterJobResult",
+    serializers=[DeadLetterJobShape, PurgeApprovalShape],
     resource_type_field_name=None,
 )
 
 
-class ListedReplayShape(ReplayShape):
+class ListedDeadLetterJobShape(DeadLetterJobShape):
     def to_representation(self, job: Job) -> dict[str, Any]:
         return replay_resource(job, self.context["now"])
 
@@ -44,7 +44,7 @@ class ReplayList(DeadLetterIdView, ListView[Job]):
     """List the bulk jobs over dead letters, newest first."""
 
     queryset = ROWS
-    serializer_class = ListedReplayShape
+    serializer_class = ListedDeadLetterJobShape
     filters = ReplayFilters
     ordering = "-id"
 
@@ -82,10 +82,10 @@ class ReplayList(DeadLetterIdView, ListView[Job]):
     @extend_schema(
         operation_id="dlq_jobs_ask",
         parameters=[SERVER],
-        request=JobBody,
-        responses={202: JOB_OR_APPROVAL, 200: PlanShape},
+        request=DeadLetterJobBody,
+        responses={202: JOB_OR_APPROVAL, 200: DeadLetterJobPlanShape},
     )
-    @mutation(JobBody, first=plan)
+    @mutation(DeadLetterJobBody, first=plan)
     def post(
         self,
         *,
@@ -145,7 +145,7 @@ def _parse_filter(given: Any) -> LetterFilter:
 
 
 class ReplayView(DeadLetterIdView):
-    @extend_schema(operation_id="dlq_job", responses=ReplayShape)
+    @extend_schema(operation_id="dlq_job", responses=DeadLetterJobShape)
     def get(self, _request: Request, job_id: int) -> Response:
         """Return one bulk job with its progress, rate, errors and hold reason."""
         return Response(replay_resource(_find_job(job_id), db_now()))
@@ -158,10 +158,10 @@ def build_intervention(verb: str, description: str) -> type[DeadLetterIdView]:
         @extend_schema(
             operation_id=f"dlq_job_{verb}",
             description=description,
-            request=ReplayVerbBody,
-            responses=ReplayShape,
+            request=DeadLetterJobActionBody,
+            responses=DeadLetterJobShape,
         )
-        @mutation(ReplayVerbBody)
+        @mutation(DeadLetterJobActionBody)
         def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, job_id: int) -> Done:
             _find_job(job_id)
             given = body.get("reason", "").strip()

@@ -27,11 +27,11 @@ from .shapes import (
     ANY_SERVER,
     ONE_MESSAGE,
     ONE_STREAM,
-    GroupShape,
-    GroupsShape,
-    MessageShape,
-    PageShape,
-    StreamShape,
+    DeadLetterDetailShape,
+    DeadLetterPageShape,
+    DeadLetterStreamShape,
+    LetterGroupShape,
+    LetterGroupsShape,
 )
 
 READ, WRITE = "dlq:read", "dlq:write"
@@ -66,7 +66,7 @@ class Inbox(ApiView):
     read_scope = READ
     filters = InboxFilters
 
-    @extend_schema(operation_id="dlq_inbox", responses=StreamShape(many=True))
+    @extend_schema(operation_id="dlq_inbox", responses=DeadLetterStreamShape(many=True))
     def get(self, request: Request) -> Response:
         """List every stream of dead letters and the outbox, as sampled within the last seconds.
 
@@ -83,7 +83,7 @@ class Inbox(ApiView):
 class MessageList(DeadLetterView):
     filters = MessageFilters
 
-    @extend_schema(operation_id="dlq_messages", responses=PageShape)
+    @extend_schema(operation_id="dlq_messages", responses=DeadLetterPageShape)
     def get(self, request: Request, name: str) -> Response:
         """List a stream's letters, newest first.
 
@@ -119,7 +119,7 @@ class MessageList(DeadLetterView):
 class MessageDetail(DeadLetterView):
     path_parameters = ONE_MESSAGE
 
-    @extend_schema(operation_id="dlq_message", responses=MessageShape)
+    @extend_schema(operation_id="dlq_message", responses=DeadLetterDetailShape)
     def get(self, request: Request, name: str, entry_id: str) -> Response:
         """Return one letter and its history."""
         stream = self.find_stream(name, db_now())
@@ -143,13 +143,13 @@ class MessageDetail(DeadLetterView):
 
 
 class GroupList(DeadLetterView):
-    @extend_schema(operation_id="dlq_groups", responses=GroupsShape)
+    @extend_schema(operation_id="dlq_groups", responses=LetterGroupsShape)
     def get(self, request: Request, name: str) -> Response:
         """List a stream's letters grouped by error, the largest groups first."""
         now = db_now()
         stream = self.find_stream(name, now)
         complete = indexer.catch_up(stream, now, seconds=INDEXING_SECONDS)
-        results = [GroupShape.render(one) for one in groups.list_groups(stream)]
+        results = [LetterGroupShape.render(one) for one in groups.list_groups(stream)]
         return Response({"results": results, "complete": complete})
 
 

@@ -6,19 +6,19 @@ from typing import Any
 from drf_spectacular.utils import extend_schema
 
 from controlplane.core.actors import Actor
-from controlplane.core.http.fields import MutationBody, Text
+from controlplane.core.http.fields import EmptyBody, Text
 from controlplane.core.http.views import Done, ListView, mutation
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.notify.delivery import failed_messages, selection
-from controlplane.notify.delivery.api import ROWS, ListedShape, delivery_resource
+from controlplane.notify.delivery.api import ROWS, OutboxLetterShape, delivery_resource
 from controlplane.notify.targets import destination_names
 
 from .bodies import ReasonBody
 from .messages import DeadLetterIdView
-from .shapes import FailedDeliveryShape
+from .shapes import OutboxLetterActionShape
 
 
-class OutboxRetryBody(MutationBody):
+class OutboxRetryBody(EmptyBody):
     reason = Text(required=False, max_length=500, help_text="What has changed since the failure.")
 
 
@@ -26,13 +26,13 @@ class FailedList(DeadLetterIdView, ListView[OutboxMessage]):
     """List the undelivered messages that were neither retried nor discarded, newest first."""
 
     queryset = ROWS.filter(selection.GIVEN_UP)
-    serializer_class = ListedShape
+    serializer_class = OutboxLetterShape
     ordering = "-id"
 
 
 class RetryMessageView(DeadLetterIdView):
     @extend_schema(
-        operation_id="dlq_outbox_retry", request=OutboxRetryBody, responses=FailedDeliveryShape
+        operation_id="dlq_outbox_retry", request=OutboxRetryBody, responses=OutboxLetterActionShape
     )
     @mutation(OutboxRetryBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, message_id: int) -> Done:
@@ -43,7 +43,7 @@ class RetryMessageView(DeadLetterIdView):
 
 class DiscardMessageView(DeadLetterIdView):
     @extend_schema(
-        operation_id="dlq_outbox_discard", request=ReasonBody, responses=FailedDeliveryShape
+        operation_id="dlq_outbox_discard", request=ReasonBody, responses=OutboxLetterActionShape
     )
     @mutation(ReasonBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, message_id: int) -> Done:

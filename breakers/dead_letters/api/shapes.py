@@ -61,7 +61,7 @@ class RestorableUntilField(TimestampField):
         return None if until is None else super().to_representation(until)
 
 
-class StreamShape(serializers.Serializer[LetterStream]):
+class DeadLetterStreamShape(serializers.Serializer[LetterStream]):
     server = serializers.CharField()
     name = serializers.CharField()
     origin = serializers.CharField(allow_null=True)
@@ -116,7 +116,7 @@ class FieldsShape(serializers.JSONField):
     """The fields of a letter as :func:`letters.presentation.display_fields` returns them."""
 
 
-class LetterShape(serializers.Serializer[Any]):
+class DeadLetterShape(serializers.Serializer[Any]):
     """A letter.
 
     Metadata that the entry lacks is null. Values under secret keys are `[redacted]`.
@@ -141,12 +141,12 @@ class LetterShape(serializers.Serializer[Any]):
         return {**super().get_fields(), "fields": FieldsShape()}
 
 
-class PageShape(serializers.Serializer[Any]):
+class DeadLetterPageShape(serializers.Serializer[Any]):
     next = serializers.URLField(allow_null=True)
     previous = serializers.URLField(
         allow_null=True, help_text="Always null: pages can only be read forward."
     )
-    results = LetterShape(many=True)
+    results = DeadLetterShape(many=True)
     looked_at = serializers.IntegerField(help_text="Number of letters read to fill this page.")
     looked_to = serializers.CharField(allow_null=True, help_text="Id of the last letter read.")
     complete = serializers.BooleanField(
@@ -154,13 +154,13 @@ class PageShape(serializers.Serializer[Any]):
     )
 
 
-class ChangeShape(serializers.Serializer[Any]):
+class FieldChangeShape(serializers.Serializer[Any]):
     path = serializers.CharField()
     before = serializers.JSONField(help_text="Null if the value was added.")
     after = serializers.JSONField(help_text="Null if the value was removed.")
 
 
-class EventShape(serializers.Serializer[Any]):
+class LetterEventShape(serializers.Serializer[Any]):
     kind = serializers.CharField(
         help_text="failed, retried, discarded, purged, archived, restored, leaving or gone."
     )
@@ -176,23 +176,23 @@ class EventShape(serializers.Serializer[Any]):
     new_id = serializers.CharField(required=False)
     departure = serializers.IntegerField(required=False, help_text="Id in the archive.")
     edited = serializers.BooleanField(required=False)
-    changes = ChangeShape(many=True, required=False)
+    changes = FieldChangeShape(many=True, required=False)
 
 
-class MessageShape(LetterShape):
+class DeadLetterDetailShape(DeadLetterShape):
     server = serializers.CharField()
     stream = serializers.CharField()
-    history = EventShape(many=True)
+    history = LetterEventShape(many=True)
 
 
-class RevealedShape(LetterShape):
+class RevealedLetterShape(DeadLetterShape):
     server = serializers.CharField()
     stream = serializers.CharField()
     revealed = serializers.BooleanField()
     dry_run = serializers.BooleanField(required=False)
 
 
-class GroupShape(Resource[ErrorGroup]):
+class LetterGroupShape(Resource[ErrorGroup]):
     """Letters of a stream with the same error."""
 
     fingerprint = serializers.CharField()
@@ -208,12 +208,12 @@ class GroupShape(Resource[ErrorGroup]):
     newest_id = EntryIdField(source="newest")
 
 
-class GroupsShape(serializers.Serializer[Any]):
-    results = GroupShape(many=True)
+class LetterGroupsShape(serializers.Serializer[Any]):
+    results = LetterGroupShape(many=True)
     complete = serializers.BooleanField(help_text="False while letters are still being indexed.")
 
 
-class RetriedShape(serializers.Serializer[Any]):
+class RetriedLetterShape(serializers.Serializer[Any]):
     retried = serializers.BooleanField()
     id = serializers.CharField()
     new_id = serializers.CharField(allow_null=True, help_text="Entry id in the origin stream.")
@@ -222,7 +222,7 @@ class RetriedShape(serializers.Serializer[Any]):
     dry_run = serializers.BooleanField(required=False)
 
 
-class DiscardedShape(serializers.Serializer[Any]):
+class DiscardedLetterShape(serializers.Serializer[Any]):
     discarded = serializers.BooleanField()
     id = serializers.CharField()
     departure = serializers.IntegerField(allow_null=True, help_text="Id in the archive.")
@@ -230,7 +230,7 @@ class DiscardedShape(serializers.Serializer[Any]):
     dry_run = serializers.BooleanField(required=False)
 
 
-class DepartureShape(serializers.Serializer[Departure]):
+class ArchivedLetterShape(serializers.Serializer[Departure]):
     """A letter that was removed, or is being removed."""
 
     id = serializers.IntegerField()
@@ -257,7 +257,7 @@ class DepartureShape(serializers.Serializer[Departure]):
     restorable_until = RestorableUntilField(source="*", allow_null=True)
 
 
-class WholeDepartureShape(DepartureShape):
+class ArchivedLetterDetailShape(ArchivedLetterShape):
     truncated = serializers.BooleanField()
     attempts = serializers.IntegerField(allow_null=True)
     failed_at = serializers.DateTimeField(allow_null=True)
@@ -265,19 +265,19 @@ class WholeDepartureShape(DepartureShape):
     edited_fields = FieldsShape(
         allow_null=True, help_text="Edited message that was added to the origin."
     )
-    history = EventShape(many=True)
+    history = LetterEventShape(many=True)
 
     def get_fields(self) -> dict[str, Any]:
         return {**super().get_fields(), "fields": FieldsShape()}
 
 
-class RestoredShape(DepartureShape):
+class RestoredLetterShape(ArchivedLetterShape):
     restored = serializers.BooleanField()
     departure = serializers.IntegerField()
     dry_run = serializers.BooleanField(required=False)
 
 
-class PlanShape(serializers.Serializer[Any]):
+class DeadLetterJobPlanShape(serializers.Serializer[Any]):
     eligible = serializers.IntegerField()
     ineligible = serializers.IntegerField()
     why = serializers.DictField(child=serializers.IntegerField())
@@ -286,11 +286,11 @@ class PlanShape(serializers.Serializer[Any]):
     dry_run = serializers.BooleanField()
 
 
-class PurgeAskedShape(serializers.Serializer[Any]):
+class PurgeApprovalShape(serializers.Serializer[Any]):
     approval = ApprovalShape()
 
 
-class FailedDeliveryShape(DeliveryShape):
+class OutboxLetterActionShape(DeliveryShape):
     retried = serializers.BooleanField(required=False)
     discarded = serializers.BooleanField(required=False)
     dry_run = serializers.BooleanField(required=False)

@@ -10,7 +10,7 @@ from rest_framework import serializers
 from controlplane.accounts.models.people import User
 from controlplane.core.actors import Actor
 from controlplane.core.http.confirmation import require_fresh
-from controlplane.core.http.fields import Flag, MutationBody, Text
+from controlplane.core.http.fields import EmptyBody, Flag, Text
 from controlplane.core.http.openapi import BY_SESSION
 from controlplane.core.http.permissions import IsAdmin
 from controlplane.core.http.resources import Resource, TimestampField
@@ -42,7 +42,7 @@ class NewUserShape(UserShape):
     )
 
 
-class _ProfileBody(MutationBody):
+class _ProfileBody(EmptyBody):
     display_name = Text(required=False, max_length=150)
     email = Text(required=False, max_length=254)
     slack_user_id = Text(
@@ -56,7 +56,7 @@ class UserBody(_ProfileBody):
     role = serializers.ChoiceField(ROLES, default=Role.VIEWER.value)
 
 
-class UserChangeBody(_ProfileBody):
+class UpdateUserBody(_ProfileBody):
     role = serializers.ChoiceField(ROLES, required=False)
     is_active = Flag(required=False)
 
@@ -86,8 +86,8 @@ class UserList(ListView[User]):
 class UserDetail(ApiView):
     permission_classes = [IsAdmin]
 
-    @extend_schema(request=UserChangeBody, responses=UserShape, auth=BY_SESSION)
-    @mutation(UserChangeBody)
+    @extend_schema(request=UpdateUserBody, responses=UserShape, auth=BY_SESSION)
+    @mutation(UpdateUserBody)
     def patch(self, *, body: dict[str, Any], actor: Actor, now: datetime, user_id: int) -> Done:
         """Change a user's role, addresses or active state. One active admin has to remain."""
         require_fresh(self.request, now)

@@ -15,7 +15,7 @@ from controlplane.core.actors import Actor
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Forbidden, InvalidInput, NotFound
 from controlplane.core.http.confirmation import require_fresh
-from controlplane.core.http.fields import Filters, MutationBody, Text
+from controlplane.core.http.fields import EmptyBody, Filters, Text
 from controlplane.core.http.openapi import BY_SESSION
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.http.requests import session_digest
@@ -74,11 +74,11 @@ class SessionFilters(Filters):
     user = _UserField()
 
 
-class EndedShape(serializers.Serializer[Any]):
+class EndedSessionsShape(serializers.Serializer[Any]):
     ended = serializers.IntegerField(help_text="Number of ended sessions.")
 
 
-class EndSessionsBody(MutationBody):
+class EndSessionsBody(EmptyBody):
     user = _UserField()
 
 
@@ -101,7 +101,7 @@ class SessionList(ListView[BrowserSession]):
 class EndSessions(ApiView):
     permission_classes = [IsPerson]
 
-    @extend_schema(request=EndSessionsBody, responses=EndedShape, auth=BY_SESSION)
+    @extend_schema(request=EndSessionsBody, responses=EndedSessionsShape, auth=BY_SESSION)
     @mutation(EndSessionsBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
         """End all sessions of a person, except the session of this request."""
@@ -114,8 +114,8 @@ class EndSessions(ApiView):
 class SessionView(ApiView):
     permission_classes = [IsPerson]
 
-    @extend_schema(request=MutationBody, responses={200: EndedShape}, auth=BY_SESSION)
-    @mutation(MutationBody)
+    @extend_schema(request=EmptyBody, responses={200: EndedSessionsShape}, auth=BY_SESSION)
+    @mutation(EmptyBody)
     def delete(self, *, body: dict[str, Any], actor: Actor, now: datetime, session_id: str) -> Done:
         """End one session. Ending another person's session requires an admin."""
         found = BrowserSession.objects.open(now).filter(pk=session_id.replace("\x00", ""))

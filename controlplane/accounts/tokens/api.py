@@ -12,7 +12,7 @@ from controlplane.core import durations
 from controlplane.core.actors import Actor
 from controlplane.core.errors import InvalidInput
 from controlplane.core.http.confirmation import require_fresh
-from controlplane.core.http.fields import MutationBody, Text
+from controlplane.core.http.fields import EmptyBody, Text
 from controlplane.core.http.openapi import BY_SESSION
 from controlplane.core.http.permissions import IsAdmin
 from controlplane.core.http.resources import Resource, TimestampField
@@ -45,7 +45,7 @@ class NewTokenShape(TokenShape):
     )
 
 
-class TokenBody(MutationBody):
+class TokenBody(EmptyBody):
     name = Text()
     scopes = serializers.ListField(child=Text(), allow_empty=True)
     services = serializers.ListField(
@@ -58,11 +58,11 @@ class TokenBody(MutationBody):
     owner = Text(required=False, help_text="User name of the owner; yourself if absent.")
 
 
-class RevokeBody(MutationBody):
+class RevokeBody(EmptyBody):
     reason = Text(required=False, max_length=2000)
 
 
-class HandOverBody(MutationBody):
+class HandOverBody(EmptyBody):
     owner = Text(help_text="User name of the new owner.")
 
 

@@ -15,7 +15,7 @@ from controlplane.core.approvals import reviews, services
 from controlplane.core.approvals.models import Approval
 from controlplane.core.approvals.risk import Risk
 from controlplane.core.http.confirmation import require_fresh
-from controlplane.core.http.fields import Filters, MutationBody, Text
+from controlplane.core.http.fields import EmptyBody, Filters, Text
 from controlplane.core.http.openapi import BY_SESSION
 from controlplane.core.http.resources import OptionalTextField, Resource, TimestampField
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
@@ -44,11 +44,11 @@ class ApprovalFilters(Filters):
     kind = serializers.ChoiceField(Approval.Kind.values, required=False)
 
 
-class DecisionBody(MutationBody):
+class DecisionBody(EmptyBody):
     comment = Text(required=False, max_length=2000)
 
 
-class EditBody(MutationBody):
+class EditApprovalBody(EmptyBody):
     reason = Text(max_length=services.MAX_REASON_LENGTH)
 
 
@@ -76,8 +76,8 @@ class ApprovalView(ApiView):
         """Return one approval request or review."""
         return Response(ApprovalShape.render(services.get_approval(approval_id)))
 
-    @extend_schema(request=EditBody, responses=ApprovalShape)
-    @mutation(EditBody)
+    @extend_schema(request=EditApprovalBody, responses=ApprovalShape)
+    @mutation(EditApprovalBody)
     def patch(self, *, body: dict[str, Any], actor: Actor, now: datetime, approval_id: int) -> Done:
         """Replace the actor's own request by a copy with another reason; return the new request."""
         approval = services.edit_request(

@@ -17,7 +17,7 @@ from controlplane.core.message_templates import SEVERITIES
 from controlplane.core.page_registry import AttentionItem
 
 
-class WaitingShape(Resource[AttentionItem]):
+class AttentionItemShape(Resource[AttentionItem]):
     kind = serializers.CharField()
     severity = serializers.ChoiceField(SEVERITIES)
     title = serializers.CharField()
@@ -29,7 +29,7 @@ class WaitingShape(Resource[AttentionItem]):
     )
 
 
-class AttentionShape(serializers.Serializer[Any]):
+class AttentionPageShape(serializers.Serializer[Any]):
     next = serializers.URLField(allow_null=True)
     previous = serializers.URLField(allow_null=True)
     total = serializers.IntegerField(help_text="Number of items that pass the filters.")
@@ -37,7 +37,7 @@ class AttentionShape(serializers.Serializer[Any]):
         child=serializers.CharField(),
         help_text="Sources that could not be read, so their items are missing.",
     )
-    results = WaitingShape(many=True)
+    results = AttentionItemShape(many=True)
 
 
 class AttentionFilters(Filters):
@@ -50,7 +50,7 @@ class AttentionView(ApiView):
     filters = AttentionFilters
     query_parameters = CursorPages.parameters
 
-    @extend_schema(parameters=PAGE_PARAMETERS, responses=AttentionShape)
+    @extend_schema(parameters=PAGE_PARAMETERS, responses=AttentionPageShape)
     def get(self, request: Request) -> Response:
         """List everything that waits for a person: most severe first, then oldest."""
         wanted = self.filters.parse(request.query_params)
@@ -65,4 +65,4 @@ class AttentionView(ApiView):
             "unread": overview.unread,
             **paginate_list(waiting, request),
         }
-        return Response(AttentionShape(shown).data)
+        return Response(AttentionPageShape(shown).data)

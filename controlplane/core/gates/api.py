@@ -9,7 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from controlplane.core.actors import Actor
-from controlplane.core.http.fields import Instant, MutationBody, Text
+from controlplane.core.http.fields import EmptyBody, Instant, Text
 from controlplane.core.http.resources import Resource, TimestampField
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
 
@@ -17,7 +17,7 @@ from . import external
 from .models import ExternalVerdict
 
 
-class VerdictBody(MutationBody):
+class GateBody(EmptyBody):
     verdict = Text(help_text=f"One of {', '.join(external.VERDICTS)}.")
     evidence = serializers.DictField(required=False, help_text="Any JSON object, up to 32 KiB.")
     observed_at = Instant(
@@ -26,7 +26,7 @@ class VerdictBody(MutationBody):
     )
 
 
-class VerdictShape(Resource[ExternalVerdict]):
+class ExternalGateShape(Resource[ExternalVerdict]):
     name = serializers.CharField()
     verdict = serializers.ChoiceField(external.VERDICTS)
     evidence = serializers.DictField()
@@ -35,7 +35,7 @@ class VerdictShape(Resource[ExternalVerdict]):
     by = serializers.CharField()
 
 
-class ReportedShape(VerdictShape):
+class GateReportShape(ExternalGateShape):
     accepted = serializers.BooleanField(
         help_text="False if a later observation was stored before; it is the one returned."
     )
@@ -46,7 +46,7 @@ class GateList(ListView[ExternalVerdict]):
     """The latest verdict of every external gate, by name."""
 
     queryset = ExternalVerdict.objects.all()
-    serializer_class = VerdictShape
+    serializer_class = ExternalGateShape
     ordering = "name"
     read_scope = "switches:read"
     http_method_names = ["get", "head"]
@@ -59,13 +59,13 @@ class GateView(ApiView):
     read_scope = "switches:read"
     write_scope = "gates:write"
 
-    @extend_schema(responses=VerdictShape)
+    @extend_schema(responses=ExternalGateShape)
     def get(self, request: Request, name: str) -> Response:
         """Return the latest verdict of a gate, with its evidence and who reported it."""
-        return Response(VerdictShape.render(external.get_verdict(name)))
+        return Response(ExternalGateShape.render(external.get_verdict(name)))
 
-    @extend_schema(request=VerdictBody, responses=ReportedShape)
-    @mutation(VerdictBody)
+    @extend_schema(request=GateBody, responses=GateReportShape)
+    @mutation(GateBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, name: str) -> Done:
         """Report the verdict of a gate; the verdict is fresh for 60 s after its observation.
 
@@ -80,4 +80,4 @@ class GateView(ApiView):
             actor=actor,
             now=now,
         )
-        return Done({**VerdictShape.render(reported.verdict), "accepted": reported.accepted})
+        return Done({**ExternalGateShape.render(reported.verdict), "accepted": reported.accepted})

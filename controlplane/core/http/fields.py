@@ -118,7 +118,7 @@ class Filters(serializers.Serializer[Any]):
         return dict(filters.validated_data)
 
 
-class MutationBody(Body):
+class EmptyBody(Body):
     dry_run = Flag(
         required=False, help_text="Respond as if the change were made, without making it."
     )

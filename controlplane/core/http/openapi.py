@@ -7,7 +7,7 @@ from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.plumbing import get_lib_doc_excludes
 from drf_spectacular.utils import OpenApiParameter
 
-from controlplane.core.http.fields import Body, Filters, MutationBody
+from controlplane.core.http.fields import Body, EmptyBody, Filters
 from controlplane.core.http.resources import Resource
 from controlplane.core.idempotency.services import HEADER
 
@@ -18,7 +18,7 @@ BY_SESSION: list[Any] = [{"session": []}]
 def undocumented_bases() -> list[type]:
     """Return the base classes whose docstrings must not become descriptions of OpenAPI schemas."""
     excluded = get_lib_doc_excludes()  # type: ignore[no-untyped-call]
-    return [*excluded, Body, Filters, MutationBody, Resource]
+    return [*excluded, Body, Filters, EmptyBody, Resource]
 
 
 class ApiSchema(AutoSchema):

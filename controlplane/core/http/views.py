@@ -22,7 +22,7 @@ from controlplane.core.actors import Actor
 from controlplane.core.clock import db_now
 from controlplane.core.ended_sessions import retry_if_ended
 from controlplane.core.http import json_format
-from controlplane.core.http.fields import Filters, MutationBody
+from controlplane.core.http.fields import EmptyBody, Filters
 from controlplane.core.http.pagination import CursorPages, Page, read_page, select_page
 from controlplane.core.http.parameters import refuse_unknown
 from controlplane.core.http.permissions import actor_of
@@ -151,7 +151,7 @@ Handler = Callable[..., Done]
 
 
 def mutation(
-    body: type[MutationBody], *, first: Callable[..., Any] | None = None
+    body: type[EmptyBody], *, first: Callable[..., Any] | None = None
 ) -> Callable[[Handler], Callable[..., HttpResponse]]:
     """Decorate a view's method to run in one transaction, once per `Idempotency-Key`.
 
@@ -189,7 +189,7 @@ def mutation(
 @retry_if_ended
 def _run_mutation(
     request: Request,
-    body: type[MutationBody],
+    body: type[EmptyBody],
     work: Callable[[dict[str, Any], Actor, datetime], Done],
 ) -> HttpResponse:
     actor, sent, keyed = actor_of(request), dict(request.data), _read_key(request)

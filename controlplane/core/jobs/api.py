@@ -11,7 +11,7 @@ from rest_framework.response import Response
 
 from controlplane.core.actors import Actor
 from controlplane.core.clock import db_now
-from controlplane.core.http.fields import Filters, MutationBody, Text
+from controlplane.core.http.fields import EmptyBody, Filters, Text
 from controlplane.core.http.permissions import HasScope
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
 from controlplane.core.jobs import control, kinds
@@ -31,7 +31,7 @@ class JobFilters(Filters):
     subject = serializers.CharField(required=False, max_length=200)
 
 
-class InterventionBody(MutationBody):
+class JobActionBody(EmptyBody):
     reason = Text(max_length=MAX_REASON_LENGTH, help_text="Reason, recorded in the audit trail.")
 
 
@@ -82,10 +82,10 @@ def build_intervention_view(verb: str, description: str) -> type[ApiView]:
         @extend_schema(
             operation_id=f"jobs_{verb}",
             description=description,
-            request=InterventionBody,
+            request=JobActionBody,
             responses=JobShape,
         )
-        @mutation(InterventionBody)
+        @mutation(JobActionBody)
         def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, job_id: int) -> Done:
             job = control.intervene(
                 job_id=job_id, verb=verb, reason=body["reason"], actor=actor, now=now

@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from controlplane.core.actors import Actor
 from controlplane.core.canonical import timestamp
 from controlplane.core.errors import InvalidInput, NotFound
-from controlplane.core.http.fields import Filters, MutationBody, Text
+from controlplane.core.http.fields import EmptyBody, Filters, Text
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
 from controlplane.core.message_templates import SEVERITIES
@@ -70,7 +70,7 @@ class DeliveryList(serializers.ListSerializer[Any]):
         return [delivery_resource(row, names[row.destination], actor) for row in rows]
 
 
-class ListedShape(DeliveryShape):
+class OutboxLetterShape(DeliveryShape):
     class Meta:
         list_serializer_class = DeliveryList
 
@@ -88,15 +88,15 @@ class DeliveryFilters(Filters):
     )
 
 
-class DiscardBody(MutationBody):
+class DiscardBody(EmptyBody):
     reason = Text(max_length=500, help_text="Why it need not arrive.")
 
 
-class RetryAllBody(MutationBody):
+class RetryAllBody(EmptyBody):
     destination = Text(max_length=120, help_text="`slack`, `slack:C024BE91L`, `webhook:7`, …")
 
 
-class RetryAllShape(serializers.Serializer[Any]):
+class RetriedDeliveriesShape(serializers.Serializer[Any]):
     destination = serializers.CharField()
     retried = serializers.IntegerField()
     left = serializers.IntegerField(
@@ -108,7 +108,7 @@ class DeliveriesView(ListView[OutboxMessage]):
     """All messages with their attempts, newest first."""
 
     queryset = ROWS
-    serializer_class = ListedShape
+    serializer_class = OutboxLetterShape
     filters = DeliveryFilters
     ordering = "-id"
     read_scope = "reports:read"
@@ -136,8 +136,8 @@ class DeliveryView(ApiView):
 class RetryView(ApiView):
     write_scope = "switches:write"
 
-    @extend_schema(request=MutationBody, responses=DeliveryShape)
-    @mutation(MutationBody)
+    @extend_schema(request=EmptyBody, responses=DeliveryShape)
+    @mutation(EmptyBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, delivery_id: int) -> Done:
         """Send a FAILED message again. Receivers can recognize a repeat by its id."""
         row = failed_messages.retry_message(message_id=delivery_id, actor=actor, now=now)
@@ -161,7 +161,7 @@ class RetryAllView(ApiView):
     write_scope = "switches:write"
 
     @extend_schema(
-        operation_id="deliveries_retry_all", request=RetryAllBody, responses=RetryAllShape
+        operation_id="deliveries_retry_all", request=RetryAllBody, responses=RetriedDeliveriesShape
     )
     @mutation(RetryAllBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:

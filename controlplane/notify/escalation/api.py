@@ -9,14 +9,14 @@ from rest_framework import serializers
 
 from controlplane.core.actors import Actor
 from controlplane.core.escalations import services, summaries
-from controlplane.core.http.fields import Filters, MutationBody, Text
+from controlplane.core.http.fields import EmptyBody, Filters, Text
 from controlplane.core.http.resources import Resource, TimestampField
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
 from controlplane.core.message_templates import SEVERITIES
 from controlplane.core.outbox.escalation import Escalation
 
 
-class ToldShape(serializers.Serializer[Any]):
+class EscalationNoticeShape(serializers.Serializer[Any]):
     at = serializers.DateTimeField()
     who = serializers.ListField(child=serializers.CharField())
 
@@ -43,7 +43,9 @@ class EscalationShape(Resource[Escalation]):
     def get_path(self, escalation: Escalation) -> str:
         return escalation.facts.get("path") or summaries.ANY_PAGE
 
-    @extend_schema_field(ToldShape(many=True, help_text="The last notifications, oldest first."))
+    @extend_schema_field(
+        EscalationNoticeShape(many=True, help_text="The last notifications, oldest first.")
+    )
     def get_told(self, escalation: Escalation) -> Any:
         return escalation.facts.get(summaries.NOTIFIED, [])
 
@@ -58,7 +60,7 @@ class EscalationFilters(Filters):
     subject = Text(required=False, max_length=120)
 
 
-class KnownBody(MutationBody):
+class AcknowledgeEscalationBody(EmptyBody):
     comment = Text(required=False, max_length=2000)
 
 
@@ -83,8 +85,8 @@ class EscalationList(ListView[Escalation]):
 class AcknowledgeView(ApiView):
     write_scope = "switches:write"
 
-    @extend_schema(request=KnownBody, responses=EscalationShape)
-    @mutation(KnownBody)
+    @extend_schema(request=AcknowledgeEscalationBody, responses=EscalationShape)
+    @mutation(AcknowledgeEscalationBody)
     def post(
         self, *, body: dict[str, Any], actor: Actor, now: datetime, escalation_id: int
     ) -> Done:

@@ -13,10 +13,10 @@ from controlplane.core.actors import Actor
 from controlplane.core.clock import db_now
 from controlplane.core.http.fields import (
     Body,
+    EmptyBody,
     Filters,
     Flag,
     Instant,
-    MutationBody,
     StrictIntegerField,
     Text,
 )
@@ -38,7 +38,7 @@ ONCE = "Shown once: only if it is new, and null in a repeated answer and in a dr
 HIDDEN_FROM_PROGRAMS = "A person's address is shown to signed-in people only."
 
 
-class StepShape(serializers.Serializer[Any]):
+class EscalationStepShape(serializers.Serializer[Any]):
     after_minutes = serializers.IntegerField()
     target = serializers.CharField()
 
@@ -49,7 +49,7 @@ class ReachShape(serializers.Serializer[Any]):
     why_not = serializers.CharField(allow_null=True, help_text="Why it reaches nobody.")
 
 
-class DutyShape(serializers.Serializer[Any]):
+class OnCallShiftShape(serializers.Serializer[Any]):
     person = serializers.CharField()
     since = serializers.DateTimeField()
     until = serializers.DateTimeField(help_text="The next hand-over.")
@@ -83,9 +83,9 @@ class TargetShape(serializers.Serializer[Target]):
     rotation_days = serializers.IntegerField(required=False, allow_null=True)
     rotation_starts_at = serializers.DateTimeField(required=False, allow_null=True)
     time_zone = serializers.CharField(required=False)
-    steps = StepShape(many=True, required=False)
+    steps = EscalationStepShape(many=True, required=False)
     reaches = ReachShape()
-    on_duty = DutyShape(required=False, allow_null=True)
+    on_duty = OnCallShiftShape(required=False, allow_null=True)
 
     class Meta:
         list_serializer_class = TargetRows
@@ -101,7 +101,7 @@ class TargetShape(serializers.Serializer[Target]):
         return {**super().get_fields(), **shown_settings}
 
 
-class WrittenTargetShape(TargetShape):
+class SavedTargetShape(TargetShape):
     def get_fields(self) -> dict[str, Any]:
         made = {
             name: serializers.CharField(allow_null=True, help_text=ONCE) for name in _secret_names()
@@ -109,12 +109,12 @@ class WrittenTargetShape(TargetShape):
         return {**super().get_fields(), **made}
 
 
-class TestShape(serializers.Serializer[Any]):
+class TestMessageShape(serializers.Serializer[Any]):
     target = serializers.CharField()
     to = serializers.ListField(child=serializers.CharField())
 
 
-class RemovedShape(serializers.Serializer[Any]):
+class RemovalShape(serializers.Serializer[Any]):
     removed = serializers.BooleanField()
 
 
@@ -130,13 +130,13 @@ class TargetReference(serializers.Field[Reference, Any, Any, Any]):
         return data
 
 
-class StepBody(Body):
+class EscalationStepBody(Body):
     after_minutes = StrictIntegerField(min_value=0)
     target = TargetReference()
 
 
-class TargetBody(MutationBody):
-    response_shape = WrittenTargetShape
+class TargetBody(EmptyBody):
+    response_shape = SavedTargetShape
 
     name = Text()
     kind = Text(help_text="person, channel, on_call or escalation.")
@@ -149,7 +149,7 @@ class TargetBody(MutationBody):
     rotation_days = StrictIntegerField(required=False)
     rotation_starts_at = Instant(required=False)
     time_zone = Text(required=False)
-    steps = StepBody(many=True, required=False)
+    steps = EscalationStepBody(many=True, required=False)
 
     def get_fields(self) -> dict[str, Any]:
         fields = super().get_fields()
@@ -169,7 +169,7 @@ class RouteShape(Resource[Route]):
     target_id = serializers.IntegerField()
 
 
-class RouteBody(MutationBody):
+class RouteBody(EmptyBody):
     event = Text(required=False, help_text="An event or a pattern: switch.engaged, switch.*, *.")
     scope = Text(required=False)
     severity = Text(required=False)
@@ -210,7 +210,7 @@ class TargetList(TargetWriteView, ListView[Target]):
             rows = rows.filter(own, kind=Target.Kind.CHANNEL)
         return rows.filter(**filters)
 
-    @extend_schema(request=TargetBody, responses={201: WrittenTargetShape}, auth=BY_SESSION)
+    @extend_schema(request=TargetBody, responses={201: SavedTargetShape}, auth=BY_SESSION)
     @mutation(TargetBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
         """Create a target. A generated secret is shown in this response only."""
@@ -229,7 +229,7 @@ class TargetView(TargetWriteView):
         target = services.get_target(target_id)
         return Response(target_resource(target, db_now(), addresses=addresses))
 
-    @extend_schema(request=TargetBody, responses=WrittenTargetShape, auth=BY_SESSION)
+    @extend_schema(request=TargetBody, responses=SavedTargetShape, auth=BY_SESSION)
     @mutation(TargetBody)
     def put(self, *, body: dict[str, Any], actor: Actor, now: datetime, target_id: int) -> Done:
         """Replace a target's settings; omitted ones are emptied, except a channel's secrets."""
@@ -238,8 +238,8 @@ class TargetView(TargetWriteView):
         )
         return _show_saved(target, secret, now)
 
-    @extend_schema(request=MutationBody, responses={200: RemovedShape}, auth=BY_SESSION)
-    @mutation(MutationBody)
+    @extend_schema(request=EmptyBody, responses={200: RemovalShape}, auth=BY_SESSION)
+    @mutation(EmptyBody)
     def delete(self, *, body: dict[str, Any], actor: Actor, now: datetime, target_id: int) -> Done:
         """Remove a target; 409 while a step, a rotation or a route uses it."""
         services.remove_target(target_id=target_id, actor=actor, now=now)
@@ -249,8 +249,8 @@ class TargetView(TargetWriteView):
 class TestTargetView(ApiView):
     write_scope = "switches:write"
 
-    @extend_schema(request=MutationBody, responses=TestShape, auth=BY_SESSION)
-    @mutation(MutationBody)
+    @extend_schema(request=EmptyBody, responses=TestMessageShape, auth=BY_SESSION)
+    @mutation(EmptyBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, target_id: int) -> Done:
         """Send a test message to a target."""
         target, reached = services.send_test(target_id=target_id, actor=actor, now=now)
@@ -277,8 +277,8 @@ class RouteList(ListView[Route]):
 class RouteView(ApiView):
     write_scope = "switches:write"
 
-    @extend_schema(request=MutationBody, responses={200: RemovedShape}, auth=BY_SESSION)
-    @mutation(MutationBody)
+    @extend_schema(request=EmptyBody, responses={200: RemovalShape}, auth=BY_SESSION)
+    @mutation(EmptyBody)
     def delete(self, *, body: dict[str, Any], actor: Actor, now: datetime, route_id: int) -> Done:
         """Remove a route."""
         services.remove_route(route_id=route_id, actor=actor, now=now)

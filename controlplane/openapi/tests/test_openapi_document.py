@@ -7,7 +7,7 @@ import orjson
 import pytest
 from jsonschema import Draft202012Validator, FormatChecker
 
-from controlplane.core.http.fields import Body, Filters, MutationBody
+from controlplane.core.http.fields import Body, EmptyBody, Filters
 from controlplane.core.http.resources import Resource
 from controlplane.core.http.tests.documents import api_document
 from controlplane.openapi.components import PREFIX, name_of
@@ -116,7 +116,7 @@ def test_no_component_is_named_after_our_classes(document):
 
 
 def test_no_component_is_described_by_a_docstring_of_its_base_class(document):
-    bases = {inspect.getdoc(base) for base in (Body, Filters, MutationBody, Resource)}
+    bases = {inspect.getdoc(base) for base in (Body, Filters, EmptyBody, Resource)}
     schemas = document["components"]["schemas"]
 
     assert [name for name, schema in schemas.items() if schema.get("description") in bases] == []
@@ -130,7 +130,7 @@ def test_no_component_is_described_by_a_docstring_of_its_base_class(document):
         ("PaginatedSwitchShapeList", "SwitchPage"),
         ("PaginatedListedBreakerShapeList", "BreakerPage"),
         ("PatchedDescribeBody", "DescribeSwitchRequest"),
-        ("PutShape", "SavedDependency"),
+        ("SavedDependencyShape", "SavedDependency"),
         ("Problem", "Problem"),
     ],
 )

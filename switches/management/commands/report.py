@@ -10,7 +10,7 @@ from django.core.management.base import CommandError
 from controlplane.core.clock import db_now
 from controlplane.core.shell import ShellCommand, shell_actor
 from switches.report import services, weeks
-from switches.report.api import FullReportShape
+from switches.report.api import WeeklyReportDetailShape
 from switches.report.compose import get_zone
 from switches.report.renderer import render_lines
 from switches.report.weeks import Week
@@ -37,7 +37,7 @@ class Command(ShellCommand):
         sent = options["send"] and services.send_report(week=week, actor=shell_actor(), now=now)
         report.refresh_from_db()
         if options["json"]:
-            self.line(json.dumps(FullReportShape.render(report)))
+            self.line(json.dumps(WeeklyReportDetailShape.render(report)))
             return
         for line in render_lines(report.content, get_zone(), settings.PUBLIC_URL.rstrip("/")):
             self.line(line)
