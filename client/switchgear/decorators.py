@@ -36,7 +36,7 @@ class NotAwaited(Refused, TypeError):
 
 
 def wrap(function: F, around: Around) -> F:
-    """Return `function` with `around` around its body.
+    """Return `function` with its body inside the context manager that `around` returns.
 
     The body of a coroutine function lasts from await to return, that of a generator from its first
     step to its end. Raise :class:`TypeError` for anything but a function.
@@ -58,7 +58,7 @@ def wrap_by_kind(
     generator: Wrapper | None,
     what: str,
 ) -> F:
-    """Return the replacement of `function` by the wrapper for its kind.
+    """Return `function` replaced by the wrapper for its kind: plain, coroutine or generator.
 
     The replacement has the name and signature of `function`. Raise :class:`TypeError` if `function`
     is not a function, or if it is a generator function and `generator` is None. `what` names the
@@ -170,9 +170,9 @@ def _wrap_coroutine(around: Around, function: Callable[..., Any]) -> Callable[..
 
 
 def wrap_generator(around: Around, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the generator function `function`, which may be async, with `around` around its body.
+    """Return the generator function `function` with its body inside `around`'s context manager.
 
-    A body lasts from the first step of a generator to its end.
+    `function` may be async. A body lasts from the first step of a generator to its end.
     """
     if is_async_generator_function(function):
         return _wrap_async_generator(around, function)

@@ -106,7 +106,10 @@ class Guard:
         """The keys of every call, if they do not depend on its arguments."""
 
     def with_others(self, *others: CancelSource) -> "Guard":
-        """Return a copy of this guard that also checks `others`, but not before a call begins."""
+        """Return a copy of this guard that also checks `others`, sources of refusals.
+
+        They are checked only after a call has begun.
+        """
         return self._with_sources((*self._others, *others))
 
     def __call__(self, function: F) -> F:

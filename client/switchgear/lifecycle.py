@@ -127,5 +127,5 @@ def _at_exit() -> None:
 
 atexit.register(_at_exit)
 if hasattr(os, "register_at_fork"):
-    # After those of threading and logging, which were registered when they were imported.
+    # Runs after the hooks of threading and logging, which register on import.
     os.register_at_fork(after_in_child=_after_fork_in_child)

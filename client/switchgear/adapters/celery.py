@@ -107,7 +107,7 @@ class PolicyTask(Base):
         try:
             return super().retry(args, kwargs, exc, throw, eta, countdown, most, **options)
         finally:
-            # Celery keeps there what it was given, for `autoretry_for`.
+            # Celery stores the argument in this attribute, which `autoretry_for` reads.
             vars(self).pop("override_max_retries", None)
             if max_retries is not None:
                 self.override_max_retries = max_retries
@@ -187,7 +187,7 @@ class PolicyTask(Base):
         """Raise Celery's retry and increment the count in `header`."""
         counted = self._retry_counts()
         headers = {**(self.request.headers or {}), **counted, header: counted[header] + 1}
-        most = int(self.request.retries or 0) + 1  # Whatever `max_retries` says.
+        most = int(self.request.retries or 0) + 1  # `max_retries` does not apply.
         return self.retry(exc=error, countdown=seconds, headers=headers, max_retries=most)
 
     def _incoming_limits(self) -> IncomingRequest:

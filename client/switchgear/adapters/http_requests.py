@@ -148,7 +148,7 @@ def prepare_request(request: httpx.Request) -> bool:
 
 def _generated_key(request: httpx.Request) -> str | None:
     own = request.extensions.get(_KEY_EXTENSION)
-    # Extensions that somebody takes for another request bring no key along.
+    # A caller may copy the extensions to another request, to which the key does not belong.
     return own.key if isinstance(own, _GeneratedKey) and own.stream is request.stream else None
 
 

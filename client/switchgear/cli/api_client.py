@@ -184,7 +184,7 @@ class ApiClient:
         raise self._status_exit(response)
 
     def _read_headers(self, response: Response) -> None:
-        # Not all paths are the console's own.
+        # A proxy's response lacks this header.
         if named := response.headers.get(ENVIRONMENT_HEADER, ""):
             self._environment = unquote(named)[:MAX_ENVIRONMENT_LENGTH]
         try:

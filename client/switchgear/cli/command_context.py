@@ -16,7 +16,7 @@ from switchgear.cli.formatters import Clock
 from switchgear.cli.screen import Screen
 
 MAX_OUTAGE_SECONDS = 60.0
-"""Longest outage of the console that following a ramp or a job survives."""
+"""Longest outage of the console during which a command keeps following a ramp or a job."""
 MAX_TOKEN_LENGTH = 1000
 
 

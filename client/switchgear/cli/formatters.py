@@ -106,7 +106,7 @@ def parse_time(at: object) -> datetime | None:
     try:
         moment = datetime.fromisoformat(at)
         moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-        # Where it can't be told in another zone, it can't be shown.
+        # A time that can't be converted to every time zone can't be displayed.
         return moment if _FIRST < moment < _LAST else None
     except ValueError:
         return None

@@ -189,7 +189,7 @@ class Screen:
             stream.write(f"{text}\n")
             stream.flush()
         except OSError as error:
-            # Python would flush once more at its end, and complain.
+            # Otherwise Python flushes again at exit and reports an error.
             with contextlib.suppress(OSError, ValueError):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
             if stream is self._out:

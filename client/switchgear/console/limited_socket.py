@@ -39,7 +39,10 @@ class LimitedSocket:
         self._is_peeking = False
 
     def set_limits(self, until: float, max_bytes: int) -> None:
-        """Set the limits of the current thread: a monotonic deadline, and bytes to receive."""
+        """Set the deadline, a monotonic time, and the number of bytes that may be received.
+
+        Starts the limit of CPU time, which is that of the current thread.
+        """
         self._until, self._bytes_left = until, max_bytes
         self._busy_until = time.thread_time() + MAX_CPU_SECONDS
 

@@ -19,7 +19,7 @@ from switchgear.dlq.settings import ClaimedMessages, Settings, WorkersDied, back
 
 T = TypeVar("T")
 TRIES = 3
-"""Attempts of a command that Redis rejects, before the message is left for later."""
+"""Attempts at a command that Redis rejects, before the message is left for later."""
 log = logging.getLogger("switchgear.dlq")
 
 

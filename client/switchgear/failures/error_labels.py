@@ -127,7 +127,7 @@ def response_header(error: object, name: str) -> str | None:
 
 
 def retry_after_header(error: object) -> str | None:
-    """Return the text of `Retry-After`, seconds or a date, None without one."""
+    """Return the `Retry-After` of the response of `error`: seconds or a date, as text; or None."""
     milliseconds = response_header(error, "retry-after-ms")
     if milliseconds is not None and re.fullmatch(r"[0-9]{1,9}", milliseconds):
         return str(int(milliseconds) / 1000)
@@ -138,7 +138,7 @@ def retry_after_header(error: object) -> str | None:
     if isinstance(given, int | float) and not isinstance(given, bool):
         if not given >= 0:  # Negative, or NaN.
             return None
-        # Without exponent.
+        # The format of a header: no exponent.
         return f"{min(given, MAX_RETRY_AFTER_SECONDS):.3f}".removesuffix(".000")
     return given if isinstance(given, str) else None
 

@@ -33,8 +33,8 @@ callee itself is slower."""
 class LimitRange:
     """The initial value and the bounds of an adaptive limit, and the thresholds of a decrease.
 
-    `tolerance` is the factor by which calls must be slower than the baseline, `overload_rate` the
-    share of overloaded calls. A decrease multiplies the limit by `backoff`.
+    The limit is multiplied by `backoff` if calls take more than `tolerance` times the baseline, or
+    if at least the share `overload_rate` of them is overloaded.
     """
 
     initial: int

@@ -38,7 +38,7 @@ class AdmissionQueue:
     ) -> None:
         """Wait for a permit for `key` and take it.
 
-        Raise :class:`BulkheadFull`, or the refusal of one of `sources`.
+        Raise :class:`BulkheadFull`, or the refusal of a switch or of one of `sources`.
         """
         seconds, until = _max_wait(parameters)
         bell = threading.Event()

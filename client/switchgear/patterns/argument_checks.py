@@ -36,7 +36,10 @@ def check_exceptions(name: str, given: object) -> None:
 
 
 def check_error_kinds(**arguments: object) -> None:
-    """Raise :class:`TypeError` for arguments other than tuples of errors, predicates and None."""
+    """Raise :class:`TypeError` for an argument that can't select errors.
+
+    Valid are a tuple of exception classes, a predicate and None.
+    """
     for argument, given in arguments.items():
         # A class is callable, too, but as a predicate it would be true for every error.
         is_function = callable(given) and not isinstance(given, type)

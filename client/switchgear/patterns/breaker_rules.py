@@ -52,9 +52,10 @@ class OutcomeClassifier:
         return not isinstance(error, Exception)
 
     def _is_response(self, error: BaseException) -> bool:
-        """Return True if `error` reports an HTTP status of 400 to 499 that is not a failure.
+        """Return True if `error` shows that the callee has answered, which is not a failure.
 
-        For a group, return True if each of its errors reports such a status or is not counted.
+        Then its HTTP status is 400 to 499, other than 408 and 429. For a group, return True if each
+        of its errors reports such a status or is not counted.
         """
         if isinstance(error, BaseExceptionGroup):
             inside = error.exceptions

@@ -135,7 +135,7 @@ class Bulkhead:
         return permits if self._controller is None else self._measure(permits, key)
 
     def after_fork(self) -> None:
-        """Reset in a forked child: all permits are free; running calls keep the old pool."""
+        """Start with new permits, all free, in a forked child; running calls keep the old ones."""
         self._permits.after_fork()
         self._reset_state()
 
@@ -250,7 +250,7 @@ class BulkheadPermit:
         """A linked list of permits, innermost first: no signal handler interrupts an assignment."""
 
     def record_outcome(self, outcome: T) -> T:
-        """Report the result or error of the call to an adaptive limit, and return it."""
+        """Count `outcome`, the call's result or error, for an adaptive limit; return `outcome`."""
         if self._held is not None and isinstance(self._held[0], MeasuredPermit):
             self._held[0].record(outcome)
         return outcome
@@ -273,7 +273,7 @@ class BulkheadPermit:
 
 
 class StreamPermit(BulkheadPermit):
-    """A block for a stream: an adaptive limit ignores its duration."""
+    """A block that holds a permit for a stream, whose duration an adaptive limit ignores."""
 
     __slots__ = ()
 

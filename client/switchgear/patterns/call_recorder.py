@@ -154,7 +154,7 @@ class CallRecorder:
         self._run_locked(self._machine.configure, parameters)
 
     def look(self) -> BreakerStatus:
-        """Return the state, the mode and the rates."""
+        """Return the current state, mode and rates of the breaker."""
         return self._run_locked(self._machine.status)
 
     def watch(self, watcher: TransitionListener) -> Callable[[], None]:

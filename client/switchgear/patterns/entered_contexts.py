@@ -5,7 +5,7 @@ from contextvars import ContextVar
 from typing import Any
 
 MAX_DEPTH = 1000
-"""Maximum nesting. Beyond it, older entries are dropped."""
+"""Maximum nesting of entries. Beyond it, older entries are dropped."""
 
 
 class _Entry:

@@ -45,8 +45,8 @@ class WouldOpen:
 class BreakerStatus:
     """The state, the mode and the rates of a breaker.
 
-    `since` and `open_until` are monotonic. The rates are None below the minimum number of calls;
-    unless the breaker is closed, they are the rates of its last evaluation.
+    `since` and `open_until` are monotonic times. The rates are None below the minimum number of
+    calls; unless the breaker is closed, they are the rates of its last evaluation.
     """
 
     state: State

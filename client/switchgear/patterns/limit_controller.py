@@ -17,7 +17,7 @@ CANCELLATIONS = concurrent.futures.CancelledError
 
 
 class LimitController:
-    """A controller of the limit of `permits`, by durations and errors of calls. Thread-safe."""
+    """Adapts the limit of `permits` to the durations and errors of calls. Thread-safe."""
 
     def __init__(
         self, permits: PermitPool, limits: LimitRange, clock: Callable[[], float] = time.monotonic

@@ -120,7 +120,7 @@ class PermitPool:
             return waiter.state
 
     def dequeue(self, waiter: Waiter) -> str:
-        """End the wait of `waiter`, and return its state: "gone" unless admitted or displaced."""
+        """End the wait of `waiter`; return its state: "admitted", "displaced", or else "gone"."""
         with self._lock:
             if waiter.state == "waiting":
                 waiter.state = "gone"  # First, so that it is not admitted from here on.
@@ -189,7 +189,7 @@ class PermitPool:
                     self._collect()
                     self._resize()
                     self._admit()
-                    # A permit put back from here on waits for the lock, or sees this.
+                    # `release` after this line waits for the lock, or sees the new `busy`.
                     self.busy = bool(self._queue) or self._total > (self._limit or self._total)
             finally:
                 self._is_settling = False

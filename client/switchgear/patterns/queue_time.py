@@ -31,7 +31,7 @@ queued_seconds = _queued_seconds.get
 
 
 class QueueWait:
-    """A context manager around one wait in a queue."""
+    """A context manager around one wait in a queue; pauses the timers of the waiting call."""
 
     def __init__(self, clock: Clock = time.monotonic) -> None:
         self._clock = clock

@@ -74,7 +74,7 @@ def find_active() -> RetriedCall | None:
 
 
 def iter_outward(start: RetriedCall | None) -> Iterator[RetriedCall]:
-    """Yield the active calls from `start` outward, up to a boundary or a retry of the client."""
+    """Yield the retried calls from `start` outward, up to a boundary or the client's own retry."""
     while (start := _skip_finished(start)) is not None and start.number is not None:
         yield start
         start = start.outer if start.owner is not None else None

@@ -110,7 +110,7 @@ class BreakerStateMachine:
             self.release(probe)
 
     def force(self, mode: Mode) -> bool:
-        """Override the state by `mode`, with an empty window; return False if already in it."""
+        """Force `mode`, with an empty window; return False if this mode is already in force."""
         if mode == self.mode:
             return False
         cause = "override ended" if mode == "normal" else f"override {mode}"
@@ -118,7 +118,7 @@ class BreakerStateMachine:
         return True
 
     def reset(self) -> bool:
-        """Close with an empty window, and end the mode. Return True if there was a mode."""
+        """Close with an empty window, and end a forced mode. Return True if there was one."""
         was_forced = self.mode != "normal"
         self._restart("normal", "reset")
         return was_forced

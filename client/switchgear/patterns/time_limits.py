@@ -80,9 +80,9 @@ def _innermost_limit() -> TimeLimit | None:
 
 
 def begin(owner: object, seconds: float | None, clock: Clock) -> TimeLimit | None:
-    """Limit this context to `seconds`, or to the time of an outer limit; return None if unlimited.
+    """Limit this context to `seconds`, or to an outer limit that ends earlier; return the limit.
 
-    Raise :class:`NoTimeLeft` if no time is left.
+    Return None if there is neither. Raise :class:`NoTimeLeft` if no time is left.
     """
     previous = _limit.get()
     if previous is None:

@@ -79,8 +79,8 @@ _BULKHEAD = ArgumentRule(
     resolve_bulkhead_parameters,
 )
 _FUNCTION = ArgumentRule(_is_function, "a plain function")
-_JUDGE = ArgumentRule(_is_predicate, "a plain function, no class")
-_ERRORS_OR_JUDGE = ArgumentRule(
+_PREDICATE = ArgumentRule(_is_predicate, "a plain function, no class")
+_ERRORS_OR_PREDICATE = ArgumentRule(
     lambda value: _is_errors(value) or _is_predicate(value),
     "a tuple of exception classes or a plain function",
 )
@@ -110,10 +110,10 @@ RULES: Mapping[str, ArgumentRule] = {
         "a whole number or a plain function",
     ),
     "ignore": ArgumentRule(_is_errors, "a tuple of exception classes"),
-    "is_failure": _JUDGE,
-    "is_failed_result": _JUDGE,
-    "retry_on": _ERRORS_OR_JUDGE,
-    "never": _ERRORS_OR_JUDGE,
+    "is_failure": _PREDICATE,
+    "is_failed_result": _PREDICATE,
+    "retry_on": _ERRORS_OR_PREDICATE,
+    "never": _ERRORS_OR_PREDICATE,
     "retry_result": _FUNCTION,
     "truncate": _FUNCTION,
     "hedge_after_seconds": _SECONDS,
@@ -142,13 +142,13 @@ def check_policy(name: object, arguments: Mapping[str, Any]) -> str:
 
 
 def check_breaker(name: object, arguments: Mapping[str, Any]) -> str:
-    """Check a breaker like :func:`check_policy`, and return its name."""
+    """Check the name and arguments of a breaker like :func:`check_policy`; return the name."""
     _check_all(arguments, BreakerArguments.__annotations__, "a breaker")
     return _check_name(name)
 
 
 def check_bulkhead(name: object, parameters: object) -> str:
-    """Check a bulkhead like :func:`check_policy`, and return its name."""
+    """Check the name and parameters of a bulkhead like :func:`check_policy`; return the name."""
     _check("parameters", parameters, _BULKHEAD)
     return _check_name(name)
 

@@ -271,7 +271,7 @@ class Dependency:
         for name, value in arguments.items():
             if value is None or value == ():
                 continue
-            # A breaker can't change the rules for its outcomes.
+            # The rules by which a breaker counts outcomes can't be changed.
             is_late = name != "parameters" and name not in known and self.breaker is not None
             if is_late or known.setdefault(name, value) != value:  # type: ignore[misc]
                 wrong.append(f"{name} of its breaker")

@@ -184,7 +184,7 @@ def _read_routes(given: Any) -> tuple[tuple[str, float], ...]:
 
 
 def _read_breaker(given: Any) -> BreakerParameters:
-    """Read breaker parameters, including the aliases `failure_threshold` and `window_seconds`."""
+    """Return the breaker parameters; `failure_threshold` and `window_seconds` are aliases."""
     values = _known_fields(BreakerParameters, given)
     if (count := given.get("failure_threshold")) is not None:
         values.setdefault("failure_count", count)
@@ -216,7 +216,7 @@ def _read_error_labels(given: Any) -> tuple[str | int, ...]:
 
 
 def _read_bulkhead(given: Any) -> BulkheadParameters:
-    """Read a bulkhead; missing fields come from its tier."""
+    """Return the bulkhead parameters; missing fields come from the tier."""
     values = _known_fields(BulkheadParameters, given)
     tier = given.get("tier")
     if tier is None:

@@ -304,7 +304,7 @@ class Policy:
         *,
         is_coroutine: bool = False,
     ) -> Callable[..., Any]:
-        """Return `function` with all layers, wrapped again at the first call after a change."""
+        """Return `function` with all layers; the first call after a change wraps it again."""
         dependency, admission = self._dependency, self._admission
         layers = self._current_layers()
         # One tuple, assigned at once: two threads may rebuild, and either result is consistent.

@@ -15,7 +15,7 @@ from switchgear.policies.dependency_names import NAME_FORMAT, caller_of, suggest
 from switchgear.policies.documents import EMPTY_CONFIG, ConfigDocument, DependencyConfig
 
 MAX_BREAKERS, MAX_BULKHEADS = 500, 200
-"""The console's limits for one process."""
+"""The console's limits for the breakers and bulkheads of one process."""
 MAX_DEPENDENCIES = 10_000
 MAX_CALLERS = 4
 MAX_LOGGED = 20

@@ -106,6 +106,6 @@ class Effect:
 
 
 def note_repeated(writer: StepWriter, row: EffectRecord) -> None:
-    """Journal that an effect was not repeated."""
+    """Record in the journal that an effect was not repeated, since it is done."""
     about = writer.job.name
     journal.record("effect_repeated", about, job=writer.job.id, step=writer.row.name, kind=row.kind)

@@ -70,7 +70,7 @@ class Watcher:
                 live = bool(message.get("live", live))
                 self._handle(opened, message)
             if now - self._refetched_at > self._intervals.poll and (self._unread or not live):
-                # Where it is not live, the console's process does not hear of changes just now.
+                # While `live` is False, the console's process receives no changes itself.
                 self._refetch([] if live else self._board.topics)
 
     def _handle(self, opened: Any, message: dict[str, Any]) -> None:
