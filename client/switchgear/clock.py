@@ -109,7 +109,7 @@ class OffsetEstimator:
         """The median of the latest `MAX_ANSWERS` offsets. Of an even number of offsets, the lower
         of the two middle ones."""
         self.trusted: float | None = None
-        """The offset by which engagements may be ended. None until `MIN_AGREEING` answers agree
+        """The offset that may be used to end engagements. None until `MIN_AGREEING` answers agree
         with the median, and while fewer than two thirds of the latest answers agree with it."""
         self._offsets: deque[float] = deque(maxlen=MAX_ANSWERS)
         self._anchor: float | None = None
@@ -161,7 +161,7 @@ class ConsoleClock:
         return self.time.wall() if offset is None else self.time.monotonic() + offset
 
     def release_now(self) -> float | None:
-        """Return the time by which the client may end expired engagements without the console.
+        """Return a cautious current time, for ending expired engagements without the console.
 
         Return None while recent answers disagree, whatever the local clock shows. The returned time
         may be behind the console's clock, but not ahead of it.
@@ -218,7 +218,7 @@ class ConsoleClock:
             self._update_release_offset()
 
     def limit_by_version(self, published_at: float, since_seconds: float) -> None:
-        """Limit :meth:`release_now` by the publication of a version at most `since_seconds` ago.
+        """Limit :meth:`release_now`: a version was published at most `since_seconds` ago.
 
         `published_at` is UNIX seconds by PostgreSQL's clock. It plus `since_seconds` is an upper
         limit of the current time, so an engagement that had N seconds left at publication ends at

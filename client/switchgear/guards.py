@@ -262,7 +262,7 @@ class Guard:
 
 
 def _freeze_keys(name: str, keys: object) -> str | tuple[str, ...] | None:
-    """Return `keys` as text that can be read repeatedly; raise :class:`TypeError` if invalid."""
+    """Return `keys` as text, stored so that they can be read again; raise :class:`TypeError`."""
     if keys is None:
         return None
     texts = []

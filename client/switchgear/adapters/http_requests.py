@@ -215,7 +215,7 @@ def make_timeouts(request: httpx.Request, http: HttpTimeouts | None) -> dict[str
 
 
 class BodyTimer:
-    """A timer that limits the reads of a response body to the time left by `limit`.
+    """A timer for the reads of a response body, which may take no longer than `limit` leaves.
 
     Only the time spent in reads counts. Call :meth:`begin` before each read and :meth:`is_over`
     after it.

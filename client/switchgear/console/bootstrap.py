@@ -96,7 +96,7 @@ class Bootstrap:
             connection.abort()
 
     def after_fork(self) -> None:
-        """Reset in a forked child, so that :meth:`start` can repeat an unfinished fetch."""
+        """Reset in a forked child, so that :meth:`start` can repeat an interrupted fetch."""
         is_done, self._done = self._done.is_set(), threading.Event()
         if is_done or self._store.snapshot is not None:
             self._done.set()

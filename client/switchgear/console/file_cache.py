@@ -145,7 +145,10 @@ class FileCache:
 
     @contextlib.contextmanager
     def _lock(self, folder: int) -> Iterator[None]:
-        """Hold the lock of all writers. Raise :class:`UnusableFile` after `LOCK_SECONDS`."""
+        """Hold the file lock of all writers in the block.
+
+        Raise :class:`UnusableFile` after waiting `LOCK_SECONDS`.
+        """
         descriptor = os.open(f"{self.name}.lock", _LOCK, 0o600, dir_fd=folder)
         try:
             _check_owner(os.fstat(descriptor), "the lock")

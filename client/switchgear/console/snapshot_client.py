@@ -138,7 +138,7 @@ class SnapshotClient:
         raise RequestFailed("its stream has ended")
 
     def _read_first_piece(self, stream: Stream) -> bytes:
-        """Return the first piece; raise :class:`ModeUnavailable` if a proxy holds it back."""
+        """Return the first piece of `stream`; raise :class:`ModeUnavailable` if none arrives."""
         began = time.monotonic()
         try:
             return stream.read(self._timings.silence)

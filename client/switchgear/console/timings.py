@@ -60,7 +60,7 @@ def backoff_delay(
     first_seconds: float = FIRST_SECONDS,
     max_seconds: float = MAX_SECONDS,
 ) -> float:
-    """Return seconds with full jitter: U(0, min(max_seconds, first_seconds·2ⁿ⁻¹)), n = failures."""
+    """Return the seconds to wait after n `failures`: U(0, min(max_seconds, first_seconds·2ⁿ⁻¹))."""
     ceiling: float = first_seconds * 2 ** min(max(failures, 1) - 1, 16)
     return draw() * min(max_seconds, ceiling)
 

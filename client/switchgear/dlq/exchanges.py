@@ -108,5 +108,5 @@ def has_error_code(error: BaseException, word: str) -> bool:
 
 
 def is_refusal(error: BaseException) -> bool:
-    """Return True if Redis rejected the command; after any other error, it may have run."""
+    """Return True if Redis rejected the command; after any other error, Redis may have run it."""
     return any(kind.__name__ == "ResponseError" for kind in type(error).__mro__)

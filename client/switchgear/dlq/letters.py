@@ -1,4 +1,4 @@
-"""Moving a failed message to the dead letters, as Redis commands. Pure."""
+"""The Redis commands that move a failed message to the dead letters. Pure."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

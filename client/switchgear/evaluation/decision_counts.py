@@ -61,7 +61,7 @@ class CachedQuery:
         )
 
     def tallies(self) -> Iterable[DecisionTally]:
-        """Return all tallies of this query."""
+        """Return the tallies of all decisions made on this query."""
         if self._constant is not None:
             return (self._constant,)
         return list(self.by_switch.values())
@@ -131,7 +131,7 @@ class DroppedQueries:
         self._caches: deque[dict[CacheKey, CachedQuery]] = deque()
 
     def add(self, cached: CachedQuery, counts: SwitchCounts) -> None:
-        """Keep one evicted query; add the oldest one to `counts` if there are too many."""
+        """Store an evicted query; if there are too many, remove the oldest, and count its calls."""
         self._evicted.append(cached)
         if len(self._evicted) > MAX_EVICTED:
             counts.add_new(self._evicted.popleft())

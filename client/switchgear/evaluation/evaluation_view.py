@@ -65,7 +65,7 @@ class EvaluationView:
         return self.decide(query, None)
 
     def decide(self, query: SwitchQuery, blocking: SwitchEntry | None) -> Decision:
-        """Return the decision on a call blocked by the switch `blocking`, or by none."""
+        """Return the decision on a call that the switch `blocking` blocks; None: no switch does."""
         if blocking is not None:
             return Decision(False, blocking.id, blocking.reason, self.version)
         allowed = self.allowed_decision

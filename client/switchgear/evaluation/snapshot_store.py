@@ -286,7 +286,7 @@ class SnapshotStore:
         return tally
 
     def _text(self, targeting_key: object) -> str | None:
-        """Return the text of a targeting key; None, for a random decision, if that fails."""
+        """Return a targeting key as text; None if that fails, so that the decision is random."""
         try:
             text = key_text(targeting_key)
             return str(targeting_key) if text is None else text

@@ -77,7 +77,7 @@ def record_answer(answer: Answer[T]) -> Answer[T]:
 
 
 def require_latest_answer() -> Answer[Any]:
-    """Return the label of the last call with a fallback, which must have succeeded."""
+    """Return the label of the last call with a fallback, which has just succeeded."""
     answer = latest_answer()
     assert answer is not None  # noqa: S101 - for the types: the call has left it.
     return answer

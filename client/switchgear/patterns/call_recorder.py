@@ -128,7 +128,7 @@ class CallRecorder:
             self.release(permit)
 
     def force(self, mode: Mode) -> None:
-        """Enter `mode` with an empty window. Raise :class:`ValueError` for an unknown mode."""
+        """Force `mode`, with an empty window. Raise :class:`ValueError` for an unknown mode."""
         if mode not in MODES:
             raise ValueError(f"mode must be one of {', '.join(MODES)}, not {mode!r:.50}")
         if self._run_locked(self._machine.force, mode):

@@ -34,7 +34,7 @@ class StateTransition:
 
 @dataclass(frozen=True, slots=True)
 class WouldOpen:
-    """The event that a breaker, if it were not in mode `metrics_only`, would have opened now."""
+    """The event that a breaker in mode `metrics_only` reports in place of opening."""
 
     cause: str
     failure_rate: float | None

@@ -57,7 +57,7 @@ class QueueWait:
 
 
 class CallTimer:
-    """A stopwatch that pauses while its call is queued. Any context may stop it."""
+    """A stopwatch that pauses while its call is queued. It may be stopped in another context."""
 
     __slots__ = ("_began", "_clock", "_paused_at", "_pauses", "is_stopped", "outer")
     outer: "CallTimer | None"

@@ -43,7 +43,7 @@ class RetriedCall:
 
     @property
     def has_more(self) -> bool:
-        """True if another attempt may follow this one."""
+        """True if this call may have another attempt after the current one."""
         return not self.is_last
 
     def repeats_on(self, failure: BaseException | None) -> bool:

@@ -70,7 +70,7 @@ def is_budgeted(outer: retried_calls.RetriedCall | None, budget: RetryBudget) ->
 
 
 class RetryCallState(retried_calls.RetriedCall):
-    """The attempts of one call. `truncates` is True if the next one needs truncated arguments.
+    """The state of one call between its attempts; `truncates`: the next needs truncated arguments.
 
     Call :meth:`enter`, then one of the `after_…` methods after each attempt: each returns the
     seconds to wait before the next attempt, or None if this retry makes no further attempt. At the

@@ -89,7 +89,7 @@ class BreakerStateMachine:
         self._evaluate(permit)
 
     def evaluate_success(self, permit: CallPermit) -> None:
-        """Evaluate the window after a success of a closed generation, if needed."""
+        """Evaluate the window after a success of a closed generation: the breaker may open."""
         permit.generation.consecutive_failures = 0
         self._evaluate(permit)
 
@@ -221,10 +221,9 @@ class BreakerStateMachine:
         self.transition("open", now, cause)
 
     def _expire(self, now: float) -> None:
-        """Reopen if a probe has been in flight for too long.
+        """Open the breaker again if a half-open probe has been in flight for too long.
 
-        The breaker stays open as long as the last time, from the moment that the probe exceeded its
-        limit.
+        It stays open as long as the last time, from the moment that the probe exceeded its limit.
         """
         limit = self.parameters.half_open_max_seconds
         oldest = next(iter(self.generation.probes.values()), None)

@@ -104,7 +104,7 @@ class LimitedBlock:
 
 
 class GuardedBlock:
-    """A block of a guard that may be left in a context other than the one it was entered in."""
+    """A `with` block of a guard, which may be left in another context than it was entered in."""
 
     def __init__(self, guard: Guard) -> None:
         self._guard = guard
@@ -125,7 +125,7 @@ class GuardedBlock:
 
 
 class CancellingBlock:
-    """A block whose task is cancelled once the guard, with `on_engage="cancel"`, refuses it."""
+    """A block whose task is cancelled when its guard, with `on_engage="cancel"`, refuses it."""
 
     def __init__(self, guard: Guard) -> None:
         self._guard = guard

@@ -336,7 +336,8 @@ class Policy:
     ) -> Callable[..., Any]:
         """Return `function` with all layers but the fallback, for a single call.
 
-        `through` is `call_function` or `await_function`.
+        If possible, call it by `through` (`call_function` or `await_function`), which is wrapped
+        only once.
         """
         if (
             self._admission.depends_on_call

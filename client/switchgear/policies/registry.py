@@ -159,7 +159,7 @@ class Registry:
         return self._callers.get(caller) or CallerPolicies()
 
     def version(self, service: str) -> int | None:
-        """Return the document version that all breakers of `service` apply, or None."""
+        """Return the version of the document that all breakers of `service` apply, if any."""
         with self._lock:
             known = self._callers.get(service)
             if known is None or known.epoch is None:
@@ -170,7 +170,7 @@ class Registry:
             return None if known.in_force is None else known.in_force.version
 
     def callers(self) -> list[str]:
-        """Return the services whose policies are used."""
+        """Return the calling services whose policies are used."""
         return list(self._callers)
 
     def expire_overrides(self) -> None:
@@ -230,7 +230,7 @@ class Registry:
         dependency.set_config(config, self._override_time(config))
 
     def _override_time(self, config: DependencyConfig) -> float:
-        """Return the time by which the override of `config` may be ended.
+        """Return the current time, which shows if the override of `config` is over.
 
         A wrong clock must not let stopped calls through: `forced_open` ends only by a time that
         recent answers of the console agree on.

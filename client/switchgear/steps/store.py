@@ -47,11 +47,11 @@ class Store(Protocol):
         also_failed: bool = False,
         is_undoing: bool = False,
     ) -> Lease | None:
-        """Claim a job under the next epoch; return None if it has ended or another worker runs it.
+        """Return a lease on a job, under its next epoch, for `worker`.
 
-        A failed job is claimed only if `also_failed` and it was not compensated, or if `is_undoing`
-        and one of its compensations failed. A heartbeat in the future, left by a clock that was set
-        back, is replaced by `now`.
+        Return None if the job has ended or another worker runs it. A failed job is claimed only if
+        `also_failed` and it was not compensated, or if `is_undoing` and one of its compensations
+        failed. A heartbeat in the future, left by a clock that was set back, is replaced by `now`.
         """
         ...
 

@@ -82,7 +82,7 @@ def read_filters(args: argparse.Namespace) -> dict[str, str]:
 
 
 def _act(action: str, call: CommandContext) -> int:
-    """Act on letters by id, in order up to the first failure, or in bulk; print the results."""
+    """Apply an action to letters by id, up to the first failure, or in bulk; print the results."""
     ids, filters = getattr(call.args, "ids", []), read_filters(call.args)
     if bool(ids) + bool(filters) + call.args.all != 1:
         by_id = "" if action == "purge" else "by id, "
@@ -101,7 +101,7 @@ def _act(action: str, call: CommandContext) -> int:
 
 
 def _act_on_letter(call: CommandContext, action: str, letter: str) -> Document:
-    """Act on one letter and print the result at once, as the next one may fail."""
+    """Apply an action to one letter, and print the result at once, as the next one may fail."""
     body: dict[str, Any] = {"reason": call.args.reason, "dry_run": call.args.dry_run or None}
     query = {"server": call.args.server}
     if call.args.stream == views.OUTBOX:

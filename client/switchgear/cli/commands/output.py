@@ -61,7 +61,7 @@ def get_items(
     most: int = MAX_PAGES * PAGE_SIZE,
     what: str = "of these: choose",
 ) -> list[Document]:
-    """Return at most `most` items of a paged list; print a note, with `what`, if there are more."""
+    """Return at most `most` items of a paged list; if there are more, print a note about `what`."""
     page = call.console.get_pages(path, query, most)
     found: list[Document] = page["results"]
     if page["more"]:

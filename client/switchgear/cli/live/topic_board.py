@@ -15,7 +15,7 @@ MAX_ROWS = 5_000
 
 
 class TopicBoard:
-    """The latest line of each watched resource, by topic. Lines that change are printed."""
+    """The latest line of each known resource, by topic. Lines that change are printed."""
 
     def __init__(self, call: CommandContext, topics: Iterable[str], *, chosen: bool) -> None:
         self.topics = list(topics)

@@ -216,5 +216,5 @@ def _decode_escapes(text: str) -> str:
 
 
 def sort_streams(streams: Sequence[Letter]) -> list[Letter]:
-    """Return the streams in the console's order, an empty outbox last."""
+    """Return the streams in the console's order, but the outbox last if it is empty."""
     return sorted(streams, key=lambda one: one["name"] == OUTBOX and not one["depth"])
