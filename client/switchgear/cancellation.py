@@ -149,7 +149,7 @@ def leave(scope: SourceScope, error: BaseException | None = None) -> None:
 
 
 def find_refusal(sources: Sources = ()) -> Refused | None:
-    """Check `sources` and the sources of this context; return the first refusal, if any."""
+    """Return the first refusal by `sources` or the sources of this context, None without one."""
     for source in chain(sources, _sources_of(current_scope.get())):
         if (refusal := source.refusal()) is not None:
             return refusal
@@ -157,7 +157,7 @@ def find_refusal(sources: Sources = ()) -> Refused | None:
 
 
 def check(sources: Sources = (), cause: BaseException | None = None) -> None:
-    """Check `sources` and the sources of this context; raise the first refusal, from `cause`."""
+    """Raise the first refusal by `sources` or a source of this context, caused by `cause`."""
     refusal = find_refusal(sources)
     if refusal is not None:
         raise refusal from cause
@@ -177,7 +177,8 @@ def notify_on_refusal(sources: Sources, wake: Callback) -> Iterator[None]:
 def sleep(seconds: float, sources: Sources = (), cause: BaseException | None = None) -> None:
     """Block for `seconds`.
 
-    Raise the first refusal of `sources` or of this context, from `cause`, as soon as there is one.
+    As soon as one of `sources` or of this context's sources refuses, raise that refusal, caused by
+    `cause`.
     """
     if not is_waiting_skipped and seconds > 0:
         if not sources and current_scope.get() is None:

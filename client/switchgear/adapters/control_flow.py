@@ -36,9 +36,9 @@ class _Show(AbstractContextManager[None]):
 def pass_through(
     pattern: Callable[[F], F], function: F, kinds: tuple[type[BaseException], ...]
 ) -> F:
-    """Return `function` within `pattern`, which sees exceptions of these kinds as cancellations.
+    """Return `function` decorated with `pattern`, which sees these exceptions as cancellations.
 
-    The caller of the returned function receives these exceptions unchanged.
+    The caller of the returned function receives them unchanged.
     """
     hide, show = _Hide(kinds), _Show()
     hidden = wrap(function, lambda args, kwargs: hide)

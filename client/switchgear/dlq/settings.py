@@ -133,7 +133,7 @@ class ClaimedMessages:
             self._since.update(dict.fromkeys(ids, now))
 
     def renew(self, now: float) -> None:
-        """Set the received time of all messages to `now`, while they wait for a refusal to end."""
+        """Restart the time for which all messages are held, since the handler was refused."""
         with self._lock:
             self._since = dict.fromkeys(self._since, now)
 

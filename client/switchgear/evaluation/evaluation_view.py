@@ -37,7 +37,7 @@ class EvaluationView:
         }
 
     def cached_query(self, key: CacheKey) -> CachedQuery | None:
-        """Return the cached query for `key`, or None. Keys of other types are converted to text."""
+        """Return the cached query for the keys in `key`, which may be of any type; or None."""
         try:
             if type(key[2]) is list:
                 key = (*key[:2], tuple(key[2]))

@@ -44,9 +44,9 @@ class SpendExceeded(Refused):
 
 
 class SpendLedger:
-    """The tokens reserved or spent within a sliding window, of all calls or one key. Not locked.
+    """The tokens reserved or spent within a sliding window, of all calls or one key.
 
-    `per` is the label of the key, None for all calls.
+    Not thread-safe. `per` is the label of the key, None for all calls.
     """
 
     __slots__ = ("_parts", "open_count", "per", "reserved", "spent")

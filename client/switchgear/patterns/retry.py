@@ -155,7 +155,7 @@ class Retry(BareDecorator):
         return RetryCallState(self, outer)
 
     def wait(self, seconds: float, cause: BaseException | None = None) -> None:
-        """Block for `seconds`; raise a refusal, from `cause`, as soon as the call is refused."""
+        """Block for `seconds`. As soon as the call is refused, raise the refusal from `cause`."""
         if self._sleep is None:
             cancellation.sleep(seconds, self.sources, cause)
         else:

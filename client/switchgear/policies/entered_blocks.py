@@ -163,7 +163,7 @@ def async_attempt_managers(layers: Layers, admission: AdmissionArguments) -> Ite
 
 
 def enter_outer_managers(layers: Layers) -> ExitStack:
-    """Enter the guard and the deadline around all attempts, and return the stack to leave."""
+    """Enter the guard and the deadline, which enclose all attempts; return the stack of both."""
     return enter_all(_outer_managers(layers))
 
 
@@ -253,7 +253,7 @@ class PolicyAttempt:
         return self._will_retry(error)
 
     def _will_retry(self, error: BaseException | None) -> bool:
-        """End the attempt; return True if the call is retried.
+        """End the attempt; return True if another one follows.
 
         After the last attempt, leave the outer managers at once: an asynchronous iterator that is
         left by `return` is closed later, in another context.

@@ -174,7 +174,7 @@ class Registry:
         return list(self._callers)
 
     def expire_overrides(self) -> None:
-        """End the operators' overrides of breakers whose time is over."""
+        """End the breaker overrides that have expired."""
         for dependency in list(self._dependencies.values()):
             dependency.expire_override(self._override_time(dependency.target_config))
 

@@ -163,7 +163,7 @@ class JobRun:
             raise NotApproved(step.name)
 
     def _make_attempt(self, position: int, step: Step, writer: StepWriter) -> Callable[..., Any]:
-        """Return a function that runs the step with its retry and counts the attempts."""
+        """Return a function that runs the step within its retry decorator and counts attempts."""
 
         def begin() -> Context:
             if writer.row.attempts >= step.max_attempts:
