@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 else:
 
     class _Asyncio:
-        """A proxy for the module. It caches no attributes, since tests may replace them."""
+        """A proxy for the module asyncio. It caches no attributes, since tests may replace them."""
 
         def __getattr__(self, name: str) -> object:
             import asyncio

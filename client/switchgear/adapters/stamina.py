@@ -23,7 +23,10 @@ Kinds = type[Exception] | tuple[type[Exception], ...] | Callable[[Exception], An
 def outermost(
     name: str, counters: Counters | None = None, *, on: Kinds, **terms: Any
 ) -> OuterRetry:
-    """Return `stamina.retry(on=on, **terms)` for the dependency `name`: see :class:`OuterRetry`."""
+    """Return `stamina.retry(on=on, **terms)`, counted for the dependency `name`.
+
+    See :class:`OuterRetry`.
+    """
     return OuterRetry(
         stamina.retry(on=unless_refused(on, is_outermost=True), **terms),
         name,

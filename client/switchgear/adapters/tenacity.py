@@ -23,7 +23,7 @@ from switchgear.patterns.counters import Counters
 
 
 def outermost(name: str, counters: Counters | None = None, **terms: Any) -> OuterRetry:
-    """Return `tenacity.retry(**terms)` for calls of the dependency `name`: see :class:`OuterRetry`.
+    """Return `tenacity.retry(**terms)`, counted for the dependency `name`. See :class:`OuterRetry`.
 
     Refusals are not retried. The last error is raised unchanged, unless `reraise` is False.
     """

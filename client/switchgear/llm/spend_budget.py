@@ -242,7 +242,7 @@ class SpendBudget:
         return [self._total, ledger]
 
     def _sweep(self, now: float) -> None:
-        """Drop the ledgers of keys without tokens in use; does nothing twice within one slot."""
+        """Drop the ledgers of keys without tokens in use; at most once a slot of the window."""
         window = self.parameters.window_seconds
         if now - self._swept_at < window / SLOTS:
             return

@@ -101,7 +101,7 @@ enter = _active.set
 
 
 def end(call: RetriedCall) -> None:
-    """End `call`. In a context other than the one it began in, only mark it as over."""
+    """End `call`. In a context other than the one it began in, only mark the call as over."""
     call.is_over = True
     if _active.get() is call:
         _active.set(call.outer)

@@ -235,7 +235,7 @@ def absorb_cancellation(limit: TimeLimit, error: BaseException | None) -> bool:
 
 
 def end(limit: TimeLimit) -> None:
-    """End `limit`. In a context other than the one it began in, only mark it as over."""
+    """End `limit`. In a context other than the one it began in, only mark the limit as over."""
     limit.is_over = True
     cancel_scope = limit.cancel_scope
     if cancel_scope is not None and (

@@ -90,7 +90,7 @@ class PolicyArguments(Arguments, GuardArguments, total=False):
 
 
 def split_guard_arguments(arguments: PolicyArguments) -> tuple[GuardArguments, Arguments]:
-    """Return the arguments of the guard, and the rest."""
+    """Split the arguments of a policy into those of its guard and the rest."""
     of_guard = GuardArguments.__annotations__
     guarded = {name: value for name, value in arguments.items() if name in of_guard}
     rest = {name: value for name, value in arguments.items() if name not in of_guard}

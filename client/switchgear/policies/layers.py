@@ -1,4 +1,4 @@
-"""The layers of a policy under one configuration."""
+"""The layers of a policy, one for each of its patterns, under one configuration."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -31,7 +31,7 @@ MODE_NONE = "none"
 
 @dataclass(frozen=True)
 class AdmissionArguments:
-    """The key and priority in the bulkhead: values, or functions of a call's arguments."""
+    """The key and priority of calls in the bulkhead: values, or functions of a call's arguments."""
 
     key: Any
     priority: Any

@@ -56,7 +56,7 @@ def switch_row(one: Switch, clock: Clock) -> tuple[Cell, ...]:
 
 
 def history_row(one: Mapping[str, Any], clock: Clock) -> tuple[Cell, ...]:
-    """Return the table row of an episode: reason, duration and end."""
+    """Return the table row of an episode, with its reason, duration and end."""
     by = StyledText(f"by {one['engaged_by']['type']}:{one['engaged_by']['name']}", "quiet")
     no_longer = [one["justification"], StyledText(f"ended by {one['ended_by']}", "quiet")]
     ended = StyledText(one["state"].upper(), "bad")
