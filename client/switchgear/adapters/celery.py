@@ -184,7 +184,7 @@ class PolicyTask(Base):
         raise self._retry_later(refusal, countdown, REFUSALS_HEADER) from refusal
 
     def _retry_later(self, error: Exception, seconds: float, header: str) -> Any:
-        """Raise Celery's retry and increment the count in `header`."""
+        """Send the task again after `seconds` by Celery's retry, and count that in `header`."""
         counted = self._retry_counts()
         headers = {**(self.request.headers or {}), **counted, header: counted[header] + 1}
         most = int(self.request.retries or 0) + 1  # `max_retries` does not apply.

@@ -84,7 +84,7 @@ class Patterns:
 
 
 class StatusFailure(Exception):
-    """A response whose status a breaker counts as a failure."""
+    """The error that a breaker records for a response whose status counts as a failure."""
 
     def __init__(self, status_code: int) -> None:
         super().__init__(status_code)

@@ -61,7 +61,7 @@ class ApiClient:
 
     @property
     def title(self) -> str:
-        """The console's environment, if known, and host."""
+        """The console's environment, if known, and its host, for titles."""
         return f"{self._environment} · {self.host}" if self._environment else self.host
 
     @property

@@ -124,7 +124,7 @@ class ChangeNotifier:
         return lambda: self._remove(listener)
 
     def notify(self) -> None:
-        """Wake the thread to check for changes."""
+        """Wake the thread, which checks for changes and calls the callbacks."""
         if self._wakes.empty():
             self._wakes.put(None)
 

@@ -45,7 +45,7 @@ class EventStreamParser:
 
     @property
     def is_within(self) -> bool:
-        """True if an event has begun and not ended."""
+        """True between the beginning and the end of an event."""
         return self._size_bytes > 0
 
     def feed(self, piece: bytes) -> list[ServerSentEvent]:

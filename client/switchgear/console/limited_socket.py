@@ -89,7 +89,7 @@ class LimitedSocket:
                 sent += self.get_socket().send(view[sent:])
 
     def makefile(self, _mode: str) -> io.BufferedReader:
-        """Return a reader. Called by :mod:`http.client`."""
+        """Return a reader of this connection. Called by :mod:`http.client`."""
         self._reader = io.BufferedReader(_SocketReader(self))
         return self._reader
 

@@ -29,7 +29,7 @@ class ConfirmedSource(Protocol):
 
 
 class ReportBuilder:
-    """A builder of numbered reports of one process run. Times are by the console's clock."""
+    """Builds the numbered reports of one process run. Times are by the console's clock."""
 
     def __init__(
         self,

@@ -28,7 +28,7 @@ class AsyncConsumer(ConsumerCore):
     handler: Callable[[Message], Awaitable[object]]
 
     async def run(self) -> None:
-        """Handle messages until `stop()`."""
+        """Handle messages until :meth:`stop` is called."""
         async with self._extending_claims():
             await run_effects_async(self._work(), self._perform)
 

@@ -29,7 +29,7 @@ class Consumer(ConsumerCore):
     handler: Callable[[Message], object]
 
     def run(self) -> None:
-        """Handle messages until `stop()`."""
+        """Handle messages until :meth:`stop` is called."""
         with self._extending_claims():
             run_effects(self._work(), self._perform)
 

@@ -19,13 +19,13 @@ RAW_OPTIONS = {"NEVER_DECODE": True}
 
 
 class RedisClient(Protocol):
-    """Interface of a client: `redis.Redis` or `redis.RedisCluster`."""
+    """Interface of a synchronous Redis client: `redis.Redis` or `redis.RedisCluster`."""
 
     def execute_command(self, *args: Any, **options: Any) -> Any: ...
 
 
 class AsyncRedisClient(Protocol):
-    """Interface of a client of `redis.asyncio`."""
+    """Interface of an asynchronous Redis client, of `redis.asyncio`."""
 
     def execute_command(self, *args: Any, **options: Any) -> Awaitable[Any]: ...
 

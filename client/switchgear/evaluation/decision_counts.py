@@ -104,7 +104,7 @@ class SwitchCounts:
             self.add(cached.query, tally.decision, tally.take_new())
 
     def switches(self) -> dict[str, tuple[int, int]]:
-        """Return calls allowed and blocked, by switch id."""
+        """Return the numbers of allowed and blocked calls, by switch id."""
         with self._lock:
             return {switch: (counted[0], counted[1]) for switch, counted in self._switches.items()}
 

@@ -1,4 +1,4 @@
-"""A snapshot in force with its cached decisions."""
+"""The switches in force at one moment, with cached decisions."""
 
 from collections import deque
 from collections.abc import Callable, Mapping

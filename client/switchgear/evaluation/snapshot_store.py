@@ -130,7 +130,7 @@ class SnapshotStore:
             self._replace_view(self.view.snapshot)
 
     def unforce(self, switch_id: str) -> None:
-        """Let the snapshot decide about a switch again."""
+        """End the forced engagement of a switch, so that the snapshot decides about it again."""
         with self._lock:
             self._forced.pop(switch_id, None)
             self._replace_view(self.view.snapshot)

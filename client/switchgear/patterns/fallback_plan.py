@@ -227,7 +227,7 @@ def chain_plans(first: FallbackPlan, second: FallbackPlan) -> FallbackPlan:
 
 
 def _limit_to_plan(plan: FallbackPlan, target: FallbackTarget) -> FallbackTarget:
-    """Return `target`, limited to the errors that `plan` selects."""
+    """Return a copy of `target` that applies only to the errors that `plan` selects."""
     own: Callable[[BaseException], bool] | None = target.suits
 
     def suits(error: BaseException) -> bool:

@@ -1,4 +1,4 @@
-"""The names of dependencies that are valid for the console."""
+"""The format of dependency names that the console accepts."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Writes of the current step to the store."""
+"""Writes of a job's current step to the store."""
 
 import threading
 from collections.abc import Callable
