@@ -30,7 +30,7 @@ class HttpReply(NamedTuple):
 
 
 def get_request(path: str, token: str, *more: bytes) -> bytes:
-    """Return the bytes of a GET with the token; `more` are header lines without line ends."""
+    """Build a GET request with the token, as bytes; `more` are header lines without line ends."""
     lines = [
         f"GET {path} HTTP/1.1".encode(),
         f"Host: {HOST}".encode(),

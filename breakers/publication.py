@@ -1,4 +1,4 @@
-"""The registry's version, and the lock that every change of a policy or override takes first."""
+"""The version of the published policies and overrides, and the lock that changes take first."""
 
 from datetime import datetime
 

@@ -256,7 +256,7 @@ def _assign_ports(
     *,
     end: int,
 ) -> dict[Edge, float]:
-    """Return the height of each line's end: at its caller if `end` is 0, at its callee if -1."""
+    """Return the y coordinate of each line at its caller (`end` is 0) or at its callee (-1)."""
     by_box: dict[str, list[Edge]] = {}
     for edge in chains:
         by_box.setdefault(edge[end], []).append(edge)

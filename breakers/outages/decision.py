@@ -102,7 +102,7 @@ def decide_move(
     outage: OngoingOutage | None,
     now: datetime,
 ) -> OutageMove:
-    """Return the next step of a dependency's outage."""
+    """Return what to do about a dependency's outage now, for example act, end or wait."""
     if policy is None:
         return OutageMove.NOTHING if outage is None else OutageMove.DROP
     enough = policy.open_share * observed.fleet

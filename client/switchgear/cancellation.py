@@ -149,7 +149,7 @@ def leave(scope: SourceScope, error: BaseException | None = None) -> None:
 
 
 def find_refusal(sources: Sources = ()) -> Refused | None:
-    """Return the first refusal by `sources` or the sources of this context, None without one."""
+    """Return why `sources` or those of this context end the running call; None if it may go on."""
     for source in chain(sources, _sources_of(current_scope.get())):
         if (refusal := source.refusal()) is not None:
             return refusal

@@ -156,7 +156,7 @@ class ConsoleClock:
         self._is_local = False
 
     def now(self) -> float:
-        """Return the best estimate, by the median of recent answers or else by the local clock."""
+        """Return the console's time by the median offset of recent answers, or the local time."""
         offset = self._offset
         return self.time.wall() if offset is None else self.time.monotonic() + offset
 

@@ -14,7 +14,7 @@ DEFAULT_URL = "postgresql://switchgear@127.0.0.1:5432/switchgear"
 
 @dataclass(frozen=True)
 class Database:
-    """PostgreSQL's URLs; an application that has the owner's login switches to `assume_role`."""
+    """PostgreSQL's URLs; an application with the tables' owner's login then takes `assume_role`."""
 
     url: str
     owner_url: str

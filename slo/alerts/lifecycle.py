@@ -49,10 +49,10 @@ def update_alerts(
 ) -> int:
     """Open and resolve alerts of a kind, `burn` or `threshold`; return how many changed.
 
-    The caller has evaluated all rules of the kind: `firing` ones open alerts, alerts with `unknown`
-    keys stay as they are, and those with keys in `gone`, which maps each to a reason, resolve at
-    once. `before` is the time of the previous evaluation, `missed` the length of time before that
-    which was never evaluated. Call :func:`notify_and_act` next, in the same transaction.
+    The caller has evaluated all rules of the kind: `firing` rules open alerts, and alerts with
+    `unknown` keys stay as they are. `gone` maps the keys of alerts that resolve at once to the
+    reason. `before` is the time of the previous evaluation; for `missed` before it, nothing was
+    evaluated. Call :func:`notify_and_act` next, in the same transaction.
     """
     _execute(
         "SELECT pg_advisory_xact_lock(%(space)s, %(lock)s)", space=_LOCK_SPACE, lock=ALERTS_LOCK

@@ -47,7 +47,7 @@ class MergeResult:
     """The outcome of :func:`merge_samples`: what changed by adding the new samples.
 
     The `added` increments replace the `removed` ones. `spans` are the time spans that count as
-    covered by the new samples. By boot name, `boots` are all boots after the merge, and `new` the
+    covered by the new samples. `boots` maps boot names to all boots after the merge, `new` to the
     samples that were not stored before.
     """
 

@@ -52,9 +52,10 @@ def announce_digest(
     now: datetime,
     notices: Mapping[int, timedelta] = MappingProxyType({}),
 ) -> None:
-    """Announce one message about these episodes; a repeated call for the same ends sends nothing.
+    """Send one message about all these episodes; repeating the call sends no second one.
 
-    `notices` maps the episodes of a reminder to its notice: a day or an hour before the end.
+    `notices` maps each episode due for a reminder to how long before its expiry that is: a day or
+    an hour.
     """
     groups: dict[str, list[Episode]] = defaultdict(list)
     for episode in due:

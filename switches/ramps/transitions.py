@@ -57,7 +57,7 @@ def advance(
 ) -> bool:
     """Advance to the next step or complete; return False if a safety rule holds the ramp.
 
-    Safety rules apply before all traffic is allowed, because that is a release.
+    Safety rules are checked before the step to 100 %, because that step is a release.
     """
     index = locked.index
     if blocking_rules := _describe_blocking_rules(locked):

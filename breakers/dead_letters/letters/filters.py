@@ -173,7 +173,7 @@ def _contains_text(pairs: Pairs, text: str) -> bool:
 
 
 def _unescape_json(value: bytes) -> str:
-    r"""Return JSON in lower case with its escapes (`\uac00`) resolved; empty if there are none."""
+    r"""Return lower-case JSON with its escapes (`\uac00`) resolved, or "" if it has no escapes."""
     if b"\\" not in value:
         return ""
     parsed = _parse_json(value)

@@ -31,7 +31,10 @@ log = logging.getLogger("switchgear")
 
 
 class Bootstrap:
-    """The optional initial snapshot of one client. Raise :class:`TypeError` for a wrong source."""
+    """The optional initial snapshot of one client, from a mapping, a file or a URL.
+
+    Raise :class:`TypeError` for any other `source`.
+    """
 
     def __init__(self, source: BootstrapSource | None, store: SnapshotStore) -> None:
         if source is not None and not isinstance(source, Mapping | str | os.PathLike):

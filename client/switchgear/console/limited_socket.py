@@ -41,7 +41,7 @@ class LimitedSocket:
     def set_limits(self, until: float, max_bytes: int) -> None:
         """Set the deadline, a monotonic time, and the number of bytes that may be received.
 
-        Starts the limit of CPU time, which is that of the current thread.
+        Also starts to count the CPU time of the current thread, which is limited, too.
         """
         self._until, self._bytes_left = until, max_bytes
         self._busy_until = time.thread_time() + MAX_CPU_SECONDS

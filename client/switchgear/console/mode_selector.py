@@ -30,7 +30,7 @@ class ModeSelector:
         self._retry_at = 0.0
 
     def select(self, now: float) -> FollowMode:
-        """Return the mode to use now. `now` is in seconds on a monotonic clock."""
+        """Return how to fetch changes at `now` (monotonic seconds): `stream`, `held` or `poll`."""
         if self.mode != self._top and now >= self._retry_at:
             self.mode, self.failures = self._top, 0
         return self.mode

@@ -109,8 +109,8 @@ class SnapshotStore:
     def bootstrap(self, snapshot: Snapshot) -> bool:
         """Put a bootstrap `snapshot` in force until the console answers.
 
-        Return False, without effect, if the console has answered, the epoch was replaced, or the
-        snapshot from disk is of another epoch or not older.
+        Do nothing and return False if the console has answered, if a new epoch has begun, or if
+        the snapshot loaded from disk is at least as new, or of another epoch.
         """
         with self._lock:
             copy = self._console_snapshot

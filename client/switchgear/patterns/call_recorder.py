@@ -128,7 +128,10 @@ class CallRecorder:
             self.release(permit)
 
     def force(self, mode: Mode) -> None:
-        """Force `mode`, with an empty window. Raise :class:`ValueError` for an unknown mode."""
+        """Force the breaker into `mode` and empty its window of calls.
+
+        Raise :class:`ValueError` for an unknown mode.
+        """
         if mode not in MODES:
             raise ValueError(f"mode must be one of {', '.join(MODES)}, not {mode!r:.50}")
         if self._run_locked(self._machine.force, mode):

@@ -32,7 +32,7 @@ class EnteredBlocks:
         self._push(enter_all(steps))
 
     def leave(self, error: BaseException | None, traceback: TracebackType | None) -> None:
-        """Leave the block entered last in this context, else a block entered in another context."""
+        """Leave the block that this context entered last, or without one a block of another."""
         stack, is_own = self._pop(ExitStack)
         if stack is not None:
             error = error if is_own else GeneratorExit()  # Does not count as an outcome.

@@ -69,7 +69,7 @@ def find_observations(
 
 
 def find_open_gates(type: str) -> QuerySet[Gate]:
-    """Return the stored gates of a type, for the app that evaluates them."""
+    """Return the gates of a type that wait for a verdict, for the app that evaluates them."""
     return Gate.objects.filter(type=type)
 
 

@@ -10,7 +10,7 @@ MAX_NAME_LENGTH = 60
 
 
 def refuse_unknown(names: Iterable[str], known: Iterable[str]) -> None:
-    """Raise :class:`InvalidInput` for each name that is not in `known`."""
+    """Raise :class:`InvalidInput`, naming each name that is not in `known`."""
     allowed = sorted(known)
     unknown = [name for name in names if name not in allowed]
     if unknown:

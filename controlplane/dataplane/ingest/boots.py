@@ -45,7 +45,10 @@ def find_former(row: InstanceRow, boot: UUID) -> FormerBoot | None:
 
 
 def list_former(row: InstanceRow, boot: UUID) -> dict[str, Any]:
-    """Return the latest former boots to store when `boot` reports, ending with the row's boot."""
+    """Return the earlier process starts to store for an instance whose new start `boot` reports.
+
+    These are the last few, oldest first, ending with the one that the row has now.
+    """
     boots: Mapping[str, Any] = row.reported.get("boots", {})
     result = {name: counted for name, counted in boots.items() if name != str(boot)}
     if row.boot not in (None, boot) and row.seq is not None and row.reported_at is not None:

@@ -1,4 +1,4 @@
-"""Output shared by commands: switches, approvals and lists."""
+"""Printing of switches, approvals and lists, shared by several commands."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

@@ -47,7 +47,7 @@ class SlackCalls:
             return self.write(method, message)
 
     def read(self, method: str, form: Mapping[str, str]) -> Mapping[str, Any]:
-        """Call a read-only method; an unknown error code is permanent."""
+        """Call a read-only method; an unknown error code counts as a permanent failure."""
         with _never_in_doubt():
             url, auth, left = self._prepare(method)
             response = post_form(url, form, auth, whole_seconds=left)
