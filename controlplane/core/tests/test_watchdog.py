@@ -99,7 +99,7 @@ def test_ticks_that_never_ran_are_run_once_without_a_warning(probes, watchdog, c
     watchdog.check_ticks()
 
     assert (probes["one"].calls, probes["two"].calls) == (1, 1)
-    assert "took_over" not in caplog.text
+    assert "taken_over" not in caplog.text
 
 
 def test_a_tick_no_worker_runs_after_its_first_run_is_taken_over(probes, watchdog, caplog):

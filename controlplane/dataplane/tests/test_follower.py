@@ -80,7 +80,7 @@ def test_causes_that_cannot_be_read_leave_the_old_ones_and_switches_go_on(
     assert idle.state.causes == (ORACLE,)
     assert idle.state.database_reachable
     assert idle.database.accepted - accepted < 3  # Five, if each poll read them again.
-    assert sum("causes_left_out" in str(each.msg) for each in caplog.records) == 1
+    assert sum("causes_unreadable" in str(each.msg) for each in caplog.records) == 1
 
 
 def test_causes_that_cannot_be_read_at_the_start_keep_nothing_from_being_served(
@@ -176,7 +176,9 @@ def test_policies_that_cannot_be_read_in_time_hold_up_no_switch(
     with locked("breakers_dependency"):
         Registry.objects.update(version=2)
         wait_until(has(following, engage("before")), 3)
-        wait_until(lambda: "policies_not_read" in caplog.text, 3)  # The lock timeout is one second.
+        wait_until(
+            lambda: "policies_unreadable" in caplog.text, 3
+        )  # The lock timeout is one second.
         wait_until(has(following, engage("after")), 3)
         confirmed(following)
 
