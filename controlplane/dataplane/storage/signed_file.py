@@ -10,6 +10,7 @@ import hmac
 import os
 import stat
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -77,7 +78,7 @@ class SignedDocument(Generic[D]):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SavedContent:
+class SavedContent(ABC):
     """Content that the database confirmed at `confirmed_at`.
 
     `left_epochs` are earlier epochs of the database, whose content is outdated.
@@ -87,12 +88,12 @@ class SavedContent:
     confirmed_at: datetime
 
     @property
-    def epoch(self) -> UUID:
-        raise NotImplementedError
+    @abstractmethod
+    def epoch(self) -> UUID: ...
 
+    @abstractmethod
     def merge_parts(self, news: Self) -> Self:
         """Merge `news`, of the same epoch, into this content: return the newer of each part."""
-        raise NotImplementedError
 
 
 T = TypeVar("T", bound=SavedContent)
