@@ -98,7 +98,7 @@ def new_drill(request: PersonRequest) -> HttpResponse:
     )
     now = db_now()
 
-    def begin() -> HttpResponse:
+    def begin_drill() -> HttpResponse:
         every = form.get_text("every").strip() or None
         arguments = form.service_arguments()
         drill = services.begin_and_schedule(**arguments, every=every, actor=actor, now=now)
@@ -113,7 +113,7 @@ def new_drill(request: PersonRequest) -> HttpResponse:
             "named": marked_instances.MAX_NAMED,
         }
 
-    return _handle_form(request, form, begin, "switches/drill_new.html", get_context)
+    return _handle_form(request, form, begin_drill, "switches/drill_new.html", get_context)
 
 
 @signed_in

@@ -69,7 +69,7 @@ class Mailbox:
         self._reloads.clear()
         self._texts.append(hello)
 
-    def take(self) -> str | None:
+    def take_text(self) -> str | None:
         """Remove and return the next text; None if there is none."""
         if self._texts:
             return self._texts.popleft()
@@ -181,7 +181,7 @@ class Socket:
     async def write(self, send: SendText) -> tuple[int, str]:
         """Write queued texts until the socket is to be closed; return the close code and reason."""
         while self.ending is None:
-            text = self.mailbox.take()
+            text = self.mailbox.take_text()
             if text is None:
                 self._has_output.clear()
                 await self._has_output.wait()

@@ -46,7 +46,7 @@ def entered(hub: Hub):
 
 
 def waiting(socket) -> list[dict[str, Any]]:
-    return [orjson.loads(text) for text in iter(socket.mailbox.take, None)]
+    return [orjson.loads(text) for text in iter(socket.mailbox.take_text, None)]
 
 
 @pytest.mark.services

@@ -9,7 +9,7 @@ from controlplane.core.live.sockets import Mailbox
 
 
 def emptied(mailbox: Mailbox) -> list[str]:
-    return list(iter(mailbox.take, None))
+    return list(iter(mailbox.take_text, None))
 
 
 def test_texts_come_in_their_order():
@@ -34,7 +34,7 @@ def test_room_does_not_let_a_topic_go_on_before_its_resync():
     mailbox = Mailbox(most=2)
     for each in "abc":
         mailbox.put("switches", each)
-    mailbox.take()
+    mailbox.take_text()
 
     mailbox.put("switches", "d")
     mailbox.put("ramps", "e")
@@ -81,7 +81,7 @@ def test_whatever_happens_a_reader_that_heeds_resync_never_misses_a_change(steps
     mailbox, truth, read = Mailbox(most), {"switches": 0, "ramps": 0}, {"switches": 0, "ramps": 0}
 
     def take() -> bool:
-        text = mailbox.take()
+        text = mailbox.take_text()
         if text is None:
             return False
         body = orjson.loads(text)

@@ -98,16 +98,16 @@ def test_topic_that_is_listened_to_again_is_read_anew_and_others_go_on():
 
     assert collect_texts(one, until=3) == ["hello", "a switch", stream.build_resync("ramps")]
     one.send_changes("ramps", ["a ramp"])
-    assert one.mailbox.take() == "a ramp"
+    assert one.mailbox.take_text() == "a ramp"
 
 
 def test_narrowing_asks_for_nothing_anew():
     one = socket(topics="ramps switches")
-    one.mailbox.take()
+    one.mailbox.take_text()
 
     one.subscribe({"switches"})
 
-    assert one.mailbox.take() is None
+    assert one.mailbox.take_text() is None
 
 
 def test_socket_that_nobody_reads_is_not_waited_for():

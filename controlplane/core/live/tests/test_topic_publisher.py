@@ -34,7 +34,7 @@ class House:
         )
         self.all = [Socket(Subscriber(f"token:{n}", frozenset({NAME})), "") for n in range(count)]
         for each in self.all:
-            each.mailbox.take()
+            each.mailbox.take_text()
             self.sockets.add(each)
 
     def count_waiting(self) -> int:
@@ -116,7 +116,7 @@ def test_nobody_is_told_of_a_stream_that_has_ended_meanwhile():
             for each in house.all:
                 each.restart("hello")
             await asyncio.sleep(0.1)
-            left.extend(list(iter(each.mailbox.take, None)) for each in house.all)
+            left.extend(list(iter(each.mailbox.take_text, None)) for each in house.all)
 
         house.publisher.note(names(100))
         await house.during(until=begin_anew_in_the_middle())
@@ -130,7 +130,7 @@ def test_socket_that_comes_meanwhile_is_greeted_with_the_numbers_it_is_not_told(
     async def run() -> tuple[Any, int]:
         house = House(200)
         late = Socket(Subscriber("token:late", frozenset({NAME})), "")
-        late.mailbox.take()
+        late.mailbox.take_text()
 
         async def enter_in_the_middle() -> Any:
             while not house.count_waiting():
