@@ -70,7 +70,7 @@ def edit_policy(request: PersonRequest, caller: str, callee: str) -> HttpRespons
     context = _validated_context(dependency, texts)
     wants_part = bool(request.htmx) and request.htmx.target == PREVIEW
     if wants_part:
-        return render(request, "breakers/_preview.html", context)
+        return render(request, "breakers/_policy_preview.html", context)
     if request.POST.get("do") != SAVE or context["errors"]:
         status = 422 if context["errors"] else 200
         return render(request, "breakers/edit.html", _with_posted(request, context), status=status)

@@ -45,7 +45,7 @@ def exclude_page(request: PersonRequest, name: str) -> HttpResponse:
     form = ExclusionForm(submitted_data(request), initial=initial)
     if request.htmx and request.htmx.target == PREVIEW:
         actor_of(request).require(SCOPE)
-        return render(request, "slo/_outlook.html", _preview_context(slo, form, db_now()))
+        return render(request, "slo/_exclusion_preview.html", _preview_context(slo, form, db_now()))
 
     def carry_out(actor: Actor, now: datetime) -> str:
         starts_at, ends_at = form.cleaned_data["starts_at"], form.cleaned_data["ends_at"]
@@ -60,7 +60,7 @@ def exclude_page(request: PersonRequest, name: str) -> HttpResponse:
         form,
         carry_out,
         scope=SCOPE,
-        template="slo/exclude.html",
+        template="slo/exclusion_form.html",
         context=lambda now: (
             {"slo": slo, "zone": timezone.get_current_timezone_name()}
             | _preview_context(slo, form, now)
@@ -89,7 +89,7 @@ def remove_exclusion_page(request: PersonRequest, name: str, exclusion_id: int) 
         form,
         carry_out,
         scope=SCOPE,
-        template="slo/count_again.html",
+        template="slo/exclusion_remove.html",
         context=lambda now: {"slo": slo, "exclusion": exclusion},
         back=reverse("slo_page", args=[name]),
         refused=lambda error: responses.show_refusal(request, error.detail, slo),

@@ -48,7 +48,7 @@ def slo_page(request: PersonRequest, name: str) -> HttpResponse:
         **_history_context(request, slo),
         **({} if responses.is_part(request) else _plot_context(request, slo, now)),
     }
-    return responses.render_live(request, "one", context)
+    return responses.render_live(request, "slo", context)
 
 
 def find_slo(name: str) -> Slo:

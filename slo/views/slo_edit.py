@@ -30,7 +30,11 @@ from .drafts import Draft
 from .responses import OptionalReasonForm
 
 SAVE, PREVIEW = "save", "preview"
-PARTS = {"preview": "slo/_preview.html", "rules": "slo/_rules.html", "actions": "slo/_actions.html"}
+PARTS = {
+    "preview": "slo/_budget_preview.html",
+    "rules": "slo/_rules.html",
+    "actions": "slo/_alert_actions.html",
+}
 """Templates of the parts of the form that htmx reloads, by the id of their element."""
 KINDS = (
     ("availability", "Availability", "requests that were answered well"),

@@ -143,7 +143,7 @@ def intervene(request: PersonRequest, ramp_id: int, verb: str) -> HttpResponse:
         "url": reverse(f"ramp_{verb}", args=[ramp_id]),
         **build_context(request, timeline.build_timeline(ramp, now), now),
     }
-    return show(request, "switches/ramp_do.html", context, status=422 if form.is_bound else 200)
+    return show(request, "switches/ramp_action.html", context, status=422 if form.is_bound else 200)
 
 
 def _describe_done(verb: str, ramp: Ramp) -> str:

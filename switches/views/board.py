@@ -46,7 +46,7 @@ def switchboard_rows(request: PersonRequest) -> HttpResponse:
 @require_GET
 def alarm_bar(request: PersonRequest) -> HttpResponse:
     """Render the bar with alarms, such as a global stop, for pages without live updates."""
-    return render(request, "_alarm_part.html", {"oob": True})
+    return render(request, "_alarm_refresh.html", {"oob": True})
 
 
 def _build_context(request: PersonRequest, head: int, now: datetime) -> dict[str, Any]:

@@ -113,7 +113,7 @@ def engage_preview(request: PersonRequest) -> HttpResponse:
     except Conflict as conflict:
         context["conflict"] = conflict
     context |= _blast_context(form.get_text("scope"), form.get_text("key"), now)
-    return render(request, "switches/_plan.html", context)
+    return render(request, "switches/_engage_plan.html", context)
 
 
 def _list_refusals(form: EngageForm, conflict: Conflict | None) -> list[Refusal]:
@@ -202,7 +202,7 @@ def _show_engaged(request: PersonRequest, done: services.Engagement, now: dateti
         "now": now,
         **build_progress(done.switch, now, DIALOG),
     }
-    response = show(request, "switches/engaged.html", context)
+    response = show(request, "switches/engage_result.html", context)
     return trigger_client_event(response, "refresh")
 
 

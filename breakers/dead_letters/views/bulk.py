@@ -98,7 +98,7 @@ def bulk_job_page(request: PersonRequest, server: str, name: str) -> HttpRespons
     if request.POST.get("do") == COUNT:
         form.is_valid()
         context = _form_context(stream, action, chosen, form, now)
-        return render(request, "breakers/dead_letters/_counted.html", {**context, "oob": True})
+        return render(request, "breakers/dead_letters/_bulk_preview.html", {**context, "oob": True})
 
     def act() -> HttpResponse:
         arguments = form.service_arguments()

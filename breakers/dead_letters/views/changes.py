@@ -131,7 +131,7 @@ def reveal_archived(request: PersonRequest, departure_id: int) -> HttpResponse:
     def act(reason: str) -> HttpResponse:
         reveal.reveal_archived(departure_id=departure_id, actor=actor, now=now, reason=reason)
         context = letter.archived_context(request, departure, now, revealed=True)
-        return render(request, "breakers/dead_letters/archived.html", context)
+        return render(request, "breakers/dead_letters/archived_letter.html", context)
 
     context = {"back": reverse("archived_letter_page", args=[departure_id])}
     return _confirm(request, departure.stream, departure.entry_id, "reveal", act, context)
@@ -166,7 +166,7 @@ def _confirm(
         **(context or {}),
     }
     status = 422 if form.is_bound else 200
-    return show(request, "breakers/dead_letters/letter_do.html", shown, status=status)
+    return show(request, "breakers/dead_letters/letter_action.html", shown, status=status)
 
 
 def redirect_with_message(request: PersonRequest, message: str, url: str) -> HttpResponse:

@@ -35,13 +35,14 @@ def letter_page(request: PersonRequest, server: str, entry_id: str, name: str) -
         entry = read_letter(stream, entry_id, payload.PAGE_LIMITS)
     except (ServerUnavailable, ServerRefused) as error:
         context = {"stream": stream, "entry_id": entry_id, "detail": error.detail, "now": now}
-        return render(request, "breakers/dead_letters/letter_away.html", context, status=503)
+        return render(request, "breakers/dead_letters/letter_unreachable.html", context, status=503)
     if entry is None:
         position = ids.to_position(entry_id)
         departure = missing_letters.find_last_departure(stream, position)
         if departure is None:
             context = {"stream": stream, "entry_id": entry_id, "now": now}
-            return render(request, "breakers/dead_letters/letter_gone.html", context, status=404)
+            template = "breakers/dead_letters/letter_not_found.html"
+            return render(request, template, context, status=404)
         return HttpResponseRedirect(reverse("archived_letter_page", args=[departure.pk]))
     context = letter_context(request, stream, entry, now)
     return render(request, "breakers/dead_letters/letter.html", context)
@@ -51,7 +52,7 @@ def letter_page(request: PersonRequest, server: str, entry_id: str, name: str) -
 @require_GET
 def archived_letter_page(request: PersonRequest, departure_id: int) -> HttpResponse:
     context = archived_context(request, find_departure(departure_id), db_now())
-    return render(request, "breakers/dead_letters/archived.html", context)
+    return render(request, "breakers/dead_letters/archived_letter.html", context)
 
 
 def find_departure(departure_id: int) -> Departure:

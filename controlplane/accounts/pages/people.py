@@ -128,7 +128,7 @@ def deactivate_person(request: UserRequest, user_id: int) -> HttpResponse:
         "stops": deactivation.preview_deactivation(person, now),
     }
     status = 422 if form.is_bound else 200
-    return show(request, "core/person_leave.html", {"form": form, **context}, status=status)
+    return show(request, "core/person_deactivate.html", {"form": form, **context}, status=status)
 
 
 @signed_in
@@ -195,7 +195,7 @@ def _show_form(request: UserRequest, form: PersonForm, person: User | None) -> H
 
 def _show_secret(request: UserRequest, person: User, heading: str, secret: str) -> HttpResponse:
     context = {"person": person, "heading": heading, "secret": secret}
-    return show(request, "core/person_once.html", context)
+    return show(request, "core/person_secret.html", context)
 
 
 def _get_errors(error: InvalidInput | ValidationError) -> dict[str, list[str]]:

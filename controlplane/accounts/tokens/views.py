@@ -91,7 +91,7 @@ def create_token(request: UserRequest) -> HttpResponse:
                 "origin": request.build_absolute_uri("/")[:-1],
                 "admin_powers": services.describe_admin_powers(token),
             }
-            return show(request, "core/token_once.html", context)
+            return show(request, "core/token_secret.html", context)
     people = User.objects.filter(is_active=True).order_by("username")[:MAX_OWNERS]
     context = {"form": form, "areas": AREAS, "people": people, "chosen": form["scopes"].value()}
     return show(request, "core/token_new.html", context, status=422 if form.is_bound else 200)

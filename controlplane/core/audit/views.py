@@ -108,4 +108,4 @@ def verify(request: PersonRequest) -> HttpResponse:
     last = AuditEntry.objects.order_by("-id").values_list("pk", flat=True).first() or 0
     too_long = last > MAX_TO_VERIFY_HERE
     context = {"verdict": None if too_long else services.verify(), "rows": last, "now": db_now()}
-    return show(request, "core/verified.html", context)
+    return show(request, "core/audit_verification.html", context)

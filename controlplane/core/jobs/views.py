@@ -88,7 +88,7 @@ def intervene(request: PersonRequest, job_id: int, verb: str) -> HttpResponse:
         "form": form,
         "url": reverse(f"job_{verb}", args=[job_id]),
     }
-    return show(request, "core/job_do.html", context, status=422 if form.is_bound else 200)
+    return show(request, "core/job_action.html", context, status=422 if form.is_bound else 200)
 
 
 def _build_context(request: PersonRequest) -> dict[str, Any]:

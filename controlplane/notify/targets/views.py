@@ -100,7 +100,7 @@ def remove_target(request: PersonRequest, target_id: int) -> HttpResponse:
             return _show_refusal(request, "Not removed", conflict)
         return respond_done(request, f"{target.name} is removed.", PAGE)
     context = {"target": target, "users": usage.list_uses([target])[target.pk]}
-    return show(request, "core/targets_remove.html", context)
+    return show(request, "core/target_remove.html", context)
 
 
 @signed_in
@@ -139,7 +139,7 @@ def new_route(request: PersonRequest) -> HttpResponse:
         else:
             return respond_done(request, f"{route.event} now goes to {route.target.name}.", PAGE)
     status = 422 if form.is_bound else 200
-    return show(request, "core/targets_route.html", {"form": form}, status=status)
+    return show(request, "core/route_form.html", {"form": form}, status=status)
 
 
 @signed_in
@@ -153,7 +153,7 @@ def remove_route(request: PersonRequest, route_id: int) -> HttpResponse:
     if request.method == "POST":
         services.remove_route(route_id=route_id, actor=actor, now=db_now())
         return respond_done(request, f"{route.event} no longer goes to {route.target.name}.", PAGE)
-    return show(request, "core/targets_remove.html", {"route": route, "target": route.target})
+    return show(request, "core/target_remove.html", {"route": route, "target": route.target})
 
 
 def _save_or_show(
@@ -177,9 +177,9 @@ def _save_or_show(
         else:
             if secret is None:
                 return respond_done(request, f"{target.name} {outcome}.", PAGE)
-            return show(request, "core/targets_secret.html", {"target": target, "secret": secret})
+            return show(request, "core/target_secret.html", {"target": target, "secret": secret})
     status = 422 if form.is_bound else 200
-    return show(request, "core/targets_form.html", {"form": form, **context}, status=status)
+    return show(request, "core/target_form.html", {"form": form, **context}, status=status)
 
 
 def _show_refusal(request: PersonRequest, heading: str, conflict: Conflict) -> HttpResponse:
