@@ -96,15 +96,15 @@ def breaker_mode(mode: str) -> SafeString:
 def dependency_name(caller: str, callee: str, link: bool = True) -> SafeString:
     """Return `core → oracle`, linked to the dependency's page."""
     name = format_html(
-        '{}<span class="dep__arrow" aria-hidden="true"> → </span>'
-        '<span class="unseen"> to </span>{}',
+        '{}<span class="dependency-pair__arrow" aria-hidden="true"> → </span>'
+        '<span class="visually-hidden"> to </span>{}',
         caller,
         callee,
     )
     if not link:
-        return format_html('<span class="dep">{}</span>', name)
+        return format_html('<span class="dependency-pair">{}</span>', name)
     url = reverse("dependency_page", args=[caller, callee])
-    return format_html('<a class="dep" href="{}">{}</a>', url, name)
+    return format_html('<a class="dependency-pair" href="{}">{}</a>', url, name)
 
 
 @register.filter

@@ -34,8 +34,9 @@ def criticality(name: str) -> SafeString:
         ),
     )
     return format_html(
-        '<span class="crit crit--{}"><svg class="crit__bars" viewBox="0 0 16 12" width="16" '
-        'height="12" aria-hidden="true" focusable="false">{}</svg>{}</span>',
+        '<span class="criticality criticality--{}"><svg class="criticality__bars" '
+        'viewBox="0 0 16 12" width="16" height="12" aria-hidden="true" focusable="false">'
+        "{}</svg>{}</span>",
         name,
         bars,
         name,

@@ -156,14 +156,15 @@ def rule_severity_mark(name: str) -> SafeString:
 def trial_strip(trial: RuleTrial) -> SafeString:
     bars = format_html_join(
         "",
-        '<rect class="trial__fired trial__fired--{}" x="{}" width="{}" y="0" height="10" />',
+        '<rect class="backtest-rule__fired backtest-rule__fired--{}"'
+        ' x="{}" width="{}" y="0" height="10" />',
         ((trial.rule.severity, x, width) for x, width in trial.places),
     )
     times = len(trial.places)
     label = "It never fires" if not times else f"It fires {times} time{'' if times == 1 else 's'}"
     return format_html(
-        '<svg class="trial__strip" viewBox="0 0 100 10" preserveAspectRatio="none" role="img"'
-        ' aria-label="{}">{}</svg>',
+        '<svg class="backtest-rule__strip" viewBox="0 0 100 10" preserveAspectRatio="none"'
+        ' role="img" aria-label="{}">{}</svg>',
         label,
         bars,
     )

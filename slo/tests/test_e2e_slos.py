@@ -57,7 +57,7 @@ def test_objective_is_made_burns_and_somebody_knows(desks):
     expect(row).to_contain_text("Rolling back core 2.14")
     row.get_by_role("link", name="core-availability").click()
     expect(page.locator("#live")).to_contain_text("What was counted")
-    expect(page.locator(".story")).to_contain_text("Rolling back core 2.14")
+    expect(page.locator(".timeline")).to_contain_text("Rolling back core 2.14")
 
 
 def test_rules_are_tried_before_they_are_saved(desks):
@@ -68,10 +68,10 @@ def test_rules_are_tried_before_they_are_saved(desks):
     page.get_by_role("button", name="Backtest").click()
 
     dialog = page.locator("#dialog")
-    expect(dialog.locator(".tried__one").first).to_contain_text("Pages0")
-    expect(dialog.locator(".tried__one").first).to_contain_text("present rules: 2")
+    expect(dialog.locator(".backtest__item").first).to_contain_text("Pages0")
+    expect(dialog.locator(".backtest__item").first).to_contain_text("present rules: 2")
     dialog.get_by_role("button", name="a day").click()
-    expect(dialog.locator(".tried__one").first).to_contain_text("present rules: 1")
+    expect(dialog.locator(".backtest__item").first).to_contain_text("present rules: 1")
     dialog.get_by_role("button", name="Back to the form").click()
     expect(page.get_by_label("Rule 1: burns faster than")).to_have_value("900")
     assert services.find_slo("core-availability").rules[0]["burn_rate"] == 14
@@ -86,7 +86,7 @@ def test_span_is_left_out_and_the_budget_is_shown_before(desks):
     dialog.get_by_label("From").fill(f"{since:%Y-%m-%dT%H:%M}")
     dialog.get_by_label("To", exact=True).fill(f"{since + timedelta(minutes=45):%Y-%m-%dT%H:%M}")
     dialog.get_by_label("To", exact=True).blur()
-    expect(dialog.locator(".outlook")).to_contain_text("Left then")
+    expect(dialog.locator(".exclusion-preview")).to_contain_text("Left then")
 
     dialog.get_by_label("Reason").fill(WHY)
     dialog.get_by_role("button", name="Leave it out").click()

@@ -27,7 +27,7 @@ TYPED = "<b>복구</b> \"vendor\" says 'yes' & مرحبا"
 
 def fields(html):
     """Return the fields that a browser would send of the first form shown."""
-    shown = Tags(html.split('<details class="glass')[0])
+    shown = Tags(html.split('<details class="break-glass')[0])
     return {
         str(tag["name"]): str(tag.get("value") or "")
         for tag in shown.having("input")

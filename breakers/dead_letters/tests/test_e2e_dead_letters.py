@@ -34,7 +34,7 @@ def test_letter_is_edited_and_the_rest_of_its_group_retried(desks, letters):
     page.get_by_role("button", name="Retry edited").click()
 
     expect(page.get_by_text("Its message is back in")).to_be_visible()
-    expect(page.locator(".past ins")).to_have_text("3")
+    expect(page.locator(".letter-history ins")).to_have_text("3")
 
     page.get_by_role("link", name="Archive of").click()
     page.get_by_role("link", name="Groups").click()

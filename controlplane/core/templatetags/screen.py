@@ -197,7 +197,7 @@ def who(kind: str, name: str = "") -> SafeString:
     if not name:
         kind, _, name = kind.partition(":")
     return format_html(
-        '<span class="who">{}<span class="unseen">{} </span><bdi>{}</bdi></span>',
+        '<span class="who">{}<span class="visually-hidden">{} </span><bdi>{}</bdi></span>',
         icon(ACTOR_ICONS.get(kind, "system")),
         kind,
         name,

@@ -88,7 +88,7 @@ FAINT = """([eyes, least, leastOfLarge]) => {
   for (const one of document.querySelectorAll("body *")) {
     const ink = written(one);
     const isShown = ink && one.checkVisibility({visibilityProperty: true, opacityProperty: true});
-    if (!isShown || one.closest(":disabled, [aria-disabled='true'], .unseen")) continue;
+    if (!isShown || one.closest(":disabled, [aria-disabled='true'], .visually-hidden")) continue;
     words += 1;
     const style = getComputedStyle(one), size = parseFloat(style.fontSize);
     const enough = size >= 24 || (size >= 18.66 && style.fontWeight >= 700) ? leastOfLarge : least;

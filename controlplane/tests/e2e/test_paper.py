@@ -11,8 +11,8 @@ from slo.models import Alert
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 A4 = {"width": 718, "height": 1000}  # What the margins leave of the page.
 TO_PRESS = (
-    ".side, .bars .paused, .toolbar, .skip, .button, form, nav, dialog, .toasts, .page-foot button,"
-    " [data-copy], .menu, input, select, textarea"
+    ".sidebar, .bars .paused, .toolbar, .skip-link, .button, form, nav, dialog, .toasts,"
+    " .page-foot button, [data-copy], .menu, input, select, textarea"
 )
 SHOWN = """names => [...document.querySelectorAll(names)].filter(one =>
   one.checkVisibility({visibilityProperty: true}) && one.getBoundingClientRect().height > 1

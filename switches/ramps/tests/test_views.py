@@ -335,7 +335,7 @@ class TestList:
 
         assert html.index(f"ramp-row-{live.pk}") < html.index(f"ramp-row-{over.pk}")
         assert "1 ramp under way" in text(html)
-        assert '<span class="count">1<span class="unseen"> live</span></span>' in html
+        assert '<span class="count">1<span class="visually-hidden"> live</span></span>' in html
 
     def test_is_current_until_something_changes(self):
         ramp, client = start_ramp(), browser_as("viewer")

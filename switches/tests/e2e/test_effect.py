@@ -48,20 +48,20 @@ def test_dialog_follows_the_change_until_everybody_applies_it(desks):
 
     engage_finance(page)
     panel = page.locator("#effect-dialog")
-    expect(panel.locator(".effect__said")).to_have_text("Committed. Applied by 0 of 2 instances")
+    expect(panel.locator(".effect__text")).to_have_text("Committed. Applied by 0 of 2 instances")
     done = page.get_by_role("button", name="Done")
     expect(done).to_be_focused()
     expect(done).to_have_accessible_description("Committed. Applied by 0 of 2 instances")
 
     report_version("core/a2", version(), db_now())
-    expect(panel.locator(".effect__said")).to_have_text("Applied by 1 of 2 instances")
+    expect(panel.locator(".effect__text")).to_have_text("Applied by 1 of 2 instances")
     expect(panel.locator(".stragglers")).to_contain_text("core/a1")
     expect(panel.locator(".stragglers")).not_to_contain_text("core/a2")
 
     for name in ("core/a1", "core/a2"):
         report_version(name, version(), db_now())
     report_acknowledgment("core/a2", Switch.objects.get(), 41)
-    expect(panel.locator(".effect__said")).to_have_text("Applied by all 2 instances heard from")
+    expect(panel.locator(".effect__text")).to_have_text("Applied by all 2 instances heard from")
     expect(panel).to_contain_text("41 ms")
     expect(page.get_by_role("button", name="Done")).to_be_focused()
 
@@ -71,12 +71,12 @@ def test_page_tells_of_a_straggler_that_comes_later(desks):
     report_version("core/a1", version(), db_now())
     page = desks.open_desk(kim).open(FINANCE)
     panel = page.locator("#effect-page")
-    expect(panel.locator(".effect__said")).to_have_text("Applied by the 1 instance heard from")
+    expect(panel.locator(".effect__text")).to_have_text("Applied by the 1 instance heard from")
 
     report_version("core/a2", 0, db_now())
 
     # Once everybody applies it, the panel looks every five seconds.
-    expect(panel.locator(".effect__said")).to_have_text("Applied by 1 of 2 instances", timeout=9000)
+    expect(panel.locator(".effect__text")).to_have_text("Applied by 1 of 2 instances", timeout=9000)
     expect(panel).to_contain_text("Traffic may still flow through 1 instance")
 
 

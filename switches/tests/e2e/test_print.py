@@ -54,7 +54,7 @@ def test_report_on_paper_is_tables_in_black_on_white(paper):
 
 
 def test_nothing_to_click_is_printed(paper):
-    for name in (".side", ".bars", ".toolbar", ".skip", ".button", "form", "nav", "dialog"):
+    for name in (".sidebar", ".bars", ".toolbar", ".skip-link", ".button", "form", "nav", "dialog"):
         assert {one["display"] for one in looks(paper, name)} <= {"none"}, name
 
 

@@ -72,7 +72,7 @@ def test_verdicts_change_under_open_details_and_the_focus(desks):
 def test_dwell_ticks_down_by_itself(desks):
     ramp = start_ramp()
     page = desks.open_desk(person("viewer")).open(f"/ramps/{ramp.pk}/")
-    left = page.locator(".ramp__said [data-rest]")
+    left = page.locator(".ramp__text [data-rest]")
 
     first = left.inner_text()
     expect(left).not_to_have_text(first)
