@@ -8,7 +8,10 @@ class CoreConfig(AppConfig):
     verbose_name = "Core"
 
     def ready(self) -> None:
-        from . import lock_holders
+        from . import (
+            checks,  # noqa: F401 - registers itself
+            lock_holders,
+        )
 
         if not settings.AS_OWNER:  # Migrations may wait, and terminate no other session.
             lock_holders.install()

@@ -1,9 +1,19 @@
-"""`check --deploy` warns where the application could switch the trail's protection off."""
+"""System checks, as `manage.py check` runs them."""
 
 import pytest
 
 from controlplane.core.checks import OWNS_THE_TRAIL, check_audit_table_owner
 from controlplane.core.tests import processes
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_wrong_retention_period_fails_the_check(monkeypatch):
+    monkeypatch.setenv("KEPT_DAYS", "nothing=3")
+
+    done = processes.manage("check")
+
+    assert done.returncode == 1, done.stdout
+    assert "core.E001" in done.stderr
 
 
 @pytest.mark.django_db
