@@ -20,7 +20,7 @@ OWNER_COMMANDS = {
     *("migrate", "makemigrations", "provision", "sqlmigrate", "showmigrations", "backup")
 }
 AS_OWNER = len(sys.argv) > 1 and sys.argv[1] in OWNER_COMMANDS
-# `core/lock_holders.py` never terminates sessions of `switchgear owner`.
+# `database/lock_holders.py` never terminates sessions of `switchgear owner`.
 SESSION_NAME = "switchgear owner" if AS_OWNER else "switchgear"
 
 SECRET_KEY = ENV.secret_key
@@ -36,6 +36,7 @@ INSTALLED_APPS = [
     "controlplane.notify",
     "controlplane.dataplane",
     "controlplane.processes",
+    "controlplane.database",
     "switches",
     "breakers",
     "breakers.dead_letters",
@@ -112,7 +113,7 @@ def _database(url: str, assume_role: str | None, pool_size: int, limits: str) ->
         "keepalives_interval": 5,
         "keepalives_count": 3,
         "tcp_user_timeout": 10_000,
-        # Identifies the process of a blocking session, for `core/lock_holders.py`.
+        # Identifies the process of a blocking session, for `database/lock_holders.py`.
         "application_name": f"{SESSION_NAME} {socket.gethostname()}:{os.getpid()}"[:63],
     }
     # Django's `assume_role` would wait for the pool that it is filling.

@@ -1,5 +1,4 @@
 from django.apps import AppConfig
-from django.conf import settings
 
 
 class CoreConfig(AppConfig):
@@ -8,10 +7,4 @@ class CoreConfig(AppConfig):
     verbose_name = "Core"
 
     def ready(self) -> None:
-        from . import (
-            checks,  # noqa: F401 - registers itself
-            lock_holders,
-        )
-
-        if not settings.AS_OWNER:  # Migrations may wait, and terminate no other session.
-            lock_holders.install()
+        from . import checks  # noqa: F401 - registers itself

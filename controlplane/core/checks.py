@@ -1,4 +1,4 @@
-"""Django system checks for the audit table's owner, retention settings and migrations."""
+"""Django system checks for the audit table's owner and retention settings."""
 
 from typing import Any
 
@@ -6,10 +6,7 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, Warning, register
 from django.db import DatabaseError, InterfaceError, connection
 
-from controlplane.core.backup import manifest
-from controlplane.core.retention.rules import find_period_errors, ruled_models
-
-from . import migration_safety
+from controlplane.core.retention.rules import find_period_errors
 
 OWNS_THE_TRAIL = Warning(
     "The application's database role owns the audit table, so it could switch its protection off.",
@@ -40,11 +37,3 @@ def check_retention_periods(**_: Any) -> list[CheckMessage]:
         Error(f"KEPT_DAYS: {problem}", id="core.E001")
         for problem in find_period_errors(settings.KEPT_DAYS)
     ]
-
-
-@register(deploy=True)
-def check_migration_safety(**_: Any) -> list[CheckMessage]:
-    """Report migrations that would break the previous release during a rolling upgrade."""
-    growing = {*ruled_models(), "core.AuditEntry"}
-    problems = migration_safety.find_problems(manifest.product_version(), growing)
-    return [Error(problem, id="core.E002") for problem in problems]

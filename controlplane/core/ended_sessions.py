@@ -20,7 +20,7 @@ class SessionEnded(OperationalError):
 def retry_if_ended(change: Callable[P, T]) -> Callable[P, T]:
     """Decorate a change to run once more if its session is terminated before the commit.
 
-    :mod:`controlplane.core.lock_holders` may terminate the session of a process that stalls for
+    :mod:`controlplane.database.lock_holders` may terminate the session of a process that stalls for
     half a second. `change` must be one transaction without further transactions in its commit
     hooks, or a committed change could be made twice. A call inside a transaction is not retried.
     """

@@ -14,7 +14,7 @@ from controlplane.core.audit.models import AuditEntry
 from controlplane.core.backup.tests import places
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import at_once, with_token
-from controlplane.core.tests.idle_sessions import (
+from controlplane.database.tests.idle_sessions import (
     PUBLICATION,
     holding,
     is_ended,

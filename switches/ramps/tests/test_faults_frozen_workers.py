@@ -7,7 +7,7 @@ from django.db import connection
 
 from controlplane.core.audit import services as audit
 from controlplane.core.clock import db_now
-from controlplane.core.tests.idle_sessions import recorded
+from controlplane.database.tests.idle_sessions import recorded
 from switches.models import Publication
 from switches.ramps.tests.ramp_helpers import (
     engage,

@@ -13,7 +13,7 @@ from controlplane.core.errors import Conflict
 from controlplane.core.http.tests.callers import at_once
 from controlplane.core.http.tests.sessions import another_session, until_waiting
 from controlplane.core.jobs.models import Job, JobEffect, JobStep
-from controlplane.core.tests.idle_sessions import PUBLICATION, holding
+from controlplane.database.tests.idle_sessions import PUBLICATION, holding
 from switches.models import Publication, Ramp
 from switches.ramps import actions
 from switches.ramps.tests.ramp_helpers import (

@@ -5,8 +5,8 @@ from django.contrib.postgres.operations import AddIndexConcurrently
 from django.db import migrations, models
 from django.db.migrations.loader import MigrationLoader
 
-from controlplane.core import migration_safety
-from controlplane.core.checks import check_migration_safety
+from controlplane.database import migration_safety
+from controlplane.database.checks import check_migration_safety
 
 GROWING = {"core.OutboxMessage"}
 INDEX = models.Index(fields=["created_at"], name="another")

@@ -9,7 +9,7 @@ import psycopg
 
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.http.tests.sessions import another_session
-from controlplane.core.lock_holders import ENDED, RECORDER
+from controlplane.database.lock_holders import ENDED, RECORDER
 
 PUBLICATION = "SELECT FROM switches_publication FOR UPDATE"
 

@@ -22,13 +22,13 @@ from django.db.backends.signals import connection_created
 from prometheus_client.core import CounterMetricFamily, Metric
 from psycopg.rows import class_row
 
-from .actors import system_actor
-from .audit import services as audit
-from .audit.models import AuditEntry
-from .clock import db_now
-from .ended_sessions import SessionEnded
-from .metrics import DATABASE_METRICS
-from .threads import OWNER_NAME, own_connection, unpooled_connection
+from controlplane.core.actors import system_actor
+from controlplane.core.audit import services as audit
+from controlplane.core.audit.models import AuditEntry
+from controlplane.core.clock import db_now
+from controlplane.core.ended_sessions import SessionEnded
+from controlplane.core.metrics import DATABASE_METRICS
+from controlplane.core.threads import OWNER_NAME, own_connection, unpooled_connection
 
 PATIENCE_SECONDS = 0.4
 """Duration of a statement after which it may be waiting for a frozen session."""

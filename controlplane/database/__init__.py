@@ -1,0 +1,1 @@
+"""Operation of the PostgreSQL database: migrations, and the end of sessions that block others."""
