@@ -37,6 +37,7 @@ INSTALLED_APPS = [
     "controlplane.dataplane",
     "controlplane.processes",
     "controlplane.database",
+    "controlplane.backup",
     "switches",
     "breakers",
     "breakers.dead_letters",

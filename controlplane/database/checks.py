@@ -4,7 +4,7 @@ from typing import Any
 
 from django.core.checks import CheckMessage, Error, register
 
-from controlplane.core.backup import manifest
+from controlplane.backup import manifest
 from controlplane.core.retention.rules import ruled_models
 
 from . import migration_safety

@@ -8,7 +8,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from controlplane.core.backup.tests.places import empty_database
+from controlplane.backup.tests.places import empty_database
 from controlplane.tests.installation import ROOT, wait_until
 from controlplane.tests.observed_ramps import PERCENTS, REASON, WHY
 from controlplane.tests.previous import manage

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 
-from controlplane.core.backup.tests.places import empty_database
+from controlplane.backup.tests.places import empty_database
 from controlplane.notify.delivery.tests.fake_receiver import fake_receiver
 from controlplane.tests import previous
 from controlplane.tests.installation import ROOT, wait_until

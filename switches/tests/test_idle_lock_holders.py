@@ -11,7 +11,7 @@ from django.db import OperationalError, connection, transaction
 
 from controlplane.core.audit import services as audit
 from controlplane.core.audit.models import AuditEntry
-from controlplane.core.backup.tests import places
+from controlplane.backup.tests import places
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import at_once, with_token
 from controlplane.database.tests.idle_sessions import (

@@ -7,7 +7,7 @@ import pytest
 from django.db import connection
 from django.db.migrations.loader import MigrationLoader
 
-from controlplane.core.backup.tests.places import empty_database, manage, run
+from controlplane.backup.tests.places import empty_database, manage, run
 
 # Several processes, one after the other, which take long on a busy machine.
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(400)]

@@ -16,7 +16,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from psycopg.errors import LockNotAvailable
 
 from controlplane.core import threads
-from controlplane.core.backup.database import MIGRATING
+from controlplane.backup.database import MIGRATING
 from controlplane.core.shell import ShellCommand
 
 HOLDERS = """

@@ -11,8 +11,8 @@ from django.db import connections
 
 from controlplane.accounts.models import BrowserSession
 from controlplane.accounts.people.session_store import SessionStore
-from controlplane.core.backup import creation, database, file, pg_programs
-from controlplane.core.backup.tests import places
+from controlplane.backup import creation, database, file, pg_programs
+from controlplane.backup.tests import places
 from controlplane.core.errors import Unavailable
 from controlplane.core.models import AuditEntry
 from controlplane.core.threads import OWNER_NAME

@@ -8,9 +8,9 @@ from django.conf import settings
 from django.db import transaction
 
 from controlplane.core.audit import services as audit
-from controlplane.core.backup import creation, file
-from controlplane.core.backup.manifest import Manifest
-from controlplane.core.backup.restore import restore
+from controlplane.backup import creation, file
+from controlplane.backup.manifest import Manifest
+from controlplane.backup.restore import restore
 from controlplane.core.clock import db_now
 from controlplane.core.shell import ShellCommand, shell_actor
 

@@ -8,7 +8,7 @@ import psycopg
 from django.db import connection
 from psycopg import sql
 
-from controlplane.core.backup.manifest import Manifest
+from controlplane.backup.manifest import Manifest
 from controlplane.core.errors import Conflict, Unavailable
 from controlplane.core.health import RESTORE_MARK
 from controlplane.core.registered_sql import USE_QUERIES
@@ -38,7 +38,7 @@ Database: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 
 @contextmanager
 def connect(url: str, *, autocommit: bool = False) -> Iterator[Database]:
-    """Connect to the database at `url` in a session that `core.lock_holders` never terminates.
+    """Connect to the database at `url` in a session that `database.lock_holders` never terminates.
 
     Raises :class:`Unavailable` with PostgreSQL's message if the connection or a statement fails.
     """

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from controlplane.core.backup import file
-from controlplane.core.backup.manifest import Manifest
+from controlplane.backup import file
+from controlplane.backup.manifest import Manifest
 from controlplane.core.errors import Conflict, InvalidInput
 
 SAID = Manifest(

@@ -9,8 +9,8 @@ import psycopg
 import pytest
 from django.conf import settings
 
-from controlplane.core.backup import creation, file
-from controlplane.core.backup.tests import places
+from controlplane.backup import creation, file
+from controlplane.backup.tests import places
 from controlplane.core.tests.processes import on_test_database
 from controlplane.tests.installation import free_port, wait_until
 

@@ -14,7 +14,7 @@ import psycopg
 from django.conf import settings
 from django.core.management import call_command
 
-from controlplane.core.backup import pg_programs
+from controlplane.backup import pg_programs
 from controlplane.core.tests.processes import ROOT, on_test_database
 from controlplane.tests.installation import wait_until
 

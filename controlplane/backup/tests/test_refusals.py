@@ -8,8 +8,8 @@ from django.conf import settings
 from django.db import connection
 
 from controlplane.core import health
-from controlplane.core.backup import creation, database, file, pg_programs
-from controlplane.core.backup.tests import places
+from controlplane.backup import creation, database, file, pg_programs
+from controlplane.backup.tests import places
 from controlplane.tests.installation import free_port
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(600)]
