@@ -35,12 +35,13 @@ except WrongVariable as error:
 
 from django.conf import settings
 
-from controlplane.core import broker, health_server, heartbeats, ticks
-from controlplane.core.schedule import Batch, IdleTicks, Schedule
+from controlplane.core import broker, heartbeats, ticks
 from controlplane.core.tasks import run_ticks
 
 from .core.liveness import Crew, Loop
 from .notify.delivery import sender, wakeups
+from .processes import health_server
+from .processes.schedule import Batch, IdleTicks, Schedule
 
 THREADS = 4
 CHECK_CERTIFICATE = {"ssl_cert_reqs": "required"}

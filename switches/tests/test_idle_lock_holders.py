@@ -9,9 +9,9 @@ import psycopg
 import pytest
 from django.db import OperationalError, connection, transaction
 
+from controlplane.backup.tests import places
 from controlplane.core.audit import services as audit
 from controlplane.core.audit.models import AuditEntry
-from controlplane.backup.tests import places
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import at_once, with_token
 from controlplane.database.tests.idle_sessions import (

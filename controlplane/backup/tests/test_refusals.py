@@ -7,9 +7,9 @@ import pytest
 from django.conf import settings
 from django.db import connection
 
-from controlplane.core import health
 from controlplane.backup import creation, database, file, pg_programs
 from controlplane.backup.tests import places
+from controlplane.core import health
 from controlplane.tests.installation import free_port
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(600)]

@@ -7,10 +7,10 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 
-from controlplane.core.audit import services as audit
 from controlplane.backup import creation, file
 from controlplane.backup.manifest import Manifest
 from controlplane.backup.restore import restore
+from controlplane.core.audit import services as audit
 from controlplane.core.clock import db_now
 from controlplane.core.shell import ShellCommand, shell_actor
 

@@ -15,8 +15,8 @@ from django.db import OperationalError, connection
 from django.db.backends.base.base import BaseDatabaseWrapper
 from psycopg.errors import LockNotAvailable
 
-from controlplane.core import threads
 from controlplane.backup.database import MIGRATING
+from controlplane.core import threads
 from controlplane.core.shell import ShellCommand
 
 HOLDERS = """

@@ -6,10 +6,10 @@ from typing import Any
 
 from django.conf import settings
 
-from controlplane.core import health_server
 from controlplane.core.shell import ShellCommand
-from controlplane.core.watchdog import Watchdog
 from controlplane.notify.delivery import sender
+from controlplane.processes import health_server
+from controlplane.processes.watchdog import Watchdog
 
 STOP_SIGNALS = {signal.SIGTERM, signal.SIGINT}
 LAST_SENDS_SECONDS = 0.7

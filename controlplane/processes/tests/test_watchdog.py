@@ -9,7 +9,7 @@ import pytest
 from controlplane.core import heartbeats, ticks
 from controlplane.core.clock import db_now
 from controlplane.core.models import Tick
-from controlplane.core.watchdog import Watchdog
+from controlplane.processes.watchdog import Watchdog
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from controlplane.core import health_server
 from controlplane.core.liveness import Crew, Loop
+from controlplane.processes import health_server
 from controlplane.tests.installation import free_port
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -8,8 +8,8 @@ import pytest
 from controlplane.core import ticks
 from controlplane.core.clock import db_now
 from controlplane.core.models import Tick as TickRow
-from controlplane.core.schedule import Batch, IdleTicks, Schedule
 from controlplane.core.ticks import RegisteredTick
+from controlplane.processes.schedule import Batch, IdleTicks, Schedule
 
 
 def tick(name, seconds=1, queue="a", *, declares=False):

@@ -7,8 +7,8 @@ import time
 import structlog
 from django.db import DatabaseError, InterfaceError
 
-from . import heartbeats, threads, ticks
-from .liveness import Loop
+from controlplane.core import heartbeats, threads, ticks
+from controlplane.core.liveness import Loop
 
 NAME = "watchdog"
 PATIENCE_SECONDS = 5.0

@@ -11,8 +11,7 @@ import structlog
 
 from controlplane.core import health, metrics
 from controlplane.core.health import Report
-
-from .liveness import Crew, Loop
+from controlplane.core.liveness import Crew, Loop
 
 ANSWER_SECONDS = 5
 
