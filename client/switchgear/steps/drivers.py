@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from switchgear.async_backend import is_running, require_asyncio
 from switchgear.decorators import is_coroutine_function
+from switchgear.generator_steps import run_effects, run_effects_async
 from switchgear.lazy import asyncio
 from switchgear.steps.records import Lease
 
@@ -39,18 +40,7 @@ def drive(execution: Execution[T]) -> T:
     """
     if is_running():
         raise RuntimeError("jobs can't be run within an event loop: await arun() and its like")
-    try:
-        request = next(execution)
-        while True:
-            try:
-                answer = call(request.function, *request.args)
-            except BaseException as error:  # Handled by the execution.
-                request = execution.throw(error)
-            else:
-                request = execution.send(answer)
-    except StopIteration as end:
-        value: T = end.value
-        return value
+    return run_effects(execution, lambda request: call(request.function, *request.args))
 
 
 async def drive_async(execution: Execution[T]) -> T:
@@ -59,18 +49,7 @@ async def drive_async(execution: Execution[T]) -> T:
     Plain functions run in a thread, since they may block. Raises :class:`RuntimeError` under trio.
     """
     require_asyncio("a job", "run it by trio.to_thread.run_sync(runner.run, job_id)")
-    try:
-        request = next(execution)
-        while True:
-            try:
-                answer = await _perform_call(request)
-            except BaseException as error:
-                request = execution.throw(error)
-            else:
-                request = execution.send(answer)
-    except StopIteration as end:
-        value: T = end.value
-        return value
+    return await run_effects_async(execution, _perform_call)
 
 
 def call(function: Callable[..., Any], *args: Any) -> Any:

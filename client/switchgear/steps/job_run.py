@@ -1,7 +1,7 @@
 """Forward run of a job: one step after the other, each recorded before the next."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from switchgear import cancellation, journal
@@ -41,31 +41,25 @@ class StepFailed(Exception):
         self.position = position
 
 
+@dataclass(eq=False)
 class JobRun:
     """One worker's run of one job.
 
     Its methods may raise :class:`Refused`, after which the job is paused.
     """
 
-    def __init__(
-        self,
-        job: Job,
-        store: Store,
-        lease: Lease,
-        progress: Progress,
-        now: Callable[[], float],
-        approve: Approve | None,
-        approve_from: Risk,
-    ) -> None:
-        self.job = job
-        self.store = store
-        self.lease = lease
-        self.record: JobRecord = progress.job
-        self.rows = {row.position: row for row in progress.steps}
-        self.now = now
-        self._approvals = progress.approvals
-        self._approve = approve
-        self._approve_from = approve_from
+    job: Job
+    store: Store
+    lease: Lease
+    progress: Progress
+    """The progress at the beginning of this run."""
+    now: Callable[[], float]
+    approve: Approve | None
+    approve_from: Risk
+
+    def __post_init__(self) -> None:
+        self.record: JobRecord = self.progress.job
+        self.rows = {row.position: row for row in self.progress.steps}
 
     def run_steps(self) -> Execution[None]:
         """Run the remaining steps. Raises :class:`StepFailed`."""
@@ -82,7 +76,7 @@ class JobRun:
             return
         former = [
             replace(each, state=ApprovalState.FORMER)
-            for each in self._approvals
+            for each in self.progress.approvals
             if each.position == row.position and each.state is ApprovalState.DECLINED
         ]
         yield self.request(self.save, *former)
@@ -95,7 +89,7 @@ class JobRun:
             outputs=CopiedOutputs({row.name: row.output for row in before}),
             attempt=writer.row.attempts,
             writer=writer,
-            approve=self._approve,
+            approve=self.approve,
             **more,
         )
 
@@ -149,7 +143,7 @@ class JobRun:
             estimate = yield self.request(estimate, context)
         risk = risk_of(step.tags, estimate)
         needs = step.needs_approval
-        if not (risk >= self._approve_from if needs is None else needs):
+        if not (risk >= self.approve_from if needs is None else needs):
             return
         about = step.description or step.name
         level = risk.name.lower()
@@ -157,7 +151,7 @@ class JobRun:
         async def arequest() -> bool:
             return await context.arequest_approval(about, step.approval_seconds, risk=level)
 
-        is_async = self._approve is not None and is_coroutine_function(self._approve)
+        is_async = self.approve is not None and is_coroutine_function(self.approve)
         request_sync = lambda: context.request_approval(about, step.approval_seconds, risk=level)  # noqa: E731
         if not (yield self.request(arequest if is_async else request_sync)):
             raise NotApproved(step.name)

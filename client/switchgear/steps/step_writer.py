@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from switchgear.failures.error_labels import describe_error
@@ -22,20 +22,20 @@ from switchgear.steps.store import Store
 T = TypeVar("T")
 
 
+@dataclass(eq=False)
 class StepWriter:
     """Writer of one step of one job under one lease; `row` is the last written state.
 
     Its methods raise :class:`LeaseLost` when writing, and :class:`NotKept` if the store fails.
     """
 
-    def __init__(
-        self, store: Store, lease: Lease, job: JobRecord, row: StepRecord, now: Callable[[], float]
-    ) -> None:
-        self._store = store
-        self.lease = lease
-        self.job = job
-        self.row = row
-        self.now = now
+    store: Store
+    lease: Lease
+    job: JobRecord
+    row: StepRecord
+    now: Callable[[], float]
+
+    def __post_init__(self) -> None:
         self._lock = threading.RLock()
 
     def write(self, *rows: Row, **changes: Any) -> None:
@@ -48,11 +48,11 @@ class StepWriter:
     def save(self, *rows: Row) -> None:
         """Write records other than the step."""
         self._check_lease()
-        call_store(self._store.save, self.lease, *rows)
+        call_store(self.store.save, self.lease, *rows)
 
     def look(self) -> Progress | None:
         """Return the job with its steps, effects and approvals; None if it does not exist."""
-        return call_store(self._store.look, self.job.id)
+        return call_store(self.store.look, self.job.id)
 
     def begin(self) -> None:
         """Record the start of an attempt of the step.
@@ -67,13 +67,13 @@ class StepWriter:
                 started_at=self.row.started_at or self.now(),
             )
             self._check_lease()
-            holder = call_store(self._store.begin, self.lease, self.job.name, row)
+            holder = call_store(self.store.begin, self.lease, self.job.name, row)
             if holder is not None:
                 raise KeyTaken(holder.name, holder.job_id)
             self.row = row
 
     def effect(self, wanted: EffectRecord) -> EffectRecord | None:
-        return call_store(self._store.effect, self.job.name, wanted)
+        return call_store(self.store.effect, self.job.name, wanted)
 
     def intend(self, wanted: EffectRecord, *, is_keyed: bool) -> EffectRecord | None:
         """Record the intent of the effect `wanted`, and return an earlier record of this effect.
@@ -81,14 +81,14 @@ class StepWriter:
         See `Store.intend`.
         """
         self._check_lease()
-        return call_store(self._store.intend, self.lease, self.job.name, wanted, is_keyed)
+        return call_store(self.store.intend, self.lease, self.job.name, wanted, is_keyed)
 
     def succeeded(self, key: str) -> StepRecord | None:
         """Return a step of this name, in any job of this name, that succeeded under `key`.
 
         Return None if there is none.
         """
-        return call_store(self._store.succeeded, self.job.name, self.row.name, key)
+        return call_store(self.store.succeeded, self.job.name, self.row.name, key)
 
     def _check_lease(self) -> None:
         if self.lease.is_lost:
