@@ -7,37 +7,26 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+_NAMES_BY_LEVEL: Mapping[int, tuple[str, ...]] = {
+    logging.DEBUG: (
+        "call_retried", "call_hedged", "call_rejected", "call_fallback", "token_budget_exceeded",
+        "bulkhead_full", "step_succeeded", "step_reused", "effect_repeated", "checkpoint_saved",
+    ),
+    logging.INFO: (
+        "circuit_breaker_half_open", "circuit_breaker_closed", "llm_call_fallback",
+        "job_completed", "step_compensated",
+    ),
+    logging.WARNING: (
+        "circuit_breaker_opened", "circuit_breaker_would_open", "retry_budget_exhausted",
+        "dlq_message_added", "job_stuck", "job_lost", "step_failed", "checkpoint_large",
+    ),
+    logging.ERROR: (
+        "failure_persistent", "job_failed", "compensation_failed", "compensation_missing",
+    ),
+    logging.CRITICAL: ("failure_catastrophic",),
+}  # fmt: skip
 LEVELS: Mapping[str, int] = MappingProxyType(
-    {
-        "circuit_breaker_opened": logging.WARNING,
-        "circuit_breaker_half_open": logging.INFO,
-        "circuit_breaker_closed": logging.INFO,
-        "circuit_breaker_would_open": logging.WARNING,
-        "call_retried": logging.DEBUG,
-        "call_hedged": logging.DEBUG,
-        "call_rejected": logging.DEBUG,
-        "call_fallback": logging.DEBUG,
-        "llm_call_fallback": logging.INFO,
-        "retry_budget_exhausted": logging.WARNING,
-        "token_budget_exceeded": logging.DEBUG,
-        "bulkhead_full": logging.DEBUG,
-        "failure_persistent": logging.ERROR,
-        "failure_catastrophic": logging.CRITICAL,
-        "dlq_message_added": logging.WARNING,
-        "job_completed": logging.INFO,
-        "job_failed": logging.ERROR,
-        "job_stuck": logging.WARNING,
-        "job_lost": logging.WARNING,
-        "step_succeeded": logging.DEBUG,
-        "step_failed": logging.WARNING,
-        "step_reused": logging.DEBUG,
-        "effect_repeated": logging.DEBUG,
-        "checkpoint_saved": logging.DEBUG,
-        "checkpoint_large": logging.WARNING,
-        "step_compensated": logging.INFO,
-        "compensation_failed": logging.ERROR,
-        "compensation_missing": logging.ERROR,
-    }
+    {name: level for level, names in _NAMES_BY_LEVEL.items() for name in names}
 )
 """Log levels by event name. Events of single calls are logged as DEBUG: they are for hooks, metrics
 and reports."""
