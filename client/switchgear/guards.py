@@ -1,5 +1,6 @@
 """Guards: decorators and context managers that run code only while its switches allow it."""
 
+import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal, TypeVar
@@ -150,15 +151,10 @@ class Guard:
         self.__exit__(*raised)
 
     def _with_sources(self, others: Sequence[CancelSource]) -> "Guard":
-        return Guard(
-            self._store,
-            **self._finders,
-            **self._fixed,
-            unknown="block" if self._blocks_unknown else "allow",
-            on_engage=self.on_engage,
-            others=others,
-            owner=self._owner,
-        )
+        same = copy.copy(self)
+        same._others = tuple(others)
+        same._keys = None if same._finders else same._keys_of({})
+        return same
 
     def _plain(
         self, find: "Callable[[Any, Any], GuardedKeys]", function: Callable[..., Any]
