@@ -29,9 +29,17 @@ def check_callables(**arguments: object) -> None:
             raise TypeError(f"{name} must be a function, not {given!r:.50}")
 
 
+def is_exception_class(given: object) -> bool:
+    return isinstance(given, type) and issubclass(given, BaseException)
+
+
+def are_exceptions(given: object) -> bool:
+    return isinstance(given, tuple) and all(map(is_exception_class, given))
+
+
 def check_exceptions(name: str, given: object) -> None:
     """Raise :class:`TypeError` unless `given` is a tuple of exception classes."""
-    if not _are_exceptions(given):
+    if not are_exceptions(given):
         raise TypeError(f"{name} must be a tuple of exception classes, not {given!r:.50}")
 
 
@@ -43,8 +51,7 @@ def check_error_kinds(**arguments: object) -> None:
     for argument, given in arguments.items():
         # A class is callable, too, but as a predicate it would be true for every error.
         is_function = callable(given) and not isinstance(given, type)
-        is_tuple = _are_exceptions(given)
-        if given is not None and not is_function and not is_tuple:
+        if given is not None and not is_function and not are_exceptions(given):
             raise TypeError(
                 f"{argument} must be a tuple of exception classes or a function that is given the "
                 f"error, not {given!r:.50}"
@@ -63,9 +70,3 @@ class BareDecorator:
         if is_bare and not args and not kwargs:
             return cls(getattr(name, "__qualname__", "unnamed"))(name)  # type: ignore[operator]
         return super().__new__(cls)
-
-
-def _are_exceptions(given: object) -> bool:
-    return isinstance(given, tuple) and all(
-        isinstance(each, type) and issubclass(each, BaseException) for each in given
-    )

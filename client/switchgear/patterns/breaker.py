@@ -79,7 +79,7 @@ class Breaker(CallRecorder, BareDecorator):
         self.__exit__(*raised)
 
     def _plain(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        classifies = self._classifier.classifies_results
+        classifies = self._classifier.result_predicate is not None
 
         def call(*args: Any, **kwargs: Any) -> Any:
             fast_permit = self._fast_permit
@@ -99,7 +99,7 @@ class Breaker(CallRecorder, BareDecorator):
         return call
 
     def _coroutine(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        classifies = self._classifier.classifies_results
+        classifies = self._classifier.result_predicate is not None
 
         async def call(*args: Any, **kwargs: Any) -> Any:
             fast_permit = self._fast_permit

@@ -1,7 +1,8 @@
 """Rules of a circuit breaker: which outcomes are failures, when it opens, and for how long."""
 
-import concurrent.futures
 from collections.abc import Callable
+from concurrent.futures import CancelledError
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from switchgear.failures.classification import is_catastrophic
@@ -14,38 +15,28 @@ from switchgear.refusals import refusal_in
 Outcome = Literal["good", "bad", "nothing"]
 
 
+@dataclass(frozen=True)
 class OutcomeClassifier:
     """The rules of a :class:`~switchgear.patterns.breaker.Breaker` for success and failure."""
 
-    def __init__(
-        self,
-        ignore: tuple[type[BaseException], ...],
-        is_failure: Callable[[BaseException], bool] | None,
-        is_failed_result: Callable[[Any], bool] | None,
-    ) -> None:
-        self._ignored: tuple[type[BaseException], ...] = (
-            concurrent.futures.CancelledError,
-            *ignore,
-        )
-        self._is_failure = is_failure
-        self._is_failed_result = is_failed_result
-        self.classifies_results = is_failed_result is not None
+    ignored: tuple[type[BaseException], ...]
+    is_failure: Callable[[BaseException], bool] | None
+    result_predicate: Callable[[Any], bool] | None
 
     def classify_error(self, error: BaseException) -> Outcome:
         if self._is_ignored(error):
             return "nothing"
-        if self._is_failure is None:
+        if self.is_failure is None:
             return "good" if self._is_response(error) else "bad"
-        return "bad" if _evaluate_predicate(self._is_failure, error) else "good"
+        return "bad" if _evaluate_predicate(self.is_failure, error) else "good"
 
     def is_failed_result(self, value: Any) -> bool:
-        return self._is_failed_result is not None and _evaluate_predicate(
-            self._is_failed_result, value
-        )
+        predicate = self.result_predicate
+        return predicate is not None and _evaluate_predicate(predicate, value)
 
     def _is_ignored(self, error: BaseException) -> bool:
         """Return True for an outcome that is not counted; for a group, if no member is counted."""
-        if isinstance(error, self._ignored) or refusal_in(error) is not None:
+        if isinstance(error, (CancelledError, *self.ignored)) or refusal_in(error) is not None:
             return True
         if isinstance(error, BaseExceptionGroup):
             return all(self._is_ignored(each) for each in error.exceptions)

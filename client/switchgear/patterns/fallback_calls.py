@@ -6,7 +6,7 @@ They are a generator of the functions to call, so that threads and event loops s
 import functools
 from collections.abc import Callable, Generator, Mapping
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from switchgear.argument_finders import KeyFinder
@@ -27,6 +27,7 @@ CallSteps = Generator[Callable[[], Any], Any, Answer[Any] | BaseException]
 returns the answer, or the error to raise."""
 
 
+@dataclass(eq=False)
 class FallbackCalls:
     """The steps that follow a call of one function: for its result, or for its error.
 
@@ -34,21 +35,13 @@ class FallbackCalls:
     each target and applies while a target runs.
     """
 
-    def __init__(
-        self,
-        plan: FallbackPlan,
-        function: Callable[..., Any],
-        guard: Guard | None = None,
-        *,
-        is_async: bool = False,
-        is_stream: bool = False,
-    ) -> None:
-        self._plan = plan
-        self._function = function
-        self._guard = guard
-        self._is_async, self._is_stream = is_async, is_stream
-        self._bound: tuple[list[BoundTarget], KeyFinder] | None = None
-        self._find_switches: Callable[[Any, Any], GuardedKeys] | None = None
+    plan: FallbackPlan
+    function: Callable[..., Any]
+    guard: Guard | None = None
+    is_async: bool = False
+    is_stream: bool = False
+    _bound: tuple[list[BoundTarget], KeyFinder] | None = None
+    _find_switches: Callable[[Any, Any], GuardedKeys] | None = None
 
     def on_result(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any], value: Any, is_partial: bool
@@ -57,7 +50,7 @@ class FallbackCalls:
 
         `is_partial` is True if `value` depends on a partial answer, which is not cached.
         """
-        plan = self._plan
+        plan = self.plan
         try:
             plan.check(value)
         except Exception as error:
@@ -77,12 +70,12 @@ class FallbackCalls:
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any], first: Exception
     ) -> CallSteps:
         """Return an answer in place of `first`, the error of the call; without one, an error."""
-        plan = self._plan
+        plan = self.plan
         if not plan.covers(first):
             return first
         try:
-            if self._guard is not None and self._find_switches is None:
-                self._find_switches = self._guard.switches_of(self._function)
+            if self.guard is not None and self._find_switches is None:
+                self._find_switches = self.guard.switches_of(self.function)
             switches = self._find_switches and self._find_switches(args, kwargs)
         except Exception as error:  # Its switches are unknown.
             return error
@@ -121,9 +114,9 @@ class FallbackCalls:
     ) -> Generator[Callable[[], Any], Any, Any]:
         """Call a target while `switches` apply to it; a stream, while they apply to each step."""
         step_context: StepContext = nullcontext()
-        if switches is not None and not self._plan.on_switch:
-            step_context = GuardedSteps(switches, self._is_async, has_begun=True)
-        if self._is_stream:
+        if switches is not None and not self.plan.on_switch:
+            step_context = GuardedSteps(switches, self.is_async, has_begun=True)
+        if self.is_stream:
             return (yield self._make_opener(call, step_context))
         with step_context:
             return (yield call)
@@ -131,7 +124,7 @@ class FallbackCalls:
     def _make_opener(
         self, call: Callable[[], Any], step_context: StepContext | None = None
     ) -> Callable[[], Any]:
-        kind = AsyncPrefetchedStream if self._is_async else PrefetchedStream
+        kind = AsyncPrefetchedStream if self.is_async else PrefetchedStream
         return kind(call, step_context).open
 
     def _label(
@@ -145,9 +138,9 @@ class FallbackCalls:
     ) -> Answer[Any]:
         """Count and record an answer from `source`, and return it. The record omits streams."""
         texts = tuple(text for _, text in failures)
-        if not self._is_stream:
-            return self._plan.record_fallback(value, source, is_partial, texts, first, age_seconds)
-        label = self._plan.record_fallback(None, source, is_partial, texts, first)
+        if not self.is_stream:
+            return self.plan.record_fallback(value, source, is_partial, texts, first, age_seconds)
+        label = self.plan.record_fallback(None, source, is_partial, texts, first)
         return replace(label, value=value)
 
     def _last_resort(
@@ -158,14 +151,14 @@ class FallbackCalls:
         failures: list[tuple[str, str]],
     ) -> CallSteps:
         """Return the cached answer; if there is none, the default; without a default, the error."""
-        plan = self._plan
+        plan = self.plan
         value, age = yield from self._read_cache(args, kwargs)
         if value is not MISSING:
             return self._label(value, "cache", True, failures, first, age)
         if plan.make_default is not None:
             try:
                 make = plan.make_default
-                value = (yield self._make_opener(make)) if self._is_stream else make()
+                value = (yield self._make_opener(make)) if self.is_stream else make()
             except Exception as error:
                 failures.append(("default", describe_error(error)))
             else:
@@ -176,8 +169,8 @@ class FallbackCalls:
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Generator[Callable[[], Any], Any, tuple[Any, float | None]]:
         """Return the cached answer, or `MISSING`, and its age in seconds if reported."""
-        plan = self._plan
-        if plan.cache is None or self._is_stream:
+        plan = self.plan
+        if plan.cache is None or self.is_stream:
             return MISSING, None
         get_aged = getattr(plan.cache, "get_aged", None)
         try:
@@ -195,15 +188,15 @@ class FallbackCalls:
 
     def _bindings(self) -> tuple[list[BoundTarget], KeyFinder]:
         if self._bound is None:
-            plan = self._plan
+            plan = self.plan
             self._bound = (
-                [BoundTarget(target, self._function) for target in plan.targets],
-                key_finder(self._function, plan.cache_key),
+                [BoundTarget(target, self.function) for target in plan.targets],
+                key_finder(self.function, plan.cache_key),
             )
         return self._bound
 
     def _refusal(self, switches: GuardedKeys | None) -> Refused | None:
-        if switches is None or self._plan.on_switch:
+        if switches is None or self.plan.on_switch:
             return find_refusal()
         return find_refusal((switches,))
 

@@ -1,20 +1,16 @@
 """The decision after each attempt of a retried call, shared by sync and async code."""
 
 import contextlib
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from switchgear import journal
 from switchgear.failures.classification import RetrySummary
 from switchgear.failures.error_labels import NON_RETRYABLE_LABELS, error_labels
 from switchgear.patterns import retried_calls, time_limits
-from switchgear.patterns.counters import Counters
-from switchgear.patterns.parameters import RetryParameters
 from switchgear.patterns.retry_budget import RetryBudget
 from switchgear.patterns.retry_rules import (
     NOTE_PREFIX,
-    ErrorKinds,
     backoff_seconds,
     evaluate_predicate,
     is_final,
@@ -25,6 +21,9 @@ from switchgear.patterns.retry_rules import (
     set_note,
     status_error,
 )
+
+if TYPE_CHECKING:
+    from switchgear.patterns.retry import Retry
 
 CONTEXT_TOO_LONG = "context_length_exceeded"
 BUDGET_NOTE_INTERVAL_SECONDS = 10.0
@@ -44,21 +43,6 @@ class RetryState:
     elapsed_seconds: float
     error: BaseException | None = None
     result: Any = None
-
-
-class RetrySettings(Protocol):
-    name: str
-    parameters: RetryParameters
-    budget: RetryBudget | None
-    counters: Counters | None
-    retry_on: ErrorKinds
-    never: ErrorKinds
-    retry_result: Callable[[Any], bool] | None
-    truncate: Callable[..., Any] | None
-    on_retry: Callable[[RetryState], None] | None
-    clock: Callable[[], float]
-    rng: Callable[[], float]
-    exhausted_noted_at: float | None
 
 
 def is_budgeted(outer: retried_calls.RetriedCall | None, budget: RetryBudget) -> bool:
@@ -81,9 +65,7 @@ class RetryCallState(retried_calls.RetriedCall):
     truncates = False
     _has_truncated = False
 
-    def __init__(
-        self, settings: RetrySettings, outer: retried_calls.RetriedCall | None = None
-    ) -> None:
+    def __init__(self, settings: "Retry", outer: retried_calls.RetriedCall | None = None) -> None:
         self.owner = self.settings = settings
         self.outer = outer
         self._began = now = settings.clock()

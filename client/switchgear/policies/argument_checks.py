@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from switchgear.decorators import is_coroutine_function
+from switchgear.patterns.argument_checks import are_exceptions, is_exception_class
 from switchgear.patterns.fallback import Fallback
 from switchgear.patterns.parameters import (
     BreakerParameters,
@@ -38,17 +39,9 @@ def _is_a(*kinds: type) -> Callable[[object], bool]:
     return lambda value: isinstance(value, kinds)
 
 
-def _is_errors(value: object) -> bool:
-    return isinstance(value, tuple) and all(map(_is_error_class, value))
-
-
-def _is_error_class(value: object) -> bool:
-    return isinstance(value, type) and issubclass(value, BaseException)
-
-
 def _is_function(value: object) -> bool:
     """Return True for a callable other than a coroutine function or an exception class."""
-    return callable(value) and not is_coroutine_function(value) and not _is_error_class(value)
+    return callable(value) and not is_coroutine_function(value) and not is_exception_class(value)
 
 
 def _is_predicate(value: object) -> bool:
@@ -81,7 +74,7 @@ _BULKHEAD = ArgumentRule(
 _FUNCTION = ArgumentRule(_is_function, "a plain function")
 _PREDICATE = ArgumentRule(_is_predicate, "a plain function, no class")
 _ERRORS_OR_PREDICATE = ArgumentRule(
-    lambda value: _is_errors(value) or _is_predicate(value),
+    lambda value: are_exceptions(value) or _is_predicate(value),
     "a tuple of exception classes or a plain function",
 )
 
@@ -109,7 +102,7 @@ RULES: Mapping[str, ArgumentRule] = {
         lambda value: _is_function(value) or hasattr(type(value), "__index__"),
         "a whole number or a plain function",
     ),
-    "ignore": ArgumentRule(_is_errors, "a tuple of exception classes"),
+    "ignore": ArgumentRule(are_exceptions, "a tuple of exception classes"),
     "is_failure": _PREDICATE,
     "is_failed_result": _PREDICATE,
     "retry_on": _ERRORS_OR_PREDICATE,
