@@ -80,13 +80,8 @@ class CancelToken:
 
     def wait(self, seconds: float) -> bool:
         """Block for at most `seconds`; return True at once when the call is cancelled."""
-        bell, ends = threading.Event(), time.monotonic() + seconds
-        with _subscribe_all(self._sources, bell.set):
-            while not (is_cancelled := self.is_cancelled) and (left := ends - time.monotonic()) > 0:
-                if not bell.wait(left):
-                    return self.is_cancelled
-                bell.clear()
-        return is_cancelled
+        _wait_for_refusal(self._sources, seconds)
+        return self.is_cancelled
 
 
 def cancel_token() -> CancelToken:
@@ -184,14 +179,19 @@ def sleep(seconds: float, sources: Sources = (), cause: BaseException | None = N
         if not sources and current_scope.get() is None:
             time.sleep(seconds)
             return
-        bell, ends = threading.Event(), time.monotonic() + seconds
-        with notify_on_refusal(sources, bell.set):
-            # Again after a switch that was engaged and released at once.
-            while find_refusal(sources) is None and (left := ends - time.monotonic()) > 0:
-                if not bell.wait(left):
-                    break  # Also where a test has frozen the clock.
-                bell.clear()
+        _wait_for_refusal([*sources, *_sources_of(current_scope.get())], seconds)
     check(sources, cause)
+
+
+def _wait_for_refusal(sources: Sources, seconds: float) -> None:
+    """Block for `seconds`, or until one of `sources` refuses."""
+    bell, ends = threading.Event(), time.monotonic() + seconds
+    with _subscribe_all(sources, bell.set):
+        # Again after a switch that was engaged and released at once.
+        while not any(source.refusal() for source in sources):
+            if (left := ends - time.monotonic()) <= 0 or not bell.wait(left):
+                return  # Also where a test has frozen the clock.
+            bell.clear()
 
 
 async def async_sleep(

@@ -90,7 +90,7 @@ class Bulkhead:
 
         def permit(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> "BulkheadPermit":
             key = None if find_key is None else find_key(args, kwargs)
-            return self.of_stream(key, find_priority(args, kwargs))
+            return BulkheadPermit(self, key, find_priority(args, kwargs), is_timed=False)
 
         return wrap_by_kind(
             function,
@@ -103,10 +103,6 @@ class Bulkhead:
     def of(self, key: Key | None = None, priority: int | None = 0) -> "BulkheadPermit":
         """Return a context manager that holds a permit for `key` with this priority."""
         return BulkheadPermit(self, key, priority)
-
-    def of_stream(self, key: Key | None = None, priority: int | None = 0) -> "BulkheadPermit":
-        """Like :meth:`of`, for a stream: an adaptive limit ignores its duration."""
-        return StreamPermit(self, key, priority)
 
     def configure(self, parameters: BulkheadParameters | Tier | None) -> None:
         """Apply `parameters` from now on. Running calls keep their permits."""
@@ -238,14 +234,19 @@ class Bulkhead:
 
 
 class BulkheadPermit:
-    """A `with` or `async with` block that holds one permit for a key and a priority."""
+    """A `with` or `async with` block that holds one permit for a key and a priority.
 
-    __slots__ = ("_bulkhead", "_held", "_key", "_priority")
+    An adaptive limit ignores the duration of a block that is not `is_timed`, such as a stream.
+    """
 
-    def __init__(self, bulkhead: Bulkhead, key: Key | None, priority: int | None) -> None:
+    __slots__ = ("_bulkhead", "_held", "_is_timed", "_key", "_priority")
+
+    def __init__(
+        self, bulkhead: Bulkhead, key: Key | None, priority: int | None, *, is_timed: bool = True
+    ) -> None:
         self._bulkhead = bulkhead
         self._key = None if key is None else require_key_text(key)
-        self._priority = priority
+        self._priority, self._is_timed = priority, is_timed
         self._held: tuple[HeldPermit, Any] | None = None
         """A linked list of permits, innermost first: no signal handler interrupts an assignment."""
 
@@ -261,6 +262,8 @@ class BulkheadPermit:
 
     def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
         if self._held is not None:
+            if not self._is_timed and isinstance(self._held[0], MeasuredPermit):
+                self._held[0].is_timed = False
             permit, self._held = self._held
             permit.release(self._key, error)
 
@@ -270,17 +273,6 @@ class BulkheadPermit:
 
     async def __aexit__(self, *raised: Any) -> None:
         self.__exit__(*raised)
-
-
-class StreamPermit(BulkheadPermit):
-    """A block that holds a permit for a stream, whose duration an adaptive limit ignores."""
-
-    __slots__ = ()
-
-    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
-        if self._held is not None and isinstance(self._held[0], MeasuredPermit):
-            self._held[0].is_timed = False
-        super().__exit__(kind, error, traceback)
 
 
 def _find_argument(given: Any, function: Callable[..., Any]) -> KeyFinder:

@@ -100,7 +100,6 @@ class Fallback:
             on_target=on_target,
             exhausted=exhausted,
         )
-        self._is_simple = cache is None and is_good is None
 
     @property
     def name(self) -> str:
@@ -172,7 +171,6 @@ class Fallback:
         """
         same = copy.copy(self)
         same._plan = chain_plans(self._plan, other._plan)
-        same._is_simple = same._plan.cache is None and same._plan.is_good is None
         return same
 
     def catching(self, default: Any = MISSING) -> "FallbackBlock":
@@ -194,7 +192,7 @@ class Fallback:
     ) -> Callable[..., Any]:
         """Like :meth:`around`, for a plain function."""
         self._plan.check_plain("a coroutine function")
-        calls, is_simple = FallbackCalls(self._plan, original, guard), self._is_simple
+        calls, is_simple = FallbackCalls(self._plan, original, guard), self._plan.is_simple
 
         def call(*args: Any, **kwargs: Any) -> Any:
             before = partial_count()
@@ -251,7 +249,7 @@ class Fallback:
     ) -> Callable[..., Any]:
         """Like :meth:`around`, for a coroutine function."""
         calls = FallbackCalls(self._plan, original, guard, is_async=True)
-        is_simple = self._is_simple
+        is_simple = self._plan.is_simple
 
         async def call(*args: Any, **kwargs: Any) -> Any:
             before = partial_count()

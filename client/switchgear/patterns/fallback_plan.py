@@ -75,6 +75,11 @@ class FallbackPlan:
         elif not callable(self.on):
             raise TypeError(f"on must be exception classes or a function, not {self.on!r:.50}")
 
+    @property
+    def is_simple(self) -> bool:
+        """True if an answer of the call itself is neither checked nor cached."""
+        return self.cache is None and self.is_good is None
+
     def covers(self, error: BaseException) -> bool:
         """Return True if a fallback may answer the call that raised `error`."""
         if isinstance(error, NotAwaited):

@@ -7,7 +7,8 @@ the number of attempts.
 
 import random
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from contextlib import closing
 from inspect import isawaitable
 from types import CoroutineType
 from typing import Any, TypeVar
@@ -239,33 +240,31 @@ class Retry(BareDecorator):
         return call
 
     def __iter__(self) -> Iterator[Attempt]:
-        state = self.begin()
-        if state is None:
-            yield Attempt(None)
-            return
-        state.enter()
-        try:
-            while True:
-                attempt = Attempt(state)
+        with closing(self._attempts()) as attempts:
+            for attempt in attempts:
                 yield attempt
-                if attempt.wait_seconds is None:
-                    return
-                self.wait(attempt.wait_seconds)
-        finally:
-            state.leave()
+                if attempt.wait_seconds is not None:
+                    self.wait(attempt.wait_seconds)
 
     async def __aiter__(self) -> AsyncIterator[Attempt]:
+        with closing(self._attempts()) as attempts:
+            for attempt in attempts:
+                yield attempt
+                if attempt.wait_seconds is not None:
+                    await self.wait_async(attempt.wait_seconds)
+
+    def _attempts(self) -> Generator[Attempt, None, None]:
+        """Yield the attempts of one call; the caller waits `wait_seconds` between two of them."""
         state = self.begin()
         if state is None:
             yield Attempt(None)
             return
         state.enter()
         try:
-            while True:
+            wait_seconds: float | None = 0.0
+            while wait_seconds is not None:
                 attempt = Attempt(state)
                 yield attempt
-                if attempt.wait_seconds is None:
-                    return
-                await self.wait_async(attempt.wait_seconds)
+                wait_seconds = attempt.wait_seconds
         finally:
             state.leave()

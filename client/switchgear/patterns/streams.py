@@ -13,8 +13,8 @@ StepContext = AbstractContextManager[object]
 """A reentrant context manager that is entered around each step."""
 
 
-class PrefetchedStream(Iterator[Any]):
-    """The items of one call, which is made by :meth:`open` or at the first step.
+class _CallItems:
+    """The items of one call, which is made by `open` or at the first step.
 
     Sent values and thrown errors are forwarded to the generator.
     """
@@ -25,7 +25,11 @@ class PrefetchedStream(Iterator[Any]):
         self._items: Any = None
         self._prefetched: list[Any] = []
         """The first item, until it is delivered."""
-        self._end: StopIteration | None = None
+        self._end: StopIteration | StopAsyncIteration | None = None
+
+
+class PrefetchedStream(_CallItems, Iterator[Any]):
+    """An iterator of the items of one call."""
 
     def open(self) -> Self:
         """Make the call, and fetch the first item. Raise any error of the call until then."""
@@ -43,7 +47,7 @@ class PrefetchedStream(Iterator[Any]):
         if self._prefetched:
             return self._prefetched.pop()
         if self._end is not None:
-            raise StopIteration(self._end.value)
+            raise StopIteration(*self._end.args)
         with self._step_context:
             if given is None:
                 return next(self._items)
@@ -63,15 +67,8 @@ class PrefetchedStream(Iterator[Any]):
         return self.send(None)
 
 
-class AsyncPrefetchedStream(AsyncIterator[Any]):
+class AsyncPrefetchedStream(_CallItems, AsyncIterator[Any]):
     """Like :class:`PrefetchedStream`, in coroutines, for sync or async iterables."""
-
-    def __init__(self, call: Callable[[], Any], step_context: StepContext | None = None) -> None:
-        self._call = call
-        self._step_context: StepContext = nullcontext() if step_context is None else step_context
-        self._items: Any = None
-        self._prefetched: list[Any] = []
-        self._is_ended = False
 
     async def open(self) -> Self:
         """Make the call, and fetch the first item. Raise any error of the call until then."""
@@ -79,11 +76,12 @@ class AsyncPrefetchedStream(AsyncIterator[Any]):
             given = self._call()
             if isawaitable(given):
                 given = await given
-            self._items = _async_items(given)
+            is_async = isinstance(given, AsyncIterable)
+            self._items = aiter(given) if is_async else _awaitable_items(_iter_items(given))
             try:
                 self._prefetched.append(await anext(self._items))
-            except StopAsyncIteration:
-                self._is_ended = True
+            except StopAsyncIteration as end:
+                self._end = end
         return self
 
     async def asend(self, given: Any) -> Any:
@@ -91,7 +89,7 @@ class AsyncPrefetchedStream(AsyncIterator[Any]):
             await self.open()
         if self._prefetched:
             return self._prefetched.pop()
-        if self._is_ended:
+        if self._end is not None:
             raise StopAsyncIteration
         with self._step_context:
             if given is None:
@@ -159,12 +157,6 @@ def _iter_items(given: Any) -> Iterator[Any]:
     if isinstance(given, str | bytes | bytearray | Mapping) or not isinstance(given, Iterable):
         return iter((given,))
     return iter(given)
-
-
-def _async_items(given: Any) -> AsyncIterator[Any]:
-    if isinstance(given, AsyncIterable):
-        return aiter(given)
-    return _awaitable_items(_iter_items(given))
 
 
 async def _awaitable_items(items: Iterator[Any]) -> AsyncIterator[Any]:
