@@ -18,7 +18,7 @@ def make_finder(find: Callable[..., Any], function: Callable[..., Any]) -> KeyFi
     If all parameters of `find` are parameters of `function`, `find` receives those arguments by
     name, however the call passes them. Otherwise `find` receives all arguments of the call.
     """
-    own_parameters, call_parameters = _parameters(find), _parameters(function)
+    own_parameters, call_parameters = find_parameters(find), find_parameters(function)
     if (
         own_parameters is None
         or call_parameters is None
@@ -48,7 +48,7 @@ def make_finder(find: Callable[..., Any], function: Callable[..., Any]) -> KeyFi
     return call_find
 
 
-def _parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter] | None:
+def find_parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter] | None:
     """Return the parameters of a function; None if its signature can't be inspected."""
     inner = function.__func__ if isinstance(function, classmethod | staticmethod) else function
     try:

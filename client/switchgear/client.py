@@ -207,8 +207,7 @@ class Switchgear:
         or override it, and an error is logged. Raise :class:`TypeError` for an argument of the
         wrong type and :class:`ValueError` for an invalid value, before anything is registered.
         """
-        from switchgear.policies.argument_checks import check_policy
-        from switchgear.policies.arguments import split_guard_arguments
+        from switchgear.policies.arguments import check_policy, split_guard_arguments
         from switchgear.policies.policy import Policy
 
         guarded, rest = split_guard_arguments(arguments)
@@ -223,7 +222,7 @@ class Switchgear:
         The console configures and overrides it as long as this client exists. Raise the errors of
         :meth:`policy`.
         """
-        from switchgear.policies.argument_checks import check_breaker
+        from switchgear.policies.arguments import check_breaker
 
         name = check_breaker(name, arguments)
         return self._registry.get_dependency(name).get_breaker(**arguments)
@@ -232,7 +231,7 @@ class Switchgear:
         self, name: str, parameters: "BulkheadParameters | Tier | None" = None
     ) -> "Bulkhead":
         """Return the bulkhead that all policies of `name` share; without a limit all calls pass."""
-        from switchgear.policies.argument_checks import check_bulkhead
+        from switchgear.policies.arguments import check_bulkhead
 
         name = check_bulkhead(name, parameters)
         return self._registry.get_dependency(name).get_bulkhead(parameters)

@@ -1,6 +1,7 @@
 """The keys of one guarded call, which are checked before it begins and while it waits."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from switchgear.cancellation import CancelSource, SourceScope, TaskCancellation, enter, leave
@@ -39,6 +40,7 @@ class SwitchEngaged(Refused):
         return f"stopped by {self.switch or 'a guard'}: {self.reason}"
 
 
+@dataclass(eq=False, slots=True)
 class GuardedKeys:
     """The switches of one call, a :class:`CancelSource`.
 
@@ -48,53 +50,32 @@ class GuardedKeys:
     checks, too.
     """
 
-    __slots__ = (
-        "_blocks_unknown",
-        "_cell",
-        "_others",
-        "_query",
-        "_store",
-        "_view",
-        "cancels",
-        "guard",
-    )
-
-    def __init__(
-        self,
-        guard: object,
-        cancels: bool,
-        store: SnapshotStore,
-        query: tuple[Any, Any, Any, Any],
-        blocks_unknown: bool,
-        others: Sequence[CancelSource],
-    ) -> None:
-        self.guard = guard
-        self.cancels = cancels
-        """True if a switch that is engaged also cancels calls that are already running."""
-        self._store = store
-        self._query = query
-        self._blocks_unknown = blocks_unknown
-        self._others = others
-        self._view: EvaluationView | None = None
-        """The snapshot view in which all calls with these keys are allowed; `_cell` counts these
-        calls."""
-        self._cell: Any = None
+    guard: object
+    cancels: bool
+    """True if a switch that is engaged also cancels calls that are already running."""
+    store: SnapshotStore
+    query: tuple[Any, Any, Any, Any]
+    blocks_unknown: bool
+    others: Sequence[CancelSource]
+    _view: EvaluationView | None = None
+    """The snapshot view in which all calls with these keys are allowed; `_cell` counts them."""
+    _cell: Any = None
 
     def check_call(self) -> Decision:
         """Decide and count one call. Raise :class:`SwitchEngaged`."""
         cached = self._cell
-        if self._store.view is self._view and cached.is_cached:
+        if self.store.view is self._view and cached.is_cached:
             cached.count_call()
             decision: Decision = cached.decision
             return decision
-        view = self._store.view
-        cached = view.cached_query(self._query[:3])
+        view = self.store.view
+        cached = view.cached_query(self.query[:3])
         if cached is not None and cached.decision is not None:
             cached.count_call()
             decision = cached.decision
         else:
-            decision = self._store.decide(*self._query)
-            cached = view.cached_query(self._query[:3])
+            decision = self.store.decide(*self.query)
+            cached = view.cached_query(self.query[:3])
         if (refusal := self._make_refusal(decision)) is not None:
             raise refusal
         if cached is not None and cached.decision is decision:
@@ -102,18 +83,18 @@ class GuardedKeys:
         return decision
 
     def refusal(self) -> Refused | None:
-        if self._store.view is not self._view:
-            refusal = self._make_refusal(self._store.recheck(*self._query))
+        if self.store.view is not self._view:
+            refusal = self._make_refusal(self.store.recheck(*self.query))
             if refusal is not None:
                 return refusal
-        for other in self._others:
+        for other in self.others:
             if (found := other.refusal()) is not None:
                 return found
         return None
 
     def subscribe(self, callback: Callable[[], object]) -> Callable[[], object]:
-        ends = [self._store.subscribe(callback)]
-        ends += [other.subscribe(callback) for other in self._others]
+        ends = [self.store.subscribe(callback)]
+        ends += [other.subscribe(callback) for other in self.others]
 
         def end() -> None:
             for each in ends:
@@ -124,7 +105,7 @@ class GuardedKeys:
     def _make_refusal(self, decision: Decision) -> SwitchEngaged | None:
         if not decision.allowed:
             return SwitchEngaged(decision.switch, decision.reason, decision.version, decision.known)
-        if self._blocks_unknown and not decision.known:
+        if self.blocks_unknown and not decision.known:
             why = NOTHING_KNOWN if decision.version is None else NO_KEY
             return SwitchEngaged(None, why, decision.version, known=False)
         return None

@@ -10,9 +10,8 @@ from switchgear import async_backend, cancellation
 from switchgear.async_backend import AsyncBell
 from switchgear.cancellation import Sources
 from switchgear.journal import record
-from switchgear.patterns.bulkhead_queue import Waiter
 from switchgear.patterns.parameters import BulkheadParameters
-from switchgear.patterns.permits import PermitPool
+from switchgear.patterns.permits import PermitPool, Waiter
 from switchgear.patterns.queue_time import QueueWait
 from switchgear.patterns.time_limits import Clock, remaining_seconds
 from switchgear.refusals import BulkheadFull

@@ -220,14 +220,14 @@ def _final_error(
     return made
 
 
+@dataclass(eq=False, repr=False)
 class FallbackBlock:
     """A `with` block whose `value` becomes the default on failure; `answer` is its label."""
 
-    def __init__(self, plan: FallbackPlan, make_default: Callable[[], Any] | None) -> None:
-        self._plan = plan
-        self._make_default = make_default
-        self.value: Any = None
-        self.answer: Answer[Any] | None = None
+    _plan: FallbackPlan
+    _make_default: Callable[[], Any] | None
+    value: Any = None
+    answer: Answer[Any] | None = None
 
     def __enter__(self) -> "FallbackBlock":
         self._before = partial_count()

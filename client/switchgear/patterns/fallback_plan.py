@@ -1,12 +1,12 @@
 """The parameters of a fallback, and the rules for the errors that it covers."""
 
-import concurrent.futures
 import copy
 import functools
 import logging
 import threading
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import CancelledError
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -23,7 +23,6 @@ from switchgear.patterns.counters import Counters
 from switchgear.patterns.fallback_targets import FallbackTarget
 from switchgear.refusals import walk_errors
 
-CANCELLATIONS = concurrent.futures.CancelledError
 MISTAKES = (NameError, SyntaxError, ImportError)
 """Errors that only a change of the code or of the installed packages can fix."""
 
@@ -94,7 +93,7 @@ class FallbackPlan:
         """
         if isinstance(error, BaseExceptionGroup):
             return all(self.may_continue(each) for each in error.exceptions)
-        if not isinstance(error, Exception) or isinstance(error, CANCELLATIONS):
+        if not isinstance(error, Exception) or isinstance(error, CancelledError):
             return False
         if is_stop_request(error):
             return False

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from switchgear.argument_finders import make_finder
+from switchgear.argument_finders import find_parameters, make_finder
 from switchgear.decorators import is_async_generator_function, is_coroutine_function
 
 
@@ -41,9 +41,11 @@ class FallbackTarget:
     @property
     def takes_model(self) -> bool:
         """True if `call` has a parameter `model`, or takes any keyword."""
-        parameters = _parameters(self.call)
-        return "model" in parameters or any(
-            each.kind is each.VAR_KEYWORD for each in parameters.values()
+        parameters = find_parameters(self.call)
+        return (
+            parameters is None
+            or "model" in parameters
+            or any(each.kind is each.VAR_KEYWORD for each in parameters.values())
         )
 
 
@@ -52,16 +54,17 @@ class BoundTarget:
 
     def __init__(self, target: FallbackTarget, function: Callable[..., Any]) -> None:
         self.target = target
-        parameters = _parameters(target.call)
-        self._wants_cause = "cause" in parameters
+        parameters = find_parameters(target.call)
+        self._wants_cause = parameters is not None and "cause" in parameters
         self._wants_model = target.model is not None and target.takes_model
 
         def collect(*args: Any, **kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
             return args, kwargs
 
-        # `cause` and `model` do not come from the original call.
-        own = [each for name, each in parameters.items() if name not in ("cause", "model")]
-        collect.__signature__ = inspect.Signature(own)  # type: ignore[attr-defined]
+        if parameters is not None:
+            # `cause` and `model` do not come from the original call.
+            own = [each for name, each in parameters.items() if name not in ("cause", "model")]
+            collect.__signature__ = inspect.Signature(own)  # type: ignore[attr-defined]
         self._find = make_finder(collect, function)
 
     def __call__(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], cause: object) -> Any:
@@ -86,13 +89,3 @@ def make_target(given: FallbackTarget | Callable[..., Any]) -> FallbackTarget:
     return FallbackTarget(
         name=getattr(given, "__name__", type(given).__name__), call=given, is_partial=True
     )
-
-
-def _parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
-    """Return the parameters of `function`; `*args, **kwargs` if they can't be inspected."""
-    try:
-        return inspect.signature(function).parameters
-    except (TypeError, ValueError):
-        kinds = inspect.Parameter
-        anything = (kinds("args", kinds.VAR_POSITIONAL), kinds("kwargs", kinds.VAR_KEYWORD))
-        return {each.name: each for each in anything}

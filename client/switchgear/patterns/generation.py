@@ -1,6 +1,6 @@
 """Generations and permits of a circuit breaker, its events and its status."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, get_args
 from weakref import WeakKeyDictionary
 
@@ -59,32 +59,24 @@ class BreakerStatus:
     would_open: bool = False
 
 
+@dataclass(eq=False, slots=True)
 class Generation:
     """The period between two changes of a breaker's state; only its own calls count in it."""
 
-    __slots__ = (
-        "consecutive_failures",
-        "is_counted",
-        "permit",
-        "probe_counts",
-        "probes",
-        "since",
-        "state",
-        "window",
-    )
+    state: State
+    since: float
+    window: SlidingWindow
+    is_counted: bool
+    consecutive_failures: int = 0
+    probes: "WeakKeyDictionary[CallPermit, float]" = field(default_factory=WeakKeyDictionary)
+    """Probes in flight and their start times, oldest first. A garbage-collected permit can't be
+    settled, so its probe makes room for another."""
+    probe_counts: CallCounts = field(default_factory=CallCounts)
+    permit: "CallPermit" = field(init=False)
+    """The permit of all calls of a closed generation."""
 
-    def __init__(self, state: State, since: float, window: SlidingWindow, is_counted: bool) -> None:
-        self.state = state
-        self.since = since
-        self.window = window
-        self.is_counted = is_counted
-        self.consecutive_failures = 0
-        self.probes: WeakKeyDictionary[CallPermit, float] = WeakKeyDictionary()
-        """Probes in flight and their start times, oldest first. A garbage-collected permit can't be
-        settled, so its probe makes room for another."""
-        self.probe_counts = CallCounts()
+    def __post_init__(self) -> None:
         self.permit = CallPermit(self)
-        """The permit of all calls of a closed generation."""
 
 
 class CallPermit:

@@ -1,9 +1,9 @@
 """A controller that adapts the limit of a bulkhead to the durations and errors of its calls."""
 
-import concurrent.futures
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import CancelledError
 
 from switchgear.evaluation.keys import Key
 from switchgear.failures.error_labels import error_labels, http_status, is_timeout
@@ -13,7 +13,6 @@ from switchgear.refusals import refusal_in
 
 OVERLOAD_STATUSES = (429, 503, 529)
 OVERLOAD_WORDS = frozenset({"rate_limit_exceeded", "model_overloaded"})
-CANCELLATIONS = concurrent.futures.CancelledError
 
 
 class LimitController:
@@ -77,7 +76,7 @@ class MeasuredPermit:
 
 def is_overload_outcome(outcome: object) -> bool:
     """Return True for a timeout, or an outcome with which the callee reports overload."""
-    if outcome is None or isinstance(outcome, CANCELLATIONS):
+    if outcome is None or isinstance(outcome, CancelledError):
         return False
     if not isinstance(outcome, BaseException):
         return http_status(outcome) in OVERLOAD_STATUSES

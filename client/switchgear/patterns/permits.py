@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from operator import attrgetter
 
 from switchgear.evaluation.keys import Key, key_text
+from switchgear.journal import log_error
 from switchgear.patterns import forks
-from switchgear.patterns.bulkhead_queue import Waiter, wake
 from switchgear.patterns.parameters import BulkheadParameters
 
 BATCH_SIZE = 16
@@ -35,6 +35,24 @@ class Occupancy:
     queued: int
     queue_limit: int | None
     rejected: int
+
+
+class Waiter:
+    """A call in the queue of a bulkhead, or about to enter it.
+
+    `wake` is called, in any thread, once `state` is "admitted" or "displaced" (by a call of higher
+    priority). It is None for a call that can't wait; if it raises, the call can't go on. `reason`
+    names the limit that rejected a call.
+    """
+
+    __slots__ = ("key", "rank", "reason", "state", "wake")
+
+    def __init__(self, key: str | None, priority: int, wake: Callable[[], object] | None) -> None:
+        self.key = key
+        self.rank = (-priority, 0)
+        self.wake = wake
+        self.state = "waiting"
+        self.reason = ""
 
 
 class PermitPool:
@@ -224,7 +242,7 @@ class PermitPool:
                     continue
                 waiter.state = "admitted"
             # The call leaves the queue last, so that the next run completes an interrupted one.
-            if not wake(waiter) and waiter.state == "admitted":
+            if not _wake(waiter) and waiter.state == "admitted":
                 self._reclaim(waiter)
                 self._is_due = True
             self._remove(waiter)
@@ -270,7 +288,7 @@ class PermitPool:
             return False
         last.state = "displaced"
         self._remove(last)
-        wake(last)
+        _wake(last)
         return True
 
     def _reject(self, waiter: Waiter, reason: str) -> None:
@@ -281,3 +299,15 @@ class PermitPool:
     def _remove(self, waiter: Waiter) -> None:
         with suppress(ValueError):  # Missing in a forked child, whose queue starts empty.
             self._queue.remove(waiter)
+
+
+def _wake(waiter: Waiter) -> bool:
+    try:
+        if waiter.wake is not None:
+            waiter.wake()
+    except RuntimeError:  # Its event loop is closed, so the call can't go on.
+        return False
+    except Exception:
+        log_error("a call that waits for a bulkhead could not be woken")
+        return False
+    return True

@@ -1,10 +1,10 @@
 """The rules of retries: final outcomes, backoff, jitter and `Retry-After`. Pure."""
 
-import concurrent.futures
 import contextlib
 import re
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError
 from typing import Any
 
 from switchgear import journal
@@ -18,7 +18,6 @@ ErrorKinds = tuple[type[BaseException], ...] | Callable[[BaseException], bool] |
 """Exception classes, or a predicate of errors; None to use the names in the parameters."""
 
 NOTE_PREFIX = "switchgear: "
-CANCELLATIONS = concurrent.futures.CancelledError
 MAX_DOUBLINGS = 64
 RETRY_AFTER_JITTER = 0.1
 """Maximum jitter of a `Retry-After`, as a share of its seconds (`base_seconds` if that is more)."""
@@ -36,7 +35,7 @@ def is_final(error: BaseException) -> bool:
 def _is_cancelled(error: BaseException) -> bool:
     if isinstance(error, ExceptionGroup):
         return any(_is_cancelled(each) for each in error.exceptions)
-    is_stopped = isinstance(error, CANCELLATIONS) or is_stop_request(error)
+    is_stopped = isinstance(error, CancelledError) or is_stop_request(error)
     return not isinstance(error, Exception) or is_stopped
 
 

@@ -8,6 +8,7 @@ import math
 import sys
 from collections.abc import Callable
 from contextvars import ContextVar
+from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
@@ -180,6 +181,7 @@ def _set_alarm(limit: TimeLimit, cancel_scope: TaskCancelScope | TrioCancelScope
     return set_alarm(limit.until - limit.clock(), cancel_scope.cancel_soon)
 
 
+@dataclass(eq=False)
 class StreamTimeLimit:
     """The limit of one stream, from its first step to its end.
 
@@ -188,44 +190,38 @@ class StreamTimeLimit:
     cancelled. A step that would begin after the limit raises :class:`NoTimeLeft`.
     """
 
-    def __init__(
-        self,
-        owner: object,
-        seconds: float | None,
-        clock: Clock,
-        leave: Callable[[TimeLimit, BaseException | None], None],
-        *,
-        cuts: bool,
-    ) -> None:
-        self._owner, self._seconds, self._clock = owner, seconds, clock
-        self._leave, self._cuts = leave, cuts
-        self._until: float | None = None
-        self._limit: TimeLimit | None = None
-        self._retries = 0
+    owner: object
+    seconds: float | None
+    clock: Clock
+    leave: Callable[[TimeLimit, BaseException | None], None]
+    cuts: bool
+    _until: float | None = None
+    _limit: TimeLimit | None = None
+    _retries: int = 0
 
     def __enter__(self) -> None:
-        seconds = self._seconds
+        seconds = self.seconds
         if seconds is not None:
-            now = self._clock()
+            now = self.clock()
             if self._until is None:
                 self._until = now + seconds
             seconds = self._until - now
             if seconds <= 0:
-                raise NoTimeLeft(self._seconds or 0.0, self._retries + 1, self._retries > 0)
-        limit = self._limit = begin(self._owner, seconds, self._clock)
+                raise NoTimeLeft(self.seconds or 0.0, self._retries + 1, self._retries > 0)
+        limit = self._limit = begin(self.owner, seconds, self.clock)
         if limit is None:
             return
-        if limit.inherited_from is None and self._seconds is not None:
-            limit.seconds = self._seconds
+        if limit.inherited_from is None and self.seconds is not None:
+            limit.seconds = self.seconds
         limit.retries = self._retries
-        if self._cuts:
+        if self.cuts:
             arm_cancellation(limit)
 
     def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
         limit, self._limit = self._limit, None
         if limit is not None:
             self._retries = limit.retries
-            self._leave(limit, error)
+            self.leave(limit, error)
 
 
 def absorb_cancellation(limit: TimeLimit, error: BaseException | None) -> bool:

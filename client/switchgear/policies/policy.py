@@ -23,8 +23,7 @@ from switchgear.patterns.hedging import Hedge
 from switchgear.patterns.parameters import HttpTimeouts
 from switchgear.patterns.retry import Attempt, Retry
 from switchgear.patterns.timeout import Timeout
-from switchgear.policies.argument_checks import check_policy
-from switchgear.policies.arguments import Arguments
+from switchgear.policies.arguments import Arguments, check_policy
 from switchgear.policies.dependency import Dependency
 from switchgear.policies.documents import DependencyConfig
 from switchgear.policies.entered_blocks import (

@@ -12,10 +12,9 @@ from switchgear.adapters.httpx import AsyncTransport, Transport
 from switchgear.failures.error_labels import http_status
 from switchgear.patterns.adaptive_limit import LimitRange
 from switchgear.patterns.bulkhead import Bulkhead
-from switchgear.patterns.bulkhead_queue import Waiter
 from switchgear.patterns.limit_controller import LimitController, is_overload_outcome
 from switchgear.patterns.parameters import BreakerParameters, BulkheadParameters
-from switchgear.patterns.permits import PermitPool
+from switchgear.patterns.permits import PermitPool, Waiter
 from switchgear.patterns.timeout import CallTimeout
 from switchgear.policies.policy import Policy
 from switchgear.refusals import BulkheadFull, CircuitOpen

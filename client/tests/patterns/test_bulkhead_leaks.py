@@ -21,9 +21,8 @@ from hypothesis import strategies as st
 from switchgear.adapters.http_requests import Patterns
 from switchgear.adapters.httpx import AsyncTransport, Transport
 from switchgear.patterns.bulkhead import Bulkhead
-from switchgear.patterns.bulkhead_queue import Waiter
 from switchgear.patterns.parameters import BulkheadParameters
-from switchgear.patterns.permits import PermitPool
+from switchgear.patterns.permits import PermitPool, Waiter
 from switchgear.refusals import BulkheadFull
 from tests.hypothesis_examples import examples
 

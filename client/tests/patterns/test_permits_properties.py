@@ -3,9 +3,8 @@
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from switchgear.patterns.bulkhead_queue import Waiter
 from switchgear.patterns.parameters import BulkheadParameters
-from switchgear.patterns.permits import PermitPool
+from switchgear.patterns.permits import PermitPool, Waiter
 from tests.hypothesis_examples import examples
 
 KEYS = st.sampled_from([None, None, "u1", "u2"])

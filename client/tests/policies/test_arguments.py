@@ -19,8 +19,7 @@ from switchgear import (
 )
 from switchgear.patterns.caches import MemoryCache
 from switchgear.patterns.parameters import HttpTimeouts, SpendParameters
-from switchgear.policies.argument_checks import RULES
-from switchgear.policies.arguments import Arguments, BreakerArguments
+from switchgear.policies.arguments import RULES, Arguments, BreakerArguments
 from tests.policies.policy_clients import NAME
 
 
