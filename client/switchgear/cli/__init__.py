@@ -32,7 +32,7 @@ def _run(arguments: Sequence[str], intervals: "Intervals | None") -> int:
         args = build_parser().parse_args(arguments)
     except UsageError as wrong:
         screen = make_screen(as_json="--json" in arguments, colour=False)
-        screen.usage_error(wrong.usage, exits.make_exit(exits.USAGE, "usage", str(wrong)).problem)
+        screen.usage_error(wrong.usage, exits.make_usage_exit(str(wrong)).problem)
         return exits.USAGE
     screen = make_screen(as_json=args.json, colour=not args.no_color)
     call = CommandContext(args, screen, intervals or Intervals())
@@ -51,8 +51,8 @@ def _run_command(call: "CommandContext") -> int:
     try:
         try:
             call.screen.check_tables()
-            code: int = call.args.run(call)
-            return code
+            code: int | None = call.args.run(call)
+            return exits.DONE if code is None else code
         except (exits.CommandExit, *exits.MISREAD_ERRORS) as error:
             end = error if isinstance(error, exits.CommandExit) else call.explain_misread(error)
             call.screen.fail(end.problem, exits.describe_problem(end.problem, end.code))

@@ -5,7 +5,6 @@ import time
 import urllib.request
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -28,12 +27,6 @@ MAX_ENVIRONMENT_LENGTH = 40
 
 Document = dict[str, Any]
 Query = Mapping[str, object]
-
-
-@dataclass(frozen=True)
-class ApiAnswer:
-    status: int
-    document: Any
 
 
 class ApiClient:
@@ -78,19 +71,19 @@ class ApiClient:
 
     def get(self, path: str, query: Query | None = None, seconds: float = REQUEST_SECONDS) -> Any:
         """Return the JSON object at `path`."""
-        return self._request("GET", path, dict, query, seconds=seconds).document
+        return self._request("GET", path, dict, query, seconds=seconds)
 
     def get_list(self, path: str, query: Query | None = None) -> list[Any]:
         """Return the JSON array at `path`, for lists that are not paginated."""
-        found: list[Any] = self._request("GET", path, list, query).document
+        found: list[Any] = self._request("GET", path, list, query)
         return found
 
-    def send(self, method: str, path: str, body: Query, query: Query | None = None) -> ApiAnswer:
+    def send(self, method: str, path: str, body: Query, query: Query | None = None) -> Document:
         """Send a change; an idempotency key makes the retry after a lost response safe."""
         values = {name: value for name, value in body.items() if value is not None}
-        answer = self._request(method, path, dict, query, values)
+        document: Document = self._request(method, path, dict, query, values)
         self.has_changed = True
-        return answer
+        return document
 
     def unexpected_answer(self) -> exits.CommandExit:
         """Return the exit for a response that a Switchgear console would not send."""
@@ -127,8 +120,8 @@ class ApiClient:
         query: Query | None = None,
         body: Query | None = None,
         seconds: float = REQUEST_SECONDS,
-    ) -> ApiAnswer:
-        """Return the response, whose JSON must be of type `kind`."""
+    ) -> Any:
+        """Return the JSON of the response, which must be of type `kind`."""
         values = {name: value for name, value in (query or {}).items() if value is not None}
         target = f"{API}{path}?{urlencode(values)}" if values else f"{API}{path}"
         headers = {"Accept": "application/json"}
@@ -166,7 +159,7 @@ class ApiClient:
                 time.sleep(self._retry_seconds)
         raise AssertionError
 
-    def _parse_response(self, response: Response, kind: type, *, sent: bool) -> ApiAnswer:
+    def _parse_response(self, response: Response, kind: type, *, sent: bool) -> Any:
         is_good = 200 <= response.status < 300
         self.has_changed = self.has_changed or (sent and is_good)
         is_json = "json" in response.headers.get("content-type", "")
@@ -177,7 +170,7 @@ class ApiClient:
         if is_good:
             if not isinstance(document, kind):
                 raise self.unexpected_answer()
-            return ApiAnswer(response.status, document)
+            return document
         if isinstance(document, dict) and "detail" in document:
             retry_after = response.headers.get("retry-after", "")
             raise exits.make_problem_exit(document, response.status, retry_after)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from switchgear.cli import exits
-from switchgear.cli.api_client import REQUEST_SECONDS, ApiClient, Document
+from switchgear.cli.api_client import REQUEST_SECONDS, ApiClient, Document, Query
 from switchgear.cli.formatters import Clock
 from switchgear.cli.screen import Screen
 
@@ -80,6 +80,11 @@ class CommandContext:
         if self.screen.as_json:
             self.screen.document(document)
         return self.screen.as_json
+
+    def send(self, method: str, path: str, body: Query, query: Query | None = None) -> Document:
+        """Send a change and return the console's answer; with `--dry-run` nothing is changed."""
+        dry_run = getattr(self.args, "dry_run", False) or None
+        return self.console.send(method, path, {**body, "dry_run": dry_run}, query)
 
     @contextmanager
     def report_if_lost(

@@ -77,6 +77,10 @@ def make_exit(code: int, slug: str, detail: str, **more: Any) -> CommandExit:
     return CommandExit(code, {**document, "detail": detail, **more})
 
 
+def make_usage_exit(detail: str) -> CommandExit:
+    return make_exit(USAGE, "usage", detail)
+
+
 def make_problem_exit(
     problem: Mapping[str, Any], status: int, retry_after: str = ""
 ) -> CommandExit:

@@ -12,7 +12,8 @@ from switchgear.cli import exits
 from switchgear.cli.formatters import duration_seconds
 from switchgear.evaluation.snapshot import resolve_switch_id
 
-Run = Callable[[Any], int]
+Run = Callable[[Any], int | None]
+"""A function that runs a command and returns its exit code; None means `exits.DONE`."""
 Option = Callable[[argparse._ActionsContainer], object]
 """A function that adds one argument, or several that belong together, to a parser or a group of
 arguments."""
@@ -173,7 +174,7 @@ def read_break_glass(args: argparse.Namespace) -> dict[str, Any] | None:
         return {"rule": args.break_glass, "reason": args.break_glass_reason or args.reason}
     if args.break_glass_reason is not None:
         detail = "--break-glass-reason needs --break-glass RULE: which rule is overridden?"
-        raise exits.make_exit(exits.USAGE, "usage", detail)
+        raise exits.make_usage_exit(detail)
     return None
 
 

@@ -2,8 +2,7 @@
 
 import re
 
-from switchgear.cli import exits
-from switchgear.cli.api_client import Document, url_path
+from switchgear.cli.api_client import Query, url_path
 from switchgear.cli.command_context import CommandContext
 from switchgear.cli.commands import output
 from switchgear.cli.formatters import StyledText, pluralize
@@ -61,89 +60,70 @@ def register(commands: Commands) -> None:
     )
 
 
-def list_breakers(call: CommandContext) -> int:
+def list_breakers(call: CommandContext) -> None:
     args = call.args
     query = {"state": args.state, "caller": args.caller, "callee": args.callee, "q": args.q}
     found = output.sort_by_state(output.get_items(call, "/breakers/", query), views.ORDER)
     if call.print_json(found):
-        return exits.DONE
-    if not found:
-        call.screen.line("There is no such breaker." if any(query.values()) else "None is known.")
-        return exits.DONE
-    clock = call.clock
+        return
     shown = [one for one in found if args.all or args.state or not views.is_silent(one)]
-    if shown:
-        call.screen.table(views.COLUMNS, [views.breaker_row(one, clock) for one in shown])
+    if shown or not found:
+        empty = "There is no such breaker." if any(query.values()) else "None is known."
+        output.show_table(call, shown, views.COLUMNS, views.breaker_row, empty)
     if hidden := len(found) - len(shown):
         text = f"{pluralize(hidden, 'breaker')} nobody reports: --all shows them too"
         call.screen.line(StyledText(text, "quiet"))
-    return exits.DONE
 
 
-def show_breaker(call: CommandContext) -> int:
+def show_breaker(call: CommandContext) -> None:
     caller, callee = call.args.dependency
     dependency = call.console.get(f"/dependencies{url_path(caller, callee)}/")
     rows = call.console.get("/breakers/", {"caller": caller, "callee": callee})["results"]
     breaker = rows[0] if rows else None
     if call.print_json({"breaker": breaker, "dependency": dependency}):
-        return exits.DONE
+        return
     state = views.format_state(breaker["state"] if breaker else "unknown")
     call.screen.line(StyledText(dependency["name"], "name"), "  ", state)
     facts = views.breaker_facts(breaker, call.clock) if breaker else []
     call.screen.facts([*facts, *views.policy_facts(dependency)])
-    return exits.DONE
 
 
-def put_override(call: CommandContext) -> int:
+def put_override(call: CommandContext) -> None:
     args = call.args
-    body = {
-        "mode": args.mode,
-        "reason": args.reason,
-        "expires_in": args.duration,
-        "dry_run": args.dry_run or None,
-    }
-    return _print_override(call, call.console.send("PUT", _override_path(call), body).document)
+    body = {"mode": args.mode, "reason": args.reason, "expires_in": args.duration}
+    _send_override(call, "PUT", body)
 
 
-def clear_override(call: CommandContext) -> int:
-    body = {"reason": call.args.reason, "dry_run": call.args.dry_run or None}
-    return _print_override(call, call.console.send("DELETE", _override_path(call), body).document)
+def clear_override(call: CommandContext) -> None:
+    _send_override(call, "DELETE", {"reason": call.args.reason})
 
 
-def show_history(call: CommandContext) -> int:
+def show_history(call: CommandContext) -> None:
     caller, callee = call.args.dependency
     query = {"minutes": call.args.minutes, "limit": MAX_SHOWN}
     found = call.console.get(f"/breakers{url_path(caller, callee)}/history", query)
     if call.print_json(found):
-        return exits.DONE
+        return
     if found["minutes"]:
         first = call.clock.short_time(found["minutes"][0]["minute"])
         minutes = views.format_minutes(found["minutes"])
         call.screen.line(StyledText(f"from {first}  ", "quiet"), minutes)
         call.screen.line(StyledText("a minute each: . closed  + half-open  # open", "quiet"))
         call.screen.blank_line()
-    if not found["results"]:
-        call.screen.line(f"{caller}->{callee} never changed its state.")
-        return exits.DONE
-    rows = [views.history_row(one, call.clock) for one in found["results"]]
-    call.screen.table(views.HISTORY_COLUMNS, rows)
-    return exits.DONE
+    empty = f"{caller}->{callee} never changed its state."
+    output.show_table(call, found["results"], views.HISTORY_COLUMNS, views.history_row, empty)
 
 
-def _print_override(call: CommandContext, one: Document) -> int:
+def _send_override(call: CommandContext, method: str, body: Query) -> None:
+    one = call.send(method, f"/dependencies{url_path(*call.args.dependency)}/override", body)
     if call.print_json(one):
-        return exits.DONE
+        return
     if one.get("dry_run"):
         call.screen.line(output.DRY_RUN)
     mode = one["mode"].upper().replace("_", " ")
     status = f"{mode}, ended" if one["ended_at"] else mode
     call.screen.line(StyledText(one["name"], "name"), "  ", StyledText(status, "warn"))
     call.screen.facts(views.override_facts(one, call.clock))
-    return exits.DONE
-
-
-def _override_path(call: CommandContext) -> str:
-    return f"/dependencies{url_path(*call.args.dependency)}/override"
 
 
 def _parse_dependency(text: str) -> tuple[str, str]:

@@ -2,7 +2,6 @@
 
 import argparse
 from functools import partial
-from typing import Any
 
 from switchgear.cli import exits
 from switchgear.cli.api_client import Document, url_path
@@ -81,13 +80,13 @@ def read_filters(args: argparse.Namespace) -> dict[str, str]:
     return {name: value for name, value in filters.items() if value is not None}
 
 
-def _act(action: str, call: CommandContext) -> int:
+def _act(action: str, call: CommandContext) -> int | None:
     """Apply an action to letters by id, up to the first failure, or in bulk; print the results."""
     ids, filters = getattr(call.args, "ids", []), read_filters(call.args)
     if bool(ids) + bool(filters) + call.args.all != 1:
         by_id = "" if action == "purge" else "by id, "
         detail = f"Say which letters: {by_id}by an option such as --fingerprint, or --all."
-        raise exits.make_exit(exits.USAGE, "usage", detail)
+        raise exits.make_usage_exit(detail)
     if not ids:
         return _act_in_bulk(call, action, filters)
     documents: list[Document] = []
@@ -97,12 +96,12 @@ def _act(action: str, call: CommandContext) -> int:
     finally:
         if documents:
             call.print_json(documents if len(ids) > 1 else documents[0])
-    return exits.DONE
+    return None
 
 
 def _act_on_letter(call: CommandContext, action: str, letter: str) -> Document:
     """Apply an action to one letter, and print the result at once, as the next one may fail."""
-    body: dict[str, Any] = {"reason": call.args.reason, "dry_run": call.args.dry_run or None}
+    body: Document = {"reason": call.args.reason}
     query = {"server": call.args.server}
     if call.args.stream == views.OUTBOX:
         path, query = f"/dlq/outbox{url_path(letter)}/{action}", {"server": None}
@@ -110,7 +109,7 @@ def _act_on_letter(call: CommandContext, action: str, letter: str) -> Document:
         path = f"/dlq/streams{url_path(call.args.stream)}/messages{url_path(letter)}/{action}"
         if edits := getattr(call.args, "edit", None):
             body["edited_fields"] = dict(edits)
-    one: Document = call.console.send("POST", path, body, query).document
+    one = call.send("POST", path, body, query)
     if not call.screen.as_json:
         _print_result(call, action, one)
     return one
@@ -128,11 +127,10 @@ def _print_result(call: CommandContext, action: str, one: Document) -> None:
     call.screen.line(StyledText("✔ ", "good"), f"{one['id']} {done}{new}{again}{back}")
 
 
-def _act_in_bulk(call: CommandContext, action: str, filters: dict[str, str]) -> int:
+def _act_in_bulk(call: CommandContext, action: str, filters: dict[str, str]) -> int | None:
     args = call.args
     if args.stream == views.OUTBOX:
-        detail = "Messages of the outbox are named by their ids."
-        raise exits.make_exit(exits.USAGE, "usage", detail)
+        raise exits.make_usage_exit("Messages of the outbox are named by their ids.")
     body = {
         "action": action,
         "stream": args.stream,
@@ -140,9 +138,8 @@ def _act_in_bulk(call: CommandContext, action: str, filters: dict[str, str]) -> 
         "filter": filters or None,
         "rate_per_second": args.rate,
         "reason": args.reason,
-        "dry_run": args.dry_run or None,
     }
-    document = call.console.send("POST", "/dlq/jobs/", body).document
+    document = call.send("POST", "/dlq/jobs/", body)
     approval = document.get("approval")
     if isinstance(approval, dict):
         if not call.print_json(document):
@@ -152,11 +149,11 @@ def _act_in_bulk(call: CommandContext, action: str, filters: dict[str, str]) -> 
         if not call.print_json(document):
             call.screen.line(StyledText("Dry run: nothing was done.", "strong"))
             call.screen.facts(views.plan_facts(document))
-        return exits.DONE
-    if getattr(args, "follow", False):
-        return letter_jobs.follow_job(call, document["id"], lambda: _print_job(call, document))
-    _print_job(call, document)
-    return exits.DONE
+    elif getattr(args, "follow", False):
+        letter_jobs.follow_job(call, document["id"], lambda: _print_job(call, document))
+    else:
+        _print_job(call, document)
+    return None
 
 
 def _print_job(call: CommandContext, document: Document) -> None:

@@ -36,21 +36,20 @@ def register(dlq: Commands) -> None:
         jobs.add(verb, partial(_change_job, verb), summary, job, why)
 
 
-def list_jobs(call: CommandContext) -> int:
+def list_jobs(call: CommandContext) -> None:
     query = {"state": None if call.args.all else "live", "stream": call.args.stream}
     what = "jobs; the newest are shown"
     found = output.get_items(call, "/dlq/jobs/", query, MAX_LISTED, what)
     empty = "There was no job yet." if call.args.all else "No job is under way."
-    return output.print_table(call, found, views.JOB_COLUMNS, views.job_row, empty)
+    output.print_table(call, found, views.JOB_COLUMNS, views.job_row, empty)
 
 
-def show_job(call: CommandContext) -> int:
+def show_job(call: CommandContext) -> None:
     print_job(call, call.console.get(f"/dlq/jobs{url_path(call.args.job)}/"))
-    return exits.DONE
 
 
-def follow_given_job(call: CommandContext) -> int:
-    return follow_job(call, call.args.job)
+def follow_given_job(call: CommandContext) -> None:
+    follow_job(call, call.args.job)
 
 
 def print_job(call: CommandContext, one: Document) -> None:
@@ -59,7 +58,7 @@ def print_job(call: CommandContext, one: Document) -> None:
         call.screen.facts(views.job_facts(one, call.clock))
 
 
-def follow_job(call: CommandContext, job_id: int, begun: Callable[[], None] | None = None) -> int:
+def follow_job(call: CommandContext, job_id: int, begun: Callable[[], None] | None = None) -> None:
     """Show the progress of a job until it is over, and print it. Raise unless it completed.
 
     `begun` prints the response to the request that started the job; it is called if the progress
@@ -75,13 +74,11 @@ def follow_job(call: CommandContext, job_id: int, begun: Callable[[], None] | No
             if one["state"] in views.OVER:
                 break
     print_job(call, one)
-    if one["state"] == "completed":
-        return exits.DONE
-    detail = one["error"] or one["outcome"] or "see above"
-    raise exits.make_exit(exits.FAILED, "job-over", f"The job is {one['state']}: {detail}")
+    if one["state"] != "completed":
+        detail = one["error"] or one["outcome"] or "see above"
+        raise exits.make_exit(exits.FAILED, "job-over", f"The job is {one['state']}: {detail}")
 
 
-def _change_job(verb: str, call: CommandContext) -> int:
+def _change_job(verb: str, call: CommandContext) -> None:
     path = f"/dlq/jobs{url_path(call.args.job)}/{verb}"
-    print_job(call, call.console.send("POST", path, {"reason": call.args.reason}).document)
-    return exits.DONE
+    print_job(call, call.send("POST", path, {"reason": call.args.reason}))

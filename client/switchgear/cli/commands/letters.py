@@ -58,70 +58,58 @@ def register(commands: Commands) -> None:
     letter_jobs.register(dlq)
 
 
-def list_streams(call: CommandContext) -> int:
+def list_streams(call: CommandContext) -> None:
     found = call.console.get_list("/dlq/", {"server": call.args.server})
-    if call.print_json(found):
-        return exits.DONE
-    if not found:
-        call.screen.line("No stream of dead letters is known.")
-        return exits.DONE
-    clock = call.clock
-    rows = [views.stream_row(one, clock) for one in views.sort_streams(found)]
-    call.screen.table(views.STREAM_COLUMNS, rows)
-    return exits.DONE
+    if not call.print_json(found):
+        streams, empty = views.sort_streams(found), "No stream of dead letters is known."
+        output.show_table(call, streams, views.STREAM_COLUMNS, views.stream_row, empty)
 
 
-def show_letters(call: CommandContext) -> int:
-    if call.args.stream == views.OUTBOX:
-        return _show_failed(call)
+def show_letters(call: CommandContext) -> None:
     path = f"/dlq/streams{url_path(call.args.stream)}/messages"
-    if call.args.id is not None:
-        return _show_letter(call, f"{path}{url_path(call.args.id)}/")
-    query = {"server": call.args.server, **read_filters(call.args)}
-    what, empty = "letters: add --limit, or choose", "There is no such letter."
-    found = output.get_items(call, f"{path}/", query, call.args.limit, what)
-    return output.print_table(call, found, views.LETTER_COLUMNS, views.letter_row, empty)
+    if call.args.stream == views.OUTBOX:
+        _show_failed(call)
+    elif call.args.id is not None:
+        _show_letter(call, f"{path}{url_path(call.args.id)}/")
+    else:
+        query = {"server": call.args.server, **read_filters(call.args)}
+        what, empty = "letters: add --limit, or choose", "There is no such letter."
+        found = output.get_items(call, f"{path}/", query, call.args.limit, what)
+        output.print_table(call, found, views.LETTER_COLUMNS, views.letter_row, empty)
 
 
-def list_groups(call: CommandContext) -> int:
+def list_groups(call: CommandContext) -> None:
     path = f"/dlq/streams{url_path(call.args.stream)}/groups/"
     found = call.console.get(path, {"server": call.args.server})
     if call.print_json(found):
-        return exits.DONE
-    clock = call.clock
-    if found["results"]:
-        rows = [views.group_row(one, clock) for one in found["results"]]
-        call.screen.table(views.GROUP_COLUMNS, rows)
-    else:
-        call.screen.line("It has no letters.")
+        return
+    empty = "It has no letters."
+    output.show_table(call, found["results"], views.GROUP_COLUMNS, views.group_row, empty)
     if not found["complete"]:
         call.screen.note("Not all letters are counted yet: ask again in a moment.")
-    return exits.DONE
 
 
-def list_archive(call: CommandContext) -> int:
+def list_archive(call: CommandContext) -> None:
     query = {"server": call.args.server, "stream": call.args.stream}
     what, empty = "letters that left: add --limit", "Nothing has left through the console."
     found = output.get_items(call, "/dlq/archive/", query, call.args.limit, what)
-    return output.print_table(call, found, views.ARCHIVE_COLUMNS, views.archive_row, empty)
+    output.print_table(call, found, views.ARCHIVE_COLUMNS, views.archive_row, empty)
 
 
-def restore_letter(call: CommandContext) -> int:
-    body = {"reason": call.args.reason, "dry_run": call.args.dry_run or None}
+def restore_letter(call: CommandContext) -> None:
     path = f"/dlq/archive{url_path(call.args.number)}/restore"
-    one = call.console.send("POST", path, body).document
+    one = call.send("POST", path, {"reason": call.args.reason})
     if not call.print_json(one):
         new = f" as {one['new_id']}" if one.get("new_id") else ""
         text = "Dry run: it would be put back" if one.get("dry_run") else "✔ Put back"
         stream = StyledText(one["stream"], "name")
         call.screen.line(StyledText(text, "good"), " into ", stream, f"{new}.")
-    return exits.DONE
 
 
-def _show_letter(call: CommandContext, path: str) -> int:
+def _show_letter(call: CommandContext, path: str) -> None:
     one = call.console.get(path, {"server": call.args.server})
     if call.print_json(one):
-        return exits.DONE
+        return
     call.screen.line(StyledText(one["stream"], "name"), f"  {one['id']}")
     call.screen.facts(views.letter_facts(one, call.clock))
     for title, pairs in (
@@ -132,10 +120,9 @@ def _show_letter(call: CommandContext, path: str) -> int:
             call.screen.blank_line()
             call.screen.line(StyledText(title, "strong"))
             call.screen.facts(pairs)
-    return exits.DONE
 
 
-def _show_failed(call: CommandContext) -> int:
+def _show_failed(call: CommandContext) -> None:
     """Print the console's own messages that could not be delivered."""
     path, message_id = "/dlq/outbox/", call.args.id
     if message_id is None:
@@ -147,4 +134,4 @@ def _show_failed(call: CommandContext) -> int:
             text = f"No message {message_id} of the outbox failed for good. All: dlq show outbox"
             raise exits.make_exit(exits.NOT_FOUND, "no-letter", text)
     empty = StyledText("✔ No message failed for good.", "good")
-    return output.print_table(call, found, views.FAILED_COLUMNS, views.failed_row, empty)
+    output.print_table(call, found, views.FAILED_COLUMNS, views.failed_row, empty)

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from switchgear.cli import exits
 from switchgear.cli.api_client import MAX_PAGES, PAGE_SIZE, Document, Query
 from switchgear.cli.command_context import CommandContext
 from switchgear.cli.formatters import Clock, StyledText, single_line
@@ -39,19 +38,25 @@ def print_table(
     columns: Sequence[str],
     row: Callable[[Mapping[str, Any], Clock], Sequence[object]],
     empty: str | StyledText,
-) -> int:
-    """Print a list as JSON or as a table.
+) -> None:
+    """Print a list as JSON or as a table; see :func:`show_table`."""
+    if not call.print_json(found):
+        show_table(call, found, columns, row, empty)
 
-    `row` returns the cells of one item; `empty` is printed if there are no items.
-    """
-    if call.print_json(found):
-        return exits.DONE
+
+def show_table(
+    call: CommandContext,
+    found: Sequence[Mapping[str, Any]],
+    columns: Sequence[str],
+    row: Callable[[Mapping[str, Any], Clock], Sequence[object]],
+    empty: str | StyledText,
+) -> None:
+    """Print a table; `row` returns the cells of an item. Without items, print `empty`."""
     clock = call.clock
     if found:
         call.screen.table(columns, [row(one, clock) for one in found])
     else:
         call.screen.line(empty)
-    return exits.DONE
 
 
 def get_items(

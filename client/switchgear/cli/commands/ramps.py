@@ -51,20 +51,19 @@ def register(commands: Commands) -> None:
         ramps.add(verb, partial(_change_ramp, verb), summary, ramp, why, DRY_RUN, *more)
 
 
-def list_ramps(call: CommandContext) -> int:
+def list_ramps(call: CommandContext) -> None:
     query = {"state": None if call.args.all else "live", "switch": call.args.switch}
     found = output.get_items(call, "/ramps/", query, MAX_LISTED, "ramps; the newest are shown")
     empty = "No ramp is under way." if not call.args.all else "There was no ramp yet."
-    return output.print_table(call, found, views.COLUMNS, views.ramp_row, empty)
+    output.print_table(call, found, views.COLUMNS, views.ramp_row, empty)
 
 
-def show_ramp(call: CommandContext) -> int:
+def show_ramp(call: CommandContext) -> None:
     print_ramp(call, _get_ramp(call))
-    return exits.DONE
 
 
-def follow_given_ramp(call: CommandContext) -> int:
-    return follow_ramp(call, _get_ramp(call)["id"])
+def follow_given_ramp(call: CommandContext) -> None:
+    follow_ramp(call, _get_ramp(call)["id"])
 
 
 def print_ramp(call: CommandContext, one: Document) -> None:
@@ -80,7 +79,9 @@ def print_ramp(call: CommandContext, one: Document) -> None:
     call.screen.table(views.STEP_COLUMNS, rows)
 
 
-def follow_ramp(call: CommandContext, ramp_id: int, begun: Callable[[], None] | None = None) -> int:
+def follow_ramp(
+    call: CommandContext, ramp_id: int, begun: Callable[[], None] | None = None
+) -> None:
     """Show the progress of a ramp until it is over, and print it. Raise unless it completed.
 
     `begun` prints the response to the request that started the ramp; it is called if the progress
@@ -96,10 +97,9 @@ def follow_ramp(call: CommandContext, ramp_id: int, begun: Callable[[], None] | 
             if one["state"] in views.OVER:
                 break
     print_ramp(call, one)
-    if one["state"] == "completed":
-        return exits.DONE
-    given = one["error"] or one["outcome"] or one["hold_reason"] or "see above"
-    raise exits.make_exit(exits.FAILED, "ramp-over", f"The ramp is {one['state']}: {given}")
+    if one["state"] != "completed":
+        given = one["error"] or one["outcome"] or one["hold_reason"] or "see above"
+        raise exits.make_exit(exits.FAILED, "ramp-over", f"The ramp is {one['state']}: {given}")
 
 
 def _completed_steps(one: Document, call: CommandContext) -> float:
@@ -115,19 +115,13 @@ def _completed_steps(one: Document, call: CommandContext) -> float:
     return float(index) + min(1.0, max(0.0, 1.0 - left))
 
 
-def _change_ramp(verb: str, call: CommandContext) -> int:
+def _change_ramp(verb: str, call: CommandContext) -> None:
     step = getattr(call.args, "step", None)
-    body = {
-        "reason": call.args.reason,
-        "step_index": None if step is None else step - 1,
-        "dry_run": call.args.dry_run or None,
-    }
-    path = f"/ramps{url_path(_ramp_id(call))}/{verb}"
-    one = call.console.send("POST", path, body).document
+    body = {"reason": call.args.reason, "step_index": None if step is None else step - 1}
+    one = call.send("POST", f"/ramps{url_path(_ramp_id(call))}/{verb}", body)
     if one.get("dry_run") and not call.screen.as_json:
         call.screen.line(output.DRY_RUN)
     print_ramp(call, one)
-    return exits.DONE
 
 
 def _get_ramp(call: CommandContext) -> Document:

@@ -56,21 +56,21 @@ def register(commands: Commands) -> None:
     )
 
 
-def release_switch(call: CommandContext) -> int:
+def release_switch(call: CommandContext) -> int | None:
     args = call.args
     body = {
         "justification": args.reason,
         "mode": "immediate" if args.immediate else None,
         "plan": _make_plan(args.plan, args.dwell, args.gate),
         "break_glass": read_break_glass(args),
-        "dry_run": args.dry_run or None,
     }
-    document = call.console.send("POST", f"{switch_path(args.switch)}/release", body).document
+    document = call.send("POST", f"{switch_path(args.switch)}/release", body)
     ramp = document.get("ramp")
     if isinstance(ramp, dict) and args.follow and not args.dry_run:
-        return ramps.follow_ramp(call, ramp["id"], lambda: _print_result(call, document))
+        ramps.follow_ramp(call, ramp["id"], lambda: _print_result(call, document))
+        return None
     _print_result(call, document)
-    return exits.NEEDS_APPROVAL if document.get("approval") else exits.DONE
+    return exits.NEEDS_APPROVAL if document.get("approval") else None
 
 
 def _print_result(call: CommandContext, document: Document) -> None:

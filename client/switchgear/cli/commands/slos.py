@@ -1,6 +1,5 @@
 """Commands for SLOs and alerts: `slo list|show|alerts|ack`."""
 
-from switchgear.cli import exits
 from switchgear.cli.api_client import url_path
 from switchgear.cli.command_context import CommandContext
 from switchgear.cli.commands import output
@@ -44,17 +43,17 @@ def register(commands: Commands) -> None:
     )
 
 
-def list_slos(call: CommandContext) -> int:
+def list_slos(call: CommandContext) -> None:
     query = {"state": call.args.state, "service": call.args.service}
     found = output.sort_by_state(output.get_items(call, "/slos/", query), views.ORDER)
-    return output.print_table(call, found, views.COLUMNS, views.slo_row, "There is no such SLO.")
+    output.print_table(call, found, views.COLUMNS, views.slo_row, "There is no such SLO.")
 
 
-def show_slo(call: CommandContext) -> int:
+def show_slo(call: CommandContext) -> None:
     path = f"/slos{url_path(call.args.name)}"
     one, status = call.console.get(f"{path}/"), call.console.get(f"{path}/status")
     if call.print_json({"slo": one, "status": status}):
-        return exits.DONE
+        return
     call.screen.line(StyledText(one["name"], "name"), "  ", views.format_state(status["state"]))
     call.screen.facts(views.slo_facts(one, status, call.clock))
     for columns, rows in (
@@ -64,10 +63,9 @@ def show_slo(call: CommandContext) -> int:
         if rows:
             call.screen.blank_line()
             call.screen.table(columns, rows)
-    return exits.DONE
 
 
-def list_alerts(call: CommandContext) -> int:
+def list_alerts(call: CommandContext) -> None:
     args = call.args
     states = [args.state] if args.state else [None] if args.all else ["open", "acknowledged"]
     beside = {"slo": args.slo, "service": args.service}
@@ -80,12 +78,11 @@ def list_alerts(call: CommandContext) -> int:
         output.note_truncated(call, MAX_ALERTS, what)
     found = [one for page in pages for one in page["results"]]
     empty = StyledText("✔ No alert is open." if not args.state else "None.", "good")
-    return output.print_table(call, found, views.ALERT_COLUMNS, views.alert_row, empty)
+    output.print_table(call, found, views.ALERT_COLUMNS, views.alert_row, empty)
 
 
-def acknowledge_alert(call: CommandContext) -> int:
+def acknowledge_alert(call: CommandContext) -> None:
     path = f"/alerts{url_path(call.args.alert)}/ack"
-    one = call.console.send("POST", path, {"comment": call.args.comment}).document
+    one = call.send("POST", path, {"comment": call.args.comment})
     if not call.print_json(one):
         call.screen.table(views.ALERT_COLUMNS, [views.alert_row(one, call.clock)])
-    return exits.DONE

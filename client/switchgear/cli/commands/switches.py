@@ -105,11 +105,11 @@ def register(commands: Commands) -> None:
     )
 
 
-def show_status(call: CommandContext) -> int:
+def show_status(call: CommandContext) -> int | None:
     if call.args.switch is not None:
         return _print_status(call, call.args.switch)
     if call.args.exit_code:
-        raise exits.make_exit(exits.USAGE, "usage", "--exit-code needs a switch to look at.")
+        raise exits.make_usage_exit("--exit-code needs a switch to look at.")
     stopped = views.sort_switches(
         [
             one
@@ -119,7 +119,7 @@ def show_status(call: CommandContext) -> int:
     )
     level = call.console.get("/degradation")
     if call.print_json({"switches": stopped, "degradation": level}):
-        return exits.DONE
+        return None
     screen, clock = call.screen, call.clock
     nothing = StyledText("✔ Nothing is stopped.", "good")
     summary = views.format_summary(stopped) if stopped else nothing
@@ -129,28 +129,26 @@ def show_status(call: CommandContext) -> int:
         screen.table(views.COLUMNS, [views.switch_row(one, clock) for one in stopped])
         screen.blank_line()
     screen.line(views.format_degradation(level))
-    return exits.DONE
+    return None
 
 
 def engage_switch(call: CommandContext) -> int:
     args = call.args
     if args.wait_seconds is not None and not args.wait:
-        raise exits.make_exit(exits.USAGE, "usage", "--wait-seconds needs --wait.")
+        raise exits.make_usage_exit("--wait-seconds needs --wait.")
     body = {
         "reason": args.reason,
         "expires_in": None if args.until else args.duration or DEFAULT_DURATION,
         "expires_at": _format_until(args.until, call),
         "on_expiry": args.on_expiry,
         "break_glass": read_break_glass(args),
-        "dry_run": args.dry_run or None,
     }
     hint = f"To take it back within 30 s: switchgear undo {args.switch}"
     return _finish_change(call, _post(call, "engage", body), hint)
 
 
 def extend_switch(call: CommandContext) -> int:
-    args = call.args
-    body = {"expires_in": args.duration, "reason": args.reason, "dry_run": args.dry_run or None}
+    body = {"expires_in": call.args.duration, "reason": call.args.reason}
     return _finish_change(call, _post(call, "extend", body))
 
 
@@ -165,18 +163,16 @@ def undo_engage(call: CommandContext) -> int:
     return _finish_change(call, _post(call, "undo", {}))
 
 
-def list_episodes(call: CommandContext) -> int:
+def list_episodes(call: CommandContext) -> None:
     name = call.args.switch
     path, what = f"{switch_path(name)}/history", "episodes: these are the latest"
     found = output.get_items(call, path, None, MAX_EPISODES, what)
     empty = f"{name} was never engaged."
-    return output.print_table(call, found, views.HISTORY_COLUMNS, views.history_row, empty)
+    output.print_table(call, found, views.HISTORY_COLUMNS, views.history_row, empty)
 
 
 def _post(call: CommandContext, action: str, body: Query) -> Document:
-    path = f"{switch_path(call.args.switch)}/{action}"
-    document: Document = call.console.send("POST", path, body).document
-    return document
+    return call.send("POST", f"{switch_path(call.args.switch)}/{action}", body)
 
 
 def _print_status(call: CommandContext, name: str) -> int:

@@ -35,7 +35,7 @@ def register(commands: Commands) -> None:
     )
 
 
-def watch_console(call: CommandContext) -> int:
+def watch_console(call: CommandContext) -> None:
     if not call.args.poll and importlib.util.find_spec("websockets") is None:
         raise exits.make_exit(exits.USAGE, "not-installed", INSTALL_HINT)
     topics = list(dict.fromkeys(call.args.topics)) or list(TOPICS)
@@ -43,7 +43,6 @@ def watch_console(call: CommandContext) -> int:
     from switchgear.cli.live.watcher import Watcher
 
     Watcher(call, board).run(sockets=not call.args.poll)
-    return exits.DONE
 
 
 def _parse_topic(text: str) -> str:
