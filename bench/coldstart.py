@@ -54,9 +54,7 @@ def measure(
         ]
         seen = [load.line(SECONDS + PATIENCE_SECONDS, "a cold start") for load in loads]
     took = [each for one in seen for each in one["delays_ms"]]
-    lost: Counter[str] = Counter()
-    for one in seen:
-        lost.update(one["lost"])
+    lost = sum((Counter(one["lost"]) for one in seen), Counter[str]())
     if len(took) < 2:
         raise SystemExit(f"bench: nobody is served at a cold start: {dict(lost)}")
     return ColdStart(

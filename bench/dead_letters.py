@@ -4,18 +4,18 @@ The letters are written to Redis as a consumer would, and this process indexes t
 periodic task. Requests go to the web process, one at a time.
 """
 
+import gc
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from http.client import HTTPConnection
 from urllib.parse import quote, urlencode
 
 import orjson
 
-from . import latencies, page_watch
+from . import http_client, latencies, page_watch
 from .latencies import Latencies
-from .servers import HOST, ServerUnderTest
+from .servers import ServerUnderTest
 
 NAME = "axiom:dlq:bench"
 STREAM = quote(NAME, safe="")
@@ -125,6 +125,7 @@ def _read_all() -> tuple[float, float]:
     Letter.objects.filter(stream=stream).delete()
     stream.indexed_to = ""
     stream.save(update_fields=["indexed_to"])
+    gc.collect()
     wall, cpu = time.monotonic(), time.process_time()
     while not indexer.catch_up(stream, db_now(), seconds=1.0):
         pass
@@ -132,20 +133,23 @@ def _read_all() -> tuple[float, float]:
 
 
 def _all(server: ServerUnderTest, token: str, person: page_watch.Browser) -> Iterator[Request]:
+    from breakers.dead_letters.letters import ids
+    from breakers.dead_letters.models import Letter
+
     messages = f"{API}streams/{STREAM}/messages/"
     pages = f"/dead-letters/default/{STREAM}/"
     group = orjson.loads(_api(server, token, f"{API}streams/{STREAM}/groups/"))["results"][0]
-    deep = _middle_letter(server, token, messages)
+    positions = Letter.objects.order_by("position").values_list("position", flat=True)
+    deep = ids.to_entry_id(positions[positions.count() // 2])
     of_group = urlencode({"fingerprint": group["fingerprint"]})
-    answers = (
+    for name, path, wanted in (
         ("inbox, API", API, PAGE_MS),
         ("groups, API", f"{API}streams/{STREAM}/groups/", GROUPS_MS),
         ("50 letters, API", messages, PAGE_MS),
         ("50 letters from the middle, API", f"{messages}?cursor={deep}", PAGE_MS),
         ("50 letters of one error, API", f"{messages}?{of_group}", PAGE_MS),
         ("50 letters by a text found often, API", f"{messages}?q=A-99", GROUPS_MS),
-    )
-    for name, path, wanted in answers:
+    ):
         yield _time_requests(name, partial(_api, server, token, path), wanted)
     for name, path, wanted in (
         ("inbox, page", "/dead-letters/", PAGE_MS),
@@ -155,17 +159,8 @@ def _all(server: ServerUnderTest, token: str, person: page_watch.Browser) -> Ite
         yield _time_requests(name, partial(person.ask, "GET", path, 200), wanted)
 
 
-def _middle_letter(server: ServerUnderTest, token: str, messages: str) -> str:
-    """Return the id of a letter in the middle of the stream."""
-    from breakers.dead_letters.letters import ids
-    from breakers.dead_letters.models import Letter
-
-    _api(server, token, messages)
-    rows = Letter.objects.order_by("position").values_list("position", flat=True)
-    return ids.to_entry_id(rows[rows.count() // 2])
-
-
 def _time_requests(name: str, ask: Callable[[], bytes], wanted: float) -> Request:
+    gc.collect()
     took = [_milliseconds(ask) for _ in range(TIMES + 1)][1:]
     return Request(name, latencies.summarize(took), wanted)
 
@@ -177,11 +172,4 @@ def _milliseconds(ask: Callable[[], bytes]) -> float:
 
 
 def _api(server: ServerUnderTest, token: str, path: str) -> bytes:
-    connection = HTTPConnection(HOST, server.port, timeout=20)
-    connection.request("GET", path, headers={"Authorization": f"Bearer {token}"})
-    response = connection.getresponse()
-    content = response.read()
-    connection.close()
-    if response.status != 200:
-        raise SystemExit(f"bench: GET {path} was answered with {response.status}")
-    return content
+    return http_client.fetch(server.port, path, http_client.bearer(token)).body

@@ -3,11 +3,10 @@
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from http.client import HTTPConnection
 
-from . import fixtures, latencies, load_processes, stalls
+from . import fixtures, http_client, latencies, load_processes, stalls
 from .latencies import Latencies
-from .servers import HOST, ServerUnderTest
+from .servers import ServerUnderTest
 
 ARRIVE_SECONDS = 60
 REACH_SECONDS = 20
@@ -81,14 +80,10 @@ def engage_switch(prefix: str) -> MakeChange:
 
 
 def ring_holder(server: ServerUnderTest) -> MakeChange:
-    """Return a function that makes `bench.holding_asgi` send its next version."""
+    """Return a function that makes `bench.bare_asgi.holder` send its next version."""
 
     def ring() -> tuple[int, int]:
-        connection = HTTPConnection(HOST, server.port, timeout=10)
         moment = time.monotonic_ns()
-        connection.request("POST", "/ring")
-        version = int(connection.getresponse().read())
-        connection.close()
-        return version, moment
+        return int(http_client.fetch(server.port, "/ring", method="POST").body), moment
 
     return ring

@@ -1,17 +1,25 @@
 """Fixtures of benchmarks: a migrated database, tokens, switches, dependencies."""
 
+import json
 import os
 import secrets
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from datetime import timedelta
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 import django
 from django.db import connection, transaction
 
 from .servers import ROOT
+
+if TYPE_CHECKING:
+    from django.db.backends.utils import CursorWrapper
+
+    from switches.models import Episode
 
 SETTINGS = {"DJANGO_SETTINGS_MODULE": "controlplane.settings", "ALLOWED_HOSTS": "127.0.0.1"}
 USER = "admin"
@@ -22,6 +30,16 @@ OF_SLOS = (
 )  # fmt: skip
 REASON = "Benchmark: the payment provider answers with wrong totals"
 
+PAGE_RULE = {"long": "1h", "short": "5m", "burn_rate": 14, "severity": "page"}
+TICKET_RULE = {"long": "6h", "short": "30m", "burn_rate": 6, "severity": "ticket"}
+
+_SLOS = """
+    INSERT INTO slo_slo (name, service, kind, target, window_days, source, rules, min_events,
+                         actions, description, owner, runbook_url, version, created_at, changed_at)
+    SELECT 'bench-' || n, 'bench', 'availability', 0.999, 30, '{"type": "push"}', %(rules)s,
+           0, '[]', '', '', '', 1, %(at)s, %(at)s
+    FROM generate_series(1, %(count)s) AS n
+"""
 _DEPENDENCIES = """
     INSERT INTO breakers_dependency (caller, callee, protocol, criticality, mode, owner,
                                      runbook_url, notes, managed_by, document, on_outage, version,
@@ -86,38 +104,48 @@ def create_switches(known: int, engaged: int) -> int:
     All but one are inserted directly, because the services would take minutes for thousands.
     """
     from controlplane.core.clock import db_now
-    from switches.models import Episode, OnExpiry, Publication, Switch
+    from switches.models import Publication
 
-    now = db_now()
     keys = [switch_key(n) for n in range(known - 1)]
     with transaction.atomic():
         head = Publication.objects.select_for_update().get()
         with connection.cursor() as cursor:
             cursor.execute("DELETE FROM switches_episode")
             cursor.execute("DELETE FROM switches_switch")
-        Switch.objects.bulk_create(
-            Switch(id=f"feature:{each}", scope="feature", key=each, registered_at=now)
-            for each in keys
-        )
-        Episode.objects.bulk_create(
-            Episode(
-                switch_id=f"feature:{each}",
-                reason=REASON,
-                engaged_by_type="system",
-                engaged_by_name="bench",
-                engaged_by_identity="system:bench",
-                engaged_at=now,
-                engaged_version=head.version,
-                expires_at=now + timedelta(hours=24),
-                on_expiry=OnExpiry.HOLD,
-                salt=secrets.token_hex(8),
-            )
-            for each in keys[: engaged - 1]
-        )
+        insert_switches(keys, engaged - 1, db_now(), engaged_version=head.version)
         head.registrations += known + 1
         head.save()
     version, _ = next(engage(iter(["engaged-through-the-door"])))
     return version
+
+
+def insert_switches(
+    keys: Sequence[str], engaged: int, now: datetime, **fields: object
+) -> list["Episode"]:
+    """Insert feature switches; engage the first `engaged` of them, and return their episodes.
+
+    `fields` are further fields of each episode.
+    """
+    from switches.models import Episode, OnExpiry, Switch
+
+    Switch.objects.bulk_create(
+        Switch(id=f"feature:{each}", scope="feature", key=each, registered_at=now) for each in keys
+    )
+    return Episode.objects.bulk_create(
+        Episode(
+            switch_id=f"feature:{each}",
+            reason=REASON,
+            engaged_by_type="system",
+            engaged_by_name="bench",
+            engaged_by_identity="system:bench",
+            engaged_at=now,
+            expires_at=now + timedelta(hours=24),
+            on_expiry=OnExpiry.HOLD,
+            salt=secrets.token_hex(8),
+            **fields,
+        )
+        for each in keys[:engaged]
+    )
 
 
 def engage(keys: Iterator[str]) -> Iterator[tuple[int, int]]:
@@ -157,8 +185,21 @@ def delete_dependencies() -> None:
 
 def delete_slos() -> None:
     """Delete all SLOs and their counters."""
-    with connection.cursor() as cursor:
-        cursor.execute("SET statement_timeout = 0")
+    with slow_cursor() as cursor:
         for table in OF_SLOS:
             cursor.execute(f"DELETE FROM {table}")
+
+
+def insert_slos(count: int, now: datetime, *rules: Mapping[str, object]) -> None:
+    """Insert `count` SLOs with these burn-rate rules."""
+    with slow_cursor() as cursor:
+        cursor.execute(_SLOS, {"at": now, "count": count, "rules": json.dumps(rules)})
+
+
+@contextmanager
+def slow_cursor() -> Iterator["CursorWrapper"]:
+    """Context manager: a cursor without a statement timeout."""
+    with connection.cursor() as cursor:
+        cursor.execute("SET statement_timeout = 0")
+        yield cursor
         cursor.execute("RESET statement_timeout")

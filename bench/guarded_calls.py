@@ -5,6 +5,7 @@ JSON line.
 """
 
 import asyncio
+import gc
 import json
 import sys
 import threading
@@ -70,9 +71,14 @@ def measure(rounds: int) -> GuardCosts:
 def main(rounds: int) -> None:
     found = GuardCosts(
         breakers=added_micros(bare, compare_breakers(), rounds, time_call),
-        stacks=added_micros(bare, compare_policies(), rounds, time_call),
-        coroutines=added_micros(abare, coroutines(), rounds, time_awaited_call),
-        together={name: time_threads(make) for name, make in SLEEPERS.items()},
+        stacks=added_micros(bare, compare_policies(bare), rounds, time_call),
+        coroutines=added_micros(
+            abare,
+            {ALONE: Breaker("d")(abare), **compare_policies(abare)},
+            rounds,
+            time_awaited_call,
+        ),
+        together={name: time_threads(call) for name, call in guard_sleeps().items()},
         second_look=measure_second_check(rounds),
     )
     print(json.dumps(asdict(found)), flush=True)
@@ -110,35 +116,19 @@ def compare_breakers() -> dict[str, Call]:
     }
 
 
-def compare_policies() -> dict[str, Call]:
-    """Return a function wrapped in a whole policy of ours, and in other libraries' retries."""
+def compare_policies(call: Call) -> dict[str, Call]:
+    """Return `call` wrapped in a whole policy of ours, and in other libraries' retries."""
     import stamina
     import tenacity
 
     return {
-        STACK: build_policy()(bare),
-        OTHERS: tenacity.retry(stop=tenacity.stop_after_attempt(3))(bare),
-        "stamina, retry only": stamina.retry(on=ValueError, attempts=3)(bare),
+        STACK: build_policy(fallback=call)(call),
+        OTHERS: tenacity.retry(stop=tenacity.stop_after_attempt(3))(call),
+        "stamina, retry only": stamina.retry(on=ValueError, attempts=3)(call),
     }
 
 
-def coroutines() -> dict[str, Call]:
-    import stamina
-    import tenacity
-
-    return {
-        ALONE: Breaker("d")(abare),
-        STACK: build_policy(acached)(abare),
-        OTHERS: tenacity.retry(stop=tenacity.stop_after_attempt(3))(abare),
-        "stamina, retry only": stamina.retry(on=ValueError, attempts=3)(abare),
-    }
-
-
-async def acached(value: int) -> int:
-    return value
-
-
-def build_policy(fallback: Call = bare) -> Policy:
+def build_policy(fallback: Call) -> Policy:
     """Return a policy of fallback, kill switch, deadline, retry, breaker, bulkhead and timeout."""
     return (
         Console()
@@ -190,6 +180,7 @@ def added_micros(
 def time_call(call: Call) -> float:
     """Return the CPU microseconds of one call; wall time would include other processes."""
     calls = range(CALLS)
+    gc.collect()
     began = time.process_time()
     for n in calls:
         call(n)
@@ -201,6 +192,7 @@ def time_awaited_call(call: Callable[[int], Awaitable[Any]]) -> float:
 
     async def run() -> float:
         calls = range(CALLS)
+        gc.collect()
         began = time.process_time()
         for n in calls:
             await call(n)
@@ -209,26 +201,18 @@ def time_awaited_call(call: Callable[[int], Awaitable[Any]]) -> float:
     return asyncio.run(run())
 
 
-def _ours() -> Callable[[], None]:
-    return Breaker("d")(lambda: time.sleep(SLEEP_SECONDS))
-
-
-def _pybreakers() -> Callable[[], None]:
+def guard_sleeps() -> dict[str, Callable[[], None]]:
     import pybreaker
 
-    breaker = pybreaker.CircuitBreaker()
-    return lambda: breaker.call(time.sleep, SLEEP_SECONDS)
+    other = pybreaker.CircuitBreaker()
+    return {
+        "switchgear": Breaker("d")(lambda: time.sleep(SLEEP_SECONDS)),
+        "pybreaker": lambda: other.call(time.sleep, SLEEP_SECONDS),
+    }
 
 
-SLEEPERS: dict[str, Callable[[], Callable[[], None]]] = {
-    "switchgear": _ours,
-    "pybreaker": _pybreakers,
-}
-
-
-def time_threads(make: Callable[[], Callable[[], None]]) -> float:
+def time_threads(call: Callable[[], None]) -> float:
     """Return the seconds that ten threads need for one call each through the same breaker."""
-    call = make()
     threads = [threading.Thread(target=call) for _ in range(THREADS)]
     began = time.perf_counter()
     for thread in threads:

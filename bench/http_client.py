@@ -1,6 +1,8 @@
-"""HTTP/1.1 for load clients: just enough to send requests and read whole responses."""
+"""HTTP/1.1: single requests, and for load clients just enough to send and read messages."""
 
 import re
+from collections.abc import Mapping
+from http.client import HTTPConnection, HTTPMessage
 from typing import NamedTuple
 
 from .servers import HOST
@@ -13,6 +15,38 @@ VERSION = re.compile(rb"\nswitchgear-version: *(\d+)", re.IGNORECASE)
 EVENT_ID = b"\nid: "
 END_OF_EVENT = b"\n\n\r\n"
 """The end of an event and its chunk: the servers here send each event as one chunk."""
+
+
+class Fetched(NamedTuple):
+    """The response to a single request."""
+
+    status: int
+    headers: HTTPMessage
+    body: bytes
+
+
+def fetch(
+    port: int,
+    path: str,
+    headers: Mapping[str, str] | None = None,
+    *,
+    method: str = "GET",
+    body: str | None = None,
+    expected: int | None = 200,
+) -> Fetched:
+    """Send a request on a new connection; end the run if the status is not `expected`."""
+    connection = HTTPConnection(HOST, port, timeout=20)
+    connection.request(method, path, body, dict(headers or {}))
+    response = connection.getresponse()
+    found = Fetched(response.status, response.headers, response.read())
+    connection.close()
+    if expected not in (None, found.status):
+        raise SystemExit(f"bench: {method} {path} was answered with {found.status}")
+    return found
+
+
+def bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}
 
 
 class HttpReply(NamedTuple):

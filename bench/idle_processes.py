@@ -8,10 +8,9 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from http.client import HTTPConnection
 from pathlib import Path
 
-from .servers import HOST, ROOT, free_port
+from .servers import ROOT, free_port, is_ready, threads_cpu_seconds
 
 START_SECONDS = 180.0
 SETTLE_SECONDS = 30.0
@@ -48,7 +47,8 @@ def measure() -> Sequence[ProcessCost]:
             preexec_fn=lambda: os.sched_setaffinity(0, set(range(os.cpu_count() or 1))),
         )
         try:
-            _wait_until_ready(run, port)
+            if not is_ready(run, port, "/health/ready", START_SECONDS):
+                raise SystemExit("bench: the installation does not start")
             time.sleep(SETTLE_SECONDS)
             return _watch(run.pid)
         finally:
@@ -56,30 +56,14 @@ def measure() -> Sequence[ProcessCost]:
             run.wait(timeout=30)
 
 
-def _wait_until_ready(run: subprocess.Popen[bytes], port: int) -> None:
-    deadline = time.monotonic() + START_SECONDS
-    while time.monotonic() < deadline and run.poll() is None:
-        caller = HTTPConnection(HOST, port, timeout=5)
-        try:
-            caller.request("GET", "/health/ready")
-            if caller.getresponse().status == 200:
-                return
-        except OSError:
-            pass
-        finally:
-            caller.close()
-        time.sleep(0.5)
-    raise SystemExit("bench: the installation does not start")
-
-
 def _watch(root: int) -> Sequence[ProcessCost]:
-    before = {pid: _cpu_seconds(pid) for pid in _tree(root)}
+    before = {pid: threads_cpu_seconds(pid) for pid in _tree(root)}
     began = time.monotonic()
     time.sleep(MEASURED_SECONDS)
     spent = time.monotonic() - began
     seen: dict[str, list[tuple[float, float, float]]] = {}
     for pid in _tree(root):
-        used = _cpu_seconds(pid) - before.get(pid, 0.0)
+        used = threads_cpu_seconds(pid) - before.get(pid, 0.0)
         seen.setdefault(_name(pid), []).append((used / spent * 100, *_memory_mib(pid)))
     found = [ProcessCost(name, *map(sum, zip(*rows, strict=True))) for name, rows in seen.items()]
     return sorted(found, key=lambda one: -one.cpu_percent)
@@ -90,12 +74,6 @@ def _tree(pid: int) -> Iterator[int]:
     for task in Path(f"/proc/{pid}/task").iterdir():
         for child in Path(task, "children").read_text().split():
             yield from _tree(int(child))
-
-
-def _cpu_seconds(pid: int) -> float:
-    """Return the process's CPU time from `schedstat`; `stat` counts whole clock ticks only."""
-    tasks = Path(f"/proc/{pid}/task").iterdir()
-    return sum(int(Path(task, "schedstat").read_text().split()[0]) for task in tasks) / 1e9
 
 
 def _memory_mib(pid: int) -> tuple[float, float]:

@@ -1,6 +1,6 @@
-"""Clients that wait for changes, thousands in one thread: held polls, event streams or WebSockets.
+"""Clients that wait for changes, thousands in one thread: polls, event streams or WebSockets.
 
-Run as a process of its own: `python -m bench.listeners held|streams|sockets PORT TOKEN COUNT`. Once
+Run as a process of its own: `python -m bench.listeners KIND PORT TOKEN COUNT`; see `KINDS`. Once
 all clients have received a version, prints a JSON line `{"version": 7, "moments": […]}`: for each
 client the monotonic time, in ns, at which it had the version. Ends when its standard input is
 closed.
@@ -12,6 +12,7 @@ import socket
 import sys
 import time
 from collections import defaultdict
+from functools import partial
 
 from . import http_client, websocket_client
 from .servers import HOST
@@ -20,10 +21,13 @@ WAIT_SECONDS = 60
 RECEIVED_AT_ONCE = 256 * 1024
 
 
-class HeldPoll:
-    """A client that polls with `?wait=`, acknowledges each version, and polls again."""
+class Poll:
+    """A client that polls `path`, acknowledges each version, and polls again without pause."""
 
-    def __init__(self, connection: socket.socket, token: str, number: int) -> None:
+    def __init__(
+        self, connection: socket.socket, token: str, number: int, path: str = http_client.SNAPSHOT
+    ) -> None:
+        self._path = path
         self._connection = connection
         self._token = token
         self._name = b"Switchgear-Instance: bench/%d" % number
@@ -37,12 +41,11 @@ class HeldPoll:
         if answer is None:
             return []
         if answer.status not in {200, 304}:
-            raise SystemExit(f"bench: a held poll was answered with {answer.head!r}")
+            raise SystemExit(f"bench: a poll was answered with {answer.head!r}")
         self._received = b""
         etag = answer.etag()
         more = [self._name, b"If-None-Match: " + etag, b"Switchgear-Applied: " + etag.strip(b'"')]
-        path = f"{http_client.SNAPSHOT}?wait={WAIT_SECONDS}"
-        self._connection.send(http_client.get_request(path, self._token, *more))
+        self._connection.send(http_client.get_request(self._path, self._token, *more))
         return [answer.version()] if answer.status == 200 else []
 
 
@@ -67,13 +70,18 @@ class EventStream:
         return http_client.event_versions(data)
 
 
-KINDS = {"held": HeldPoll, "streams": EventStream, "sockets": websocket_client.WebSocket}
+KINDS = {
+    "polls": Poll,
+    "held": partial(Poll, path=f"{http_client.SNAPSHOT}?wait={WAIT_SECONDS}"),
+    "streams": EventStream,
+    "sockets": websocket_client.WebSocket,
+}
 
 
 def main(kind: str, port: int, token: str, count: int) -> None:
     poller = select.epoll()
     poller.register(sys.stdin, select.EPOLLIN | select.EPOLLHUP)
-    crowd: dict[int, tuple[socket.socket, HeldPoll | EventStream | websocket_client.WebSocket]] = {}
+    crowd: dict[int, tuple[socket.socket, Poll | EventStream | websocket_client.WebSocket]] = {}
     for number in range(count):
         connection = socket.create_connection((HOST, port), timeout=10)
         crowd[connection.fileno()] = connection, KINDS[kind](connection, token, number)

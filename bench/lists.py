@@ -4,18 +4,19 @@ A few threads send the requests over persistent connections. Audit rows are inse
 hash chain, so the database must be disposable.
 """
 
-import threading
+import gc
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from http.client import HTTPConnection
 from urllib.parse import quote
 
 import psycopg
 from django.conf import settings
-from django.db import connection
 
-from . import fixtures, latencies
+from . import fixtures, http_client, latencies
 from .latencies import Latencies
 from .servers import HOST, ServerUnderTest
 
@@ -50,14 +51,6 @@ _AUDIT = """
     FROM generate_series(1, %(count)s) AS n,
          (SELECT coalesce(max(id), 0) AS last FROM core_auditentry) AS newest
 """
-_SLOS = """
-    INSERT INTO slo_slo (name, service, kind, target, window_days, source, rules, min_events,
-                         actions, description, owner, runbook_url, version, created_at, changed_at)
-    SELECT 'bench-' || n, 'bench', 'availability', 0.999, 30, '{"type": "push"}',
-           '[{"long": "1h", "short": "5m", "burn_rate": 14, "severity": "page"}]',
-           0, '[]', '', '', '', 1, now(), now()
-    FROM generate_series(1, %s) AS n
-"""
 
 
 @dataclass(frozen=True)
@@ -82,15 +75,14 @@ class Lists:
 
 def insert_rows(audited: int) -> None:
     """Insert enough rows for a full page of every list, and `audited` audit rows."""
+    from controlplane.core.clock import db_now
+
     with psycopg.connect(settings.ENV.database.owner_url, autocommit=True) as owner:
         owner.execute("ALTER TABLE core_auditentry DISABLE TRIGGER core_audit_follows")
         owner.execute(_AUDIT, {"count": audited})
         owner.execute("ALTER TABLE core_auditentry ENABLE TRIGGER core_audit_follows")
     fixtures.create_dependencies(ROWS)
-    with connection.cursor() as cursor:
-        cursor.execute("SET statement_timeout = 0")
-        cursor.execute(_SLOS, [ROWS])
-        cursor.execute("RESET statement_timeout")
+    fixtures.insert_slos(ROWS, db_now(), fixtures.PAGE_RULE)
 
 
 def clear() -> None:
@@ -110,6 +102,7 @@ def _measure_list(
     web: ServerUnderTest, token: str, name: str, path: str, seconds: float
 ) -> ListFigures:
     _send_requests(web, token, path, seconds / 4)  # Warms up.
+    gc.collect()
     used, began = web.cpu_seconds(), time.monotonic()
     took = _send_requests(web, token, path, seconds)
     used, spent = web.cpu_seconds() - used, time.monotonic() - began
@@ -118,41 +111,32 @@ def _measure_list(
 
 def _send_requests(web: ServerUnderTest, token: str, path: str, seconds: float) -> list[float]:
     """Request `path` from several threads for `seconds`; return the latencies in milliseconds."""
-    took: list[float] = []
-    wrong: list[int] = []
     end = time.monotonic() + seconds
 
-    def run() -> None:
-        caller = HTTPConnection(HOST, web.port, timeout=20)
-        while time.monotonic() < end and not wrong:
-            took.append(_request(caller, token, path, wrong))
-        caller.close()
+    def run(_number: int) -> list[float]:
+        took: list[float] = []
+        with closing(HTTPConnection(HOST, web.port, timeout=20)) as caller:
+            while time.monotonic() < end:
+                took.append(_request(caller, token, path))
+        return took
 
-    threads = [threading.Thread(target=run) for _ in range(CALLERS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if wrong or not took:
-        raise SystemExit(f"bench: GET {path} was answered with {wrong}")
-    return took
+    with ThreadPoolExecutor(CALLERS) as pool:
+        return [each for took in pool.map(run, range(CALLERS)) for each in took]
 
 
 def _measure_search(web: ServerUnderTest, token: str, text: str) -> Latencies:
-    caller, wrong = HTTPConnection(HOST, web.port, timeout=20), list[int]()
+    gc.collect()
     path = f"/api/v1/audit/?q={quote(text)}"
-    took = [_request(caller, token, path, wrong) for _ in range(SEARCHES + 1)][1:]
-    caller.close()
-    if wrong:
-        raise SystemExit(f"bench: GET {path} was answered with {wrong}")
-    return latencies.summarize(took)
+    with closing(HTTPConnection(HOST, web.port, timeout=20)) as caller:
+        took = [_request(caller, token, path) for _ in range(SEARCHES + 1)]
+    return latencies.summarize(took[1:])
 
 
-def _request(caller: HTTPConnection, token: str, path: str, wrong: list[int]) -> float:
+def _request(caller: HTTPConnection, token: str, path: str) -> float:
     began = time.monotonic()
-    caller.request("GET", path, headers={"Authorization": f"Bearer {token}"})
+    caller.request("GET", path, headers=http_client.bearer(token))
     answer = caller.getresponse()
     answer.read()
     if answer.status != 200:
-        wrong.append(answer.status)
+        raise SystemExit(f"bench: GET {path} was answered with {answer.status}")
     return (time.monotonic() - began) * 1e3

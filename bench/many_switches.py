@@ -2,11 +2,10 @@
 
 import time
 from dataclasses import dataclass
-from http.client import HTTPConnection
 
 from . import fixtures, http_client, propagation, wrk
 from .latencies import Latencies
-from .servers import HOST, ServerUnderTest
+from .servers import ServerUnderTest
 from .wrk import LoadFigures, LoadTarget
 
 SMALL = (100, 100)
@@ -37,11 +36,11 @@ def measure(
     for _ in range(rounds):
         for size, seen in ((SMALL, small), (LARGE, large)):
             known = wait_for_version(server, token, fixtures.create_switches(*size))
-            headers = {"Authorization": f"Bearer {token}", "If-None-Match": known}
+            headers = {**http_client.bearer(token), "If-None-Match": known}
             target = LoadTarget("snapshot 304", server, http_client.SNAPSHOT, headers, 304)
             wrk.run_round(target, 1)
             seen.append(wrk.run_round(target, seconds))
-    way, pause = propagation.by_held_poll, propagation.ONE_BY_ONE
+    way, pause = "held", propagation.ONE_BY_ONE
     keys = [fixtures.switch_key(LARGE[1] + n) for n in range(changes)]
     known_delays = propagation.measure(server, token, keys, way, pause)
     keys = [f"new-{n}" for n in range(changes)]
@@ -53,13 +52,8 @@ def wait_for_version(server: ServerUnderTest, token: str, version: int) -> str:
     """Return the ETag of the snapshot `version` once it is served; end the run if it never is."""
     deadline = time.monotonic() + SERVED_SECONDS
     while time.monotonic() < deadline:
-        connection = HTTPConnection(HOST, server.port, timeout=10)
-        connection.request(
-            "GET", http_client.SNAPSHOT, headers={"Authorization": f"Bearer {token}"}
-        )
-        response = connection.getresponse()
-        response.read()
-        connection.close()
+        bearer = http_client.bearer(token)
+        response = http_client.fetch(server.port, http_client.SNAPSHOT, bearer, expected=None)
         if response.headers["Switchgear-Version"] == str(version):
             return response.headers["ETag"]
         time.sleep(0.02)

@@ -1,9 +1,10 @@
 """The parts of a benchmark run; each starts the servers it needs, measures, and stops them."""
 
 import os
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from . import (
@@ -83,24 +84,15 @@ def measure_commits(setting: Setting, table: ResultTable) -> None:
     token = setting.token
     keys = [f"told-{n}" for n in range(setting.engages)]
     with running(PLANE, core=setting.core, loop=setting.loop) as plane:
-        polled = propagation.measure(plane, token, keys, propagation.by_poll)
+        polled = propagation.measure(plane, token, keys, "polls")
         fixtures.create_switches(ENGAGED, ENGAGED)
-        streamed = propagation.measure(plane, token, keys, propagation.by_stream)
+        streamed = propagation.measure(plane, token, keys, "streams")
     table.print_commit("a poll", polled, POLL_P99_MS)
     table.print_commit("a stream", streamed, STREAM_P99_MS)
 
 
-def measure_held_polls(setting: Setting, table: ResultTable) -> None:
-    """Measure how one change reaches thousands of held polls."""
-    _crowd(setting, table, "held", "held polls")
-
-
-def measure_streams(setting: Setting, table: ResultTable) -> None:
-    """Measure how one change reaches thousands of event streams."""
-    _crowd(setting, table, "streams", "streams")
-
-
-def _crowd(setting: Setting, table: ResultTable, kind: str, called: str) -> None:
+def measure_listeners(kind: str, called: str, setting: Setting, table: ResultTable) -> None:
+    """Measure how one change reaches thousands of held polls or event streams."""
     fixtures.create_switches(ENGAGED, ENGAGED)
     token, size = setting.token, (setting.listeners, setting.changes)
     spreads: list[FanoutCost] = []
@@ -135,8 +127,7 @@ def measure_cold_start(setting: Setting, table: ResultTable) -> None:
     """Measure the web process while thousands of services start at once."""
     fixtures.create_switches(ENGAGED, ENGAGED)
     with running(WEB, core=setting.core, loop=setting.loop) as web:
-        person = page_watch.Browser(web.port)
-        person.sign_in(fixtures.USER, fixtures.PASSWORD)
+        person = page_watch.Browser.signed_in(web.port)
         seen = coldstart.measure(web, setting.token, setting.newcomers, ENGAGED, person)
     table.print_cold_start(seen)
 
@@ -163,20 +154,22 @@ def measure_reports(setting: Setting, table: ResultTable) -> None:
 
 def measure_ramps(setting: Setting, table: ResultTable) -> None:
     """Measure the periodic task over a thousand ramps, in this process, without any server."""
-    load_core = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {setting.core, *load_core})
-    try:
+    with _on_both_cores(setting):
         table.print_ramps(ramps.measure(setting.ramps))
-    finally:
-        os.sched_setaffinity(0, load_core)
 
 
 def measure_evaluation(setting: Setting, table: ResultTable) -> None:
     """Measure the evaluation of 1,000 and of 10,000 SLOs, in this process, without any server."""
+    with _on_both_cores(setting):
+        table.print_evaluation(slo_evaluation.measure())
+
+
+@contextmanager
+def _on_both_cores(setting: Setting) -> Iterator[None]:
     load_core = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {setting.core, *load_core})
     try:
-        table.print_evaluation(slo_evaluation.measure())
+        yield
     finally:
         os.sched_setaffinity(0, load_core)
 
@@ -198,8 +191,7 @@ def measure_dead_letters(setting: Setting, table: ResultTable) -> None:
     dead_letters.write_letters(setting.letters)
     try:
         with running(WEB, core=setting.core, loop=setting.loop) as web:
-            person = page_watch.Browser(web.port)
-            person.sign_in(fixtures.USER, fixtures.PASSWORD)
+            person = page_watch.Browser.signed_in(web.port)
             table.print_dead_letters(dead_letters.measure(web, token, person, setting.letters))
     finally:
         dead_letters.clear()
@@ -247,8 +239,8 @@ WITH_WRK = {"rows", "many"}
 PARTS: dict[str, Callable[[Setting, ResultTable], None]] = {
     "rows": measure_rows,
     "commits": measure_commits,
-    "held": measure_held_polls,
-    "streams": measure_streams,
+    "held": partial(measure_listeners, "held", "held polls"),
+    "streams": partial(measure_listeners, "streams", "streams"),
     "live": measure_sockets,
     "storm": measure_cold_start,
     "many": measure_many_switches,

@@ -8,6 +8,8 @@ from typing import Any
 
 from django.db import connection, transaction
 
+from . import fixtures
+
 MIX = ("none", "external", "counted")
 """Keys of `GATES`, which the ramps have in turn."""
 PERCENTS = (5, 25, 100)
@@ -47,7 +49,9 @@ def create_ramps(count: int, now: datetime) -> dict[str, list[int]]:
     delete_ramps()
     kinds = [MIX[n % len(MIX)] for n in range(count)]
     with transaction.atomic():
-        episodes = _switches(count, now)
+        keys = [f"ramping-{n}" for n in range(count)]
+        fields = {"engaged_version": 0, "allow_percent": PERCENTS[0]}
+        episodes = fixtures.insert_switches(keys, count, now, **fields)
         jobs = Job.objects.bulk_create(
             Job(
                 kind=KIND,
@@ -132,31 +136,6 @@ def delete_ramps() -> None:
     with connection.cursor() as cursor:
         for table in CLEARED:
             cursor.execute(f"DELETE FROM {table}")
-
-
-def _switches(count: int, now: datetime) -> list[Any]:
-    from switches.models import Episode, OnExpiry, Switch
-
-    keys = [f"ramping-{n}" for n in range(count)]
-    Switch.objects.bulk_create(
-        Switch(id=f"feature:{key}", scope="feature", key=key, registered_at=now) for key in keys
-    )
-    return Episode.objects.bulk_create(
-        Episode(
-            switch_id=f"feature:{key}",
-            reason="Benchmark: the payment provider answers with wrong totals",
-            engaged_by_type="system",
-            engaged_by_name="bench",
-            engaged_by_identity="system:bench",
-            engaged_at=now,
-            engaged_version=0,
-            expires_at=now + timedelta(hours=24),
-            on_expiry=OnExpiry.HOLD,
-            allow_percent=PERCENTS[0],
-            salt="0123456789abcdef",
-        )
-        for key in keys
-    )
 
 
 def _plan(kind: str, number: int) -> list[dict[str, Any]]:

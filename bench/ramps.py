@@ -5,32 +5,19 @@ this process, and of the PostgreSQL process that serves it.
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from pathlib import Path
 from statistics import median
 
-from django.db import connection
-
 from . import ramp_fixtures
-from .servers import cpu_seconds
+from .ticks import TickCost, combine_costs, measure_tick
 
 LOOKS = 15
 RENEWED_EVERY = 5
 ADVANCES = 50
 ROUNDS = 5
 MAX_TICKS = 100
-
-
-@dataclass(frozen=True)
-class TickCost:
-    """Seconds that one run of a periodic task takes; `database` is None for a remote PostgreSQL."""
-
-    moved: int
-    cpu: float
-    database: float | None
-    wall: float
 
 
 @dataclass(frozen=True)
@@ -65,8 +52,9 @@ def measure(count: int) -> RampCosts:
         going_back = list(_go_back(ramps["external"], moments))
     finally:
         ramp_fixtures.delete_ramps()
-    back = _together(going_back)
-    return RampCosts(count, each, dwelling, _middle(advancing), back, len(going_back))
+    back = combine_costs(going_back, sum, moved=sum)
+    middle = combine_costs(advancing, median)
+    return RampCosts(count, each, dwelling, middle, back, len(going_back))
 
 
 def _moments(began: datetime) -> Iterator[datetime]:
@@ -87,8 +75,9 @@ def _dwell(moments: Iterator[datetime]) -> TickCost:
         if number % RENEWED_EVERY == 0:
             ramp_fixtures.answer_gates("ok", now)
         seen.append(_tick(now))
-    _expect(sum(one.moved for one in seen), 0, "a ramp moved before its time")
-    return _middle(seen[RENEWED_EVERY:])  # The first ones warm up.
+    if moved := sum(one.moved for one in seen):
+        raise SystemExit(f"bench: a ramp moved before its time: {moved}, not 0")
+    return combine_costs(seen[RENEWED_EVERY:], median)  # The first ones warm up.
 
 
 def _advance(ready: list[int], moments: Iterator[datetime]) -> TickCost:
@@ -115,46 +104,4 @@ def _go_back(failing: list[int], moments: Iterator[datetime]) -> Iterator[TickCo
 def _tick(now: datetime) -> TickCost:
     from controlplane.core.jobs import engine
 
-    database = database_cpu()
-    before = database()
-    wall, cpu = time.monotonic(), time.process_time()
-    moved = engine.run_tick("ramps.turn", now)
-    cpu, wall = time.process_time() - cpu, time.monotonic() - wall
-    return TickCost(moved, cpu, None if before is None else (database() or before) - before, wall)
-
-
-def database_cpu() -> Callable[[], float | None]:
-    """Return a function that returns the CPU seconds of this connection's PostgreSQL process."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_backend_pid()")
-        (pid,) = cursor.fetchone()
-    try:
-        is_here = b"postgres" in Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        is_here = False
-    return lambda: cpu_seconds(pid) if is_here else None
-
-
-def _middle(costs: list[TickCost]) -> TickCost:
-    known = [one.database for one in costs if one.database is not None]
-    return TickCost(
-        min(one.moved for one in costs),
-        median(one.cpu for one in costs),
-        median(known) if known else None,
-        median(one.wall for one in costs),
-    )
-
-
-def _together(costs: list[TickCost]) -> TickCost:
-    known = [one.database for one in costs if one.database is not None]
-    return TickCost(
-        sum(one.moved for one in costs),
-        sum(one.cpu for one in costs),
-        sum(known) if known else None,
-        sum(one.wall for one in costs),
-    )
-
-
-def _expect(found: int, wanted: int, otherwise: str) -> None:
-    if found != wanted:
-        raise SystemExit(f"bench: {otherwise}: {found}, not {wanted}")
+    return measure_tick(lambda: engine.run_tick("ramps.turn", now))

@@ -2,34 +2,24 @@
 
 import json
 from contextlib import ExitStack
-from dataclasses import dataclass
-from http.client import HTTPConnection
 from pathlib import Path
 
-from .http_client import SNAPSHOT
-from .servers import BARE, HOST, PLANE, WEB, ServerUnderTest, running
+from . import http_client
+from .http_client import SNAPSHOT, fetch
+from .servers import BARE, PLANE, WEB, ServerUnderTest, running
 from .wrk import LoadTarget
 
 SWITCHES = "/api/v1/switches/"
 ADDED_BY_GRANIAN = {"date", "server"}
 
 
-@dataclass(frozen=True)
-class RecordedResponse:
-    """A response as received."""
-
-    status: int
-    headers: list[tuple[str, str]]
-    body: str
-
-
 def serve(stack: ExitStack, core: int, loop: str, token: str, folder: Path) -> list[LoadTarget]:
     """Start the servers; return the requests to measure, in the order of the printed rows."""
     plane = stack.enter_context(running(PLANE, core=core, loop=loop))
     web = stack.enter_context(running(WEB, core=core, loop=loop))
-    bearer = {"Authorization": f"Bearer {token}"}
+    bearer = http_client.bearer(token)
     answers = record(plane, token, folder)
-    known = {**bearer, "If-None-Match": dict(_request(plane, SNAPSHOT, bearer).headers)["etag"]}
+    known = {**bearer, "If-None-Match": fetch(plane.port, SNAPSHOT, bearer).headers["ETag"]}
     bare = stack.enter_context(running(BARE, core=core, loop=loop, answers=answers))
     return [
         LoadTarget("bare ASGI, the same 304", bare, "/304", known, 304),
@@ -43,9 +33,10 @@ def serve(stack: ExitStack, core: int, loop: str, token: str, folder: Path) -> l
 
 def record(plane: ServerUnderTest, token: str, folder: Path) -> Path:
     """Write the data plane's responses to a file, from which the bare applications send them."""
-    bearer = {"Authorization": f"Bearer {token}"}
-    found = _request(plane, SNAPSHOT, bearer)
-    unchanged = _request(plane, SNAPSHOT, {**bearer, "If-None-Match": dict(found.headers)["etag"]})
+    bearer = http_client.bearer(token)
+    found = fetch(plane.port, SNAPSHOT, bearer)
+    known = {**bearer, "If-None-Match": found.headers["ETag"]}
+    unchanged = fetch(plane.port, SNAPSHOT, known, expected=304)
     answers = folder / "answers.json"
     answers.write_text(json.dumps({"/304": _plain(unchanged), "/200": _plain(found)}))
     return answers
@@ -53,21 +44,10 @@ def record(plane: ServerUnderTest, token: str, folder: Path) -> Path:
 
 def verify(target: LoadTarget) -> None:
     """Send the target's request once; end the run unless it gets the expected status."""
-    status = _request(target.server, target.path, dict(target.headers)).status
-    if status != target.status:
-        raise SystemExit(f"bench: {target.name}: status {status}, not {target.status}")
+    fetch(target.server.port, target.path, target.headers, expected=target.status)
 
 
-def _request(server: ServerUnderTest, path: str, headers: dict[str, str]) -> RecordedResponse:
-    connection = HTTPConnection(HOST, server.port, timeout=10)
-    connection.request("GET", path, headers=headers)
-    response = connection.getresponse()
-    pairs = [(name.lower(), value) for name, value in response.getheaders()]
-    said = RecordedResponse(response.status, pairs, response.read().decode())
-    connection.close()
-    return said
-
-
-def _plain(said: RecordedResponse) -> tuple[int, list[tuple[str, str]], str]:
-    kept = [pair for pair in said.headers if pair[0] not in ADDED_BY_GRANIAN]
-    return said.status, kept, said.body
+def _plain(found: http_client.Fetched) -> tuple[int, list[tuple[str, str]], str]:
+    pairs = [(name.lower(), value) for name, value in found.headers.items()]
+    kept = [pair for pair in pairs if pair[0] not in ADDED_BY_GRANIAN]
+    return found.status, kept, found.body.decode()

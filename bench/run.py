@@ -6,6 +6,7 @@ medians, so that other processes disturb all alike. `--only streams,storm` runs 
 """
 
 import argparse
+import gc
 import os
 import platform
 import resource
@@ -20,6 +21,20 @@ from bench import fixtures, parts, wrk
 from bench.table import ResultTable
 
 DESCRIPTORS = 16_384
+SIZES = {
+    "rounds": (5, 1, 20),
+    "seconds": (2, 1, 10),
+    "engages": (200, 2, 1000),
+    "listeners": (2000, 1, 4000),
+    "changes": (10, 1, 100),
+    "newcomers": (10_000, 10, 20_000),
+    "ramps": (1000, 30, 2000),
+    "reporters": (1000, 10, 2000),
+    "reporting": (60, 5, 300),
+    "letters": (100_000, 1000, 1_000_000),
+    "audited": (50_000, 1000, 5_000_000),
+}
+"""Default, minimum and maximum of each size, a field of `parts.Setting` and an option."""
 
 
 def main() -> int:
@@ -38,17 +53,7 @@ def main() -> int:
             loop=options.loop,
             token=fixtures.make_token(),
             folder=Path(folder),
-            rounds=options.rounds,
-            seconds=options.seconds,
-            engages=options.engages,
-            listeners=options.listeners,
-            changes=options.changes,
-            newcomers=options.newcomers,
-            ramps=options.ramps,
-            reporters=options.reporters,
-            reporting=options.reporting,
-            letters=options.letters,
-            audited=options.audited,
+            **{name: getattr(options, name) for name in SIZES},
         )
         print(
             f"Python {platform.python_version()}, granian {version('granian')}, loop"
@@ -58,6 +63,7 @@ def main() -> int:
         )
         table = ResultTable()
         for part in options.only:
+            gc.collect()
             parts.PARTS[part](setting, table)
     for line in table.missed:
         print(f"bench: missed: {line}")
@@ -70,19 +76,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--only", type=_parts, default=list(parts.PARTS), help=f"some of {','.join(parts.PARTS)}"
     )
-    for name, default, low, high in (
-        ("rounds", 5, 1, 20),
-        ("seconds", 2, 1, 10),
-        ("engages", 200, 2, 1000),
-        ("listeners", 2000, 1, 4000),
-        ("changes", 10, 1, 100),
-        ("newcomers", 10_000, 10, 20_000),
-        ("ramps", 1000, 30, 2000),
-        ("reporters", 1000, 10, 2000),
-        ("reporting", 60, 5, 300),
-        ("letters", 100_000, 1000, 1_000_000),
-        ("audited", 50_000, 1000, 5_000_000),
-    ):
+    for name, (default, low, high) in SIZES.items():
         within = range(low, high + 1)
         parser.add_argument(
             f"--{name}", type=int, default=default, choices=within, metavar=f"{low}-{high}"

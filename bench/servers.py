@@ -1,5 +1,6 @@
 """Servers under test: granian as in production, with one worker, pinned to one core."""
 
+import contextlib
 import os
 import signal
 import socket
@@ -8,7 +9,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from http.client import HTTPConnection
 from pathlib import Path
@@ -33,7 +33,7 @@ class Served:
 PLANE = Served("controlplane.dataplane:app", "/health/ready/data")
 WEB = Served("controlplane.asgi:application", "/health/ready/data")
 BARE = Served("bench.bare_asgi:app", "/200")
-HOLDER = Served("bench.holding_asgi:app", "/200")
+HOLDER = Served("bench.bare_asgi:holder", "/200")
 
 
 @dataclass(frozen=True)
@@ -49,11 +49,7 @@ class ServerUnderTest:
 
     def threads_cpu_seconds(self) -> float:
         """Return the CPU time of the worker's living threads, in nanosecond resolution."""
-        return sum(
-            int(thread.read_text().split()[0]) / 1e9
-            for worker in self._workers()
-            for thread in Path(f"/proc/{worker}/task").glob("*/schedstat")
-        )
+        return sum(map(threads_cpu_seconds, self._workers()))
 
     def rss_bytes(self) -> int:
         """Return the resident memory of the worker."""
@@ -86,7 +82,13 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-@contextmanager
+def threads_cpu_seconds(pid: int) -> float:
+    """Return the CPU time of a process's living threads, in nanosecond resolution."""
+    files = Path(f"/proc/{pid}/task").glob("*/schedstat")
+    return sum(int(file.read_text().split()[0]) for file in files) / 1e9
+
+
+@contextlib.contextmanager
 def running(
     served: Served, *, core: int, loop: str, answers: Path | None = None
 ) -> Iterator[ServerUnderTest]:
@@ -105,7 +107,7 @@ def running(
             preexec_fn=lambda: os.sched_setaffinity(0, {core}),
         )
         try:
-            if not _answers(process, port, served.answers_at):
+            if not is_ready(process, port, served.answers_at, START_SECONDS):
                 output.seek(0)
                 raise SystemExit(
                     f"bench: {served.application} does not start:\n{output.read()[-3000:]}"
@@ -116,16 +118,15 @@ def running(
             process.wait(timeout=15)
 
 
-def _answers(process: subprocess.Popen[bytes], port: int, path: str) -> bool:
-    deadline = time.monotonic() + START_SECONDS
+def is_ready(process: subprocess.Popen[bytes], port: int, path: str, seconds: float) -> bool:
+    """Wait until the process answers with 200; return False if it doesn't within `seconds`."""
+    deadline = time.monotonic() + seconds
     while time.monotonic() < deadline and process.poll() is None:
-        try:
-            connection = HTTPConnection(HOST, port, timeout=2)
-            connection.request("GET", path)
-            if connection.getresponse().status < 500:
+        caller = HTTPConnection(HOST, port, timeout=5)
+        with contextlib.suppress(OSError), contextlib.closing(caller):
+            caller.request("GET", path)
+            if caller.getresponse().status == 200:
                 return True
-        except OSError:
-            pass
         time.sleep(0.1)
     return False
 

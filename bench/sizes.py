@@ -2,13 +2,11 @@
 
 import gzip
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
-from http.client import HTTPConnection
 from statistics import median
 
 from . import fixtures, http_client, many_switches
-from .servers import HOST, ServerUnderTest
+from .servers import ServerUnderTest
 
 KNOWN, ENGAGED, DEPENDENCIES = 10_000, 2_000, 10_000
 CACHED_SECONDS = 5.5
@@ -33,8 +31,10 @@ def measure(web: ServerUnderTest, token: str) -> SnapshotSizes:
     fixtures.create_dependencies(DEPENDENCIES)
     try:
         many_switches.wait_for_version(web, token, fixtures.create_switches(KNOWN, ENGAGED))
-        plain = _get(web, http_client.SNAPSHOT, token)
-        packed = _get(web, http_client.SNAPSHOT, token, {"Accept-Encoding": "gzip"})
+        bearer = http_client.bearer(token)
+        zipped = {**bearer, "Accept-Encoding": "gzip"}
+        plain = http_client.fetch(web.port, http_client.SNAPSHOT, bearer).body
+        packed = http_client.fetch(web.port, http_client.SNAPSHOT, zipped).body
         if gzip.decompress(packed) != plain:
             raise SystemExit("bench: the compressed snapshot differs from the plain one")
         cpu_ms, scraped = [], b""
@@ -42,23 +42,10 @@ def measure(web: ServerUnderTest, token: str) -> SnapshotSizes:
             time.sleep(CACHED_SECONDS)
             web.settle()
             before = web.threads_cpu_seconds()
-            scraped = _get(web, "/metrics", token, {"Accept-Encoding": "gzip"})
+            scraped = http_client.fetch(web.port, "/metrics", zipped).body
             time.sleep(0.2)
             cpu_ms.append((web.threads_cpu_seconds() - before) * 1e3)
         whole = gzip.decompress(scraped)
         return SnapshotSizes(len(plain), len(packed), len(whole), len(scraped), median(cpu_ms))
     finally:
         fixtures.delete_dependencies()
-
-
-def _get(
-    web: ServerUnderTest, path: str, token: str, headers: Mapping[str, str] | None = None
-) -> bytes:
-    caller = HTTPConnection(HOST, web.port, timeout=20)
-    caller.request("GET", path, headers={"Authorization": f"Bearer {token}", **(headers or {})})
-    answer = caller.getresponse()
-    body = answer.read()
-    caller.close()
-    if answer.status != 200:
-        raise SystemExit(f"bench: GET {path} was answered with {answer.status}")
-    return body

@@ -1,19 +1,15 @@
 """Measures the periodic evaluation of a thousand and of ten thousand SLOs.
 
-The evaluation runs in this process; no other tasks run. CPU time is counted of this process and of
-the PostgreSQL process that serves it. A month of history should cost as much as a day, because the
-totals of a window are looked up.
+The evaluation runs in this process; no other tasks run. A month of history should cost as much as
+a day, because the totals of a window are looked up.
 """
 
-import time
 from dataclasses import dataclass
 from datetime import datetime
 from statistics import median
 
-from django.db import connection
-
 from . import fixtures
-from .ramps import TickCost, database_cpu
+from .ticks import TickCost, combine_costs, measure_tick
 
 ROUNDS = 5
 FEW, MANY = 1_000, 10_000
@@ -21,15 +17,6 @@ DAY, MONTH = 1, 30
 RECENT_DAYS = 3
 """The last days whose minutes are stored as a row each; older minutes are packed by hour."""
 
-_SLOS = """
-    INSERT INTO slo_slo (name, service, kind, target, window_days, source, rules, min_events,
-                         actions, description, owner, runbook_url, version, created_at, changed_at)
-    SELECT 'bench-' || n, 'bench', 'availability', 0.999, 30, '{"type": "push"}',
-           '[{"long": "1h", "short": "5m", "burn_rate": 14, "severity": "page"},
-             {"long": "6h", "short": "30m", "burn_rate": 6, "severity": "ticket"}]',
-           0, '[]', '', '', '', 1, %(at)s, %(at)s
-    FROM generate_series(1, %(count)s) AS n
-"""
 _SLIS = """
     INSERT INTO slo_sli (slo_id, metric, service, first, last, source_error, created_at)
     SELECT id, '', '', %(first)s, %(last)s, '', created_at FROM slo_slo WHERE service = 'bench'
@@ -75,15 +62,8 @@ def _measure(count: int, days: int) -> EvaluationCosts:
         _expect_known(count)
     finally:
         fixtures.delete_slos()
-    costs = seen[1:]  # The first tick warms up, and inserts every row.
-    known = [one.database for one in costs if one.database is not None]
-    middle = TickCost(
-        min(one.moved for one in costs),
-        median(one.cpu for one in costs),
-        median(known) if known else None,
-        median(one.wall for one in costs),
-    )
-    return EvaluationCosts(count, days, middle)
+    # The first tick warms up, and inserts every row.
+    return EvaluationCosts(count, days, combine_costs(seen[1:], median))
 
 
 def _create_history(count: int, days: int, now: datetime) -> int:
@@ -96,24 +76,17 @@ def _create_history(count: int, days: int, now: datetime) -> int:
     last = last_ended(now) - 60
     first = (last - days * 24 * 60) // 60 * 60
     begin = max(first, (last - RECENT_DAYS * 24 * 60) // 60 * 60)
-    given = {"at": now, "count": count, "first": first, "last": last, "begin": begin}
-    with connection.cursor() as cursor:
-        cursor.execute("SET statement_timeout = 0")
-        for statement in (_SLOS, _SLIS, _MINUTES, _HOURS):
-            cursor.execute(statement, given)
-        cursor.execute("RESET statement_timeout")
+    fixtures.insert_slos(count, now, fixtures.PAGE_RULE, fixtures.TICKET_RULE)
+    with fixtures.slow_cursor() as cursor:
+        for statement in (_SLIS, _MINUTES, _HOURS):
+            cursor.execute(statement, {"first": first, "last": last, "begin": begin})
     return last
 
 
 def _run_tick(now: datetime) -> TickCost:
     from slo.evaluation import tick
 
-    database = database_cpu()
-    before = database()
-    wall, cpu = time.monotonic(), time.process_time()
-    judged = tick.evaluate_due_minutes(now)
-    cpu, wall = time.process_time() - cpu, time.monotonic() - wall
-    return TickCost(judged, cpu, None if before is None else (database() or before) - before, wall)
+    return measure_tick(lambda: tick.evaluate_due_minutes(now))
 
 
 def _expect_known(count: int) -> None:

@@ -4,6 +4,7 @@ The server has a core of its own; PostgreSQL is not pinned. Each sender pushes f
 ten sources each, and sends a batch once the previous one is answered.
 """
 
+import gc
 import threading
 import time
 from dataclasses import dataclass
@@ -68,6 +69,7 @@ def _push(server: ServerUnderTest, token: str, slos: int, seconds: float) -> Pus
     before = 0.0
     ends = time.monotonic() + 3600
     warm = threading.Barrier(SENDERS + 1)
+    gc.collect()
 
     def send(sender: int) -> None:
         client = HTTPConnection(HOST, server.port, timeout=30)

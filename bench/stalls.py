@@ -1,8 +1,8 @@
-"""Measures stalls of the machine itself, to tell them from delays of the measured servers."""
+"""Background threads, and stalls of the machine itself, as opposed to delays of the servers."""
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 SLEEP_SECONDS = 0.01
@@ -11,12 +11,10 @@ SLEEP_SECONDS = 0.01
 class Stalls:
     """The longest delay, `worst_ms`, by which a short sleep ended late."""
 
-    def __init__(self) -> None:
-        self.worst_ms = 0.0
-        self._ended = threading.Event()
+    worst_ms = 0.0
 
-    def _watch(self) -> None:
-        while not self._ended.is_set():
+    def watch(self, ended: threading.Event) -> None:
+        while not ended.is_set():
             began = time.monotonic()
             time.sleep(SLEEP_SECONDS)
             late_ms = (time.monotonic() - began - SLEEP_SECONDS) * 1e3
@@ -27,10 +25,18 @@ class Stalls:
 def watch_stalls() -> Iterator[Stalls]:
     """Context manager: watch for stalls in a thread during the block."""
     stalls = Stalls()
-    thread = threading.Thread(target=stalls._watch, daemon=True)
+    with in_background(stalls.watch):
+        yield stalls
+
+
+@contextmanager
+def in_background(run: Callable[[threading.Event], None]) -> Iterator[None]:
+    """Context manager: call `run` in a thread, with an event that is set at the block's end."""
+    ended = threading.Event()
+    thread = threading.Thread(target=run, args=(ended,), daemon=True)
     thread.start()
     try:
-        yield stalls
+        yield
     finally:
-        stalls._ended.set()
+        ended.set()
         thread.join()

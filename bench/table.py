@@ -12,11 +12,12 @@ from .idle_processes import ProcessCost
 from .latencies import Latencies
 from .lists import ROWS, Lists
 from .many_switches import SizeCosts
-from .ramps import RampCosts, TickCost
+from .ramps import RampCosts
 from .sizes import SnapshotSizes
 from .slo_evaluation import EvaluationCosts
 from .slo_ingest import WANTED_POINTS, PushCosts
 from .switch_checks import CheckCosts
+from .ticks import TickCost
 from .wrk import LoadFigures, LoadTarget
 
 WANTED_RATIO = {"snapshot 304": 0.8, "snapshot 200, 100 engaged": 0.8}
@@ -138,7 +139,7 @@ class ResultTable:
             if wanted is not None:
                 target = (f"CPU < {wanted * 1e3:,.0f} ms", one.turn.cpu < wanted)
             self._line(name, *_format_cost(one.turn, one.count), target=target)
-        short, long = (_all_cpu(one.turn) for one in seen[:2])
+        short, long = (one.turn.cpu + (one.turn.database or 0.0) for one in seen[:2])
         flat = (f"≤ {HISTORY_FACTOR}", long <= short * HISTORY_FACTOR)
         self._line("  a month of history beside a day", f"{long / short:.2f}", target=flat)
 
@@ -313,10 +314,6 @@ def _cells(seen: LoadFigures, ratio: float, cpu_ratio: float) -> Iterator[str]:
 
 def _three(seen: Latencies) -> tuple[str, str, str]:
     return f"{seen.p50_ms:.1f}", f"{seen.p99_ms:.1f}", f"{seen.worst_ms:.1f}"
-
-
-def _all_cpu(cost: TickCost) -> float:
-    return cost.cpu + (cost.database or 0.0)
 
 
 def _format_cost(seen: TickCost, ramps: int, besides: TickCost | None = None) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from statistics import median
 
@@ -83,9 +83,4 @@ def _children_cpu() -> float:
 
 def median_figures(rounds: list[LoadFigures]) -> LoadFigures:
     """Return the median of each figure over rounds, so that one disturbed round does not count."""
-    return LoadFigures(
-        requests_per_second=median(each.requests_per_second for each in rounds),
-        p99_ms=median(each.p99_ms for each in rounds),
-        cpu_us=median(each.cpu_us for each in rounds),
-        load_share=median(each.load_share for each in rounds),
-    )
+    return LoadFigures(*map(median, zip(*map(astuple, rounds), strict=True)))
