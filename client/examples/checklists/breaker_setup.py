@@ -8,7 +8,7 @@ import sys
 
 from findings import Item, check
 
-from switchgear import Policy
+from switchgear import BreakerParameters, Policy
 
 MIN_FAILURES = 5
 MIN_CALLS = 10
@@ -18,37 +18,14 @@ MAX_PROBES = 20
 OPEN_SECONDS = (5.0, 120.0)
 
 
-def _is_insensitive(policy: Policy) -> bool:
+def _is_insensitive(parameters: BreakerParameters) -> bool:
     """Return True if the breaker stays closed after only a few failures."""
-    parameters = policy.breaker.parameters
     in_a_row = parameters.consecutive_failures
     if in_a_row is not None and in_a_row < MIN_FAILURES:
         return False
     if parameters.failure_count is not None:
         return parameters.failure_count >= MIN_FAILURES
     return parameters.needed_calls >= MIN_CALLS
-
-
-def _opens_in_time(policy: Policy) -> bool:
-    """Return True if the breaker needs at most `MAX_CALLS` calls before it can open."""
-    parameters = policy.breaker.parameters
-    needed = parameters.failure_count
-    return (parameters.needed_calls if needed is None else needed) <= MAX_CALLS
-
-
-def _opens_for_most(policy: Policy) -> bool:
-    parameters = policy.breaker.parameters
-    return parameters.failure_count is not None or parameters.failure_rate <= MAX_FAILING
-
-
-def _probes_are_few_at_once(policy: Policy) -> bool:
-    parameters = policy.breaker.parameters
-    return parameters.half_open_concurrent <= parameters.half_open_calls
-
-
-def _notices_slowness(policy: Policy) -> bool:
-    slow, timeout = policy.breaker.parameters.slow_call_seconds, policy.timeout_seconds
-    return timeout is not None or slow is not None
 
 
 def _probes_can_end(policy: Policy) -> bool:
@@ -68,22 +45,31 @@ ITEMS = (
     Item(
         f"a share of at least {MIN_CALLS} calls, or at least {MIN_FAILURES} failures",
         "It would open at what is usual, and keep a healthy callee away.",
-        _is_insensitive,
+        lambda policy: _is_insensitive(policy.breaker.parameters),
     ),
     Item(
         f"a failure_rate of at most {MAX_FAILING:g}",
         "A callee that fails nearly every call would be called on and on.",
-        _opens_for_most,
+        lambda policy: (
+            policy.breaker.parameters.failure_count is not None
+            or policy.breaker.parameters.failure_rate <= MAX_FAILING
+        ),
     ),
     Item(
         f"at most {MAX_CALLS} calls, or failures, until it may open",
         "All of them would have to fail first.",
-        _opens_in_time,
+        lambda policy: (
+            (policy.breaker.parameters.failure_count or policy.breaker.parameters.needed_calls)
+            <= MAX_CALLS
+        ),
     ),
     Item(
         "a timeout, or slow_call_seconds",
         "A callee that hangs would never be counted as failing.",
-        _notices_slowness,
+        lambda policy: (
+            policy.timeout_seconds is not None
+            or policy.breaker.parameters.slow_call_seconds is not None
+        ),
     ),
     Item(
         "jitter in how long it stays open (open_jitter)",
@@ -103,7 +89,10 @@ ITEMS = (
     Item(
         "no more probes at once than in all (half_open_concurrent)",
         "Those beyond would be calls that nobody looks at.",
-        _probes_are_few_at_once,
+        lambda policy: (
+            policy.breaker.parameters.half_open_concurrent
+            <= policy.breaker.parameters.half_open_calls
+        ),
     ),
     Item(
         "an end for each probe (a timeout, within half_open_max_seconds if that is set)",

@@ -44,16 +44,10 @@ class Incoming:
         peer = scope.get("client")
         limits = incoming(headers, trusts_attempt=self._peers.has(peer[0] if peer else None))
         if limits.is_over:
-            await _refuse(send)
+            length = str(len(BODY)).encode()
+            fields = [(b"content-type", CONTENT_TYPE.encode()), (b"content-length", length)]
+            await send({"type": "http.response.start", "status": STATUS, "headers": fields})
+            await send({"type": "http.response.body", "body": BODY})
             return
         with limits:
             await self.app(scope, receive, send)
-
-
-async def _refuse(send: Send) -> None:
-    headers = [
-        (b"content-type", CONTENT_TYPE.encode()),
-        (b"content-length", str(len(BODY)).encode()),
-    ]
-    await send({"type": "http.response.start", "status": STATUS, "headers": headers})
-    await send({"type": "http.response.body", "body": BODY})

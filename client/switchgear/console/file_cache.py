@@ -73,10 +73,6 @@ class FileCache:
         self._recheck_seconds = recheck_seconds
         self._recheck_at = 0.0
 
-    @property
-    def is_enabled(self) -> bool:
-        return self._folder is not None
-
     def restore(self, use: Callable[[CachedDocument], object]) -> None:
         """Pass the cached document to `use`, if there is a valid one.
 

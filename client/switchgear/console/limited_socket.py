@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
+from switchgear.console.address import Address
 from switchgear.console.errors import SocketError
 
 MAX_PROXY_BYTES = 2**14
@@ -158,19 +159,15 @@ def seconds_until(until: float) -> float:
 
 
 def dial(
-    connection: LimitedSocket,
-    scheme: str,
-    host: str,
-    port: int,
-    tls: ssl.SSLContext | None,
-    until: float,
+    connection: LimitedSocket, address: Address, tls: ssl.SSLContext | None, until: float
 ) -> None:
     """Open the connection, through the proxy that the environment names, if any.
 
     Raise :class:`OSError`. Resolving the host name is not limited in time.
     """
+    host, port = address.host, address.port
     connection.set_limits(until, MAX_PROXY_BYTES)
-    proxy = getproxies().get(scheme) if not proxy_bypass(f"{host}:{port}") else None
+    proxy = getproxies().get(address.scheme) if not proxy_bypass(f"{host}:{port}") else None
     if not proxy:
         _connect(connection, host, port, until)
     else:

@@ -181,14 +181,7 @@ class Connection:
             self._socket = connected = LimitedSocket()
             if self._aborted:
                 connected.abort()
-            dial(
-                connected,
-                self.address.scheme,
-                self.address.host,
-                self.address.port,
-                self._tls,
-                until,
-            )
+            dial(connected, self.address, self._tls, until)
         if self._aborted:
             raise ConnectionAbortedError
         return self._socket

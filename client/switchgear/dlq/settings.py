@@ -36,10 +36,6 @@ class Counts:
     refused: int = 0
 
 
-def _default_name() -> str:
-    return f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
-
-
 @dataclass(kw_only=True, eq=False)
 class Settings:
     """Settings of a consumer.
@@ -58,7 +54,9 @@ class Settings:
 
     stream: str
     group: str
-    consumer: str = field(default_factory=_default_name)
+    consumer: str = field(
+        default_factory=lambda: f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
+    )
     names: Names = DEFAULT_NAMES
     dead_stream: str = ""
     attempts: int = 3

@@ -69,7 +69,7 @@ def list_breakers(call: CommandContext) -> None:
     shown = [one for one in found if args.all or args.state or not views.is_silent(one)]
     if shown or not found:
         empty = "There is no such breaker." if any(query.values()) else "None is known."
-        output.show_table(call, shown, views.COLUMNS, views.breaker_row, empty)
+        output.print_table(call, shown, views.COLUMNS, views.breaker_row, empty)
     if hidden := len(found) - len(shown):
         text = f"{pluralize(hidden, 'breaker')} nobody reports: --all shows them too"
         call.screen.line(StyledText(text, "quiet"))
@@ -111,7 +111,7 @@ def show_history(call: CommandContext) -> None:
         call.screen.line(StyledText("a minute each: . closed  + half-open  # open", "quiet"))
         call.screen.blank_line()
     empty = f"{caller}->{callee} never changed its state."
-    output.show_table(call, found["results"], views.HISTORY_COLUMNS, views.history_row, empty)
+    output.print_table(call, found["results"], views.HISTORY_COLUMNS, views.history_row, empty)
 
 
 def _send_override(call: CommandContext, method: str, body: Query) -> None:

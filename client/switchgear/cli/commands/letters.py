@@ -62,7 +62,7 @@ def list_streams(call: CommandContext) -> None:
     found = call.console.get_list("/dlq/", {"server": call.args.server})
     if not call.print_json(found):
         streams, empty = views.sort_streams(found), "No stream of dead letters is known."
-        output.show_table(call, streams, views.STREAM_COLUMNS, views.stream_row, empty)
+        output.print_table(call, streams, views.STREAM_COLUMNS, views.stream_row, empty)
 
 
 def show_letters(call: CommandContext) -> None:
@@ -84,7 +84,7 @@ def list_groups(call: CommandContext) -> None:
     if call.print_json(found):
         return
     empty = "It has no letters."
-    output.show_table(call, found["results"], views.GROUP_COLUMNS, views.group_row, empty)
+    output.print_table(call, found["results"], views.GROUP_COLUMNS, views.group_row, empty)
     if not found["complete"]:
         call.screen.note("Not all letters are counted yet: ask again in a moment.")
 

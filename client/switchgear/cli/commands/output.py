@@ -39,19 +39,12 @@ def print_table(
     row: Callable[[Mapping[str, Any], Clock], Sequence[object]],
     empty: str | StyledText,
 ) -> None:
-    """Print a list as JSON or as a table; see :func:`show_table`."""
-    if not call.print_json(found):
-        show_table(call, found, columns, row, empty)
+    """Print a list as JSON or as a table.
 
-
-def show_table(
-    call: CommandContext,
-    found: Sequence[Mapping[str, Any]],
-    columns: Sequence[str],
-    row: Callable[[Mapping[str, Any], Clock], Sequence[object]],
-    empty: str | StyledText,
-) -> None:
-    """Print a table; `row` returns the cells of an item. Without items, print `empty`."""
+    `row` returns the cells of one item; `empty` is printed if there are no items.
+    """
+    if call.print_json(found):
+        return
     clock = call.clock
     if found:
         call.screen.table(columns, [row(one, clock) for one in found])

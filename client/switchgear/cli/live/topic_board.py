@@ -96,24 +96,22 @@ def _read_topic(call: CommandContext, topic: str, lines: Collection[str]) -> lis
     return found
 
 
-def _read_switches(call: CommandContext) -> list[Document]:
-    return [one for state in ("engaged", "ramping") for one in _read_all(call, "/switches/", state)]
-
-
-def _read_letters(call: CommandContext) -> list[Document]:
-    return [*call.console.get_list("/dlq/"), *_read_all(call, "/dlq/jobs/", "live")]
-
-
 def _read_all(call: CommandContext, path: str, state: str | None = None) -> list[Document]:
     what = f"at {path}; the others are told when they change"
     return output.get_items(call, path, {"state": state}, MAX_ROWS, what)
 
 
 _READERS: Mapping[str, Callable[[CommandContext], list[Any]]] = {
-    "switches": _read_switches,
+    "switches": lambda call: [
+        *_read_all(call, "/switches/", "engaged"),
+        *_read_all(call, "/switches/", "ramping"),
+    ],
     "ramps": lambda call: _read_all(call, "/ramps/", "live"),
     "breakers": lambda call: _read_all(call, "/breakers/"),
-    "dlq": _read_letters,
+    "dlq": lambda call: [
+        *call.console.get_list("/dlq/"),
+        *_read_all(call, "/dlq/jobs/", "live"),
+    ],
     "slo": lambda call: _read_all(call, "/slos/"),
     "degradation": lambda call: [call.console.get("/degradation")],
 }
