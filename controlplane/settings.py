@@ -38,6 +38,7 @@ INSTALLED_APPS = [
     "controlplane.processes",
     "controlplane.database",
     "controlplane.backup",
+    "controlplane.openapi",
     "switches",
     "breakers",
     "breakers.dead_letters",
@@ -276,7 +277,7 @@ SPECTACULAR_SETTINGS = {
     "GET_LIB_DOC_EXCLUDES": "controlplane.core.http.openapi.undocumented_bases",
     "POSTPROCESSING_HOOKS": [
         "controlplane.dataplane.openapi.add_paths",
-        "controlplane.openapi.finish",
+        "controlplane.openapi.hooks.finish",
     ],
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",

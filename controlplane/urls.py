@@ -6,9 +6,9 @@ from django.urls import URLPattern, URLResolver, include, path
 from breakers.dead_letters.urls import api_urlpatterns as dead_letters_api
 from breakers.urls import api_urlpatterns as breakers_api
 from controlplane.accounts.urls import api_urlpatterns as accounts_api
-from controlplane.core.http.docs import DocsView, SchemaView
 from controlplane.core.urls import api_urlpatterns as core_api
 from controlplane.notify.urls import api_urlpatterns as notify_api
+from controlplane.openapi.views import DocsView, SchemaView
 from slo.urls import api_urlpatterns as slo_api
 from switches.urls import api_urlpatterns as switches_api
 

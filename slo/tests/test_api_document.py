@@ -6,8 +6,8 @@ import pytest
 
 from controlplane.core.canonical import timestamp
 from controlplane.core.clock import db_now
-from controlplane.core.http.tests.documents import api_document
-from controlplane.core.http.tests.test_openapi import complaints
+from controlplane.openapi.tests.documents import api_document
+from controlplane.openapi.tests.test_responses import complaints
 from slo.arithmetic.minutes import last_ended
 from slo.models import Alert, SloStatus
 

@@ -9,9 +9,9 @@ from breakers.dead_letters.models import LetterStream
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import as_role, with_token
-from controlplane.core.http.tests.documents import api_document
-from controlplane.core.http.tests.test_openapi import complaints
 from controlplane.core.outbox.models import OutboxMessage
+from controlplane.openapi.tests.documents import api_document
+from controlplane.openapi.tests.test_responses import complaints
 from controlplane.supervisor import ports
 
 pytestmark = pytest.mark.django_db

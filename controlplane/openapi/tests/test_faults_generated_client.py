@@ -16,8 +16,8 @@ import pytest
 from django.test import Client as Browser
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from controlplane.core.http.document import build
 from controlplane.core.http.tests.callers import person, token_text
+from controlplane.openapi.document import build
 from controlplane.tests.security.callers import ALL_SCOPES
 
 pytestmark = [pytest.mark.faults, pytest.mark.smoke, pytest.mark.timeout(300)]

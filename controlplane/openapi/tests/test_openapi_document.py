@@ -9,9 +9,9 @@ from jsonschema import Draft202012Validator, FormatChecker
 
 from controlplane.core.http.fields import Body, EmptyBody, Filters
 from controlplane.core.http.resources import Resource
-from controlplane.core.http.tests.documents import api_document
 from controlplane.openapi.components import PREFIX, name_of
 from controlplane.openapi.operations import OPERATIONS
+from controlplane.openapi.tests.documents import api_document
 
 GENERATED = re.compile(r"_(create|retrieve|update|partial_update|destroy|list)(_\d+)?$")
 ALWAYS = {"400", "401", "403", "503", "default"}

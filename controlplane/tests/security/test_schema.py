@@ -15,10 +15,10 @@ from breakers.dead_letters.tests.heaps import heap
 from breakers.tests.house import dependency
 from controlplane.accounts.models.people import User
 from controlplane.core.clock import db_now
-from controlplane.core.http.document import get_representation
 from controlplane.core.http.tests.callers import person, token_text
 from controlplane.dataplane.tests.conftest import idle  # noqa: F401 - a fixture
 from controlplane.dataplane.tests.lines import wait_until
+from controlplane.openapi.document import get_representation
 from controlplane.tests.security import callers, generated_requests, markup
 from controlplane.tests.security.existing_objects import arguments
 from switches.tests.browsers import engaged

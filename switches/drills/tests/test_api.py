@@ -5,8 +5,8 @@ from jsonschema import Draft202012Validator
 
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import as_role, person, with_token
-from controlplane.core.http.tests.documents import api_document
 from controlplane.core.instances.models import Instance
+from controlplane.openapi.tests.documents import api_document
 from switches.drills.tests.drill_helpers import CANARY, mark, report_present, run_drill
 from switches.models import Drill, DrillMark, DrillSchedule, Switch
 

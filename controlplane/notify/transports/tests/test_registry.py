@@ -10,7 +10,6 @@ from django.db import connection
 
 from controlplane.core.clock import db_now
 from controlplane.core.encryption import SEALED_PREFIX
-from controlplane.core.http import document
 from controlplane.core.http.tests.callers import as_role, with_token
 from controlplane.core.outbox import services
 from controlplane.core.outbox.models import OutboxMessage
@@ -21,6 +20,7 @@ from controlplane.notify.targets import destination_names
 from controlplane.notify.transports import destinations
 from controlplane.notify.transports.base import TRANSPORTS, DocsRow, Transport
 from controlplane.notify.transports.channel_settings import ChannelSettings, SettingSpec
+from controlplane.openapi import document
 
 pytestmark = pytest.mark.django_db
 DOCS = Path(__file__).parents[4] / "docs" / "notifications.md"

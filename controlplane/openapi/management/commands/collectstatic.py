@@ -6,7 +6,7 @@ from typing import Any
 from django.conf import settings
 from django.contrib.staticfiles.management.commands import collectstatic
 
-from controlplane.core.http import document
+from controlplane.openapi import document
 
 
 class Command(collectstatic.Command):

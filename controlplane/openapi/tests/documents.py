@@ -4,7 +4,7 @@ import functools
 import json
 from typing import Any
 
-from controlplane.core.http import document
+from controlplane.openapi import document
 
 
 @functools.cache

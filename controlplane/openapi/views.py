@@ -16,7 +16,7 @@ from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from controlplane.core.content_encoding import accepts_gzip
-from controlplane.core.http import document
+from controlplane.openapi import document
 
 CACHE_CONTROL = "public, max-age=60"
 
@@ -54,6 +54,6 @@ class SchemaView(APIView):
 class DocsView(SpectacularSwaggerSplitView):
     """Swagger page of the OpenAPI document, without inline scripts, which the CSP forbids."""
 
-    template_name = "core/api_docs.html"
+    template_name = "openapi/docs.html"
     authentication_classes: list[Any] = []
     permission_classes = [AllowAny]

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from django.core.management import call_command
 
-from controlplane.core.http import document
+from controlplane.openapi import document
 
 PATH = "/api/schema/"
 
