@@ -172,7 +172,7 @@ def test_what_nobody_reports_is_counted_beside_what_is_closed_and_is_not_calm():
     assert "1 of 3 reports, closed" in headline(html)
     assert "2 not reported" in headline(html)
     assert "of 1 critical one nothing is known" in text(html)
-    assert "standing--calm" not in html
+    assert "headline--calm" not in html
 
 
 def test_what_was_last_heard_of_a_while_ago_is_no_good_news():
@@ -183,7 +183,7 @@ def test_what_was_last_heard_of_a_while_ago_is_no_good_news():
     html = page(browser_as("viewer").get("/breakers/"))
 
     assert "1 not reported" in headline(html)
-    assert "standing--calm" not in html
+    assert "headline--calm" not in html
 
 
 def test_headline_is_calm_where_every_breaker_is_known_to_be_closed():
@@ -193,7 +193,7 @@ def test_headline_is_calm_where_every_breaker_is_known_to_be_closed():
     html = page(browser_as("viewer").get("/breakers/"))
 
     assert "Every breaker is closed" in headline(html)
-    assert "standing--calm" in html
+    assert "headline--calm" in html
 
 
 def test_failures_are_those_of_now_and_else_of_the_whole_last_hour():

@@ -81,7 +81,7 @@ def test_headline_counts_what_is_not_known_and_calls_only_the_rest_met():
     headline = text(html.split("<h1", 1)[1].split("</h1>", 1)[0])
     assert ("2 not known" in headline, "1 met" in headline) == (True, True)
     assert "objective is met" not in html
-    assert "standing--calm" not in html
+    assert "headline--calm" not in html
 
 
 def test_headline_is_calm_only_where_every_objective_is_known():
@@ -90,7 +90,7 @@ def test_headline_is_calm_only_where_every_objective_is_known():
     html = get_page()
 
     assert "Every objective is met" in text(html)
-    assert "standing--calm" in html
+    assert "headline--calm" in html
 
 
 @pytest.mark.parametrize(
