@@ -146,7 +146,7 @@ async def flag(state: State, call: Call) -> Response:
     def record_check(blocked_by: str | None) -> None:
         state.ledger.check_counter.record_check(_name_caller(call), {key, GLOBAL_ID}, blocked_by)
 
-    return ofrep.answer_flag(state, call.headers, call.body, key, record_check)
+    return ofrep.answer_flag(state, call.body, key, record_check)
 
 
 async def flags(state: State, call: Call) -> Response | None:

@@ -30,31 +30,35 @@ def _array_schema(items: dict[str, Any]) -> dict[str, Any]:
     return {"type": "array", "items": items}
 
 
-def _header_parameter(name: str, description: str) -> dict[str, Any]:
-    return {"name": name, "in": "header", "schema": _TEXT, "description": description}
+def _parameter(where: str, name: str, description: str, **more: Any) -> dict[str, Any]:
+    return {"name": name, "in": where, "schema": _TEXT, "description": description, **more}
 
 
-_WAIT = {
-    "name": "wait",
-    "in": "query",
-    "schema": {"type": "string", "pattern": "^[0-9]{1,9}([.][0-9]{1,6})?$"},
-    "description": "Long poll: hold the request for at most this many seconds (60 at most) while "
+_WAIT = _parameter(
+    "query",
+    "wait",
+    "Long poll: hold the request for at most this many seconds (60 at most) while "
     "If-None-Match names the current version, or a newer one of its epoch. 503 with Retry-After "
     "if too many requests are held. For tokens only; a signed-in browser is never held.",
-}
-_INSTANCE = _header_parameter(
+    schema={**_TEXT, "pattern": "^[0-9]{1,9}([.][0-9]{1,6})?$"},
+)
+_INSTANCE = _parameter(
+    "header",
     "Switchgear-Instance",
     "The calling instance, as `service/instance`. An instance marked for drills gets the drilled "
     "switches as engaged during a drill, here and from `/check`. The version is the same for all "
     "instances, but the ETag of the snapshot differs, as `Vary` indicates.",
 )
-_APPLIED = _header_parameter(
+_APPLIED = _parameter(
+    "header",
     "Switchgear-Applied",
     "The version that this instance applies, as `<epoch>.<version>`. A bare version belongs to the "
     "current epoch.",
 )
-_LAST_EVENT = _header_parameter(
-    "Last-Event-ID", "The id of the last event received; the current version is not sent again."
+_LAST_EVENT = _parameter(
+    "header",
+    "Last-Event-ID",
+    "The id of the last event received; the current version is not sent again.",
 )
 
 _REPORT_SCHEMAS: Mapping[Any, dict[str, Any]] = {
@@ -142,20 +146,11 @@ _CONFIG = _object_schema(
         ),
     },
 )
-_SERVICE = {
-    "name": "service",
-    "in": "query",
-    "required": True,
-    "schema": _TEXT,
-    "description": "The calling service, such as `core`.",
-}
-_KNOWN = _header_parameter("If-None-Match", "The ETag of the last response.")
-_EVENT_TAG = {
-    "name": "flagConfigEtag",
-    "in": "query",
-    "schema": _TEXT,
-    "description": "The `etag` of the event that triggered this request.",
-}
+_SERVICE = _parameter("query", "service", "The calling service, such as `core`.", required=True)
+_KNOWN = _parameter("header", "If-None-Match", "The ETag of the last response.")
+_EVENT_TAG = _parameter(
+    "query", "flagConfigEtag", "The `etag` of the event that triggered this request."
+)
 _FLAG_KEY = {"name": "key", "in": "path", "required": True, "schema": _TEXT}
 _CONTEXT = _object_schema("", context={"type": "object", "properties": {"targetingKey": _TEXT}})
 _FLAG = _object_schema(

@@ -23,16 +23,15 @@ class CallerCounts(NamedTuple):
 
 
 class CheckCounter:
-    """Counter of `/check` requests for at most `most` pairs of client and switch.
+    """Counter of `/check` requests for at most `MAX_PAIRS` pairs of client and switch.
 
     Requests for further pairs are not counted.
     """
 
-    def __init__(self, wall: Callable[[], datetime], most: int = MAX_PAIRS) -> None:
+    def __init__(self, wall: Callable[[], datetime]) -> None:
         self.left_out = 0
         """Number of requests that were not counted because the limit was reached."""
         self._wall = wall
-        self._most = most
         self._since: datetime
         self._clear()
 
@@ -46,7 +45,7 @@ class CheckCounter:
             service = service_of_caller(caller)
             if service is None:
                 return
-            if self._pairs >= self._most:
+            if self._pairs >= MAX_PAIRS:
                 self.left_out += 1
                 return
             if not self._callers:
@@ -56,7 +55,7 @@ class CheckCounter:
         for switch in switch_ids:
             counts = switches.get(switch)
             if counts is None:
-                if self._pairs >= self._most or len(switches) >= MAX_SWITCHES:
+                if self._pairs >= MAX_PAIRS or len(switches) >= MAX_SWITCHES:
                     self.left_out += 1
                     continue
                 self._pairs += 1

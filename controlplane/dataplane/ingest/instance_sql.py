@@ -185,8 +185,19 @@ async def store_rows(
     """Write rows locked by :func:`lock_rows`; unchanged JSON documents are skipped."""
     for start in range(0, len(rows), DOCUMENTS_AT_ONCE):
         few = rows[start : start + DOCUMENTS_AT_ONCE]
-        some = [_to_columns(before[row.id], row) for row in few]
-        await connection.cursor().executemany(STORE_ROW, some)
+        columns = [
+            (
+                *(row.boot, row.started_at, row.seq, row.reported_at, row.heard_at),
+                *(row.contested_at, row.heard_at),
+                *(row.applied_epoch, row.applied_version, row.applied_at, row.config_version),
+                _dump_if_changed(before[row.id].reported, row.reported),
+                _dump_if_changed(before[row.id].checks, row.checks),
+                _dump_if_changed(before[row.id].resilience, row.resilience),
+                row.id,
+            )
+            for row in few
+        ]
+        await connection.cursor().executemany(STORE_ROW, columns)
         await asyncio.sleep(0)
 
 
@@ -216,18 +227,6 @@ class InstanceQuota:
             log.warning("ledger.instances_full", most=self._most, names=len(names) - len(known))
             self._is_logged = True
         return known
-
-
-def _to_columns(before: InstanceRow, row: InstanceRow) -> tuple[Any, ...]:
-    return (
-        *(row.boot, row.started_at, row.seq, row.reported_at, row.heard_at),
-        *(row.contested_at, row.heard_at),
-        *(row.applied_epoch, row.applied_version, row.applied_at, row.config_version),
-        _dump_if_changed(before.reported, row.reported),
-        _dump_if_changed(before.checks, row.checks),
-        _dump_if_changed(before.resilience, row.resilience),
-        row.id,
-    )
 
 
 def _dump_if_changed(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:

@@ -192,7 +192,8 @@ def limit_transitions(document: Document) -> tuple[Document, int]:
     breakers = document.get("breakers")
     if not isinstance(breakers, list):
         return document, 0
-    numbers = [_count_transitions(one) for one in breakers]
+    found = [one.get("transitions") if isinstance(one, dict) else None for one in breakers]
+    numbers = [len(each) if isinstance(each, list) else 0 for each in found]
     most = MAX_PER_BREAKER
     if sum(min(number, most) for number in numbers) > MAX_TRANSITIONS:
         most = max(1, MAX_TRANSITIONS // sum(number > 0 for number in numbers))
@@ -206,11 +207,6 @@ def limit_transitions(document: Document) -> tuple[Document, int]:
         for one, number in zip(breakers, numbers, strict=True)
     ]
     return {**document, "breakers": less}, dropped
-
-
-def _count_transitions(breaker: Any) -> int:
-    steps = breaker.get("transitions") if isinstance(breaker, dict) else None
-    return len(steps) if isinstance(steps, list) else 0
 
 
 def _sort_key(step: Any) -> float:

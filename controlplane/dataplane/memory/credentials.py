@@ -40,6 +40,12 @@ TokenTable = Mapping[bytes, Credential]
 """Credentials by token prefix, without revoked tokens and those of inactive people."""
 
 
+def not_loaded(consequence: str) -> Unavailable:
+    return Unavailable(
+        f"{consequence}: the database has not answered since the start.", retry_after=1
+    )
+
+
 def read_token(headers: Headers) -> bytes | None:
     """Return the token in `Authorization: Bearer`, or else in `X-API-Key`; None without one."""
     kind, _, token = headers.get(b"authorization", b"").partition(b" ")
@@ -74,10 +80,7 @@ def identify(
     :class:`Unauthenticated`, or :class:`Unavailable` before tokens are loaded.
     """
     if table is None:
-        raise Unavailable(
-            "Tokens can't be checked yet: the database has not answered since the start.",
-            retry_after=1,
-        )
+        raise not_loaded("Tokens can't be checked yet")
     token = read_token(headers)
     if token is None:
         raise Unauthenticated(

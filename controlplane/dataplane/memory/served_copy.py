@@ -1,4 +1,4 @@
-"""A snapshot version with its rendered bytes and headers, and the parsing of version marks.
+"""A snapshot version with its rendered bytes and headers, its drill copy, and version marks.
 
 A version mark `<epoch>.<version>` is sent in If-None-Match and Last-Event-ID. In an ETag, a suffix
 identifies the document of drill instances, and `-gzip` the gzip form.
@@ -7,22 +7,24 @@ identifies the document of drill instances, and `-gzip` the gzip form.
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from hashlib import sha256
-from typing import TYPE_CHECKING, Optional
+from typing import Optional
 
 from controlplane.core.content_encoding import gzip_etag
+from switches.drills.patterns import Marks
 from switches.snapshot import SnapshotEntry, SnapshotVersion, assemble, render_entry
 
 from .compression import VARY, GzipForm, Header
-
-if TYPE_CHECKING:
-    from .drill_snapshot import DrillSnapshot
+from .instance_names import service_of
 
 JSON = (b"content-type", b"application/json")
 NO_CACHE = (b"cache-control", b"no-cache")
 VARY_IN_DRILLS: Header = (b"vary", b"Accept-Encoding, Switchgear-Instance")
 
 MAX_CHUNK_BYTES = 32 * 1024
+MAX_NAMES = 20_000
+"""Most instance names whose match with the marks of drills is cached."""
 
 Mark = tuple[bytes, bytes, bytes | None]
 """Epoch as text, version in decimal digits, and suffix; the suffix None matches any."""
@@ -108,6 +110,52 @@ class Copy:
             drill_snapshot=drill_snapshot,
             is_kept=is_kept,
         )
+
+
+@dataclass(slots=True, eq=False)
+class DrillSnapshot:
+    """Selects an instance's snapshot: the drill copy (drilled switches engaged) if it takes part.
+
+    `marks` are patterns of the names of instances that take part, and `drilled` the entries of the
+    drilled switches. All other instances get the normal snapshot of the same version, with another
+    ETag. The version is incremented when a drill starts or ends and when its marks change. Even
+    without the control plane, a drill ends at its deadline, here and in the client.
+    """
+
+    marks: Marks
+    drilled: Sequence[SnapshotEntry]
+    _made: tuple[tuple[SnapshotEntry, ...], Copy] | None = field(default=None, repr=False)
+    _names: dict[bytes, bool] = field(default_factory=dict, repr=False)
+
+    def copy_for(self, name: bytes | None, now: datetime, normal: Copy) -> Copy:
+        """Return the drill copy if the instance `name` is in a running drill, else `normal`."""
+        if not self.is_for(name):
+            return normal
+        running = tuple(
+            entry
+            for entry in self.drilled
+            if entry.expires_at is not None and now < entry.expires_at  # The drill's deadline.
+            if entry.id not in normal.entries  # Else the switch is engaged for real.
+        )
+        if not running:
+            return normal
+        if self._made is None or self._made[0] != running:
+            entries = (*normal.entries.values(), *running)
+            copy = normal.render(normal.publication, entries, normal, is_drill_copy=True)
+            self._made = running, copy
+        return self._made[1]
+
+    def is_for(self, name: bytes | None) -> bool:
+        if name is None:
+            return False
+        known = self._names.get(name)
+        if known is None:
+            text = name.decode("utf-8", "replace")
+            known = service_of(text) is not None and self.marks.match(text)
+            if len(self._names) >= MAX_NAMES:
+                self._names.clear()
+            self._names[name] = known
+        return known
 
 
 def parse_tags(if_none_match: bytes) -> list[Mark]:

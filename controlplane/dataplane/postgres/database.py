@@ -11,7 +11,7 @@ from controlplane.core.degradation_levels import READ_ONLY_SQL
 from controlplane.core.roles import SCOPES_OF, Role
 from controlplane.dataplane.config import Config
 from controlplane.dataplane.memory.credentials import Credential, TokenTable
-from controlplane.dataplane.memory.drill_snapshot import DrillSnapshot
+from controlplane.dataplane.memory.served_copy import DrillSnapshot
 from switches.drills.patterns import Marks
 from switches.snapshot import SnapshotEntry, SnapshotVersion, drill_reason
 

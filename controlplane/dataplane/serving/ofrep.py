@@ -75,7 +75,6 @@ class Mark(NamedTuple):
 
 def answer_flag(
     state: State,
-    _headers: Headers,
     body: bytes,
     key: str,
     record_check: Callable[[str | None], object] = lambda _switch: None,
@@ -86,11 +85,12 @@ def answer_flag(
     """
     copy = current_copy(state)
     if key not in state.known and key not in copy.entries:
-        return _answer_flag_error(404, FLAG_NOT_FOUND, f"No switch {key} was ever registered.", key)
+        unknown = _error_body(FLAG_NOT_FOUND, f"No switch {key} was ever registered.", key=key)
+        return answer_json(404, unknown, NO_STORE)
     try:
         targeting_key = _targeting_key(body)
     except BadRequest as error:
-        return _answer_flag_error(400, error.code, error.detail, key)
+        return answer_json(400, _error_body(error.code, error.detail, key=key), NO_STORE)
     evaluation = flags.evaluate_flag(copy, key, targeting_key, state.expiry_time())
     record_check(None if evaluation["value"] else evaluation["metadata"]["switch"])
     return answer_json(200, evaluation, *_version_headers(state, copy), NO_STORE)
@@ -159,20 +159,15 @@ def is_behind(state: State, query: bytes) -> bool:
     return seen_mark > present
 
 
-def answer_error(error: DomainError, *headers: Header) -> Response:
+def answer_error(error: DomainError) -> Response:
     """Return a domain error in the format of the protocol, with the error's headers."""
     code = error.code if isinstance(error, BadRequest) else GENERAL
-    body = _error_body(code, error.detail)
-    return answer_json(error.status, body, *error_headers(error), *headers)
+    return answer_json(error.status, _error_body(code, error.detail), *error_headers(error))
 
 
-def _answer_flag_error(status: int, code: str, details: str, key: str) -> Response:
-    return answer_json(status, {"key": key, **_error_body(code, details)}, NO_STORE)
-
-
-def _error_body(code: str, details: str) -> dict[str, Any]:
+def _error_body(code: str, details: str, **key: str) -> dict[str, Any]:
     # Java's provider fails if an error has no metadata.
-    return {"errorCode": code, "errorDetails": details, "metadata": {}}
+    return {**key, "errorCode": code, "errorDetails": details, "metadata": {}}
 
 
 def _version_headers(state: State, copy: Copy) -> tuple[Header, ...]:

@@ -1,24 +1,26 @@
 """Responses as status, headers and body, built from the state. No I/O."""
 
 import random
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import orjson
 
 from controlplane.core import problem, protocol
 from controlplane.core.degradation_levels import build_document
-from controlplane.core.errors import DomainError, Unavailable
+from controlplane.core.errors import DomainError
 from controlplane.dataplane.memory.compression import Header
-from controlplane.dataplane.memory.credentials import Headers
+from controlplane.dataplane.memory.credentials import Headers, not_loaded
 from controlplane.dataplane.memory.policies import ServicePolicies
 from controlplane.dataplane.memory.served_copy import JSON, Copy, match_copy, parse_tags
 from controlplane.dataplane.state import State
 from switches.bucketing import BUCKETS
 from switches.evaluate import CallDecision, CallQuestion, evaluate
 
+HTML = (b"content-type", b"text/html; charset=utf-8")
 PROBLEM_JSON = (b"content-type", problem.MEDIA_TYPE.encode())
 NO_STORE = (b"cache-control", b"no-store")
+_draw_bucket = partial(random.randrange, BUCKETS)
 
 Response = tuple[int, list[Header], bytes]
 
@@ -35,10 +37,7 @@ def _age_header(tenths: int) -> Header:
 def current_copy(state: State) -> Copy:
     """Return the current snapshot; raise :class:`Unavailable` if none has been loaded yet."""
     if state.copy is None:
-        raise Unavailable(
-            "There is no snapshot yet: the database has not answered since the start.",
-            retry_after=1,
-        )
+        raise not_loaded("There is no snapshot yet")
     return state.copy
 
 
@@ -86,10 +85,7 @@ def decide(state: State, headers: Headers, question: CallQuestion) -> tuple[Call
 def service_policies(state: State, service: str) -> ServicePolicies:
     """Return the service's policies; raise :class:`Unavailable` before they are loaded."""
     if state.policies is None:
-        raise Unavailable(
-            "There are no policies yet: the database has not answered since the start.",
-            retry_after=1,
-        )
+        raise not_loaded("There are no policies yet")
     return state.policies.document_for(service)
 
 
@@ -139,10 +135,10 @@ def degradation_status(state: State) -> dict[str, Any]:
     return build_document(state.database_reachable, state.redis_reachable, state.known_causes())
 
 
-def answer_error(error: DomainError, *headers: Header) -> Response:
+def answer_error(error: DomainError) -> Response:
     """Return a domain error as problem+json, with the error's headers."""
-    document, extra_headers = problem.problem_document(error), error_headers(error)
-    return _encode(error.status, PROBLEM_JSON, document, *extra_headers, *headers)
+    body = orjson.dumps(problem.problem_document(error))
+    return answer_bytes(error.status, PROBLEM_JSON, body, *error_headers(error))
 
 
 def error_headers(error: DomainError) -> list[Header]:
@@ -153,15 +149,6 @@ def error_headers(error: DomainError) -> list[Header]:
 def answer_redirect(path: str, query: bytes) -> Response:
     location = path.encode() + (b"?" + query if query else b"")
     return 308, [(b"location", location), (b"content-length", b"0")], b""
-
-
-def answer_page(status: int, html: str, *, retry_after: int | None = None) -> Response:
-    body = html.encode()
-    length = (b"content-length", str(len(body)).encode())
-    headers = [(b"content-type", b"text/html; charset=utf-8"), length, NO_STORE]
-    if retry_after is not None:
-        headers.append((b"retry-after", str(retry_after).encode()))
-    return status, headers, body
 
 
 def parse_object(body: bytes) -> dict[str, Any]:
@@ -175,15 +162,10 @@ def parse_object(body: bytes) -> dict[str, Any]:
     return content
 
 
-def _draw_bucket() -> int:
-    return random.randrange(BUCKETS)  # noqa: S311
-
-
 def answer_json(status: int, content: object, *headers: Header) -> Response:
-    return _encode(status, JSON, content, *headers)
+    return answer_bytes(status, JSON, orjson.dumps(content), *headers)
 
 
-def _encode(status: int, kind: Header, content: object, *headers: Header) -> Response:
-    body = orjson.dumps(content)
+def answer_bytes(status: int, kind: Header, body: bytes, *headers: Header) -> Response:
     length = (b"content-length", str(len(body)).encode())
     return status, [kind, length, *headers], body

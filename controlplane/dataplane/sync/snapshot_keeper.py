@@ -36,20 +36,22 @@ class SnapshotKeeper:
 
     def __init__(self, config: Config, state: State) -> None:
         self._state = state
-        self._disk: SnapshotDisk | None = None
+        self._disks: tuple[SnapshotDisk, PoliciesDisk] | None = None
         self._saving_latest: asyncio.Future[None] | None = None
         self._is_slow = False
         """True if the last write before serving took longer than `MAX_DELAY_SECONDS`."""
-        self._policies_disk: PoliciesDisk | None = None
-        if config.folder is not None:
+        if (folder := config.folder) is not None:
             key, older = config.signing_key, config.older_keys
-            self._disk = SnapshotDisk(config.folder, key, older_keys=older)
-            self._policies_disk = PoliciesDisk(config.folder, key, older_keys=older)
+            self._disks = (
+                SnapshotDisk(folder, key, older_keys=older),
+                PoliciesDisk(folder, key, older_keys=older),
+            )
 
     async def restore(self) -> None:
-        if self._disk is None or self._policies_disk is None:
+        if self._disks is None:
             return
-        saved = await asyncio.to_thread(self._disk.load)
+        disk, policies_disk = self._disks
+        saved = await asyncio.to_thread(disk.load)
         if saved is None:
             return
         state = self._state
@@ -63,7 +65,7 @@ class SnapshotKeeper:
         log.info(
             "dataplane.restored", version=copy.publication.version, age_seconds=age.total_seconds()
         )
-        saved_policies = await asyncio.to_thread(self._policies_disk.load)
+        saved_policies = await asyncio.to_thread(policies_disk.load)
         if saved_policies is not None:
             state.install_policies(saved_policies.policies)
             # Policies are saved only when they change; the copy's time tells their age.
@@ -78,11 +80,11 @@ class SnapshotKeeper:
         next one is not awaited.
         """
         before = self._state.copy
-        if self._disk is None or (before is not None and before.publication == copy.publication):
+        if not self._disks or (before is not None and before.publication == copy.publication):
             return
         if self._saving_latest is not None and not self._saving_latest.done():
             return
-        saving = asyncio.to_thread(self._disk.save_latest, copy.publication, copy.body)
+        saving = asyncio.to_thread(self._disks[0].save_latest, copy.publication, copy.body)
         self._saving_latest = asyncio.ensure_future(saving)
         began = self._state.now()
 
@@ -98,12 +100,12 @@ class SnapshotKeeper:
             await asyncio.wait([self._saving_latest], timeout=MAX_DELAY_SECONDS)
 
     async def run(self) -> None:
-        if self._disk is None or self._policies_disk is None:
+        if self._disks is None:
             return
-        changed, config_changed = self._state.changed, self._state.config_changed
-        policies = self._policies_disk, self._policies_to_save, config_changed, REST_SECONDS
+        state, (disk, policies_disk) = self._state, self._disks
+        policies = policies_disk, self._policies_to_save, state.config_changed, REST_SECONDS
         await asyncio.gather(
-            self._save_changes(self._disk, self._state_to_save, changed, 0.0),
+            self._save_changes(disk, self._state_to_save, state.changed, 0.0),
             self._save_changes(*policies),
         )
 

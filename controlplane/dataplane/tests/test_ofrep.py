@@ -69,7 +69,7 @@ def content(answer: Response) -> Any:
 
 
 def one(state: State, flag: str, targeting_key: str | None = None) -> dict[str, Any]:
-    answer = ofrep.answer_flag(state, {}, body_for(targeting_key), flag)
+    answer = ofrep.answer_flag(state, body_for(targeting_key), flag)
     assert answer[0] == 200
     return content(answer)
 
@@ -221,7 +221,7 @@ def test_answers_say_which_version_they_are_and_how_old() -> None:
     state = state_of()
 
     for answer in (
-        ofrep.answer_flag(state, {}, b"", "feature:export"),
+        ofrep.answer_flag(state, b"", "feature:export"),
         ofrep.answer_flags(state, {}, b""),
     ):
         assert get_headers(answer)[b"switchgear-version"] == b"17"
@@ -258,6 +258,6 @@ def test_what_blocks_a_flag_is_told(
 ) -> None:
     notified: list[str | None] = []
 
-    ofrep.answer_flag(state_of(*entries), {}, body_for("u1"), key, notified.append)
+    ofrep.answer_flag(state_of(*entries), body_for("u1"), key, notified.append)
 
     assert notified == [blocked_by]

@@ -59,7 +59,7 @@ def by_ofrep() -> set[str]:
 
     def value(key: str) -> Any:
         body = json.dumps({"context": {"targetingKey": key}}).encode()
-        return json.loads(ofrep.answer_flag(state, {}, body, CHAT)[2])["value"]
+        return json.loads(ofrep.answer_flag(state, body, CHAT)[2])["value"]
 
     return {key for key in KEYS if value(key)}
 

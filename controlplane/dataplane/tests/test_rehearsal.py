@@ -9,10 +9,8 @@ from decimal import Decimal
 import pytest
 
 from controlplane.dataplane.application import Application
-from controlplane.dataplane.memory import drill_snapshot
-from controlplane.dataplane.memory.drill_snapshot import DrillSnapshot
 from controlplane.dataplane.memory.policies import Policies
-from controlplane.dataplane.memory.served_copy import Copy
+from controlplane.dataplane.memory.served_copy import MAX_NAMES, Copy, DrillSnapshot
 from controlplane.dataplane.sync.snapshot_keeper import SnapshotKeeper
 from controlplane.dataplane.tests.exchange import Exchange
 from controlplane.dataplane.tests.served import BEARER, EPOCH, ETAG, ask, engaged, plane
@@ -159,9 +157,9 @@ def test_any_number_of_names_is_told_apart_within_bounds() -> None:
     normal, now = copy(17), datetime.now(UTC)
 
     for _ in range(2):
-        for number in range(drill_snapshot.MAX_NAMES + 100):
+        for number in range(MAX_NAMES + 100):
             assert made.copy_for(b"core/x%d" % number, now, normal) is normal
-            assert len(made._names) <= drill_snapshot.MAX_NAMES
+            assert len(made._names) <= MAX_NAMES
         assert made.copy_for(b"core/canary-1", now, normal) is not normal
 
 
