@@ -10,12 +10,11 @@ from typing import Any, TypeVar
 
 from django.db.models import DateTimeField, Func, Model, QuerySet
 from django.http import HttpResponse
-from django.shortcuts import render
 
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.canonical import timestamp
 from controlplane.core.clock import db_now
-from controlplane.core.page_responses import PersonRequest
+from controlplane.core.page_responses import PersonRequest, render_live
 
 Row = TypeVar("Row", bound=Model)
 
@@ -49,17 +48,16 @@ def respond_if_unchanged(request: PersonRequest, head: int, now: datetime) -> Ht
     """Return a 204 response if `head`, the last audit id, is the request's `since`; else None."""
     if not request.htmx or request.GET.get("since") != str(head):
         return None
-    return stamp_server_time(HttpResponse(status=204), now)
+    return respond_nothing_new(now)
 
 
-def render_part(
-    request: PersonRequest, template: str, context: dict[str, Any], now: datetime
-) -> HttpResponse:
-    """Render a page's live part, including out-of-band updates of the shared page header."""
-    return stamp_server_time(render(request, template, {**context, "oob": True}), now)
+def render_page(request: PersonRequest, name: str, context: dict[str, Any]) -> HttpResponse:
+    """Render a live page; for htmx, its live part with updates of the shared page header."""
+    if not request.htmx:
+        return render_live(request, f"switches/{name}.html", context)
+    return render_live(request, f"switches/_{name}.html", {**context, "oob": True})
 
 
-def stamp_server_time(response: HttpResponse, now: datetime) -> HttpResponse:
-    """Add the server's time as a response header, for countdowns."""
-    response["Switchgear-Now"] = timestamp(now)
-    return response
+def respond_nothing_new(now: datetime) -> HttpResponse:
+    """Return a 204 response with the server's time, for countdowns."""
+    return HttpResponse(status=204, headers={"Switchgear-Now": timestamp(now)})

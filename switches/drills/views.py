@@ -5,7 +5,6 @@ from typing import Any
 
 from django import forms
 from django.http import Http404, HttpResponse
-from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods
 
@@ -83,9 +82,7 @@ def drills_page(request: PersonRequest) -> HttpResponse:
         "unproven": list(unproven[:UNPROVEN_SHOWN]),
         "unproven_total": unproven.count(),
     }
-    if request.htmx:
-        return page_updates.render_part(request, "switches/_drills.html", context, now)
-    return page_updates.stamp_server_time(render(request, "switches/drills.html", context), now)
+    return page_updates.render_page(request, "drills", context)
 
 
 @signed_in

@@ -5,7 +5,6 @@ from datetime import datetime
 from typing import Any
 
 from django.http import Http404, HttpResponse
-from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
@@ -14,7 +13,13 @@ from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.jobs.models import Job
-from controlplane.core.page_responses import PersonRequest, respond_done, show, signed_in
+from controlplane.core.page_responses import (
+    PersonRequest,
+    render_live,
+    respond_done,
+    show,
+    signed_in,
+)
 from switches import page_updates
 from switches.confirmation import require_confirmation
 from switches.forms import ReasonForm
@@ -59,9 +64,7 @@ def ramps_page(request: PersonRequest) -> HttpResponse:
         "older": older,
         "newest": not before,
     }
-    if request.htmx:
-        return page_updates.render_part(request, "switches/_ramps.html", context, now)
-    return page_updates.stamp_server_time(render(request, "switches/ramps.html", context), now)
+    return page_updates.render_page(request, "ramps", context)
 
 
 @signed_in
@@ -72,7 +75,7 @@ def ramp_page(
     """Render a ramp's page; with its template, only the timeline, which the page polls."""
     now = db_now()
     context = build_context(request, timeline.build_timeline(_get_ramp(ramp_id), now), now)
-    return page_updates.stamp_server_time(render(request, template, context), now)
+    return render_live(request, template, context)
 
 
 def build_context(

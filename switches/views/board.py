@@ -7,7 +7,7 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
-from controlplane.core.page_responses import PersonRequest, signed_in
+from controlplane.core.page_responses import PersonRequest, render_live, signed_in
 from switches import board, page_updates
 from switches.models import Switch
 from switches.scopes import SCOPES
@@ -17,9 +17,7 @@ from switches.scopes import SCOPES
 @require_GET
 def switchboard(request: PersonRequest) -> HttpResponse:
     head, now = page_updates.read_head_and_time()
-    return page_updates.stamp_server_time(
-        render(request, "switches/board.html", _build_context(request, head, now)), now
-    )
+    return render_live(request, "switches/board.html", _build_context(request, head, now))
 
 
 @signed_in
@@ -30,9 +28,8 @@ def switchboard_rows(request: PersonRequest) -> HttpResponse:
     nothing_new = page_updates.respond_if_unchanged(request, head, now)
     if nothing_new is not None:
         return nothing_new
-    response = page_updates.render_part(
-        request, "switches/_board.html", _build_context(request, head, now), now
-    )
+    context = {**_build_context(request, head, now), "oob": True}
+    response = render_live(request, "switches/_board.html", context)
     if request.htmx.trigger == "search":
         query = request.GET.copy()
         for name in ("since", "page"):

@@ -4,11 +4,10 @@ from datetime import datetime
 from typing import Any
 
 from django.http import HttpResponse
-from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
 from controlplane.core.clock import db_now
-from controlplane.core.page_responses import PersonRequest, signed_in
+from controlplane.core.page_responses import PersonRequest, render_live, signed_in
 from switches import page_updates
 from switches.blast import blast_radius
 from switches.effect import SwitchEffect, find_silent_instances, measure_effect
@@ -34,8 +33,8 @@ def effect_panel(request: PersonRequest, scope: str, key: str) -> HttpResponse:
     place = DIALOG if request.GET.get("in") == DIALOG else PAGE
     context = build_progress(switch, now, place)
     if context["effect"] is None:
-        return page_updates.stamp_server_time(HttpResponse(status=204), now)
-    return page_updates.stamp_server_time(render(request, "switches/_effect.html", context), now)
+        return page_updates.respond_nothing_new(now)
+    return render_live(request, "switches/_effect.html", context)
 
 
 @signed_in
@@ -43,7 +42,7 @@ def effect_panel(request: PersonRequest, scope: str, key: str) -> HttpResponse:
 def callers_panel(request: PersonRequest, scope: str, key: str) -> HttpResponse:
     switch_id, now = read_switch(scope, key).pk, db_now()
     context = {"scope": scope, "key": key, "blast": blast_radius(switch_id, now), "now": now}
-    return page_updates.stamp_server_time(render(request, "switches/_callers.html", context), now)
+    return render_live(request, "switches/_callers.html", context)
 
 
 def build_progress(switch: Switch, now: datetime, place: str = PAGE) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from datetime import datetime
 from typing import Any
 
 from django.http import HttpResponse
-from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
 from controlplane.accounts.people.authority import approvers
@@ -36,9 +35,7 @@ def switch_page(request: PersonRequest, scope: str, key: str) -> HttpResponse:
         return nothing_new
     switch = read_switch(scope, key)
     context = {"head": head, "live": True, **_build_context(request, switch, now)}
-    if request.htmx:
-        return page_updates.render_part(request, "switches/_switch.html", context, now)
-    return page_updates.stamp_server_time(render(request, "switches/switch.html", context), now)
+    return page_updates.render_page(request, "switch", context)
 
 
 def _build_context(request: PersonRequest, switch: Switch, now: datetime) -> dict[str, Any]:
