@@ -4,6 +4,7 @@ It reads the database; services use the data plane's endpoints instead.
 """
 
 import random
+from dataclasses import asdict
 
 from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
@@ -22,6 +23,11 @@ from switches.models import Publication as PublicationRow
 from switches.snapshot import SnapshotEntry, SnapshotVersion, render
 
 ATTEMPTS = 5
+COLUMNS = (
+    *("switch_id", "switch__scope", "switch__key", "allow_percent", "salt", "reason"),
+    *("engaged_at", "expires_at", "on_expiry"),
+)
+"""The columns of :class:`SnapshotEntry`, in field order."""
 
 
 def read_snapshot() -> tuple[SnapshotVersion, list[SnapshotEntry]]:
@@ -35,23 +41,10 @@ def read_snapshot() -> tuple[SnapshotVersion, list[SnapshotEntry]]:
         row = PublicationRow.objects.get(pk=1)
         return SnapshotVersion(row.epoch, row.version, row.published_at)
 
-    open_episodes = Episode.objects.filter(ended_at__isnull=True).select_related("switch")
+    open_episodes = Episode.objects.filter(ended_at__isnull=True).values_list(*COLUMNS)
     for _ in range(ATTEMPTS):
         before = read_version()
-        entries = [
-            SnapshotEntry(
-                id=episode.switch_id,
-                scope=episode.switch.scope,
-                key=episode.switch.key,
-                allow_percent=episode.allow_percent,
-                salt=episode.salt,
-                reason=episode.reason,
-                engaged_at=episode.engaged_at,
-                expires_at=episode.expires_at,
-                on_expiry=episode.on_expiry,
-            )
-            for episode in open_episodes.all()
-        ]
+        entries = [SnapshotEntry(*row) for row in open_episodes.all()]
         if read_version() == before:
             return before, entries
     raise Unavailable("Switches change faster than they can be read; try again.", retry_after=1)
@@ -96,11 +89,4 @@ class CheckView(ApiView):
             now=db_now(),
             draw=lambda: random.randrange(BUCKETS),  # noqa: S311 - a share of traffic, no secret
         )
-        return Response(
-            {
-                "allowed": decision.allowed,
-                "switch": decision.switch,
-                "reason": decision.reason,
-                "version": publication.version,
-            }
-        )
+        return Response({**asdict(decision), "version": publication.version})
