@@ -8,11 +8,13 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from decimal import Decimal
+from math import inf
 
+from controlplane.core.approvals.risk import RiskFacts
 from controlplane.core.instances.exports import TOKEN_PREFIX, load_switches_checked_together
+from controlplane.core.instances.models import Instance
 from controlplane.core.instances.queries import Caller, list_callers
-from switches.models import Episode
+from switches.models import Episode, SwitchState
 from switches.rules import guard
 from switches.rules.evaluation import Refusal
 from switches.scopes import GLOBAL_ID, SCOPES
@@ -33,21 +35,12 @@ class CallingService:
 
 
 @dataclass(frozen=True)
-class Overlap:
-    """An engaged or ramping switch that blocks part of another switch's traffic."""
-
-    id: str
-    state: str
-    reason: str
-    allow_percent: Decimal
-
-
-@dataclass(frozen=True)
 class SwitchBlastRadius:
     """The callers that engaging a switch would affect, and overlapping switches.
 
     `instances` lists the busiest 200 of `instances_total` callers, which are service processes and
     API tokens. `tokens` is the number of API tokens; any number of processes may share one.
+    `overlapping` are open episodes of other switches that block part of the same traffic.
     `refusals` pairs `engage` or `release` with a safety rule's refusal of that action now.
     """
 
@@ -58,7 +51,7 @@ class SwitchBlastRadius:
     tokens: int
     calls_per_second: float
     last_seen: datetime | None
-    overlapping: tuple[Overlap, ...]
+    overlapping: tuple[Episode, ...]
     refusals: tuple[tuple[str, Refusal], ...] = ()
 
     @property
@@ -91,14 +84,15 @@ def blast_radius(switch_id: str, now: datetime) -> SwitchBlastRadius:
     )
 
 
-def wider_engaged(switch_id: str, now: datetime) -> list[Overlap]:
-    """Return engaged switches of wider scopes that already block some of this switch's traffic."""
+def wider_engaged(switch_id: str, now: datetime) -> list[Episode]:
+    """Return engagements in wider scopes that already block some of this switch's traffic."""
     order = {scope: place for place, scope in enumerate(SCOPES.names)}
     place = order[switch_id.partition(":")[0]]
     return [
-        overlap
-        for overlap in _find_overlaps(switch_id, now)
-        if order.get(overlap.id.partition(":")[0], place) < place and overlap.state == "engaged"
+        episode
+        for episode in _find_overlaps(switch_id, now)
+        if order.get(episode.switch_id.partition(":")[0], place) < place
+        and episode.state == SwitchState.ENGAGED
     ]
 
 
@@ -126,8 +120,8 @@ def group_by_service(found: Sequence[Caller]) -> tuple[CallingService, ...]:
     return tuple(sorted(services, key=lambda service: (-service.calls_per_second, service.id)))
 
 
-def _find_overlaps(switch_id: str, now: datetime) -> tuple[Overlap, ...]:
-    """Return the engaged and ramping switches that may block the same traffic.
+def _find_overlaps(switch_id: str, now: datetime) -> tuple[Episode, ...]:
+    """Return the open episodes of other switches that may block the same traffic.
 
     For the global switch, these are all others; else the global switch, and switches that the
     same instances check. Checks with the same token don't count, as many programs may share a
@@ -137,7 +131,16 @@ def _find_overlaps(switch_id: str, now: datetime) -> tuple[Overlap, ...]:
     if switch_id != GLOBAL_ID:
         together = load_switches_checked_together(switch_id, now - RECENT)
         episodes = episodes.filter(switch_id__in={GLOBAL_ID, *together})
-    return tuple(
-        Overlap(episode.switch_id, episode.state.value, episode.reason, episode.allow_percent)
-        for episode in episodes.order_by("switch_id")[:MAX_NAMED_OVERLAPS]
-    )
+    return tuple(episodes.order_by("switch_id")[:MAX_NAMED_OVERLAPS])
+
+
+def risk_facts(switch_id: str, now: datetime, *, for_good: bool = False) -> RiskFacts:
+    """Return the switch's number of callers in the last hour, and infinite duration if `for_good`.
+
+    For the global switch, all instances that reported count as callers.
+    """
+    if switch_id == GLOBAL_ID:  # Avoids reading the checks of all instances.
+        callers = Instance.objects.filter(heard_at__gte=now - RECENT).count()
+    else:
+        callers = list_callers(switch_id, now, within=RECENT, most=0)[1]
+    return RiskFacts(recipients=callers, duration_minutes=inf if for_good else 0.0)

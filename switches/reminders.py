@@ -3,8 +3,9 @@
 An episode stores the expiry for which each reminder was sent, so none is sent twice.
 """
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+
+from switches.models import Episode
 
 DAY = timedelta(hours=24)
 HOUR = timedelta(hours=1)
@@ -18,33 +19,20 @@ EXPIRY_EFFECTS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class EpisodeEnd:
-    """The end of an episode: its expiry, or the re-confirmation deadline of a permanent one.
-
-    `day_reminder_for` is the end that the last day reminder was about, `hour_reminder_for` that of
-    the last hour reminder.
-    """
-
-    ends_at: datetime
-    permanent: bool
-    day_reminder_for: datetime | None
-    hour_reminder_for: datetime | None
-
-
-def due_reminder(ending: EpisodeEnd, now: datetime) -> timedelta | None:
+def due_reminder(episode: Episode, now: datetime) -> timedelta | None:
     """Return the reminder that is due and not yet sent: `DAY`, `HOUR` or None.
 
     If both are due, `HOUR` is returned; after the end, None. A permanent episode has no hour
     reminder.
     """
-    left = ending.ends_at - now
+    ends_at = episode.ends_at
+    left = timedelta() if ends_at is None else ends_at - now
     if left <= timedelta():
         return None
-    if left <= HOUR and not ending.permanent:
-        return HOUR if ending.hour_reminder_for != ending.ends_at else None
+    if left <= HOUR and not episode.permanent:
+        return HOUR if episode.hour_reminder_for != ends_at else None
     if left <= DAY:
-        return DAY if ending.day_reminder_for != ending.ends_at else None
+        return DAY if episode.day_reminder_for != ends_at else None
     return None
 
 

@@ -16,7 +16,7 @@ from controlplane.core.http.resources import (
     TimestampField,
 )
 from controlplane.core.instances.queries import Caller
-from switches.blast import CallingService, Overlap, SwitchBlastRadius
+from switches.blast import CallingService, SwitchBlastRadius
 from switches.models import Episode, OnExpiry, Switch, SwitchState
 from switches.ramps.resources import RampShape
 from switches.rules.evaluation import Refusal
@@ -138,8 +138,8 @@ class PreviewServiceShape(Resource[CallingService]):
     last_seen = TimestampField()
 
 
-class OverlapShape(Resource[Overlap]):
-    id = serializers.CharField()
+class OverlapShape(Resource[Episode]):
+    id = serializers.CharField(source="switch_id")
     state = serializers.ChoiceField([SwitchState.ENGAGED.value, SwitchState.RAMPING.value])
     reason = serializers.CharField()
     allow_percent = PercentField()

@@ -15,6 +15,9 @@ from controlplane.core.outbox import services as outbox
 from switches.models import Episode, Switch, SwitchState
 from switches.scopes import overdue_severity
 
+NOT_ACKNOWLEDGED: Mapping[str, Any] = {"acknowledged_at": None, "acknowledged_by": ""}
+"""The fields of an episode without an acknowledgment."""
+
 
 def audit_state(switch: Switch, episode: Episode | None) -> dict[str, Any]:
     if episode is None or episode.ended_at is not None:
@@ -121,12 +124,27 @@ OVERDUE = "episode.overdue"
 
 def mark_overdue(switch: Switch, episode: Episode, why: str, actor: Actor, now: datetime) -> None:
     """Mark the episode overdue, clear its acknowledgment and open a new escalation."""
-    update_episode(episode, {"overdue_at": now, "acknowledged_at": None, "acknowledged_by": ""})
+    severity, fields = overdue_severity(switch.scope), {"overdue_at": now}
+    escalate(switch, episode, OVERDUE, severity, why, actor, now, fields)
+
+
+def escalate(
+    switch: Switch,
+    episode: Episode,
+    event: str,
+    severity: str,
+    why: str,
+    actor: Actor,
+    now: datetime,
+    fields: Mapping[str, Any],
+) -> None:
+    """Set these fields of an episode, clear its acknowledgment and open a new escalation."""
+    update_episode(episode, {**fields, **NOT_ACKNOWLEDGED})
     escalation.close(subject=episode_subject(episode), now=now)
     escalation.open_escalation(
         subject=episode_subject(episode),
-        event=OVERDUE,
-        severity=overdue_severity(switch.scope),
+        event=event,
+        severity=severity,
         scope=switch.scope,
         facts=message_facts(switch, episode, actor, said=why),
         now=now,

@@ -106,8 +106,7 @@ def _format_names(episodes: Sequence[Episode]) -> str | None:
 
 
 def _end_key(episode: Episode) -> str:
-    ends_at = episode.expires_at or episode.reconfirm_due_at
-    return f"{episode.pk}@{timestamp(ends_at) if ends_at else ''}"
+    return f"{episode.pk}@{timestamp(episode.ends_at) if episode.ends_at else ''}"
 
 
 def _classify_end(episode: Episode, single: Single) -> str:

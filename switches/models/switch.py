@@ -1,6 +1,7 @@
 """Models of switches, episodes, and the publication row that numbers every published change."""
 
 import uuid
+from datetime import datetime
 from typing import ClassVar
 
 from django.db import models
@@ -164,6 +165,7 @@ class Episode(models.Model):
     acknowledged_at = models.DateTimeField(null=True, blank=True)
     acknowledged_by = models.CharField(max_length=200, blank=True)
     day_reminder_for = models.DateTimeField(null=True, blank=True)
+    """The end (:attr:`ends_at`) that the last day reminder was about."""
     hour_reminder_for = models.DateTimeField(null=True, blank=True)
     reconfirm_due_at = models.DateTimeField(null=True, blank=True)
     reconfirmed_at = models.DateTimeField(null=True, blank=True)
@@ -219,6 +221,11 @@ class Episode(models.Model):
     def final_state(self) -> SwitchState:
         """Return `released` for an ended episode, else its state."""
         return self.state if self.ended_at is None else SwitchState.RELEASED
+
+    @property
+    def ends_at(self) -> datetime | None:
+        """Return the expiry, or the re-confirmation deadline of a permanent episode."""
+        return self.reconfirm_due_at if self.permanent else self.expires_at
 
     @property
     def engager(self) -> dict[str, str]:

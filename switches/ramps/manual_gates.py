@@ -14,7 +14,8 @@ from controlplane.core.errors import Conflict
 from controlplane.core.gates.fields import DURATION, GateField, whole_number_between
 from controlplane.core.gates.kinds import GateKind
 from controlplane.core.gates.questions import FAIL, PASS, WAITING, GateAnswer, GateQuestion
-from switches import publication, risk
+from switches import publication
+from switches.blast import risk_facts
 from switches.models import Ramp
 from switches.scopes import GLOBAL_ID
 
@@ -47,7 +48,7 @@ def request_approval(ramp: Ramp, index: int, now: datetime) -> None:
         summary=f"Ramp of {ramp.switch_id}: {then}, after {shares[0]}",
         diff={"ramp": ramp.pk, "step": index, "gates": "all others pass or are shown on its page"},
         reason=ramp.justification,
-        facts=risk.risk_facts(ramp.switch_id, now),
+        facts=risk_facts(ramp.switch_id, now),
         lifetime=timedelta(seconds=spec["timeout_seconds"]),
         actor=Actor(type=kind, name=ramp.requested_by_name, user_id=ramp.requested_by_id),
         now=now,

@@ -12,7 +12,7 @@ from controlplane.core import canonical, reasons
 from controlplane.core.actors import Actor, label_of
 from controlplane.core.ended_sessions import retry_if_ended
 from controlplane.core.errors import Conflict, InvalidInput
-from switches import publication, reminders
+from switches import publication
 from switches.episodes import changes, live_drills
 from switches.expiry import Expiry, plan_expiry
 from switches.models import Episode, OnExpiry, SwitchState
@@ -25,7 +25,7 @@ from switches.rules.break_glass import (
     read_override,
 )
 from switches.services import permanent_approval, reengage
-from switches.services.engagement import Engagement, shorten_for_override
+from switches.services.engagement import Engagement, engagement_fields, shorten_for_override
 
 from .registration import identify, register_and_lock
 
@@ -81,19 +81,11 @@ def engage(
         publication.publish(head, switch, now)
         episode = Episode.objects.create(
             switch=switch,
-            reason=reason.strip(),
-            evidence=dict(evidence) if evidence is not None else None,
-            engaged_by_type=actor.type,
-            engaged_by_name=actor.name,
-            engaged_by_id=actor.user_id,
-            engaged_by_identity=actor.identity,
             engaged_at=now,
             engaged_version=switch.version,
-            expires_at=expiry.expires_at,
-            on_expiry=expiry.on_expiry,
             salt=secrets.token_hex(8),
             broke_glass=override_entry,
-            **reminders.skipped_reminders(expiry.expires_at, now),
+            **engagement_fields(reason, evidence, expiry, actor, now),
         )
         entry = changes.record_change(
             "switch.engaged", switch, episode, actor, now, before=before, reason=reason

@@ -1,9 +1,13 @@
 """Result of engaging or extending a switch, and of similar changes."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
+from controlplane.core.actors import Actor
 from controlplane.core.approvals.models import Approval
+from switches import reminders
 from switches.expiry import Expiry
 from switches.models import Episode, OnExpiry, Switch
 from switches.rules import break_glass
@@ -22,6 +26,23 @@ class Engagement:
     approval: Approval | None = None
     review: Approval | None = None
     notice: str = ""
+
+
+def engagement_fields(
+    reason: str, evidence: Mapping[str, Any] | None, expiry: Expiry, actor: Actor, now: datetime
+) -> dict[str, Any]:
+    """Return the fields that an engage sets in a new episode, or in that of a ramping switch."""
+    return {
+        "reason": reason.strip(),
+        "evidence": dict(evidence) if evidence is not None else None,
+        "engaged_by_type": actor.type,
+        "engaged_by_name": actor.name,
+        "engaged_by_id": actor.user_id,
+        "engaged_by_identity": actor.identity,
+        "expires_at": expiry.expires_at,
+        "on_expiry": expiry.on_expiry,
+        **reminders.skipped_reminders(expiry.expires_at, now),
+    }
 
 
 def shorten_for_override(expiry: Expiry, now: datetime) -> Expiry:

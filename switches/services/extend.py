@@ -65,8 +65,7 @@ def extend(
         fields = {
             "expires_at": expires_at,
             "overdue_at": None,
-            "acknowledged_at": None,
-            "acknowledged_by": "",
+            **changes.NOT_ACKNOWLEDGED,
             **reminders.skipped_reminders(expires_at, now),
         }
         changes.update_episode(episode, fields)

@@ -12,7 +12,8 @@ from controlplane.core.approvals import services as approvals
 from controlplane.core.approvals.models import Approval
 from controlplane.core.errors import Conflict
 from controlplane.core.escalations import services as escalation
-from switches import publication, risk
+from switches import publication
+from switches.blast import risk_facts
 from switches.episodes import changes
 from switches.expiry import RECONFIRM_EVERY
 from switches.models import Episode, Switch, SwitchState
@@ -31,7 +32,7 @@ def request_permanent(
         summary=f"Keep {switch.pk} engaged with no expiry",
         diff={"episode": episode.pk, "permanent": [False, True]},
         reason=reason,
-        facts=risk.risk_facts(switch.pk, now, for_good=True),
+        facts=risk_facts(switch.pk, now, for_good=True),
         actor=actor,
         now=now,
     )
@@ -66,8 +67,7 @@ def _make_permanent(approval: Approval, actor: Actor, now: datetime) -> None:
         "permanent": True,
         "expires_at": None,
         "overdue_at": None,
-        "acknowledged_at": None,
-        "acknowledged_by": "",
+        **changes.NOT_ACKNOWLEDGED,
         "reconfirm_due_at": now + RECONFIRM_EVERY,
     }
     changes.update_episode(episode, fields)

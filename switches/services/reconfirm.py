@@ -23,6 +23,7 @@ from switches.services.engagement import Engagement
 from .registration import identify, lock_engaged
 
 MAX_AT_ONCE = 500
+RECONFIRM_DUE = "episode.reconfirm_due"
 UNCONFIRMED = (
     "Nobody has said for a week that it still has to stay. It stays engaged: re-confirm it, or "
     "release it."
@@ -53,8 +54,7 @@ def reconfirm(*, scope: str, key: str, reason: str, actor: Actor, now: datetime)
             "reconfirm_due_at": now + RECONFIRM_EVERY,
             "reconfirmed_at": now,
             "reconfirmed_by": actor.label,
-            "acknowledged_at": None,
-            "acknowledged_by": "",
+            **changes.NOT_ACKNOWLEDGED,
         }
         changes.update_episode(episode, fields)
         escalation.close(subject=changes.episode_subject(episode), now=now)
@@ -75,7 +75,7 @@ def call_for_reconfirmation(now: datetime) -> int:
     ).update(reconfirm_due_at=now + RECONFIRM_EVERY)
     due = list(_due_episodes(now).order_by("reconfirm_due_at", "pk")[:MAX_AT_ONCE])
     together = digests.notify_in_digest(
-        "episodes.reconfirm_due", due, lambda _episode: ("episode.reconfirm_due", "warning"), now
+        "episodes.reconfirm_due", due, lambda _episode: (RECONFIRM_DUE, "warning"), now
     )
     return batches.process_each(
         due,
@@ -100,20 +100,10 @@ def _escalate(episode_id: int, now: datetime, *, quietly: bool) -> bool:
         return False
     actor = system_actor("expiry")
     before = changes.audit_state(switch, episode)
-    fields = {"acknowledged_at": None, "acknowledged_by": ""}
-    changes.update_episode(episode, {"hour_reminder_for": episode.reconfirm_due_at, **fields})
-    escalation.close(subject=changes.episode_subject(episode), now=now)
-    escalation.open_escalation(
-        subject=changes.episode_subject(episode),
-        event="episode.reconfirm_due",
-        severity="warning",
-        scope=switch.scope,
-        facts=changes.message_facts(switch, episode, actor, said=UNCONFIRMED),
-        now=now,
-        announced=True,
-    )
+    fields = {"hour_reminder_for": episode.reconfirm_due_at}
+    changes.escalate(switch, episode, RECONFIRM_DUE, "warning", UNCONFIRMED, actor, now, fields)
     changes.record_change(
-        "episode.reconfirm_due",
+        RECONFIRM_DUE,
         switch,
         episode,
         actor,

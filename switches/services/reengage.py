@@ -7,7 +7,7 @@ from typing import Any
 
 from controlplane.core.actors import Actor
 from controlplane.core.escalations import services as escalation
-from switches import publication, reminders
+from switches import publication
 from switches.episodes import changes
 from switches.expiry import Expiry
 from switches.models import Episode, OnExpiry, Publication, Switch
@@ -15,7 +15,7 @@ from switches.ramps import live_ramps
 from switches.rules import break_glass, guard
 
 from . import permanent_approval
-from .engagement import Engagement, shorten_for_override
+from .engagement import Engagement, engagement_fields, shorten_for_override
 
 HELD_NOTICE = (
     "It is held at its expiry: to release {} then, sooner than before, takes a second person."
@@ -48,24 +48,15 @@ def reengage(
     if is_sooner:
         expiry = replace(expiry, on_expiry=OnExpiry.HOLD.value)
     # The salt stays, so that a new ramp admits the same keys.
-    fields: dict[str, Any] = {
-        "reason": reason.strip(),
-        "evidence": dict(evidence) if evidence is not None else None,
-        "engaged_by_type": actor.type,
-        "engaged_by_name": actor.name,
-        "engaged_by_id": actor.user_id,
-        "engaged_by_identity": actor.identity,
+    fields = {
+        **engagement_fields(reason, evidence, expiry, actor, now),
         # A clock that was set back must not prevent an engage.
         "engaged_at": min(episode.engaged_at, now),
-        "expires_at": expiry.expires_at,
         "permanent": False,
-        "on_expiry": expiry.on_expiry,
         "allow_percent": 0,
         "overdue_at": None,
-        "acknowledged_at": None,
-        "acknowledged_by": "",
+        **changes.NOT_ACKNOWLEDGED,
         "reconfirm_due_at": None,
-        **reminders.skipped_reminders(expiry.expires_at, now),
     }
     changes.update_episode(episode, fields)
     publication.publish(head, switch, now)

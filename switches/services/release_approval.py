@@ -13,7 +13,8 @@ from controlplane.core.audit import services as audit
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.errors import Conflict
 from controlplane.core.jobs.models import Job
-from switches import publication, risk
+from switches import publication
+from switches.blast import risk_facts
 from switches.models import Episode, Publication, Ramp, Switch
 from switches.ramps import creation, descriptions, live_ramps
 from switches.ramps import plan as plans
@@ -67,7 +68,7 @@ def request_approval(request: ReleaseRequest, actor: Actor, now: datetime) -> Ap
         },
         reason=request.justification,
         risk="critical" if switch.scope == GLOBAL.name else "high",
-        facts=risk.risk_facts(switch.pk, now),
+        facts=risk_facts(switch.pk, now),
         actor=actor,
         now=now,
     )

@@ -1,6 +1,7 @@
 """Reminders before an expiry, and before the re-confirmation of a permanent episode."""
 
 from datetime import datetime, timedelta
+from operator import attrgetter
 
 from django.db import transaction
 from django.db.models import Q
@@ -12,10 +13,8 @@ from controlplane.core.outbox import services as outbox
 from switches import reminders
 from switches.episodes import batches, changes, digests
 from switches.models import Episode
-from switches.reminders import DAY, HOUR, EpisodeEnd
+from switches.reminders import DAY, HOUR
 from switches.scopes import overdue_severity
-
-DueReminder = tuple[Episode, EpisodeEnd, timedelta]
 
 MINUTE = timedelta(minutes=1)
 MAX_AT_ONCE = 500
@@ -36,12 +35,9 @@ def remind_due(now: datetime) -> int:
         ended_at__isnull=True,
         allow_percent=0,  # A ramp handles the expiry.
     ).only("permanent", "expires_at", "reconfirm_due_at", "day_reminder_for", "hour_reminder_for")
-    owed = [
-        (ending.ends_at, episode.pk)
-        for episode in soon
-        if (ending := _get_end(episode)) and reminders.due_reminder(ending, now)
-    ]
-    due = [pk for _, pk in sorted(owed)[:MAX_AT_ONCE]]
+    owed = [episode for episode in soon if reminders.due_reminder(episode, now)]
+    owed.sort(key=attrgetter("ends_at", "pk"))
+    due = [episode.pk for episode in owed[:MAX_AT_ONCE]]
     if len(due) <= digests.MAX_NOTIFIED_SINGLY:
         return batches.process_each(due, lambda pk: _send_reminders([pk], now), FAILING)
     failures: list[Exception] = []
@@ -63,17 +59,16 @@ def _send_reminders(pks: list[int], now: datetime, failures: list[Exception] | N
         .filter(pk__in=pks, ended_at__isnull=True, overdue_at__isnull=True, allow_percent=0)
         .order_by("expires_at", "pk")
     )
-    claimed: list[DueReminder] = []
+    claimed: list[tuple[Episode, timedelta]] = []
 
     def claim(episode: Episode) -> bool:
-        ending = _get_end(episode)
-        notice = reminders.due_reminder(ending, now) if ending else None
-        if ending is None or notice is None:
+        notice = reminders.due_reminder(episode, now)
+        if notice is None:
             return False
         field = "hour_reminder_for" if notice == HOUR else "day_reminder_for"
         with transaction.atomic():
-            changes.update_episode(episode, {field: ending.ends_at})
-        claimed.append((episode, ending, notice))
+            changes.update_episode(episode, {field: episode.ends_at})
+        claimed.append((episode, notice))
         return True
 
     try:
@@ -83,17 +78,17 @@ def _send_reminders(pks: list[int], now: datetime, failures: list[Exception] | N
             raise
         failures.extend(group.exceptions)
     if len(claimed) > digests.MAX_NOTIFIED_SINGLY:
-        notices = {episode.pk: notice for episode, _, notice in claimed}
+        notices = {episode.pk: notice for episode, notice in claimed}
         digests.announce_digest(
             "episodes.expire_soon",
-            [episode for episode, _, _ in claimed],
+            [episode for episode, _ in claimed],
             lambda episode: _single_message(episode, notices[episode.pk]),
             now,
             notices,
         )
     else:
-        for episode, ending, notice in claimed:
-            _announce(episode, ending, notice, now)
+        for episode, notice in claimed:
+            _announce(episode, notice, now)
     return len(claimed)
 
 
@@ -102,14 +97,14 @@ def _single_message(episode: Episode, notice: timedelta) -> tuple[str, str]:
     return event, overdue_severity(episode.switch.scope) if notice == HOUR else "warning"
 
 
-def _announce(episode: Episode, ending: EpisodeEnd, notice: timedelta, now: datetime) -> None:
-    switch = episode.switch
+def _announce(episode: Episode, notice: timedelta, now: datetime) -> None:
+    switch, ends_at = episode.switch, episode.ends_at
+    assert ends_at is not None  # noqa: S101 - else no reminder would be due
     event, severity = _single_message(episode, notice)
-    ends_at = timestamp(ending.ends_at)
-    left = max(MINUTE, (ending.ends_at - now) // MINUTE * MINUTE)
+    left = max(MINUTE, (ends_at - now) // MINUTE * MINUTE)
     outbox.announce(
         event=event,
-        event_key=f"reminder:{notice // HOUR}h:{episode.pk}:{ends_at}",
+        event_key=f"reminder:{notice // HOUR}h:{episode.pk}:{timestamp(ends_at)}",
         scope=switch.scope,
         severity=severity,
         subject=changes.episode_subject(episode),
@@ -121,13 +116,4 @@ def _announce(episode: Episode, ending: EpisodeEnd, notice: timedelta, now: date
             left=durations.format_readable(left),
         ),
         now=now,
-    )
-
-
-def _get_end(episode: Episode) -> EpisodeEnd | None:
-    ends_at = episode.reconfirm_due_at if episode.permanent else episode.expires_at
-    if ends_at is None:
-        return None
-    return EpisodeEnd(
-        ends_at, episode.permanent, episode.day_reminder_for, episode.hour_reminder_for
     )

@@ -131,7 +131,8 @@ class TestOverlapping:
     def test_engaged_global_switch_overlaps_with_every_other(self):
         engaged("global:all")
 
-        assert names(blast_radius("segment:never", db_now()).overlapping) == ["global:all"]
+        (stop,) = blast_radius("segment:never", db_now()).overlapping
+        assert stop.switch_id == "global:all"
 
     def test_switch_checked_by_the_same_instance_overlaps(self):
         now = db_now()
@@ -144,7 +145,11 @@ class TestOverlapping:
 
         (beta,) = blast_radius(FINANCE, now).overlapping
 
-        assert (beta.id, beta.state, float(beta.allow_percent)) == ("feature:beta", "ramping", 12.5)
+        assert (beta.switch_id, beta.state, float(beta.allow_percent)) == (
+            "feature:beta",
+            "ramping",
+            12.5,
+        )
         assert beta.reason == "Ledger drifts since 01:00, INC-1"
 
     def test_two_checks_by_one_token_are_no_overlap(self):
@@ -188,7 +193,7 @@ class TestOverlapping:
         found = blast_radius("global:all", db_now()).overlapping
 
         assert len(found) == MAX_NAMED_OVERLAPS
-        assert found[0].id == "feature:f000"
+        assert found[0].switch_id == "feature:f000"
 
 
 @pytest.mark.django_db

@@ -13,7 +13,7 @@ from controlplane.core.http.tests.callers import at_once
 from controlplane.core.outbox.models import OutboxMessage
 from switches import reminders, services
 from switches.models import Episode
-from switches.reminders import DAY, HOUR, EpisodeEnd, due_reminder
+from switches.reminders import DAY, HOUR, due_reminder
 from switches.tests import messages
 from switches.tests.bulk_engagements import engage_alike
 
@@ -40,7 +40,8 @@ def _outlet(settings):
 
 
 def ending(left, *, day=None, hour=None, permanent=False):
-    return EpisodeEnd(NOW + left, permanent, day, hour)
+    end = {"reconfirm_due_at" if permanent else "expires_at": NOW + left}
+    return Episode(permanent=permanent, day_reminder_for=day, hour_reminder_for=hour, **end)
 
 
 class TestOwed:
@@ -94,7 +95,7 @@ class TestOwed:
 
         for look in looks:
             at = NOW + timedelta(seconds=look)
-            notice = due_reminder(EpisodeEnd(ends_at, False, **marks), at)
+            notice = due_reminder(Episode(expires_at=ends_at, **marks), at)
             if notice:
                 marks["hour_reminder_for" if notice == HOUR else "day_reminder_for"] = ends_at
                 given_at.append((notice, ends_at - at))

@@ -10,7 +10,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person, signed_in
 from controlplane.core.instances import rates
 from controlplane.core.instances.models import Instance
-from switches import risk
+from switches.blast import risk_facts
 
 pytestmark = pytest.mark.django_db
 
@@ -34,16 +34,16 @@ def test_more_than_a_hundred_instances_are_a_high_risk():
     create_instances(100, now)
     create_instances(50, now, ago=timedelta(hours=2))
 
-    assert risk.risk_facts("feature:mail", now).recipients == 100
-    assert classify_facts(risk.risk_facts("feature:mail", now)) == "low"
+    assert risk_facts("feature:mail", now).recipients == 100
+    assert classify_facts(risk_facts("feature:mail", now)) == "low"
     create_instances(1, now)
-    assert classify_facts(risk.risk_facts("feature:mail", now)) == "high"
-    assert classify_facts(risk.risk_facts("global:all", now)) == "high"
-    assert classify_facts(risk.risk_facts("feature:unknown", now)) == "low"
+    assert classify_facts(risk_facts("feature:mail", now)) == "high"
+    assert classify_facts(risk_facts("global:all", now)) == "high"
+    assert classify_facts(risk_facts("feature:unknown", now)) == "low"
 
 
 def test_what_stays_for_good_is_no_low_risk():
-    facts = risk.risk_facts("feature:mail", db_now(), for_good=True)
+    facts = risk_facts("feature:mail", db_now(), for_good=True)
 
     assert facts.duration_minutes == inf
     assert classify_facts(facts) == "medium"
