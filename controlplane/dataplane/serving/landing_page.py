@@ -5,7 +5,7 @@ from html import escape
 from controlplane.core.degradation_levels import build_document
 from controlplane.dataplane.state import State
 
-from .responses import HTML, NO_STORE, Response, answer_bytes, degradation_status
+from .responses import Response, answer_page, degradation_status
 
 _PAGE = """<!doctype html>
 <html lang="en">
@@ -57,7 +57,7 @@ def render_page(state: State) -> Response:
         .replace("{name}", present["name"])
         .replace("{causes}", _render_causes(state))
     )
-    return answer_bytes(200, HTML, page.encode(), NO_STORE)
+    return answer_page(200, page)
 
 
 def _render_causes(state: State) -> str:

@@ -17,7 +17,6 @@ from controlplane.dataplane.state import State
 from switches.bucketing import BUCKETS
 from switches.evaluate import CallDecision, CallQuestion, evaluate
 
-HTML = (b"content-type", b"text/html; charset=utf-8")
 PROBLEM_JSON = (b"content-type", problem.MEDIA_TYPE.encode())
 NO_STORE = (b"cache-control", b"no-store")
 _draw_bucket = partial(random.randrange, BUCKETS)
@@ -138,7 +137,7 @@ def degradation_status(state: State) -> dict[str, Any]:
 def answer_error(error: DomainError) -> Response:
     """Return a domain error as problem+json, with the error's headers."""
     body = orjson.dumps(problem.problem_document(error))
-    return answer_bytes(error.status, PROBLEM_JSON, body, *error_headers(error))
+    return _encode(error.status, PROBLEM_JSON, body, *error_headers(error))
 
 
 def error_headers(error: DomainError) -> list[Header]:
@@ -149,6 +148,12 @@ def error_headers(error: DomainError) -> list[Header]:
 def answer_redirect(path: str, query: bytes) -> Response:
     location = path.encode() + (b"?" + query if query else b"")
     return 308, [(b"location", location), (b"content-length", b"0")], b""
+
+
+def answer_page(status: int, html: str, *, retry_after: int | None = None) -> Response:
+    headers = [] if retry_after is None else [(b"retry-after", str(retry_after).encode())]
+    kind = (b"content-type", b"text/html; charset=utf-8")
+    return _encode(status, kind, html.encode(), NO_STORE, *headers)
 
 
 def parse_object(body: bytes) -> dict[str, Any]:
@@ -163,9 +168,9 @@ def parse_object(body: bytes) -> dict[str, Any]:
 
 
 def answer_json(status: int, content: object, *headers: Header) -> Response:
-    return answer_bytes(status, JSON, orjson.dumps(content), *headers)
+    return _encode(status, JSON, orjson.dumps(content), *headers)
 
 
-def answer_bytes(status: int, kind: Header, body: bytes, *headers: Header) -> Response:
+def _encode(status: int, kind: Header, body: bytes, *headers: Header) -> Response:
     length = (b"content-length", str(len(body)).encode())
     return status, [kind, length, *headers], body
