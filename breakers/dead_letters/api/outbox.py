@@ -10,8 +10,7 @@ from controlplane.core.http.fields import EmptyBody, Text
 from controlplane.core.http.views import Done, ListView, mutation
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.notify.delivery import failed_messages, selection
-from controlplane.notify.delivery.api import ROWS, OutboxLetterShape, delivery_resource
-from controlplane.notify.targets import destination_names
+from controlplane.notify.delivery.api import ROWS, OutboxLetterShape, render_delivery
 
 from .bodies import ReasonBody
 from .messages import DeadLetterIdView
@@ -38,7 +37,7 @@ class RetryMessageView(DeadLetterIdView):
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, message_id: int) -> Done:
         """Queue a failed message for delivery again."""
         row = failed_messages.retry_message(message_id=message_id, actor=actor, now=now)
-        return Done({**_delivery_resource(row, actor), "retried": True})
+        return Done({**render_delivery(row, actor), "retried": True})
 
 
 class DiscardMessageView(DeadLetterIdView):
@@ -51,9 +50,4 @@ class DiscardMessageView(DeadLetterIdView):
         row = failed_messages.discard_message(
             message_id=message_id, reason=body["reason"], actor=actor, now=now
         )
-        return Done({**_delivery_resource(row, actor), "discarded": True})
-
-
-def _delivery_resource(message: OutboxMessage, actor: Actor) -> dict[str, Any]:
-    name = destination_names.name_destinations([message.destination])[message.destination]
-    return delivery_resource(message, name, actor)
+        return Done({**render_delivery(row, actor), "discarded": True})

@@ -10,10 +10,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from controlplane.core.actors import Actor
-from controlplane.core.canonical import timestamp
 from controlplane.core.errors import InvalidInput, NotFound
 from controlplane.core.http.fields import EmptyBody, Filters, Text
 from controlplane.core.http.permissions import actor_of
+from controlplane.core.http.resources import Resource, TimestampField
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
 from controlplane.core.message_templates import SEVERITIES
 from controlplane.core.outbox import renderer
@@ -27,15 +27,15 @@ from . import failed_messages, selection
 ROWS = OutboxMessage.objects.prefetch_related("tries")
 
 
-class AttemptShape(serializers.Serializer[Attempt]):
+class AttemptShape(Resource[Attempt]):
     number = serializers.IntegerField()
-    started_at = serializers.DateTimeField()
-    finished_at = serializers.DateTimeField(allow_null=True)
+    started_at = TimestampField()
+    finished_at = TimestampField(allow_null=True)
     outcome = serializers.ChoiceField(Attempt.Outcome.values)
     error = serializers.CharField()
 
 
-class DeliveryShape(serializers.Serializer[OutboxMessage]):
+class DeliveryShape(Resource[Any]):
     id = serializers.IntegerField()
     event = serializers.CharField()
     severity = serializers.ChoiceField(SEVERITIES)
@@ -46,13 +46,13 @@ class DeliveryShape(serializers.Serializer[OutboxMessage]):
     )
     destination_name = serializers.CharField()
     state = serializers.ChoiceField(OutboxMessage.State.values)
-    created_at = serializers.DateTimeField()
-    finished_at = serializers.DateTimeField(allow_null=True)
-    next_attempt_at = serializers.DateTimeField(
+    created_at = TimestampField()
+    finished_at = TimestampField(allow_null=True)
+    next_attempt_at = TimestampField(
         allow_null=True, help_text="Of a message that waits to be sent."
     )
     last_error = serializers.CharField()
-    discarded_at = serializers.DateTimeField(
+    discarded_at = TimestampField(
         allow_null=True,
         help_text="Of a FAILED message that somebody let go, or that came too late.",
     )
@@ -67,7 +67,7 @@ class DeliveryList(serializers.ListSerializer[Any]):
         rows = list(data)
         names = destination_names.name_destinations(row.destination for row in rows)
         actor = actor_of(self.context["request"])
-        return [delivery_resource(row, names[row.destination], actor) for row in rows]
+        return [_render_named(row, names[row.destination], actor) for row in rows]
 
 
 class OutboxLetterShape(DeliveryShape):
@@ -130,40 +130,35 @@ class DeliveryView(ApiView):
         row = ROWS.filter(pk=delivery_id).first()
         if row is None:
             raise NotFound(f"There is no message {delivery_id}.")
-        return Response(_render_one(row, actor_of(request)))
+        return Response(render_delivery(row, actor_of(request)))
 
 
 class RetryView(ApiView):
     write_scope = "switches:write"
 
-    @extend_schema(request=EmptyBody, responses=DeliveryShape)
-    @mutation(EmptyBody)
+    @mutation(EmptyBody, DeliveryShape)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, delivery_id: int) -> Done:
         """Send a FAILED message again. Receivers can recognize a repeat by its id."""
         row = failed_messages.retry_message(message_id=delivery_id, actor=actor, now=now)
-        return Done(_render_one(row, actor))
+        return Done(render_delivery(row, actor))
 
 
 class DiscardView(ApiView):
     write_scope = "switches:write"
 
-    @extend_schema(request=DiscardBody, responses=DeliveryShape)
-    @mutation(DiscardBody)
+    @mutation(DiscardBody, DeliveryShape)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, delivery_id: int) -> Done:
         """Discard a FAILED message that need not be delivered any more; it stays on record."""
         row = failed_messages.discard_message(
             message_id=delivery_id, reason=body["reason"], actor=actor, now=now
         )
-        return Done(_render_one(row, actor))
+        return Done(render_delivery(row, actor))
 
 
 class RetryAllView(ApiView):
     write_scope = "switches:write"
 
-    @extend_schema(
-        operation_id="deliveries_retry_all", request=RetryAllBody, responses=RetriedDeliveriesShape
-    )
-    @mutation(RetryAllBody)
+    @mutation(RetryAllBody, RetriedDeliveriesShape, operation_id="deliveries_retry_all")
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
         """Send the oldest FAILED messages of one destination again, at most 100."""
         destination = body["destination"]
@@ -174,41 +169,10 @@ class RetryAllView(ApiView):
         return Done({"destination": destination, "retried": retried, "left": left})
 
 
-def delivery_resource(
-    message: OutboxMessage, name: DestinationName, actor: Actor
-) -> dict[str, Any]:
+def render_delivery(message: OutboxMessage, actor: Actor) -> dict[str, Any]:
     """Return a message's API representation; only signed-in people see personal addresses."""
-
-    def redact(text: str) -> str:
-        return destinations.redact_secrets(text if actor.is_person else name.for_programs(text))
-
-    pending = message.state == OutboxMessage.State.PENDING
-    return {
-        "id": message.pk,
-        "event": message.event,
-        "severity": message.severity,
-        "subject": message.subject,
-        "title": renderer.render(message.event, message.payload).title,
-        "destination": redact(message.destination),
-        "destination_name": name.label,
-        "state": message.state,
-        "created_at": timestamp(message.created_at),
-        "finished_at": _timestamp(message.finished_at),
-        "next_attempt_at": _timestamp(message.next_attempt_at) if pending else None,
-        "last_error": redact(message.last_error),
-        "discarded_at": _timestamp(message.discarded_at),
-        "discarded_by": message.discarded_by,
-        "attempts": [
-            {
-                "number": attempt.number,
-                "started_at": timestamp(attempt.started_at),
-                "finished_at": _timestamp(attempt.finished_at),
-                "outcome": attempt.outcome,
-                "error": redact(attempt.error),
-            }
-            for attempt in list_attempts(message)
-        ],
-    }
+    (name,) = destination_names.name_destinations([message.destination]).values()
+    return _render_named(message, name, actor)
 
 
 def list_attempts(message: OutboxMessage) -> list[Attempt]:
@@ -219,9 +183,21 @@ def list_attempts(message: OutboxMessage) -> list[Attempt]:
     return sorted(message.tries.all(), key=lambda one: one.number)
 
 
-def _render_one(message: OutboxMessage, actor: Actor) -> dict[str, Any]:
-    (name,) = destination_names.name_destinations([message.destination]).values()
-    return delivery_resource(message, name, actor)
+def _render_named(message: OutboxMessage, name: DestinationName, actor: Actor) -> dict[str, Any]:
+    def redact(text: str) -> str:
+        return destinations.redact_secrets(text if actor.is_person else name.for_programs(text))
+
+    shown = {
+        **vars(message),
+        "title": renderer.render(message.event, message.payload).title,
+        "destination": redact(message.destination),
+        "destination_name": name.label,
+        "last_error": redact(message.last_error),
+        "attempts": [{**vars(one), "error": redact(one.error)} for one in list_attempts(message)],
+    }
+    if message.state != OutboxMessage.State.PENDING:
+        shown["next_attempt_at"] = None
+    return DeliveryShape.render(shown)
 
 
 def _check_destination_filter(destination: str, actor: Actor) -> None:
@@ -233,7 +209,3 @@ def _check_destination_filter(destination: str, actor: Actor) -> None:
         raise InvalidInput(
             {"destination": [f"A person's address is for signed-in people; it is {HIDDEN} here."]}
         )
-
-
-def _timestamp(at: datetime | None) -> str | None:
-    return timestamp(at) if at else None
