@@ -4,7 +4,6 @@ import secrets
 from datetime import datetime
 from typing import Any
 
-from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 
 from controlplane.accounts.models.people import User
@@ -69,8 +68,7 @@ class UserList(ListView[User]):
     ordering = "id"
     permission_classes = [IsAdmin]
 
-    @extend_schema(request=UserBody, responses={201: NewUserShape}, auth=BY_SESSION)
-    @mutation(UserBody)
+    @mutation(UserBody, {201: NewUserShape}, auth=BY_SESSION)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
         """Create a user. The first password is only in this response."""
         require_fresh(self.request, now)
@@ -86,8 +84,7 @@ class UserList(ListView[User]):
 class UserDetail(ApiView):
     permission_classes = [IsAdmin]
 
-    @extend_schema(request=UpdateUserBody, responses=UserShape, auth=BY_SESSION)
-    @mutation(UpdateUserBody)
+    @mutation(UpdateUserBody, UserShape, auth=BY_SESSION)
     def patch(self, *, body: dict[str, Any], actor: Actor, now: datetime, user_id: int) -> Done:
         """Change a user's role, addresses or active state. One active admin has to remain."""
         require_fresh(self.request, now)

@@ -4,7 +4,6 @@ from datetime import datetime
 from typing import Any
 
 from django.db.models import QuerySet
-from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
@@ -101,8 +100,7 @@ class SessionList(ListView[BrowserSession]):
 class EndSessions(ApiView):
     permission_classes = [IsPerson]
 
-    @extend_schema(request=EndSessionsBody, responses=EndedSessionsShape, auth=BY_SESSION)
-    @mutation(EndSessionsBody)
+    @mutation(EndSessionsBody, EndedSessionsShape, auth=BY_SESSION)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
         """End all sessions of a person, except the session of this request."""
         user = _get_user(body.get("user"), actor)
@@ -114,8 +112,7 @@ class EndSessions(ApiView):
 class SessionView(ApiView):
     permission_classes = [IsPerson]
 
-    @extend_schema(request=EmptyBody, responses={200: EndedSessionsShape}, auth=BY_SESSION)
-    @mutation(EmptyBody)
+    @mutation(EmptyBody, {200: EndedSessionsShape}, auth=BY_SESSION)
     def delete(self, *, body: dict[str, Any], actor: Actor, now: datetime, session_id: str) -> Done:
         """End one session. Ending another person's session requires an admin."""
         found = BrowserSession.objects.open(now).filter(pk=session_id.replace("\x00", ""))

@@ -3,7 +3,6 @@
 from datetime import datetime, timedelta
 from typing import Any
 
-from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 
 from controlplane.accounts.models.people import User
@@ -74,8 +73,7 @@ class TokenList(ListView[Token]):
     ordering = "-id"
     permission_classes = [IsAdmin]
 
-    @extend_schema(request=TokenBody, responses={201: NewTokenShape}, auth=BY_SESSION)
-    @mutation(TokenBody)
+    @mutation(TokenBody, {201: NewTokenShape}, auth=BY_SESSION)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
         """Create a token. Its text is only in this response and is never stored."""
         require_fresh(self.request, now)
@@ -97,8 +95,7 @@ class TokenList(ListView[Token]):
 class RevokeTokenView(ApiView):
     permission_classes = [IsAdmin]
 
-    @extend_schema(request=RevokeBody, responses=TokenShape, auth=BY_SESSION)
-    @mutation(RevokeBody)
+    @mutation(RevokeBody, TokenShape, auth=BY_SESSION)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, token_id: int) -> Done:
         """Revoke a token immediately; repeating it changes nothing."""
         require_fresh(self.request, now)
@@ -114,8 +111,7 @@ class RevokeTokenView(ApiView):
 class HandOverView(ApiView):
     permission_classes = [IsAdmin]
 
-    @extend_schema(request=HandOverBody, responses=TokenShape, auth=BY_SESSION)
-    @mutation(HandOverBody)
+    @mutation(HandOverBody, TokenShape, auth=BY_SESSION)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, token_id: int) -> Done:
         """Transfer a token to another owner, whose role then limits it; its text stays valid."""
         require_fresh(self.request, now)

@@ -11,7 +11,7 @@ from django.core.exceptions import EmptyResultSet
 from django.db import transaction
 from django.db.models import Model, QuerySet
 from django.http import HttpResponse
-from drf_spectacular.utils import OpenApiParameter
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.generics import ListAPIView
 from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
@@ -151,7 +151,11 @@ Handler = Callable[..., Done]
 
 
 def mutation(
-    body: type[EmptyBody], *, first: Callable[..., Any] | None = None
+    body: type[EmptyBody],
+    responses: Any = None,
+    *,
+    first: Callable[..., Any] | None = None,
+    **schema: Any,
 ) -> Callable[[Handler], Callable[..., HttpResponse]]:
     """Decorate a view's method to run in one transaction, once per `Idempotency-Key`.
 
@@ -159,7 +163,7 @@ def mutation(
     dry run executes the method and rolls back, so its response is exact. `first` is called before
     the method, with the same arguments and outside of its transaction; the method gets the result
     as `prepared`. `first` must be idempotent, because it isn't rolled back, and must do nothing if
-    `body["dry_run"]`.
+    `body["dry_run"]`. `responses` and `schema` are the arguments of :func:`extend_schema`.
     """
 
     def decorate(handler: Handler) -> Callable[..., HttpResponse]:
@@ -181,7 +185,9 @@ def mutation(
             return _run_mutation(request, body, work)
 
         handle.is_mutation = True  # type: ignore[attr-defined]
-        return handle
+        if responses is None:
+            return handle
+        return extend_schema(request=body, responses=responses, **schema)(handle)
 
     return decorate
 

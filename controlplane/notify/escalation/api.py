@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any
 
 from django.db.models import QuerySet
-from drf_spectacular.utils import extend_schema, extend_schema_field
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from controlplane.core.actors import Actor
@@ -85,8 +85,7 @@ class EscalationList(ListView[Escalation]):
 class AcknowledgeView(ApiView):
     write_scope = "switches:write"
 
-    @extend_schema(request=AcknowledgeEscalationBody, responses=EscalationShape)
-    @mutation(AcknowledgeEscalationBody)
+    @mutation(AcknowledgeEscalationBody, EscalationShape)
     def post(
         self, *, body: dict[str, Any], actor: Actor, now: datetime, escalation_id: int
     ) -> Done:

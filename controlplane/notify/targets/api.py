@@ -210,8 +210,7 @@ class TargetList(TargetWriteView, ListView[Target]):
             rows = rows.filter(own, kind=Target.Kind.CHANNEL)
         return rows.filter(**filters)
 
-    @extend_schema(request=TargetBody, responses={201: SavedTargetShape}, auth=BY_SESSION)
-    @mutation(TargetBody)
+    @mutation(TargetBody, {201: SavedTargetShape}, auth=BY_SESSION)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
         """Create a target. A generated secret is shown in this response only."""
         target, secret = services.create_target(asked=_read_request(body), actor=actor, now=now)
@@ -229,8 +228,7 @@ class TargetView(TargetWriteView):
         target = services.get_target(target_id)
         return Response(target_resource(target, db_now(), addresses=addresses))
 
-    @extend_schema(request=TargetBody, responses=SavedTargetShape, auth=BY_SESSION)
-    @mutation(TargetBody)
+    @mutation(TargetBody, SavedTargetShape, auth=BY_SESSION)
     def put(self, *, body: dict[str, Any], actor: Actor, now: datetime, target_id: int) -> Done:
         """Replace a target's settings; omitted ones are emptied, except a channel's secrets."""
         target, secret = services.change_target(
@@ -238,8 +236,7 @@ class TargetView(TargetWriteView):
         )
         return _show_saved(target, secret, now)
 
-    @extend_schema(request=EmptyBody, responses={200: RemovalShape}, auth=BY_SESSION)
-    @mutation(EmptyBody)
+    @mutation(EmptyBody, {200: RemovalShape}, auth=BY_SESSION)
     def delete(self, *, body: dict[str, Any], actor: Actor, now: datetime, target_id: int) -> Done:
         """Remove a target; 409 while a step, a rotation or a route uses it."""
         services.remove_target(target_id=target_id, actor=actor, now=now)
@@ -249,8 +246,7 @@ class TargetView(TargetWriteView):
 class TestTargetView(ApiView):
     write_scope = "switches:write"
 
-    @extend_schema(request=EmptyBody, responses=TestMessageShape, auth=BY_SESSION)
-    @mutation(EmptyBody)
+    @mutation(EmptyBody, TestMessageShape, auth=BY_SESSION)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, target_id: int) -> Done:
         """Send a test message to a target."""
         target, reached = services.send_test(target_id=target_id, actor=actor, now=now)
@@ -266,8 +262,7 @@ class RouteList(ListView[Route]):
     read_scope = "switches:read"
     write_scope = "switches:write"
 
-    @extend_schema(request=RouteBody, responses={201: RouteShape}, auth=BY_SESSION)
-    @mutation(RouteBody)
+    @mutation(RouteBody, {201: RouteShape}, auth=BY_SESSION)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
         """Route messages of an event to a target. An empty scope or severity matches any."""
         route = services.add_route(**body, actor=actor, now=now)
@@ -277,8 +272,7 @@ class RouteList(ListView[Route]):
 class RouteView(ApiView):
     write_scope = "switches:write"
 
-    @extend_schema(request=EmptyBody, responses={200: RemovalShape}, auth=BY_SESSION)
-    @mutation(EmptyBody)
+    @mutation(EmptyBody, {200: RemovalShape}, auth=BY_SESSION)
     def delete(self, *, body: dict[str, Any], actor: Actor, now: datetime, route_id: int) -> Done:
         """Remove a route."""
         services.remove_route(route_id=route_id, actor=actor, now=now)
