@@ -1,6 +1,6 @@
 """Periodic tasks (ticks) of notify."""
 
-from datetime import datetime
+from functools import partial
 
 from controlplane.core import retention, ticks
 from controlplane.core.outbox.retention_rules import MESSAGES, PACES, THREADS
@@ -21,19 +21,12 @@ ticks.tick(
     pending=lambda now: [escalation.due_escalations(now)],
 )(escalation.notify_due)
 ticks.tick("targets.seal", seconds=3600, queue="housekeeping")(targets.seal_webhook_urls)
-
-
-@ticks.tick("outbox.purge", seconds=3600, queue="housekeeping")
-def purge_outbox(now: datetime) -> int:
-    """Delete old delivered messages, Slack threads and rate limits; failed messages stay."""
-    return retention.purge([MESSAGES, THREADS, PACES], now)
-
-
-@ticks.tick("escalation.purge", seconds=24 * 3600, queue="housekeeping")
-def purge_escalations(now: datetime) -> int:
-    return retention.purge([ESCALATIONS], now)
-
-
-@ticks.tick("interactions.purge", seconds=600, queue="housekeeping")
-def purge_answered_requests(now: datetime) -> int:
-    return retention.purge([ANSWERED_REQUESTS], now)
+purge_outbox = ticks.tick("outbox.purge", seconds=3600, queue="housekeeping")(
+    partial(retention.purge, [MESSAGES, THREADS, PACES])
+)
+ticks.tick("escalation.purge", seconds=24 * 3600, queue="housekeeping")(
+    partial(retention.purge, [ESCALATIONS])
+)
+purge_answered_requests = ticks.tick("interactions.purge", seconds=600, queue="housekeeping")(
+    partial(retention.purge, [ANSWERED_REQUESTS])
+)

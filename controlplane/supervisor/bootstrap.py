@@ -4,7 +4,6 @@ It installs the pinned requirements of FILE and touches STAMP, with only the sta
 Concurrent runs wait for each other. An interrupted installation starts over.
 """
 
-import contextlib
 import fcntl
 import os
 import shutil
@@ -20,7 +19,8 @@ PYTHON = VENV / "bin" / "python"
 def main(requirements: Path, stamp: Path) -> int:
     with requirements.open("rb") as file:
         _lock(file.fileno())
-        if _is_newer(stamp, requirements) and _is_usable():
+        is_new = stamp.exists() and stamp.stat().st_mtime >= requirements.stat().st_mtime
+        if is_new and _is_usable():
             return 0
         sys.stdout.write(f"Installing {requirements} into {VENV}\n")
         sys.stdout.flush()
@@ -42,12 +42,6 @@ def _lock(descriptor: int) -> None:
         sys.stdout.write("Waiting for another set-up in this checkout\n")
         sys.stdout.flush()
         fcntl.flock(descriptor, fcntl.LOCK_EX)
-
-
-def _is_newer(stamp: Path, requirements: Path) -> bool:
-    with contextlib.suppress(FileNotFoundError):
-        return stamp.stat().st_mtime >= requirements.stat().st_mtime
-    return False
 
 
 def _is_usable() -> bool:

@@ -35,7 +35,8 @@ def main(
     stamps = [modules / ".stamp-dev", *([] if for_tests else [modules / ".stamp"])]
     with lock.open("rb") as file:
         fcntl.flock(file.fileno(), fcntl.LOCK_EX)  # Concurrent setups would undo each other.
-        if any(_is_newer(stamp, lock) for stamp in stamps):
+        changed_at = lock.stat().st_mtime
+        if any(stamp.exists() and stamp.stat().st_mtime >= changed_at for stamp in stamps):
             return 0
         try:
             with _npm(requirements) as npm:
@@ -47,12 +48,6 @@ def main(
                 f"Plots are left out, tables stand in for them: {_first_line(error)}\n"
             )
     return 0
-
-
-def _is_newer(stamp: Path, lock: Path) -> bool:
-    with contextlib.suppress(FileNotFoundError):
-        return stamp.stat().st_mtime >= lock.stat().st_mtime
-    return False
 
 
 @contextlib.contextmanager

@@ -30,9 +30,6 @@ class UserManager(BaseUserManager["User"]):
         user.save(using=self._db)
         return user
 
-    def create_superuser(self, username: str, password: str | None = None, **more: Any) -> "User":
-        return self.create_user(username, password, role=Role.ADMIN, **more)
-
 
 class User(AbstractBaseUser):
     """A person who can sign in; `role` alone determines their permissions."""
@@ -53,8 +50,6 @@ class User(AbstractBaseUser):
     objects: ClassVar[UserManager] = UserManager()
 
     USERNAME_FIELD = "username"
-    EMAIL_FIELD = "email"
-    REQUIRED_FIELDS: ClassVar[list[str]] = []
 
     class Meta:
         app_label = "core"
@@ -109,9 +104,6 @@ class User(AbstractBaseUser):
     is_staff = is_superuser = is_admin
 
     def has_perm(self, perm: str, obj: object = None) -> bool:
-        return self.is_admin
-
-    def has_perms(self, perm_list: list[str], obj: object = None) -> bool:
         return self.is_admin
 
     def has_module_perms(self, app_label: str) -> bool:

@@ -46,12 +46,9 @@ def create_user(
     except IntegrityError as error:
         field = "slack_user_id" if "slack" in str(error) else "username"
         raise InvalidInput({field: ["Somebody else was just given this one."]}) from error
+    target = f"user:{user.username}"
     audit.record(
-        actor=actor,
-        action="user.created",
-        target=f"user:{user.username}",
-        after=_audit_state(user),
-        now=now,
+        actor=actor, action="user.created", target=target, after=_audit_state(user), now=now
     )
     return user
 

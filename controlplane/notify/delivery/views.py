@@ -18,7 +18,13 @@ from controlplane.core.message_templates import MESSAGE_TEMPLATES, SEVERITIES
 from controlplane.core.outbox import renderer
 from controlplane.core.outbox.models import Attempt, OutboxMessage, Pace
 from controlplane.core.outbox.renderer import RenderedMessage
-from controlplane.core.page_responses import PersonRequest, respond_done, show, signed_in
+from controlplane.core.page_responses import (
+    PersonRequest,
+    respond_done,
+    show,
+    show_refusal,
+    signed_in,
+)
 from controlplane.notify.targets import destination_names
 from controlplane.notify.targets.destination_names import DestinationName
 
@@ -109,7 +115,7 @@ def retry_view(request: PersonRequest, delivery_id: int) -> HttpResponse:
     try:
         failed_messages.retry_message(message_id=delivery_id, actor=actor_of(request), now=db_now())
     except DomainError as error:
-        return _show_refusal(request, "Not sent again", error)
+        return show_refusal(request, "Not sent again", error, "deliveries_page")
     return respond_done(request, "It is sent again.", f"/deliveries/{delivery_id}/")
 
 
@@ -126,7 +132,7 @@ def discard_view(request: PersonRequest, delivery_id: int) -> HttpResponse:
             now=db_now(),
         )
     except DomainError as error:
-        return _show_refusal(request, "Not discarded", error)
+        return show_refusal(request, "Not discarded", error, "deliveries_page")
     return respond_done(request, "It is discarded.", f"/deliveries/{delivery_id}/")
 
 
@@ -139,14 +145,9 @@ def retry_all_view(request: PersonRequest) -> HttpResponse:
             destination=destination, actor=actor_of(request), now=db_now()
         )
     except DomainError as error:
-        return _show_refusal(request, "Not sent again", error)
+        return show_refusal(request, "Not sent again", error, "deliveries_page")
     said = f"{retried} sent again." + (f" {left} more failed there; press again." if left else "")
     return respond_done(request, said, "/deliveries/")
-
-
-def _show_refusal(request: PersonRequest, heading: str, error: DomainError) -> HttpResponse:
-    context = {"heading": heading, "detail": error.detail, "back": "deliveries_page"}
-    return show(request, "core/notice.html", context, status=error.status)
 
 
 def _make_rows(messages: Iterable[OutboxMessage]) -> list[DeliveryRow]:

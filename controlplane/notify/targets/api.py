@@ -22,7 +22,6 @@ from controlplane.core.http.fields import (
 )
 from controlplane.core.http.openapi import BY_SESSION
 from controlplane.core.http.permissions import actor_of
-from controlplane.core.http.resources import Resource
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
 from controlplane.core.roles import Power
 from controlplane.notify.models.targets import Route, Target
@@ -30,7 +29,7 @@ from controlplane.notify.transports import destinations
 
 from . import services
 from .fields import Reference, TargetRequest
-from .resources import target_resource, target_resources
+from .resources import RouteShape, target_resource, target_resources
 from .services import NewSecret
 
 MASKED = "As much as may be shown; the rest may be a secret."
@@ -158,15 +157,6 @@ class TargetBody(EmptyBody):
             field_class = Flag if one.is_flag else Text
             fields[one.name] = field_class(required=False, help_text=one.help_text)
         return fields
-
-
-class RouteShape(Resource[Route]):
-    id = serializers.IntegerField()
-    event = serializers.CharField()
-    scope = serializers.CharField()
-    severity = serializers.CharField()
-    target = serializers.CharField(source="target.name")
-    target_id = serializers.IntegerField()
 
 
 class RouteBody(EmptyBody):

@@ -1,10 +1,11 @@
 """Forms of the Targets page, which build a :class:`TargetRequest` for the services."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, cast
 
 from django import forms
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from controlplane.accounts.models.people import User
@@ -39,14 +40,15 @@ class TargetForm(ServiceForm):
 
 
 class PersonTargetForm(TargetForm):
-    user = forms.ChoiceField(required=False)
+    user = forms.ChoiceField(
+        required=False,
+        choices=lambda: [
+            ("", "nobody's: only what is written here"),
+            *User.objects.order_by("username").values_list("username", "username"),
+        ],
+    )
     email = forms.CharField(max_length=254, required=False)
     slack_user_id = forms.CharField(max_length=40, required=False)
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        names = User.objects.order_by("username").values_list("username", flat=True)
-        _set_choices(self, "user", names, "nobody's: only what is written here")
 
     def own_fields(self) -> dict[str, Any]:
         return {name: self.get_text(name) for name in ("user", "email", "slack_user_id")}
@@ -111,13 +113,12 @@ class OnCallForm(TargetForm):
         super().__init__(*args, **kwargs)
         zones = list_zone_choices(str(self.initial.get("time_zone", "UTC")))
         cast(forms.ChoiceField, self.fields["time_zone"]).choices = zones
-        people = Target.objects.filter(kind=Target.Kind.PERSON).order_by("name")
-        choices = [("", "–"), *((str(one.pk), one.name) for one in people)]
+        people = _list_targets(Target.objects.filter(kind=Target.Kind.PERSON))
         present = [str(pk) for pk in self.initial.get("member_ids", [])]
         rows = min(_count_rows(self, "member", len(present)), MAX_MEMBERS)
         for row in range(rows):
             first = present[row] if row < len(present) else ""
-            field = forms.ChoiceField(choices=choices, required=False, initial=first)
+            field = forms.ChoiceField(choices=[("", "–"), *people], required=False, initial=first)
             self.fields[f"member_{row}"] = field
 
     @property
@@ -151,8 +152,7 @@ class EscalationForm(TargetForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        others = Target.objects.exclude(kind=Target.Kind.ESCALATION).order_by("name")
-        choices = [("", "–"), *((str(one.pk), one.name) for one in others)]
+        others = _list_targets(Target.objects.exclude(kind=Target.Kind.ESCALATION))
         present = list(self.initial.get("step_rows", []))
         self.row_count = min(_count_rows(self, "target", len(present)), MAX_STEPS)
         for row in range(self.row_count):
@@ -161,7 +161,7 @@ class EscalationForm(TargetForm):
                 min_value=0, max_value=100_000, required=False, initial=after
             )
             self.fields[f"target_{row}"] = forms.ChoiceField(
-                choices=choices, required=False, initial=str(target)
+                choices=[("", "–"), *others], required=False, initial=str(target)
             )
 
     @property
@@ -186,16 +186,13 @@ class EscalationForm(TargetForm):
 
 class RouteForm(ServiceForm):
     event = forms.CharField(max_length=64, required=False)
-    scope = forms.ChoiceField(required=False)
-    severity = forms.ChoiceField(required=False)
-    target = forms.ChoiceField()
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        _set_choices(self, "scope", SCOPES.names, "any scope")
-        _set_choices(self, "severity", SEVERITIES, "any severity")
-        targets = [(str(one.pk), one.name) for one in Target.objects.order_by("name")]
-        cast(forms.ChoiceField, self.fields["target"]).choices = targets
+    scope = forms.ChoiceField(
+        required=False, choices=lambda: [("", "any scope"), *SCOPES.choices()]
+    )
+    severity = forms.ChoiceField(
+        required=False, choices=[("", "any severity"), *((name, name) for name in SEVERITIES)]
+    )
+    target = forms.ChoiceField(choices=lambda: _list_targets(Target.objects.all()))
 
     @property
     def events(self) -> list[str]:
@@ -237,9 +234,8 @@ def initial_values(target: Target) -> dict[str, Any]:
     return known
 
 
-def _set_choices(form: forms.Form, field: str, names: Iterable[str], blank: str) -> None:
-    choices = [("", blank), *((name, name) for name in names)]
-    cast(forms.ChoiceField, form.fields[field]).choices = choices
+def _list_targets(targets: QuerySet[Target]) -> list[tuple[str, str]]:
+    return [(str(one.pk), one.name) for one in targets.order_by("name")]
 
 
 def _count_rows(form: forms.Form, prefix: str, present: int) -> int:

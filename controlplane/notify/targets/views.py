@@ -11,7 +11,13 @@ from controlplane.core.change_views import submitted_data
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.http.permissions import actor_of
-from controlplane.core.page_responses import PersonRequest, respond_done, show, signed_in
+from controlplane.core.page_responses import (
+    PersonRequest,
+    respond_done,
+    show,
+    show_refusal,
+    signed_in,
+)
 from controlplane.core.roles import Power
 from controlplane.notify.models.targets import Route, Target
 from controlplane.notify.transports import destinations
@@ -49,11 +55,13 @@ def new_target(request: PersonRequest, kind: str) -> HttpResponse:
     start = {"time_zone": request.user.time_zone, "rotation_days": 7}
     form = FORMS[kind](submitted_data(request), initial=start)
     context = {"kind": kind, "heading": f"Add {TITLES[kind]}"}
-
-    def create(asked: TargetRequest) -> tuple[Target, NewSecret | None]:
-        return services.create_target(asked=asked, actor=actor, now=db_now())
-
-    return _save_or_show(request, form, create, "is there", context)
+    return _save_or_show(
+        request,
+        form,
+        lambda asked: services.create_target(asked=asked, actor=actor, now=db_now()),
+        "is there",
+        context,
+    )
 
 
 @signed_in
@@ -84,7 +92,7 @@ def change_target(request: PersonRequest, target_id: int) -> HttpResponse:
     try:
         return _save_or_show(request, form, change, "is changed", context)
     except Conflict as conflict:
-        return _show_refusal(request, "Nothing was changed", conflict)
+        return show_refusal(request, "Nothing was changed", conflict, "targets_page")
 
 
 @signed_in
@@ -97,7 +105,7 @@ def remove_target(request: PersonRequest, target_id: int) -> HttpResponse:
         try:
             services.remove_target(target_id=target_id, actor=actor, now=db_now())
         except Conflict as conflict:
-            return _show_refusal(request, "Not removed", conflict)
+            return show_refusal(request, "Not removed", conflict, "targets_page")
         return respond_done(request, f"{target.name} is removed.", PAGE)
     context = {"target": target, "users": usage.list_uses([target])[target.pk]}
     return show(request, "core/target_remove.html", context)
@@ -111,7 +119,7 @@ def test_target(request: PersonRequest, target_id: int) -> HttpResponse:
             target_id=target_id, actor=actor_of(request), now=db_now()
         )
     except Conflict as conflict:
-        return _show_refusal(request, "Nothing was sent", conflict)
+        return show_refusal(request, "Nothing was sent", conflict, "targets_page")
     to = ", ".join(destinations.describe_destinations(reached.to))
     return respond_done(request, f"A test for {target.name} is on its way to {to}.", PAGE)
 
@@ -180,8 +188,3 @@ def _save_or_show(
             return show(request, "core/target_secret.html", {"target": target, "secret": secret})
     status = 422 if form.is_bound else 200
     return show(request, "core/target_form.html", {"form": form, **context}, status=status)
-
-
-def _show_refusal(request: PersonRequest, heading: str, conflict: Conflict) -> HttpResponse:
-    context = {"heading": heading, "detail": conflict.detail, "back": "targets_page"}
-    return show(request, "core/notice.html", context, status=409)

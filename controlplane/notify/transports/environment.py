@@ -3,11 +3,13 @@
 Imported before Django is configured, so this module must not import models or settings.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+from controlplane.core.environment_variables import check_url
 
 
 def variable_names() -> tuple[str, ...]:
@@ -20,6 +22,16 @@ def read(variables: Mapping[str, str]) -> dict[str, Any]:
     for module in _modules():
         found |= module.read(variables)
     return found
+
+
+def url_reader(name: str) -> Callable[[Mapping[str, str]], dict[str, Any]]:
+    """Return the function `read` of a module whose variable `name` is a URL, or empty."""
+
+    def read(variables: Mapping[str, str]) -> dict[str, Any]:
+        url = variables.get(name, "").rstrip("/")
+        return {name: url and check_url(url, name, {"http", "https"})}
+
+    return read
 
 
 def _modules() -> list[ModuleType]:

@@ -67,7 +67,7 @@ def post(
     headers: Mapping[str, str],
     *,
     transport: httpx.AsyncBaseTransport | None = None,
-    whole_seconds: float | None = None,
+    whole_seconds: float = WHOLE_SECONDS,
 ) -> ReceiverResponse:
     """POST `payload` as JSON, or unchanged if it is bytes; return the response.
 
@@ -91,10 +91,10 @@ def _call(
     headers: Mapping[str, str],
     body: Mapping[str, Any],
     transport: httpx.AsyncBaseTransport | None,
-    whole_seconds: float | None,
+    whole_seconds: float,
     largest: int,
 ) -> ReceiverResponse:
-    seconds = min(WHOLE_SECONDS, whole_seconds or WHOLE_SECONDS)
+    seconds = min(WHOLE_SECONDS, whole_seconds)
     timeouts = httpx.Timeout(READ_SECONDS, connect=CONNECT_SECONDS)
 
     async def send() -> ReceiverResponse:

@@ -1,14 +1,6 @@
-"""The environment variable of the Opsgenie transport."""
+"""The variable of the Opsgenie transport; if empty, Opsgenie's URL of the region is used."""
 
-from collections.abc import Mapping
-from typing import Any
-
-from controlplane.core.environment_variables import check_url
+from controlplane.notify.transports.environment import url_reader
 
 VARIABLES = ("OPSGENIE_API_URL",)
-
-
-def read(variables: Mapping[str, str]) -> dict[str, Any]:
-    """Return the setting `OPSGENIE_API_URL`; if empty, Opsgenie's URL of the region is used."""
-    url = variables.get("OPSGENIE_API_URL", "").rstrip("/")
-    return {"OPSGENIE_API_URL": url and check_url(url, "OPSGENIE_API_URL", {"http", "https"})}
+read = url_reader(*VARIABLES)

@@ -1,14 +1,6 @@
-"""The environment variable of the PagerDuty transport."""
+"""The variable of the PagerDuty transport; if empty, PagerDuty's URL of the region is used."""
 
-from collections.abc import Mapping
-from typing import Any
-
-from controlplane.core.environment_variables import check_url
+from controlplane.notify.transports.environment import url_reader
 
 VARIABLES = ("PAGERDUTY_API_URL",)
-
-
-def read(variables: Mapping[str, str]) -> dict[str, Any]:
-    """Return the setting `PAGERDUTY_API_URL`; if empty, PagerDuty's URL of the region is used."""
-    url = variables.get("PAGERDUTY_API_URL", "").rstrip("/")
-    return {"PAGERDUTY_API_URL": url and check_url(url, "PAGERDUTY_API_URL", {"http", "https"})}
+read = url_reader(*VARIABLES)

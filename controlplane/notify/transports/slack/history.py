@@ -97,7 +97,6 @@ def _find(
 ) -> Mapping[str, Any] | None:
     ours = stable_id(message)
     for post in chain.from_iterable(pages):
-        metadata = post.get("metadata") or {}
-        if metadata.get("event_payload", {}).get("id") == ours:
+        if (post.get("metadata") or {}).get("event_payload", {}).get("id") == ours:
             return post
     return None
