@@ -75,20 +75,16 @@ class PromptConnection(kombu.Connection):
 
     def ensure_connection(self, *args: Any, **options: Any) -> Any:
         options.setdefault("interval_max", RECONNECT_EVERY_SECONDS)
-        options["callback"] = _report_progress_hook(options.get("callback"))
+        others: Callable[[], Any] | None = options.get("callback")
+
+        def report_progress() -> None:
+            if threading.current_thread() is threading.main_thread():
+                _loop.record_turn()
+            if others is not None:
+                others()
+
+        options["callback"] = report_progress
         return super().ensure_connection(*args, **options)
-
-
-def _report_progress_hook(others: Callable[[], Any] | None) -> Callable[[], None]:
-    """Return a callback to call while waiting for Redis; it reports progress and calls `others`."""
-
-    def report_progress() -> None:
-        if threading.current_thread() is threading.main_thread():
-            _loop.record_turn()
-        if others is not None:
-            others()
-
-    return report_progress
 
 
 class PromptAMQP(AMQP):

@@ -11,6 +11,7 @@ import re
 import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator
+from operator import attrgetter
 from typing import Any
 
 import structlog
@@ -62,6 +63,11 @@ MAX_ORDINARY_BESIDE_KILL = 2
 """Maximum number of ordinary requests that run while a kill request runs."""
 MAX_EXPORTS = 2
 """Maximum number of concurrent exports, each of which occupies a thread until it is read."""
+_BULKHEAD_METRICS = (
+    (GaugeMetricFamily, "in_flight", "Requests that hold a thread.", attrgetter("running")),
+    (GaugeMetricFamily, "queued", "Requests that wait for a thread.", attrgetter("queued")),
+    (CounterMetricFamily, "refused", "Requests that got no thread.", attrgetter("refused")),
+)
 
 log = structlog.get_logger(__name__)
 
@@ -99,22 +105,11 @@ class RequestGate:
             ("kind", "code", "worker"),
             list(self._seconds.items()),
         )
-        labels = ("bulkhead", "worker")
-        running = GaugeMetricFamily(
-            "switchgear_web_bulkhead_in_flight", "Requests that hold a thread.", labels=labels
-        )
-        queued = GaugeMetricFamily(
-            "switchgear_web_bulkhead_queued", "Requests that wait for a thread.", labels=labels
-        )
-        refused = CounterMetricFamily(
-            "switchgear_web_bulkhead_refused", "Requests that got no thread.", labels=labels
-        )
-        for bulkhead in (self._kills, self._ordinary, self._open):
-            values = (bulkhead.name, str(os.getpid()))
-            running.add_metric(values, bulkhead.running)
-            queued.add_metric(values, bulkhead.queued)
-            refused.add_metric(values, bulkhead.refused)
-        yield from (running, queued, refused)
+        for family, name, about, read in _BULKHEAD_METRICS:
+            metric = family(f"switchgear_web_bulkhead_{name}", about, labels=("bulkhead", "worker"))
+            for bulkhead in (self._kills, self._ordinary, self._open):
+                metric.add_metric((bulkhead.name, str(os.getpid())), read(bulkhead))
+            yield metric
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
@@ -214,7 +209,7 @@ class RequestGate:
         # The thread is stuck in the database and can't be stopped. Its response is dropped, and its
         # writes are rolled back by the deadline check before the commit.
         exchange.muted = True
-        task.add_done_callback(_retrieve_error)
+        task.add_done_callback(lambda task: task.cancelled() or task.exception())
         await self._refuse(call, Unavailable(NO_DATABASE, retry_after=RETRY_AFTER_SECONDS))
 
     def _may_start(self, running: int) -> bool:
@@ -252,8 +247,3 @@ class _Exchange:
                 await self._out(message)
         except TimeoutError:
             raise _ClientTooSlow from None
-
-
-def _retrieve_error(task: "asyncio.Future[Any]") -> None:
-    if not task.cancelled():
-        task.exception()

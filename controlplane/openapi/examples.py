@@ -14,10 +14,8 @@ MAX_DEPTH = 7
 TIME = "2026-11-21T09:00:00.000000Z"
 STRINGS = {
     "date-time": TIME,
-    "date": TIME[:10],
     "uuid": "0b6c2f1e-3f0c-4b0e-8a57-90a2f2f0c9b4",
     "uri": "https://switchgear.example.com/",
-    "email": "kim@example.com",
 }
 """Example strings by format."""
 VALUES: dict[str, tuple[Any, ...]] = {

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from controlplane.core.environment_variables import read_number
 from controlplane.environment import ROOT, Environment
 from controlplane.processes import command_lines
 from controlplane.supervisor import ports
 from controlplane.supervisor.child import ChildSpec
-from controlplane.supervisor.failure import CannotRun
 from controlplane.supervisor.layout import Layout
 from controlplane.supervisor.lifeline import SUPERVISOR_PID
 
@@ -80,8 +80,5 @@ def build_plan(settings: Environment, place: Layout, addresses: Mapping[str, str
 
 
 def web_workers() -> int:
-    """Return the number of web processes; raise `CannotRun` if WEB_WORKERS is invalid."""
-    workers = os.environ.get("WEB_WORKERS") or "1"
-    if not (workers.isascii() and workers.isdigit() and 1 <= int(workers) <= 64):
-        raise CannotRun("WEB_WORKERS: must be a whole number from 1 to 64", exit_code=2)
-    return int(workers)
+    """Return the number of web processes; raise `WrongVariable` if WEB_WORKERS is invalid."""
+    return read_number(os.environ, "WEB_WORKERS", default=1, low=1, high=64)

@@ -16,7 +16,7 @@ REFUSED = "That passkey was not accepted. Try again, or use another way."
 
 
 def build_registration_options(user: User) -> str:
-    return _dump_options(auth.begin_registration(user, True))
+    return json.dumps(auth.begin_registration(user, True), default=dict)
 
 
 def verify_registration(text: str) -> dict[str, Any]:
@@ -45,7 +45,7 @@ def verify_registration(text: str) -> dict[str, Any]:
 
 def build_challenge(user: User | None) -> str:
     """Return a WebAuthn challenge, limited to `user`'s credentials if given."""
-    return _dump_options(auth.begin_authentication(user))
+    return json.dumps(auth.begin_authentication(user), default=dict)
 
 
 def verify_authentication(text: str, user: User | None) -> Authenticator:
@@ -67,10 +67,6 @@ def verify_authentication(text: str, user: User | None) -> Authenticator:
         raise InvalidInput({"credential": [REFUSED]}) from error
     finally:
         auth.clear_state()  # A challenge is used once, even if the response was wrong.
-
-
-def _dump_options(options: dict[str, Any]) -> str:
-    return json.dumps(options, default=dict)
 
 
 def _parse_response(text: str) -> dict[str, Any]:

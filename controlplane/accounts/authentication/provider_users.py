@@ -22,19 +22,14 @@ ACTOR = system_actor("single-sign-on")
 log = structlog.get_logger(__name__)
 
 
-def find_role(groups: frozenset[str]) -> Role | None:
-    """Return the strongest role that OIDC_ROLES gives to `groups`; None if it gives none."""
-    given = [Role(role) for group, role in settings.OIDC.roles if group in groups]
-    return max(given, key=list(Role).index, default=None)
-
-
 @transaction.atomic
 def find_or_create_user(identity: Identity, now: datetime) -> User:
-    """Return the user of a verified identity, with the role that its groups have by OIDC_ROLES.
+    """Return the user of a verified identity, with the strongest role of its groups by OIDC_ROLES.
 
     Raises :class:`Forbidden` if no group has a role, or if the user is deactivated or ambiguous.
     """
-    role = find_role(identity.groups)
+    given = [Role(role) for group, role in settings.OIDC.roles if group in identity.groups]
+    role = max(given, key=list(Role).index, default=None)
     if role is None:
         raise Forbidden(
             f"{settings.OIDC.name} knows you, but none of your groups may use this console. Ask "

@@ -10,7 +10,7 @@ from typing import Any
 from allauth.mfa.models import Authenticator
 from django.core.exceptions import ValidationError
 from django.core.paginator import Paginator
-from django.db.models import Exists, Max, OuterRef, Q, QuerySet
+from django.db.models import Exists, Max, OuterRef, Q
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
@@ -221,7 +221,15 @@ def _search_people(query: Mapping[str, str], now: datetime) -> dict[str, Any]:
         fields = ("username", "display_name", "email", "slack_user_id")
         matches = [Q(**{f"{field}__icontains": search}) for field in fields]
         people = people.filter(reduce(or_, matches))
-    pages = Paginator(_annotate_facts(people, now).order_by("username"), PEOPLE_PER_PAGE)
+    second = Authenticator.objects.filter(user=OuterRef("pk"), type__in=factors.SECOND_FACTOR_TYPES)
+    people = people.annotate(
+        has_factor=Exists(second),
+        has_token=Exists(Token.objects.usable(now).filter(owner=OuterRef("pk"))),
+        seen_at=Max(
+            "browser_sessions__last_seen_at", filter=Q(browser_sessions__expire_date__gt=now)
+        ),
+    )
+    pages = Paginator(people.order_by("username"), PEOPLE_PER_PAGE)
     return {
         "page": pages.get_page(query.get("page")),
         "q": search,
@@ -229,14 +237,3 @@ def _search_people(query: Mapping[str, str], now: datetime) -> dict[str, Any]:
         "state": state if state == "deactivated" else "",
         "roles": list(Role),
     }
-
-
-def _annotate_facts(users: QuerySet[User], now: datetime) -> QuerySet[User]:
-    second = Authenticator.objects.filter(user=OuterRef("pk"), type__in=factors.SECOND_FACTOR_TYPES)
-    return users.annotate(
-        has_factor=Exists(second),
-        has_token=Exists(Token.objects.usable(now).filter(owner=OuterRef("pk"))),
-        seen_at=Max(
-            "browser_sessions__last_seen_at", filter=Q(browser_sessions__expire_date__gt=now)
-        ),
-    )

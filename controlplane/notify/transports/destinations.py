@@ -27,12 +27,8 @@ def transport_for(destination: str) -> Transport:
     """Return the transport of a destination; for an unknown key, one that reaches nothing."""
     key = destination.partition(":")[0]
     return TRANSPORTS.get(key) or Transport(
-        key=key, label=key, position=0, reaches=_reaches_nothing, send=send_message
+        key=key, label=key, position=0, reaches=lambda _: False, send=send_message
     )
-
-
-def _reaches_nothing(_destination: str) -> bool:
-    return False
 
 
 def transport_of(channel: Target) -> Transport | None:

@@ -10,7 +10,6 @@ import contextlib
 import hashlib
 import hmac
 import time
-from typing import Any
 
 import httpx
 import orjson
@@ -41,7 +40,21 @@ def send(message: OutboxMessage, *, transport: httpx.AsyncBaseTransport | None =
     target = _find_target(message.destination)
     if target is None:
         raise PermanentFailure(f"{message.destination} is not a webhook any more")
-    body = orjson.dumps(message_body(message))
+    notice = renderer.render(message.event, message.payload)
+    body = orjson.dumps(
+        {
+            "id": stable_id(message),
+            "event": message.event,
+            "severity": message.severity,
+            "subject": message.subject,
+            "at": timestamp(message.created_at),
+            "environment": settings.ENVIRONMENT_NAME,
+            "title": notice.title,
+            "lines": [{"label": label, "text": text} for label, text in notice.lines],
+            "facts": message.payload,
+            "url": console_url(notice.path),
+        }
+    )
     headers = sign_request(stable_id(message), int(time.time()), body, target.signing_secret)
     guarded = transport or GuardedTransport(WEBHOOKS)
     response = post(target.webhook_url, body, headers, transport=guarded)
@@ -51,22 +64,6 @@ def send(message: OutboxMessage, *, transport: httpx.AsyncBaseTransport | None =
     elif response.status == 410:
         receiver += ": it wants no more; remove the target"
     response.check(receiver, doubt_server_errors=True)
-
-
-def message_body(message: OutboxMessage) -> dict[str, Any]:
-    notice = renderer.render(message.event, message.payload)
-    return {
-        "id": stable_id(message),
-        "event": message.event,
-        "severity": message.severity,
-        "subject": message.subject,
-        "at": timestamp(message.created_at),
-        "environment": settings.ENVIRONMENT_NAME,
-        "title": notice.title,
-        "lines": [{"label": label, "text": text} for label, text in notice.lines],
-        "facts": message.payload,
-        "url": console_url(notice.path),
-    }
 
 
 def sign_request(message_id: str, at: int, body: bytes, secret: str) -> dict[str, str]:
