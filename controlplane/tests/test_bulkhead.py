@@ -30,20 +30,22 @@ def run(steps):
     return asyncio.run(steps())
 
 
-def test_caller_runs_at_most_its_share_and_leaves_threads_to_others():
+@pytest.mark.parametrize(
+    ("callers", "expected"),
+    [
+        pytest.param(
+            (ADA, ADA, ADA, KIM, KIM), [True, True, False, True, True], id="share-of-a-caller"
+        ),
+        pytest.param(
+            (STRANGER, OTHER, STRANGER, ADA), [True, True, False, True], id="share-of-strangers"
+        ),
+    ],
+)
+def test_callers_run_at_most_their_share_and_leave_threads_to_others(callers, expected):
     async def steps():
-        bulkhead = RequestBulkhead("test", LIMITS)
-        return started(await running(bulkhead, ADA, ADA, ADA, KIM, KIM))
+        return started(await running(RequestBulkhead("test", LIMITS), *callers))
 
-    assert run(steps) == [True, True, False, True, True]
-
-
-def test_strangers_together_leave_threads_to_known_callers():
-    async def steps():
-        bulkhead = RequestBulkhead("test", LIMITS)
-        return started(await running(bulkhead, STRANGER, OTHER, STRANGER, ADA))
-
-    assert run(steps) == [True, True, False, True]
+    assert run(steps) == expected
 
 
 def test_free_thread_goes_to_a_known_caller_before_a_stranger_who_came_first():
@@ -61,39 +63,35 @@ def test_free_thread_goes_to_a_known_caller_before_a_stranger_who_came_first():
     assert run(steps)
 
 
-def test_request_that_gets_no_thread_in_time_is_refused():
-    async def steps():
-        bulkhead = RequestBulkhead("test", LIMITS)
-        await running(bulkhead, ADA, ADA)
-        with pytest.raises(Busy):
-            await bulkhead.acquire(ADA)
-        return started(await running(bulkhead, KIM))
-
-    assert run(steps) == [True]
-
-
-def test_caller_with_too_many_waiting_is_refused_at_once_and_others_are_not(monkeypatch):
-    monkeypatch.setattr(module, "MAX_WAITING_EACH", 1)
-
-    async def steps():
-        bulkhead = RequestBulkhead("test", LIMITS)
-        await running(bulkhead, ADA, ADA, ADA)
-        with pytest.raises(TooManyRequests):
-            await bulkhead.acquire(ADA)
-        return started(await running(bulkhead, KIM))
-
-    assert run(steps) == [True]
-
-
-def test_waiting_strangers_leave_room_in_the_queue_for_known_callers(monkeypatch):
-    monkeypatch.setattr(module, "MAX_WAITING_STRANGERS", 1)
+@pytest.mark.parametrize(
+    ("limit", "before", "refused", "error", "admitted"),
+    [
+        pytest.param(None, (ADA, ADA), ADA, Busy, KIM, id="no-thread-in-time"),
+        pytest.param(
+            "MAX_WAITING_EACH", (ADA, ADA, ADA), ADA, TooManyRequests, KIM, id="queue-of-a-caller"
+        ),
+        pytest.param(
+            "MAX_WAITING_STRANGERS",
+            (STRANGER, STRANGER, OTHER),
+            OTHER,
+            Busy,
+            ADA,
+            id="queue-of-strangers",
+        ),
+    ],
+)
+def test_caller_beyond_a_limit_is_refused_and_others_are_not(
+    limit, before, refused, error, admitted, monkeypatch
+):
+    if limit is not None:
+        monkeypatch.setattr(module, limit, 1)
 
     async def steps():
         bulkhead = RequestBulkhead("test", LIMITS)
-        await running(bulkhead, STRANGER, STRANGER, OTHER)
-        with pytest.raises(Busy):
-            await bulkhead.acquire(OTHER)
-        return started(await running(bulkhead, ADA))
+        await running(bulkhead, *before)
+        with pytest.raises(error):
+            await bulkhead.acquire(refused)
+        return started(await running(bulkhead, admitted))
 
     assert run(steps) == [True]
 
