@@ -83,10 +83,10 @@ def hears_each(
     ends = time.monotonic() + seconds
     found: dict[str, dict] = {}
     while len(found) < len(wanted):
-        said = receive_message(listening, max(0.01, ends - time.monotonic()))
-        topic, data = said["topic"], said.get("data", {})
+        message = receive_message(listening, max(0.01, ends - time.monotonic()))
+        topic, data = message["topic"], message.get("data", {})
         if topic in wanted and all(data.get(k) == v for k, v in wanted[topic].items()):
-            found.setdefault(topic, said)
+            found.setdefault(topic, message)
     return found
 
 

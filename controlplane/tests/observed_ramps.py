@@ -98,12 +98,12 @@ class Watched:
 
     def look(self) -> None:
         try:
-            answer = self._client.get("/api/v1/snapshot")
+            response = self._client.get("/api/v1/snapshot")
         except httpx.TransportError:
             return
         at = time.time()
-        if answer.status_code == 200:
-            entries = {one["id"]: one["allow_percent"] for one in answer.json()["switches"]}
+        if response.status_code == 200:
+            entries = {one["id"]: one["allow_percent"] for one in response.json()["switches"]}
             for switch, seen in self._seen.items():
                 seen.append((at, entries.get(switch)))
 

@@ -40,8 +40,8 @@ class Operators:
     def by_token(self) -> None:
         key = secrets.token_hex(4)
         path = f"/api/v1/switches/feature/{key}/engage"
-        answer = self.program.post(path, json={"reason": REASON, "expires_in": "24h"})
-        assert answer.status_code in {200, 201}, answer.text
+        response = self.program.post(path, json={"reason": REASON, "expires_in": "24h"})
+        assert response.status_code in {200, 201}, response.text
 
     def by_page(self) -> None:
         key = secrets.token_hex(4)
@@ -56,8 +56,10 @@ class Operators:
         hooks = "http://127.0.0.1:9/actions/T1/42/ULEE"
         more = {"trigger_id": secrets.token_hex(8)}
         body = payload("approve", {"approval": 0}, "ULEE", hooks, **more)
-        answer = self.slack.post(PATH, content=body, headers={**signed(body), "Content-Type": FORM})
-        assert answer.status_code == 200
+        response = self.slack.post(
+            PATH, content=body, headers={**signed(body), "Content-Type": FORM}
+        )
+        assert response.status_code == 200
 
     def measured(self) -> dict[str, list[float]]:
         ways: dict[str, Callable[[], None]] = {

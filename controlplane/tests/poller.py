@@ -36,11 +36,11 @@ class Polls:
     def _ask(self, by: object) -> None:
         began = time.monotonic()
         try:
-            answer = by.get(self._url + PATH, headers=self._headers, timeout=10)  # type: ignore[attr-defined]
-            if answer.status_code == 200:
-                self.version = int(answer.headers["Switchgear-Version"])
+            response = by.get(self._url + PATH, headers=self._headers, timeout=10)  # type: ignore[attr-defined]
+            if response.status_code == 200:
+                self.version = int(response.headers["Switchgear-Version"])
             else:
-                self.failures.append(str(answer.status_code))
+                self.failures.append(str(response.status_code))
         except httpx.HTTPError as error:
             self.failures.append(repr(error))
         self.seconds.append(time.monotonic() - began)

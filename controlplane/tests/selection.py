@@ -131,9 +131,9 @@ def pytest_runtest_teardown() -> Generator[None, Any, Any]:
     """Fail a test that swallowed the refusal."""
     result = yield
     if _refused:
-        told = "; ".join(_refused)
+        reasons = "; ".join(_refused)
         _refused.clear()
-        pytest.fail(f"needs a service, so it is no fast test: {told}", pytrace=False)
+        pytest.fail(f"needs a service, so it is no fast test: {reasons}", pytrace=False)
     return result
 
 

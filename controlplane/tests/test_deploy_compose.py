@@ -84,13 +84,13 @@ def test_every_setting_of_the_console_reaches_every_process():
     page = (ROOT / "docs" / "settings.md").read_text()
     tables = page.partition("## The installation")[2].partition("## The demo")[0]
     rows = [line for line in tables.splitlines() if line.startswith("| `")]
-    told = {name for row in rows for name in re.findall(r"`([A-Z_]+)`", row.split("|")[1])}
+    documented = {name for row in rows for name in re.findall(r"`([A-Z_]+)`", row.split("|")[1])}
     services = yaml.safe_load(COMPOSE.read_text())["services"]
 
-    assert len(told) > 40
+    assert len(documented) > 40
     for service in services.values():
         if str(service["image"]).startswith("switchgear"):
-            assert told - FIXED_HERE - set(service["environment"]) == set()
+            assert documented - FIXED_HERE - set(service["environment"]) == set()
 
 
 def test_processes_wait_for_the_schema_and_are_asked_how_they_are():

@@ -196,10 +196,10 @@ def test_a_backup_runs_as_the_migration_does_and_keeps_what_it_writes():
     job = backup["spec"]["jobTemplate"]
     pod, migration = (each["spec"]["template"]["spec"] for each in (job, base("Job")["migrate"]))
 
-    for told in ("securityContext", "serviceAccountName", "automountServiceAccountToken"):
-        assert pod[told] == migration[told]
-    for told in ("envFrom", "image", "securityContext"):
-        assert container(job)[told] == migration["containers"][0][told]
+    for field in ("securityContext", "serviceAccountName", "automountServiceAccountToken"):
+        assert pod[field] == migration[field]
+    for field in ("envFrom", "image", "securityContext"):
+        assert container(job)[field] == migration["containers"][0][field]
     volumes = {each["name"]: each.get("persistentVolumeClaim") for each in pod["volumes"]}
     (kept,) = [name for name, kind in volumes.items() if kind]
     assert volumes[kept] == {"claimName": claim["metadata"]["name"]}
@@ -217,8 +217,8 @@ def test_what_a_backup_is_made_with_is_named_as_the_overlay_names_it(overlay):
 
     assert len(jobs) == (overlay.name == "production")
     for job in jobs:
-        for told in ("envFrom", "image"):
-            assert container(job)[told] == container(migration)[told]
+        for field in ("envFrom", "image"):
+            assert container(job)[field] == container(migration)[field]
 
 
 def test_nothing_lies_beside_what_is_applied():

@@ -26,7 +26,9 @@ DJANGOS = {"migrate", "check", "shell", "makemigrations"}
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
 def test_a_command_has_the_name_and_flags_that_are_written(page: Path) -> None:
-    wrong = [said for said in _commands(page.read_text(encoding="utf-8")) if not _is_there(said)]
+    wrong = [
+        command for command in _commands(page.read_text(encoding="utf-8")) if not _is_there(command)
+    ]
 
     assert wrong == []
 
@@ -52,9 +54,11 @@ def test_a_link_of_a_runbook_leads_to_a_page(slug: str) -> None:
 
 
 def test_what_is_not_there_is_noticed() -> None:
-    said = _commands("manage.py nothing\nmanage.py audit verify --x\nmanage.py audit nothing --x")
+    commands = _commands(
+        "manage.py nothing\nmanage.py audit verify --x\nmanage.py audit nothing --x"
+    )
 
-    assert [_is_there(words) for words in said] == [False, False, False]
+    assert [_is_there(words) for words in commands] == [False, False, False]
     assert not _is_served("/api/v1/nothing/")
 
 
@@ -68,11 +72,11 @@ def test_the_guide_to_the_api_names_paths_and_commands() -> None:
 
 def _commands(text: str) -> Iterator[list[str]]:
     """The words after `manage.py`, of each place that names a command."""
-    for said in _COMMAND.findall(text.replace("\\\n", " ")):
+    for line in _COMMAND.findall(text.replace("\\\n", " ")):
         try:
-            words = shlex.split(said.split("  ")[0].split(" > ")[0])
+            words = shlex.split(line.split("  ")[0].split(" > ")[0])
         except ValueError:
-            words = said.split()
+            words = line.split()
         if words and re.fullmatch(r"[a-z_]+", words[0]):
             yield words
 

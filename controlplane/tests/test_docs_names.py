@@ -35,12 +35,14 @@ def test_metrics() -> None:
         metrics.process_exposition(OPENMETRICS, Loop(may_rest_seconds=30))[0],
         dataplane_metrics.render_metrics(State(), OPENMETRICS)[2],
     )
-    told = {found for text in scraped for found in _TYPE.findall(text.decode())}
-    told |= {(one.name, one.type) for one in exposition.snapshot_metrics(17, 0.4)}
-    told |= {(one.name, one.type) for one in RequestGate(nothing, State(), nothing).metrics()}
+    scraped_names = {found for text in scraped for found in _TYPE.findall(text.decode())}
+    scraped_names |= {(one.name, one.type) for one in exposition.snapshot_metrics(17, 0.4)}
+    scraped_names |= {
+        (one.name, one.type) for one in RequestGate(nothing, State(), nothing).metrics()
+    }
 
     assert _rows(_METRIC, "metrics.md") == {
-        (f"{name}_total" if kind == "counter" else name, kind) for name, kind in told
+        (f"{name}_total" if kind == "counter" else name, kind) for name, kind in scraped_names
     }
 
 
@@ -49,9 +51,9 @@ async def nothing(*_: object) -> None:
 
 
 def test_events() -> None:
-    told = {(event, template.severity) for event, template in MESSAGE_TEMPLATES.items()}
+    events = {(event, template.severity) for event, template in MESSAGE_TEMPLATES.items()}
 
-    assert _rows(_EVENT, "events.md") == told
+    assert _rows(_EVENT, "events.md") == events
 
 
 def test_gate_kinds() -> None:

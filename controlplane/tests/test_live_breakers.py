@@ -58,15 +58,15 @@ def test_breaker_that_opens_is_told_within_a_moment_as_the_api_shows_it(console,
 
         reported = time.monotonic()
         instance.reports(state="open", failure_rate=0.6, calls=20)
-        told = hears(listening, "breakers", name=NAME, state="open")
+        notes = hears(listening, "breakers", name=NAME, state="open")
         took = time.monotonic() - reported
 
         instance.reports(state="closed")
         again = hears(listening, "breakers", name=NAME, state="closed")
 
     assert took < 1
-    assert told["event"] == "breaker.changed"
-    assert again["seq"] > told["seq"]
+    assert notes["event"] == "breaker.changed"
+    assert again["seq"] > notes["seq"]
     rows = as_role("viewer").get("/breakers/", {"q": "told-oracle"}).json()["results"]
     assert rows[0].keys() == again["data"].keys()
     assert rows[0]["state"] == "closed"

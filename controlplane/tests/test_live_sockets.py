@@ -23,14 +23,14 @@ def test_program_is_greeted_and_told_of_a_change_within_a_moment(console, reader
         engaged("segment:told")
         committed = time.monotonic()
 
-        told = hears(listening, "switches", id="segment:told")
+        note = hears(listening, "switches", id="segment:told")
 
     assert time.monotonic() - committed < 1
     assert hello["topic"] == "hello"
     assert set(hello["seq"]) == {"switches", "ramps", "degradation"}
-    assert told["event"] == "switch.changed"
-    assert told["seq"] > hello["seq"]["switches"]
-    assert told["data"]["state"] == "engaged"
+    assert note["event"] == "switch.changed"
+    assert note["seq"] > hello["seq"]["switches"]
+    assert note["data"]["state"] == "engaged"
 
 
 def test_two_sockets_are_told_the_same_in_the_same_order(console, reader):
@@ -125,12 +125,12 @@ def test_lost_redis_is_told_and_its_return_begins_a_new_stream(console, reader):
             console.redis.mend()
         again = hears(listening, "hello")
         engaged("segment:back")
-        told = hears(listening, "switches", id="segment:back")
+        note = hears(listening, "switches", id="segment:back")
 
     assert lost["data"]["effects"][0]["what"] == "redis"
     assert again["stream"] != stream
     assert again["seq"]["switches"] == 0
-    assert told["seq"] >= 1
+    assert note["seq"] >= 1
 
 
 def test_notes_that_are_none_are_passed_over(console, reader):
@@ -170,17 +170,17 @@ def test_burst_of_a_thousand_is_told_to_whoever_reads_without_a_gap(console, rea
             ids = [f"segment:burst-{n}" for n in range(start, start + 200)]
             publish({"topic": "switches", "ids": ids})
 
-        told = [[hears(each, "switches") for _ in range(1_000)] for each in (one, other)]
+        received = [[hears(each, "switches") for _ in range(1_000)] for each in (one, other)]
 
-    for seen in told:
-        assert [each["seq"] for each in seen] == list(range(before + 1, before + 1_001))
+    for notes in received:
+        assert [each["seq"] for each in notes] == list(range(before + 1, before + 1_001))
 
 
 def test_page_over_http_is_served_while_sockets_are_open(console, reader):
     with console.listen(reader):
-        answer = httpx.get(f"{console.server.url}/health/live", timeout=5)
+        response = httpx.get(f"{console.server.url}/health/live", timeout=5)
 
-    assert answer.status_code == 200
+    assert response.status_code == 200
 
 
 @pytest.mark.slow
@@ -200,7 +200,7 @@ def test_lost_database_leaves_sockets_open_and_what_changed_is_told_when_it_is_b
             console.database.mend()
         # Lanes read again as soon as PostgreSQL answers, whichever of the two is told first.
         after = {"degradation": {"level": 0}, "switches": {"id": "segment:meanwhile"}}
-        told = hears_each(listening, after)["switches"]
+        notes = hears_each(listening, after)["switches"]
 
     assert lost["data"]["effects"][0]["what"] == "postgresql"
-    assert told["data"]["state"] == "engaged"
+    assert notes["data"]["state"] == "engaged"

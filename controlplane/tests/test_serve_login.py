@@ -53,10 +53,10 @@ def begin(variables, *arguments):
 @pytest.mark.parametrize("arguments", STARTS, ids=" ".join)
 def test_it_ends_with_one_line_that_names_what_is_missing(alone, arguments):
     with begin(alone, *arguments) as (process, _):
-        said, complained = process.communicate(timeout=60)
+        output, complained = process.communicate(timeout=60)
 
     assert process.returncode == 2, complained
-    assert said == ""
+    assert output == ""
     (line,) = complained.splitlines()
     assert "DATABASE_OWNER_URL: is missing" in line
     assert "provision" in line

@@ -29,7 +29,7 @@ def scope(method="GET", path="/api/v1/switches/", headers=(TOKEN,)):
 
 
 @pytest.mark.parametrize(
-    ("asked", "is_ours"),
+    ("request_scope", "is_ours"),
     [
         (scope(), True),
         (scope("HEAD"), True),
@@ -45,12 +45,12 @@ def scope(method="GET", path="/api/v1/switches/", headers=(TOKEN,)):
         (scope(headers=[TOKEN, (b"transfer-encoding", b"chunked")]), False),
     ],
 )
-def test_only_reads_by_token_take_the_lane(asked, is_ours):
-    assert is_token_read(asked) is is_ours
+def test_only_reads_by_token_take_the_lane(request_scope, is_ours):
+    assert is_token_read(request_scope) is is_ours
 
 
-async def answer_of(application, asked):
-    call = ApplicationCommunicator(application, asked)
+async def answer_of(application, request_scope):
+    call = ApplicationCommunicator(application, request_scope)
     await call.send_input({"type": "http.request", "body": b""})
     start = await call.receive_output(30)
     body = b""
@@ -121,13 +121,13 @@ def test_wrong_token_is_refused_even_beside_a_session():
 def test_answer_is_compressed_for_callers_that_accept_gzip():
     token = token_text(person("operator", "kim"), ["switches:read"])
     headers = [(b"authorization", f"Bearer {token}".encode()), (b"accept-encoding", b"gzip")]
-    asked = scope(path="/api/v1/switches/", headers=headers)
+    read = scope(path="/api/v1/switches/", headers=headers)
     Switch.objects.bulk_create(
         Switch(id=f"feature:a{n}", scope="feature", key=f"a{n}", registered_at=db_now())
         for n in range(20)
     )
 
-    status, received, body = asyncio.run(answer_of(TokenReads(unexpected), asked))
+    status, received, body = asyncio.run(answer_of(TokenReads(unexpected), read))
 
     assert (status, received["content-encoding"]) == (200, "gzip")
     assert len(orjson.loads(gzip.decompress(body))["results"]) == 20

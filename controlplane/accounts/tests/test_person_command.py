@@ -95,7 +95,7 @@ def test_who_is_deactivated_is_out_until_activated(kim):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "message"),
     [
         (["password", "nobody"], "There is no person nobody"),
         (["create", "kim"], "kim exists already"),
@@ -103,8 +103,8 @@ def test_who_is_deactivated_is_out_until_activated(kim):
         (["deactivate", "kim"], "last active admin"),
     ],
 )
-def test_what_can_not_be_is_one_clear_line(kim, arguments, says):
-    with pytest.raises(CommandError, match=says):
+def test_what_can_not_be_is_one_clear_line(kim, arguments, message):
+    with pytest.raises(CommandError, match=message):
         call_command("person", *arguments)
 
 

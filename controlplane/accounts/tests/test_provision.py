@@ -60,8 +60,8 @@ def run():
 
 def allowed(role, table):
     kinds = ("SELECT", "INSERT", "UPDATE", "DELETE", "TRUNCATE", "REFERENCES", "TRIGGER")
-    asked = ", ".join(f"has_table_privilege('{role}', '{table}', '{kind}')" for kind in kinds)
-    return {kind for kind, yes in zip(kinds, execute(f"SELECT {asked}"), strict=True) if yes}
+    checks = ", ".join(f"has_table_privilege('{role}', '{table}', '{kind}')" for kind in kinds)
+    return {kind for kind, yes in zip(kinds, execute(f"SELECT {checks}"), strict=True) if yes}
 
 
 def test_rights_are_given_and_the_trail_stays_out_of_reach(role):
@@ -101,8 +101,8 @@ def test_the_application_reads_and_writes_but_is_refused_what_would_rewrite(role
     with psycopg.connect(address, autocommit=True) as application:
         if settings.ENV.database.assume_role:
             application.execute(f"SET ROLE {role}")
-        ((said,),) = application.execute("SELECT min(action) FROM core_auditentry WHERE id = 1")
-        assert said == "user.created"
+        ((action,),) = application.execute("SELECT min(action) FROM core_auditentry WHERE id = 1")
+        assert action == "user.created"
         application.execute("UPDATE switches_publication SET version = version")
         for statement in REFUSED:
             with pytest.raises(psycopg.errors.InsufficientPrivilege, match=r"permission|owner"):
@@ -133,12 +133,12 @@ def about_users():
 
 
 def test_the_first_run_makes_an_admin_and_prints_the_password():
-    said = run()
+    output = run()
 
     admin = User.objects.get(username="admin")
     assert admin.role == Role.ADMIN
-    assert said["user"] == "admin"
-    assert admin.check_password(said["password"])
+    assert output["user"] == "admin"
+    assert admin.check_password(output["password"])
     (row,) = about_users()
     assert (row.action, row.actor_name) == ("user.created", "provision")
 
@@ -190,17 +190,17 @@ def test_a_password_that_somebody_set_since_is_not_replaced_by_the_first_one(mon
         user=admin, password="a fine one of their own", actor=system_actor("shell"), now=db_now()
     )
 
-    said = run()
+    output = run()
 
     admin.refresh_from_db()
     assert admin.check_password("a fine one of their own")
-    assert "since the first start" in said["note"]
+    assert "since the first start" in output["note"]
 
 
 def test_no_second_door_is_opened_where_other_admins_are():
     User.objects.create_user("alice", "correct horse battery", role=Role.ADMIN)
 
-    said = run()
+    output = run()
 
-    assert said["password"] is None
+    assert output["password"] is None
     assert not User.objects.filter(username="admin").exists()

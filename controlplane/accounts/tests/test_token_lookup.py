@@ -52,11 +52,11 @@ def test_read_by_a_known_token_asks_no_token_table(holder, token):
     row, text = token
     holder.tokens[text] = services.to_known_token(row)
 
-    with CaptureQueriesContext(connection) as asked:
-        answer = Api(x_api_key=text).get("/switches/")
+    with CaptureQueriesContext(connection) as queries:
+        response = Api(x_api_key=text).get("/switches/")
 
-    assert answer.status_code == 200
-    assert not [one for one in asked if "core_token" in one["sql"]]
+    assert response.status_code == 200
+    assert not [one for one in queries if "core_token" in one["sql"]]
 
 
 def test_scopes_of_a_known_token_are_those_in_memory(holder, token):

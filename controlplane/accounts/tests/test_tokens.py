@@ -114,21 +114,21 @@ def test_whatever_decides_a_sign_in_moves_the_revision_and_use_does_not():
 
     owner = person()
     person("root", "admin")
-    seen = revision()
+    before = revision()
     token, text = token_for(owner)
-    assert revision() > seen
+    assert revision() > before
 
-    seen = revision()
+    before = revision()
     services.authenticate_token(text)
     assert Token.objects.get().last_used_at is not None
-    assert revision() == seen
+    assert revision() == before
 
     people.change_user(user=owner, is_active=False, actor=ACTOR, now=db_now())
-    assert revision() > seen
+    assert revision() > before
 
-    seen = revision()
+    before = revision()
     services.revoke_token(token=token, actor=ACTOR, now=db_now())
-    assert revision() > seen
+    assert revision() > before
 
 
 def test_the_last_admin_can_not_be_lost():
@@ -208,8 +208,8 @@ def test_a_token_for_too_many_services_is_refused():
 
 def test_whoever_changes_the_services_of_a_token_moves_the_revision():
     token, _ = token_for(person())
-    seen = Credentials.objects.get().revision
+    before = Credentials.objects.get().revision
 
     Token.objects.filter(pk=token.pk).update(services=["core"])
 
-    assert Credentials.objects.get().revision > seen
+    assert Credentials.objects.get().revision > before

@@ -55,7 +55,7 @@ def test_session_gets_a_new_key(client, kim):
 
 
 @pytest.mark.parametrize(
-    ("asked", "led"),
+    ("next_url", "led"),
     [
         ("/audit/?q=x", "/audit/?q=x"),
         ("https://evil.example/", "/"),
@@ -64,8 +64,8 @@ def test_session_gets_a_new_key(client, kim):
         ("", "/"),
     ],
 )
-def test_next_leads_back_but_never_away(client, kim, asked, led):
-    assert sign_in(client, next=asked)["Location"] == led
+def test_next_leads_back_but_never_away(client, kim, next_url, led):
+    assert sign_in(client, next=next_url)["Location"] == led
 
 
 def test_wrong_password_is_told_in_one_way_and_noted(client, kim):

@@ -133,11 +133,11 @@ def test_a_demo_without_its_story_promises_none(
 def test_the_welcome_tells_the_chapter_and_the_rate_that_were_chosen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    says = built(tmp_path, monkeypatch, DEMO_SCENARIO="letters", DEMO_RATE="7").greeting
+    greeting = built(tmp_path, monkeypatch, DEMO_SCENARIO="letters", DEMO_RATE="7").greeting
 
-    assert "answer 7 questions a second" in says
-    assert "letters plays at once" in says
-    assert "story begins" not in says
+    assert "answer 7 questions a second" in greeting
+    assert "letters plays at once" in greeting
+    assert "story begins" not in greeting
 
 
 def test_a_run_without_the_demo_says_and_starts_nothing_more(
@@ -174,13 +174,13 @@ def test_what_is_started_later_is_started_again_and_ended_with_the_rest(tmp_path
 
 
 def test_every_page_that_visitors_are_sent_to_exists(tmp_path, monkeypatch) -> None:
-    said = built(tmp_path, monkeypatch).greeting + " ".join(
+    texts = built(tmp_path, monkeypatch).greeting + " ".join(
         f"http://127.0.0.1:8123{path}"
         for chapter in CHAPTERS.values()
         for path in re.findall(r"/\S+/", chapter.look_at)
     )
 
-    paths = re.findall(r"http://127\.0\.0\.1:8123(/\S*)", said)
+    paths = re.findall(r"http://127\.0\.0\.1:8123(/\S*)", texts)
 
     assert len(paths) >= 5
     for path in paths:

@@ -87,8 +87,8 @@ def test_a_log_file_rotates_and_keeps_a_few(tmp_path: Path) -> None:
 def test_a_full_disk_costs_lines_of_a_log_and_is_said_once(tmp_path: Path) -> None:
     path = tmp_path / "postgres.log"
     path.symlink_to("/dev/full")
-    said: list[str] = []
-    log = RotatingFile(path, say=said.append)
+    messages: list[str] = []
+    log = RotatingFile(path, say=messages.append)
 
     log.write_line(b"one")
     log.write_line(b"two")
@@ -96,7 +96,7 @@ def test_a_full_disk_costs_lines_of_a_log_and_is_said_once(tmp_path: Path) -> No
     log.write_line(b"three")
     log.close()
 
-    assert said == ["postgres.log can't be written: No space left on device"]
+    assert messages == ["postgres.log can't be written: No space left on device"]
     assert path.read_text() == "2 lines could not be written\nthree\n"
 
 

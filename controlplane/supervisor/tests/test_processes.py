@@ -312,7 +312,7 @@ def test_two_runs_on_one_port_collide_before_the_first_serves(tmp_path: Path) ->
 
 
 def test_wrong_arguments_get_the_usage() -> None:
-    asked = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-m", "controlplane.supervisor", "walk"],
         cwd=harness.ROOT,
         capture_output=True,
@@ -320,5 +320,5 @@ def test_wrong_arguments_get_the_usage() -> None:
         check=False,
     )
 
-    assert asked.returncode == 2
-    assert asked.stderr.startswith("usage: ")
+    assert result.returncode == 2
+    assert result.stderr.startswith("usage: ")

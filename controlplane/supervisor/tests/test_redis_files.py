@@ -38,12 +38,12 @@ def test_a_block_of_zeros_costs_only_the_commands_it_touches(directory: Path) ->
     damaged = WHOLE[:at] + bytes(80) + WHOLE[at + 80 :]
     (directory / "appendonly.aof").write_bytes(damaged)
 
-    said = redis_files.repair(directory, 1, NOW)
+    report = redis_files.repair(directory, 1, NOW)
 
     left = (directory / "appendonly.aof").read_bytes()
     assert left == SELECT + b"".join(LETTERS[:40] + LETTERS[43:])
     assert (find_damaged_copy(directory) / "appendonly.aof").read_bytes() == damaged
-    assert str(find_damaged_copy(directory)) in said
+    assert str(find_damaged_copy(directory)) in report
 
 
 @pytest.mark.parametrize("cut", [1, 5, 20, 34])
@@ -106,11 +106,11 @@ def test_the_last_step_starts_empty(directory: Path) -> None:
     (directory / "appendonly.aof").write_bytes(WHOLE)
     redis_files.repair(directory, 1, NOW)
 
-    said = redis_files.repair(directory, 3, NOW + timedelta(seconds=1))
+    report = redis_files.repair(directory, 3, NOW + timedelta(seconds=1))
 
     assert list(directory.iterdir()) == []
     assert (find_damaged_copy(directory) / "appendonly.aof").read_bytes() == WHOLE
-    assert "starts empty" in said
+    assert "starts empty" in report
 
 
 def test_only_the_newest_damaged_files_are_kept(directory: Path) -> None:

@@ -108,29 +108,29 @@ def compare_resources(truth: Truth, resources: Iterable[Resource]) -> list[str]:
             problems.append(f"{one}: only {truth.newest} versions were committed")
             continue
         entry = state.get(one.switch)
-        told = (one.state, one.allow_percent, one.expires_at)
+        observed = (one.state, one.allow_percent, one.expires_at)
         if entry is None:
             expected: tuple[str, float, str | None] = ("released", 100.0, None)
         else:
             share = entry.allow_percent
             expected = ("ramping" if share else "engaged", share, entry.expires_at)
-        if told != expected:
+        if observed != expected:
             problems.append(f"{one}: it was {expected}")
     return problems
 
 
-def possible_decisions(state: State, asked: Decision) -> set[bool]:
+def possible_decisions(state: State, decision: Decision) -> set[bool]:
     """Return the decisions that a state allows: both only around an expiry that releases."""
-    entry = state.get(asked.switch)
+    entry = state.get(decision.switch)
     if entry is None:
         return {True}
     if entry.allow_percent:
-        digest = hashlib.sha256(f"{entry.salt}:{asked.targeting_key}".encode()).digest()
+        digest = hashlib.sha256(f"{entry.salt}:{decision.targeting_key}".encode()).digest()
         bucket = int.from_bytes(digest[:8], "big") % 10_000
         return {bucket < entry.allow_percent * 100}
     if entry.on_expiry == "release" and entry.expires_at is not None:
         ends = datetime.fromisoformat(entry.expires_at).timestamp() + GRACE_SECONDS
-        if asked.at >= ends - CLOCK_TOLERANCE_SECONDS:
+        if decision.at >= ends - CLOCK_TOLERANCE_SECONDS:
             return {True, False}
     return {False}
 
@@ -231,14 +231,14 @@ def undisturbed(
     ]
 
 
-def _difference(told: Mapping[str, object], expected: Mapping[str, object]) -> str:
+def _difference(observed: Mapping[str, object], expected: Mapping[str, object]) -> str:
     wrong = [
         switch
-        for switch in told.keys() | expected.keys()
-        if told.get(switch) != expected.get(switch)
+        for switch in observed.keys() | expected.keys()
+        if observed.get(switch) != expected.get(switch)
     ]
     switch = min(wrong)
     return (
-        f"{len(wrong)} switches differ; {switch} is told as {told.get(switch, 'released')}, "
+        f"{len(wrong)} switches differ; {switch} is told as {observed.get(switch, 'released')}, "
         f"but was {expected.get(switch, 'released')}"
     )

@@ -69,7 +69,7 @@ THROUGH = (row(1), row(2, percent=25.0), released(3))
 
 
 @pytest.mark.parametrize(
-    "told",
+    "document",
     [
         snapshot(0),
         snapshot(1, entry()),
@@ -77,12 +77,12 @@ THROUGH = (row(1), row(2, percent=25.0), released(3))
         snapshot(3),
     ],
 )
-def test_snapshot_of_its_version_passes(told: Snapshot) -> None:
-    assert judge.compare_snapshots(truth(*THROUGH), [told]) == []
+def test_snapshot_of_its_version_passes(document: Snapshot) -> None:
+    assert judge.compare_snapshots(truth(*THROUGH), [document]) == []
 
 
 @pytest.mark.parametrize(
-    "told",
+    "document",
     [
         snapshot(0, entry()),
         snapshot(1),
@@ -96,8 +96,8 @@ def test_snapshot_of_its_version_passes(told: Snapshot) -> None:
         replace(snapshot(3), epoch="other"),
     ],
 )
-def test_snapshot_of_anything_else_is_a_problem(told: Snapshot) -> None:
-    assert len(judge.compare_snapshots(truth(*THROUGH), [told])) == 1
+def test_snapshot_of_anything_else_is_a_problem(document: Snapshot) -> None:
+    assert len(judge.compare_snapshots(truth(*THROUGH), [document])) == 1
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_decision_about_a_released_switch_is_to_allow() -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "told", "problems"),
+    ("version", "document", "problems"),
     [
         (0, ("released", 100.0, None), 0),
         (1, ("engaged", 0.0, ENDS), 0),
@@ -145,9 +145,9 @@ def test_decision_about_a_released_switch_is_to_allow() -> None:
     ],
 )
 def test_resource_that_is_not_the_switch_at_its_version_is_a_problem(
-    version: int, told: tuple[str, float, str | None], problems: int
+    version: int, document: tuple[str, float, str | None], problems: int
 ) -> None:
-    resource = Resource("web list feature:a", 0.0, version, "feature:a", *told)
+    resource = Resource("web list feature:a", 0.0, version, "feature:a", *document)
 
     assert len(judge.compare_resources(truth(*THROUGH), [resource])) == problems
 
@@ -179,7 +179,7 @@ def test_lower_version_than_the_reader_had_is_a_step_back() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "rows"),
+    ("tried", "rows"),
     [
         (operation(1), [row(1)]),
         (operation(1, 202, version=None), [row(1)]),
@@ -188,12 +188,12 @@ def test_lower_version_than_the_reader_had_is_a_step_back() -> None:
         (operation(1, None, version=None), [row(1)]),
     ],
 )
-def test_operation_made_as_it_was_answered_passes(asked: Operation, rows: list[Row]) -> None:
-    assert judge.compare_operations([asked], rows) == []
+def test_operation_made_as_it_was_answered_passes(tried: Operation, rows: list[Row]) -> None:
+    assert judge.compare_operations([tried], rows) == []
 
 
 @pytest.mark.parametrize(
-    ("asked", "rows"),
+    ("tried", "rows"),
     [
         (operation(1), []),
         (operation(1), [row(1), replace(row(2), request_id="op-1")]),
@@ -204,9 +204,9 @@ def test_operation_made_as_it_was_answered_passes(asked: Operation, rows: list[R
     ],
 )
 def test_operation_lost_doubled_or_refused_and_made_is_a_problem(
-    asked: Operation, rows: list[Row]
+    tried: Operation, rows: list[Row]
 ) -> None:
-    assert len(judge.compare_operations([asked], rows)) == 1
+    assert len(judge.compare_operations([tried], rows)) == 1
 
 
 @pytest.mark.parametrize(

@@ -72,9 +72,9 @@ def more(ada: User, letters: Heap) -> None:
 
 
 def _drilled(actor: Actor, now: datetime) -> None:
-    asked = {"scope": "segment", "key": REHEARSED, "mode": "dry", "reason": REASON}
+    drill = {"scope": "segment", "key": REHEARSED, "mode": "dry", "reason": REASON}
     drills.mark_instances(pattern="core/*", actor=actor, now=now)
-    drills.begin_and_schedule(**asked, every="7d", actor=actor, now=now)
+    drills.begin_and_schedule(**drill, every="7d", actor=actor, now=now)
 
 
 def _letters_left(letters: Heap, actor: Actor, now: datetime) -> None:

@@ -315,8 +315,8 @@ def names_a_thing(route: str, need: Need) -> bool:
 @cache
 def needs() -> dict[str, dict[str, Need]]:
     """Return the needs by route, as in the resolver, and by method."""
-    found = {f"api/v1/{route}": said for route, said in _lines(API)}
-    found |= {"" if route == "<top>" else route: said for route, said in _lines(PAGES)}
+    found = {f"api/v1/{route}": words for route, words in _lines(API)}
+    found |= {"" if route == "<top>" else route: words for route, words in _lines(PAGES)}
     found["metrics"] = {"GET": need("metrics:read")}
     return found
 
@@ -343,9 +343,9 @@ def need(text: str) -> Need:
 def _lines(table: str) -> list[tuple[str, dict[str, Need]]]:
     rows = []
     for line in table.strip().splitlines():
-        route, said = line.split(None, 1)
+        route, words = line.split(None, 1)
         methods = {}
-        for one in said.split(";"):
+        for one in words.split(";"):
             named, wanted = re.fullmatch(r"\s*([A-Z, ]+) (.+)", one).groups()
             methods |= dict.fromkeys(re.split(r",\s*", named), need(wanted.strip()))
         rows.append((route, methods))

@@ -49,12 +49,12 @@ def test_signing_in_leads_nowhere_else(away):
     user = person("operator", "kim")
     user.set_password("right horse")
     user.save()
-    answer = Client().post(
+    response = Client().post(
         "/sign-in/", {"username": "kim", "password": "right horse", "next": away}
     )
 
-    assert answer.status_code == 302
-    assert not leads_away(answer.headers["Location"])
+    assert response.status_code == 302
+    assert not leads_away(response.headers["Location"])
 
 
 @pytest.mark.parametrize("away", AWAY)
@@ -81,27 +81,27 @@ def test_no_page_on_the_way_takes_the_address_along(path, away):
 def test_no_form_leads_back_to_another_site(path):
     client = browser_of(person("operator", "kim"))
 
-    answer = client.post(
+    response = client.post(
         path,
         {"theme": "dark", "next": "https://evil.example/"},
         headers={"referer": "https://evil.example/page"},
     )
 
-    assert not leads_away(answer.headers.get("Location", "/"))
+    assert not leads_away(response.headers.get("Location", "/"))
 
 
 @pytest.mark.parametrize("path", DOTS)
 def test_dots_lead_out_of_no_folder(path):
-    answer = browser_of(person("admin", "ada")).get(path)
+    response = browser_of(person("admin", "ada")).get(path)
 
-    assert answer.status_code in {301, 302, 308, 400, 404}
-    said = b"".join(answer.streaming_content) if answer.streaming else answer.content
-    assert b"root:" not in said
-    assert b"SECRET_KEY" not in said
+    assert response.status_code in {301, 302, 308, 400, 404}
+    content = b"".join(response.streaming_content) if response.streaming else response.content
+    assert b"root:" not in content
+    assert b"SECRET_KEY" not in content
 
 
 @pytest.mark.parametrize("path", ["/health/live", "/api/v1/switches", "/slack/interactions"])
 def test_the_other_form_of_a_path_redirects_within_the_house(path):
-    answer = Client().get(f"//evil.example{path}")
+    response = Client().get(f"//evil.example{path}")
 
-    assert not leads_away(answer.headers.get("Location", "/"))
+    assert not leads_away(response.headers.get("Location", "/"))

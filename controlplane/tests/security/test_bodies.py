@@ -95,14 +95,14 @@ def test_a_compressed_body_is_never_unpacked(coding):
     packed = gzip.compress(orjson.dumps({"reason": REASON, "expires_in": "1h"}))
     client = callers.somebody("operator")
 
-    answer = client.post(
+    response = client.post(
         "/api/v1/switches/segment/finance/engage",
         packed,
         content_type="application/json",
         headers={"content-encoding": coding},
     )
 
-    assert answer.status_code in {400, 415}
+    assert response.status_code in {400, 415}
     assert client.get("/api/v1/switches/segment/finance/").json()["state"] == "released"
 
 
@@ -148,10 +148,10 @@ def test_a_query_that_makes_no_sense_is_refused_in_words(monkeypatch):
 
     def ask(place, query):
         with callers.undone():
-            answer = client.get(f"{place.path}?{query}")
-        if answer.status_code >= 500:
-            broken[f"{place.path}?{query[:60]}"] = answer.status_code
-        return answer
+            response = client.get(f"{place.path}?{query}")
+        if response.status_code >= 500:
+            broken[f"{place.path}?{query[:60]}"] = response.status_code
+        return response
 
     for place in lists():
         Looked.names = set()
@@ -183,7 +183,7 @@ def test_a_token_that_is_no_token_is_refused_in_words():
     ]
     for text in strange:
         for headers in ({"authorization": f"Bearer {text}"}, {"x-api-key": text}):
-            answer = callers.nobody().get("/api/v1/switches/", headers=headers)
+            response = callers.nobody().get("/api/v1/switches/", headers=headers)
 
-            assert answer.status_code == 401, text[:40]
-            assert text[:40] not in answer.content.decode() or len(text) < 5
+            assert response.status_code == 401, text[:40]
+            assert text[:40] not in response.content.decode() or len(text) < 5

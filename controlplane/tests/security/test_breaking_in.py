@@ -44,10 +44,10 @@ def test_no_more_is_changed_of_a_person_than_may_be():
     ada, lee = person("admin", "ada"), person("viewer", "lee")
     more = {"is_superuser": True, "is_staff": True, "password": "x", "username": "root", "id": 1}
 
-    answer = signed_in(ada).patch(f"/users/{lee.pk}/", {"display_name": "Lee", **more})
+    response = signed_in(ada).patch(f"/users/{lee.pk}/", {"display_name": "Lee", **more})
 
     after = User.objects.get(pk=lee.pk)
-    assert answer.status_code == 400
+    assert response.status_code == 400
     assert (after.display_name, after.username, after.role) == ("", "lee", "viewer")
     assert (after.password, after.is_admin) == (lee.password, False)
 
@@ -96,11 +96,11 @@ def test_who_is_no_admin_any_more_gets_no_answer_from_then_again():
     signed_in(ada).post("/tokens/", request_body, idempotency_key="mine")
     User.objects.filter(pk=ada.pk).update(role="viewer")
 
-    answer = signed_in(User.objects.get(pk=ada.pk)).post(
+    response = signed_in(User.objects.get(pk=ada.pk)).post(
         "/tokens/", request_body, idempotency_key="mine"
     )
 
-    assert answer.status_code == 403
+    assert response.status_code == 403
 
 
 @pytest.mark.parametrize(
@@ -111,10 +111,10 @@ def test_a_token_is_made_of_what_was_asked_for_and_no_more(more):
     body = {"name": "ci", "scopes": ["slo:read"], "owner": "lee"}
 
     refused = signed_in(ada).post("/tokens/", {**body, **more})
-    answer = signed_in(ada).post("/tokens/", body)
+    response = signed_in(ada).post("/tokens/", body)
 
     made = Token.objects.get()
-    assert (refused.status_code, answer.status_code) == (400, 201)
+    assert (refused.status_code, response.status_code) == (400, 201)
     assert (made.owner, made.scopes) == (lee, ["slo:read"])
     assert made.prefix != "chosen0001"
     assert made.digest != "0" * 64
@@ -155,10 +155,10 @@ def test_a_token_of_somebody_else_is_not_revoked():
     token_text(ada, ["switches:read"])
     token = Token.objects.get()
 
-    answer = browser_of(lee).post(f"/tokens/{token.pk}/revoke/", {"reason": "just because of it"})
+    response = browser_of(lee).post(f"/tokens/{token.pk}/revoke/", {"reason": "just because of it"})
 
     token.refresh_from_db()
-    assert answer.status_code in {403, 404}
+    assert response.status_code in {403, 404}
     assert token.revoked_at is None
 
 
@@ -218,10 +218,10 @@ def test_nobody_approves_their_own_request_with_a_new_role():
 def test_the_api_asks_who_one_is_as_the_pages_do(path, body):
     api = Api(stale(browser_of(person("admin", "ada"))))
 
-    answer = api.post(path, body)
+    response = api.post(path, body)
 
-    assert answer.status_code == 403
-    assert "/confirm/" in str(answer.json())
+    assert response.status_code == 403
+    assert "/confirm/" in str(response.json())
     assert api.get("/switches/global/all/").json()["state"] == "released"
 
 
@@ -232,9 +232,9 @@ def test_no_other_site_sends_a_form_for_somebody(path):
     browser = browser_of(person("operator", "lee"), csrf=True)
     before = BrowserSession.objects.count()
 
-    answer = browser.post(path, {"password": "x", "theme": "dark"})
+    response = browser.post(path, {"password": "x", "theme": "dark"})
 
-    assert answer.status_code == 403
+    assert response.status_code == 403
     assert BrowserSession.objects.count() == before
 
 
@@ -248,20 +248,20 @@ def test_the_link_to_a_new_password_leads_to_no_planted_host(name, settings):
     Client(headers={name: "evil.example"}).post("/sign-in/forgotten/", {"who": "kim"})
 
     message = OutboxMessage.objects.get()
-    said = email.make_mail(message, "kim@example.org").as_string()
-    assert "https://console.example/sign-in/reset/" in said.replace("=\n", "")
-    assert "evil.example" not in said
+    mail = email.make_mail(message, "kim@example.org").as_string()
+    assert "https://console.example/sign-in/reset/" in mail.replace("=\n", "")
+    assert "evil.example" not in mail
 
 
 def test_a_name_starts_no_header_of_its_own():
     lee = person("operator", "lee")
 
-    answer = browser_of(lee).post(
+    response = browser_of(lee).post(
         "/preferences/", {"display_name": "Lee\r\nSet-Cookie: a=b", "time_zone": "UTC"}, follow=True
     )
 
-    assert "a" not in answer.cookies
-    assert not any("\n" in f"{name}{value}" for name, value in answer.headers.items())
+    assert "a" not in response.cookies
+    assert not any("\n" in f"{name}{value}" for name, value in response.headers.items())
 
 
 def test_a_password_is_not_guessed_at_an_open_browser(settings):
@@ -390,7 +390,7 @@ def test_text_that_reads_other_than_it_is_stored_is_refused_wherever_it_would_be
 def test_two_people_are_not_told_apart_by_capitals_alone():
     api = signed_in(person("admin", "ada"))
 
-    answer = api.post("/users/", {"username": "Ada", "role": "viewer"})
+    response = api.post("/users/", {"username": "Ada", "role": "viewer"})
 
-    assert answer.status_code == 400
-    assert "ada exists already" in answer.content.decode()
+    assert response.status_code == 400
+    assert "ada exists already" in response.content.decode()

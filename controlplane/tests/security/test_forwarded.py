@@ -121,16 +121,16 @@ def test_only_a_proxy_may_say_that_a_request_was_encrypted(settings, peer, belie
 @pytest.mark.django_db
 @pytest.mark.parametrize("name", ["x-forwarded-host", "forwarded", "x-original-url", "x-host"])
 def test_no_other_header_moves_a_request(name):
-    answer = Client(headers={name: "evil.example"}).get("/")
+    response = Client(headers={name: "evil.example"}).get("/")
 
-    assert answer.headers["Location"] == "/sign-in/?next=/"
+    assert response.headers["Location"] == "/sign-in/?next=/"
 
 
 @pytest.mark.django_db
 def test_a_host_that_is_not_ours_is_refused(settings):
     settings.ALLOWED_HOSTS = ["switchgear.example"]
 
-    answer = Client(headers={"host": "evil.example"}).get("/sign-in/")
+    response = Client(headers={"host": "evil.example"}).get("/sign-in/")
 
-    assert answer.status_code == 400
-    assert "evil" not in answer.content.decode()
+    assert response.status_code == 400
+    assert "evil" not in response.content.decode()

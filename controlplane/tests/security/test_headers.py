@@ -57,12 +57,12 @@ def answers(role):
     """Return every place with its answer, and each kind of error; requested once for all tests."""
     client = callers.nobody() if role == "nobody" else callers.somebody(role)
     found = {place.path: place for place in urls.places() if not place.other_form}
-    said = []
+    responses = []
     for path, place in {**found, **dict.fromkeys(ERRORS)}.items():
         with callers.undone():
-            answer = client.get(path)
-        said.append((path, place, Answer(answer.status_code, answer.headers)))
-    return said
+            response = client.get(path)
+        responses.append((path, place, Answer(response.status_code, response.headers)))
+    return responses
 
 
 def cache_control(answer):
@@ -79,25 +79,25 @@ def test_every_answer_carries_the_policy_and_its_companions(role):
 
 @pytest.mark.exhaustive
 def test_no_cache_keeps_what_signed_in_people_see():
-    kept, seen = {}, 0
+    kept, count = {}, 0
     for path, place, answer in answers("admin"):
         if place is None or place.is_api or answer.status_code != 200:
             continue
         if "text/html" in answer.headers.get("Content-Type", ""):
-            seen += 1
+            count += 1
             if not {"no-store", "private"} & cache_control(answer):
                 kept[path] = cache_control(answer)
 
     assert not kept, kept
-    assert seen > 100
+    assert count > 100
 
 
 @pytest.mark.parametrize("name", ["password_change", "password_change/done"])
 def test_no_cache_keeps_the_way_to_a_new_password(name):
-    answer = callers.somebody("admin").get(f"/admin/{name}/")
+    response = callers.somebody("admin").get(f"/admin/{name}/")
 
-    assert answer.status_code == 302
-    assert "no-store" in answer.headers.get("Cache-Control", "")
+    assert response.status_code == 302
+    assert "no-store" in response.headers.get("Cache-Control", "")
 
 
 def test_no_cache_keeps_an_answer_that_shows_a_secret_once():
@@ -122,15 +122,15 @@ def test_no_cache_keeps_an_answer_that_shows_a_secret_once():
 
 @pytest.mark.exhaustive
 def test_no_cache_keeps_what_the_api_answers_to_somebody():
-    kept, seen = {}, 0
+    kept, count = {}, 0
     for path, place, answer in answers("admin"):
         if place and place.route.startswith("api/v1/") and answer.status_code == 200:
-            seen += 1
+            count += 1
             if not {"no-store", "private", "no-cache"} & cache_control(answer):
                 kept[path] = cache_control(answer)
 
     assert not kept, kept
-    assert seen > 30
+    assert count > 30
 
 
 @pytest.mark.parametrize("origin", ["https://evil.example", "null"])
@@ -179,7 +179,7 @@ print(json.dumps({
 @pytest.mark.slow
 def test_behind_https_pages_and_cookies_stay_there_and_callers_inside_are_answered():
     """The settings as a deployment with HTTPS_ONLY gets them, in a process of their own."""
-    said = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", ASK_WITHOUT_HTTPS],
         env={
             **os.environ,
@@ -194,7 +194,7 @@ def test_behind_https_pages_and_cookies_stay_there_and_callers_inside_are_answer
         check=True,
     )
 
-    found = json.loads(said.stdout.splitlines()[-1])
+    found = json.loads(result.stdout.splitlines()[-1])
     assert (found["cookies"], found["hsts"]) == ([True, True], 31_536_000)
     assert found["page"] == [301, "https://switchgear.example/switches/"]
     assert found["docs"] == [301, "https://switchgear.example/api/docs/"]

@@ -22,9 +22,9 @@ def looked_at(user):
     client = browser_of(user)
     for path in sorted({place.path for place in urls.places() if place.is_page} - seen):
         with undone():
-            answer = client.get(path)
-        if answer.status_code == 200 and "html" in answer.headers["Content-Type"]:
-            yield path, answer.content.decode()
+            response = client.get(path)
+        if response.status_code == 200 and "html" in response.headers["Content-Type"]:
+            yield path, response.content.decode()
         client = browser_of(user) if path == "/sign-out/" else client
 
 
@@ -32,10 +32,10 @@ def looked_at(user):
 @pytest.mark.timeout(900)
 @pytest.mark.django_db
 def test_no_text_becomes_an_element_or_a_link_that_runs(settings):
-    wrong, seen = {}, 0
+    wrong, count = {}, 0
     with heap(settings) as letters:
         for path, html in looked_at(markup.build(letters)):
-            seen += markup.MARK in unescape(html)
+            count += markup.MARK in unescape(html)
             for tag, attributes in Tags(html).found:
                 links = [attributes.get(name) or "" for name in ("href", "src", "action")]
                 runs = any(
@@ -49,7 +49,7 @@ def test_no_text_becomes_an_element_or_a_link_that_runs(settings):
                     wrong[path] = (tag, attributes)
 
     assert not wrong, wrong
-    assert seen > 15, "the texts have to be on the pages for this to say anything"
+    assert count > 15, "the texts have to be on the pages for this to say anything"
 
 
 @pytest.mark.e2e

@@ -92,8 +92,8 @@ def test_a_form_is_taken_from_who_may_and_leaves_no_trace_of_others(house):
             path = write.path(house).removeprefix("/api/v1")
             if path not in body_of:
                 with callers.undone():
-                    said = SAID.get(place.route, {})
-                    body_of[path] = forms.filled(people["admin"], path, **said)
+                    expected = SAID.get(place.route, {})
+                    body_of[path] = forms.filled(people["admin"], path, **expected)
             body = body_of[path]
             may = callers.person_may(need, role)
             answer, changed = refused_writes.answered(house, partial(client.post, path, body))

@@ -76,8 +76,8 @@ def test_a_good_write_is_done_for_who_may_and_leaves_no_trace_of_others(house):
         need = needed(write)
         for role, client in people.items():
             may = need is not None and callers.person_may(need, role)
-            if said := refused_writes.complaint(write, *send_write(client, write, house), may):
-                wrong[f"{write.method} {write.route} {role}"] = said
+            if complaint := refused_writes.complaint(write, *send_write(client, write, house), may):
+                wrong[f"{write.method} {write.route} {role}"] = complaint
 
     assert not wrong, refused_writes.format_complaints(wrong)
 
@@ -103,9 +103,9 @@ def test_a_good_write_of_a_program_takes_its_scope_and_its_owners_rank(house):
             callers_of += [(callers.program(*one, owner=owner), False) for one in lacking]
         for number, (client, may) in enumerate(callers_of):
             answer, changed = send_write(client, write, house)
-            said = refused_writes.complaint(write, answer, changed, may)
+            complaint = refused_writes.complaint(write, answer, changed, may)
             # A token is told that sessions are a person's, whosever they are.
-            if said and not (write.hidden and answer.status_code == 403 and not changed):
-                wrong[f"{write.method} {write.route} {number}"] = said
+            if complaint and not (write.hidden and answer.status_code == 403 and not changed):
+                wrong[f"{write.method} {write.route} {number}"] = complaint
 
     assert not wrong, refused_writes.format_complaints(wrong)

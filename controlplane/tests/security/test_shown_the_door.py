@@ -216,9 +216,9 @@ def test_an_admin_may_lay_down_their_own_role(change):
     person("admin", "ada")
     ben = person("admin", "ben")
 
-    answer = signed_in(ben).patch(f"/users/{ben.pk}/", change)
+    response = signed_in(ben).patch(f"/users/{ben.pk}/", change)
 
-    assert answer.status_code == 200
+    assert response.status_code == 200
     after = User.objects.get(pk=ben.pk)
     assert (after.role, after.is_active) == (
         change.get("role", "admin"),

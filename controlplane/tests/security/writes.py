@@ -76,9 +76,9 @@ class Write:
     hidden: bool = False
 
     def path(self, house: House) -> str:
-        said = {name: [str(_resolve_value(value, house))] for name, value in self.args.items()}
+        values = {name: [str(_resolve_value(value, house))] for name, value in self.args.items()}
         given = {
-            name: said.get(name) or existing_objects.choice(house.there, self.route, name)
+            name: values.get(name) or existing_objects.choice(house.there, self.route, name)
             for _, name in existing_objects.ARGUMENT.findall(self.route)
         }
         return "/api/v1/" + existing_objects.ARGUMENT.sub(
@@ -139,8 +139,8 @@ def _span(_house: House) -> dict[str, str]:
 
 
 def _point(_house: House) -> dict[str, Any]:
-    said = {"slo": "core-availability", "source": "a", "good": 9, "total": 10}
-    return {"points": [{**said, "at": timestamp(db_now() - timedelta(seconds=90))}]}
+    point = {"slo": "core-availability", "source": "a", "good": 9, "total": 10}
+    return {"points": [{**point, "at": timestamp(db_now() - timedelta(seconds=90))}]}
 
 
 def _of_a_heap(house: House) -> dict[str, Any]:

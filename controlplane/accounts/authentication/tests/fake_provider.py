@@ -45,23 +45,25 @@ class FakeProvider:
 
     def authorized(self, location: str) -> tuple[str, str]:
         """Consent as the person; return the state and the code for a browser's request."""
-        asked = {name: values[0] for name, values in parse_qs(urlsplit(location).query).items()}
+        parameters = {
+            name: values[0] for name, values in parse_qs(urlsplit(location).query).items()
+        }
         code = secrets.token_urlsafe(16)
-        self.codes[code] = asked
-        return asked["state"], code
+        self.codes[code] = parameters
+        return parameters["state"], code
 
     def redeemed(self, given: dict[str, str]) -> dict[str, Any] | None:
-        asked = self.codes.pop(given.get("code", ""), None)
-        if asked is None or given.get("client_secret") != SECRET:
+        grant = self.codes.pop(given.get("code", ""), None)
+        if grant is None or given.get("client_secret") != SECRET:
             return None
         verifier = hashlib.sha256(given.get("code_verifier", "").encode()).digest()
         challenge = base64.urlsafe_b64encode(verifier).rstrip(b"=").decode()
-        if challenge != asked.get("code_challenge"):
+        if challenge != grant.get("code_challenge"):
             return None
         return {
             "access_token": "an-access-token",
             "token_type": "Bearer",
-            "id_token": self.faults.get("token") or self.token(asked),
+            "id_token": self.faults.get("token") or self.token(grant),
         }
 
     def token(self, asked: dict[str, str]) -> str:

@@ -28,13 +28,13 @@ class SecurityKey:
 
     def make(self, question: dict[str, Any]) -> dict[str, Any]:
         """The answer to a page that adds a passkey."""
-        asked = question["publicKey"]
-        self.handle = asked["user"]["id"]
+        options = question["publicKey"]
+        self.handle = options["user"]["id"]
         public = ES256.from_cryptography_key(self.key.public_key())
         credential = AttestedCredentialData.create(Aaguid.NONE, self.id, public)
         data = _data(TOUCHED | VERIFIED | MADE, credential)
         return self._answer(
-            clientDataJSON=_collected("webauthn.create", asked),
+            clientDataJSON=_collected("webauthn.create", options),
             attestationObject=AttestationObject.create("none", data, {}),
         )
 

@@ -23,7 +23,7 @@ def test_address_that_only_looks_alike_leads_to_nobody_else(client, provider, ad
 
 
 @pytest.mark.parametrize(
-    ("said", "username", "email"),
+    ("claims", "username", "email"),
     [
         ({"email": "kim@intranet"}, "kim", ""),
         ({"email": "no address"}, "kim", ""),
@@ -35,8 +35,8 @@ def test_address_that_only_looks_alike_leads_to_nobody_else(client, provider, ad
         ({"preferred_username": 5, "name": ["x"]}, "kim", "kim@example.org"),
     ],
 )
-def test_odd_name_or_address_keeps_nobody_out(client, provider, said, username, email):
-    provider.person |= said
+def test_odd_name_or_address_keeps_nobody_out(client, provider, claims, username, email):
+    provider.person |= claims
 
     sign_in(client, provider)
 

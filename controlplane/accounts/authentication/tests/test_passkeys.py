@@ -42,20 +42,20 @@ def is_in(client):
 @pytest.mark.parametrize("verified", [True, False])
 def test_alone_it_lets_in_only_who_gave_its_pin(client, verified):
     key = with_key(kim())
-    asked = question(client.get(ALONE, secure=True))
+    options = question(client.get(ALONE, secure=True))
 
-    send(client, ALONE, key.show(asked, verified=verified))
+    send(client, ALONE, key.show(options, verified=verified))
 
     assert is_in(client) is verified
 
 
 def test_whoever_knew_the_session_from_before_is_not_in_with_them(client):
     key = with_key(kim())
-    asked = question(client.get(ALONE, secure=True))
+    options = question(client.get(ALONE, secure=True))
     other = Client()
     other.cookies = client.cookies.copy()
 
-    send(client, ALONE, key.show(asked))
+    send(client, ALONE, key.show(options))
 
     assert is_in(client)
     assert not is_in(other)
@@ -64,9 +64,9 @@ def test_whoever_knew_the_session_from_before_is_not_in_with_them(client):
 def test_behind_a_password_it_need_not_ask_for_a_pin(client):
     key = with_key(kim())
     first_step(client, secure=True)
-    asked = question(client.get("/sign-in/second/", secure=True))
+    options = question(client.get("/sign-in/second/", secure=True))
 
-    send(client, "/sign-in/second/", key.show(asked, verified=False))
+    send(client, "/sign-in/second/", key.show(options, verified=False))
 
     assert is_in(client)
 
@@ -75,9 +75,9 @@ def test_question_of_ones_own_second_step_lets_in_nobody_elses_stolen_key(client
     stolen = with_key(kim())
     with_key(User.objects.create_user("eve", PASSWORD))
     client.post("/sign-in/", {"username": "eve", "password": PASSWORD}, secure=True)
-    asked = question(client.get("/sign-in/second/", secure=True))
+    options = question(client.get("/sign-in/second/", secure=True))
 
-    send(client, ALONE, stolen.show(asked, verified=False))
+    send(client, ALONE, stolen.show(options, verified=False))
 
     assert not is_in(client)
 

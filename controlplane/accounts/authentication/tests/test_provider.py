@@ -48,13 +48,13 @@ def test_new_person_is_made_with_the_role_of_their_group(client, provider):
 
 
 def test_who_leaves_is_asked_with_state_nonce_and_a_challenge(client, provider):
-    asked = parse_qs(urlsplit(leave(client)["Location"]).query)
+    parameters = parse_qs(urlsplit(leave(client)["Location"]).query)
 
-    assert asked["code_challenge_method"] == ["S256"]
-    assert asked["client_id"] == [CLIENT]
-    assert asked["nonce"]
-    assert asked["state"]
-    assert asked["redirect_uri"][0].endswith(BACK)
+    assert parameters["code_challenge_method"] == ["S256"]
+    assert parameters["client_id"] == [CLIENT]
+    assert parameters["nonce"]
+    assert parameters["state"]
+    assert parameters["redirect_uri"][0].endswith(BACK)
 
 
 def test_second_time_it_is_the_same_person_also_under_another_name(client, provider):
@@ -257,10 +257,10 @@ def test_signing_in_confirms_as_of_when_the_provider_asked(client, provider, aut
 
 
 def test_who_leaves_makes_the_provider_say_when_it_asked(client, provider):
-    asked = parse_qs(urlsplit(leave(client)["Location"]).query)
+    parameters = parse_qs(urlsplit(leave(client)["Location"]).query)
 
-    assert int(asked["max_age"][0]) > 30 * 24 * 3600
-    assert "prompt" not in asked
+    assert int(parameters["max_age"][0]) > 30 * 24 * 3600
+    assert "prompt" not in parameters
 
 
 def long_ago(client):
@@ -274,10 +274,10 @@ def test_provider_can_be_asked_again(client, provider):
     long_ago(client)
 
     left = client.post("/confirm/provider/", {"next": "/audit/"})
-    asked = parse_qs(urlsplit(left["Location"]).query)
+    parameters = parse_qs(urlsplit(left["Location"]).query)
     response = come_back(client, provider, left)
 
-    assert (asked["prompt"], asked["max_age"]) == (["login"], ["0"])
+    assert (parameters["prompt"], parameters["max_age"]) == (["login"], ["0"])
     assert response["Location"] == "/audit/"
     assert client.session[confirmation.KEY] > 0
 
@@ -297,17 +297,17 @@ def test_provider_confirms_who_has_a_second_factor_only_by_one(client, provider,
 
 
 @pytest.mark.parametrize(
-    "told",
+    "claims",
     [{"auth_time": 1}, {"auth_time": None}, {"sub": "u-2"}],
     ids=["long ago", "never", "who"],
 )
-def test_provider_that_did_not_ask_anew_or_asked_another_confirms_nothing(client, provider, told):
+def test_provider_that_did_not_ask_anew_or_asked_another_confirms_nothing(client, provider, claims):
     sign_in(client, provider)
     long_ago(client)
     left = client.post("/confirm/provider/")
-    provider.claims = told
-    if "sub" in told:
-        provider.person["sub"] = told["sub"]
+    provider.claims = claims
+    if "sub" in claims:
+        provider.person["sub"] = claims["sub"]
 
     assert come_back(client, provider, left).status_code == 403
     assert client.session[confirmation.KEY] == 0

@@ -98,8 +98,8 @@ def test_nobody_is_mailed_twice_in_a_few_minutes():
         ask("kim")
 
     assert OutboxMessage.objects.count() <= 2  # Two, if five minutes began meanwhile.
-    asked = AuditEntry.objects.filter(action="user.reset_asked")
-    assert asked.count() >= 1
+    entries = AuditEntry.objects.filter(action="user.reset_asked")
+    assert entries.count() >= 1
 
 
 @pytest.mark.parametrize("field", [{"is_active": False}, {"email": ""}, {"password": "!"}])

@@ -38,11 +38,11 @@ def browser(user, ago=timedelta(0)) -> Client:
     """Return a browser that signed in some time ago and has been idle since."""
     client = Client()
     client.force_login(user, backend=MODEL_BACKEND)
-    seen = timezone.now() - ago
+    seen_at = timezone.now() - ago
     BrowserSession.objects.update(
-        started_at=seen,
-        last_seen_at=seen,
-        expire_date=seen + timedelta(minutes=settings.ENTRY.idle_minutes),
+        started_at=seen_at,
+        last_seen_at=seen_at,
+        expire_date=seen_at + timedelta(minutes=settings.ENTRY.idle_minutes),
     )
     return client
 
@@ -144,10 +144,10 @@ def test_being_seen_is_written_once_a_minute(kim):
     client = browser(kim, timedelta(minutes=30))
     client.get("/preferences/")
 
-    seen = BrowserSession.objects.get().last_seen_at
+    seen_at = BrowserSession.objects.get().last_seen_at
     client.get("/preferences/")
 
-    assert BrowserSession.objects.get().last_seen_at == seen
+    assert BrowserSession.objects.get().last_seen_at == seen_at
 
 
 def test_changing_the_password_does_not_lengthen_the_session(kim):

@@ -63,9 +63,9 @@ def test_people_are_found_by_name_address_role_and_state(root, kim):
 
 def test_list_takes_the_same_queries_however_long(root):
     def queries():
-        with CaptureQueriesContext(connection) as asked:
+        with CaptureQueriesContext(connection) as captured:
             html = root.get("/people/").content.decode()
-        return html, [query["sql"] for query in asked.captured_queries]
+        return html, [query["sql"] for query in captured.captured_queries]
 
     queries()  # What is counted for the navigation is kept for some seconds.
     _, few = queries()
@@ -91,7 +91,7 @@ def test_new_person_signs_in_with_what_is_shown_once(root, client):
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "message"),
     [
         ({"username": "kim"}, "exists already"),
         ({"username": "k k"}, "valid username"),
@@ -102,11 +102,11 @@ def test_new_person_signs_in_with_what_is_shown_once(root, client):
         ({"time_zone": "Mars/Olympus"}, "valid choice"),
     ],
 )
-def test_wrong_field_is_told_beside_it_and_nobody_is_made(root, kim, wrong, said):
+def test_wrong_field_is_told_beside_it_and_nobody_is_made(root, kim, wrong, message):
     response = root.post("/people/new/", {**LEE, **wrong})
 
     assert response.status_code == 422
-    assert said in response.content.decode()
+    assert message in response.content.decode()
     assert User.objects.count() == 2
 
 
@@ -128,11 +128,11 @@ def test_form_that_was_opened_before_gives_back_no_role_that_was_taken_meanwhile
     people.change_user(user=kim, actor=system_actor("t"), now=db_now(), role="viewer")
     form = {"display_name": "Kim", "role": "operator", "time_zone": "UTC", **opened}
 
-    answer = root.post(f"/people/{kim.pk}/change/", form)
+    response = root.post(f"/people/{kim.pk}/change/", form)
 
     kim.refresh_from_db()
     assert opened["initial-role"] == "operator"
-    assert answer.status_code == 302
+    assert response.status_code == 302
     assert (kim.display_name, kim.role) == ("Kim", "viewer")
 
 
@@ -190,9 +190,9 @@ def test_targets_that_lead_to_a_leaver_without_being_theirs_are_named_before(roo
 
     html = root.get(f"/people/{kim.pk}/deactivate/", headers=DIALOG).content.decode()
 
-    _, _, said = html.partition("Messages go on to their own address")
-    told = said.partition("</div>")[0]
-    assert re.findall(r"<bdi>([^<]+)</bdi>", told) == ["as-person", "by-mail", "by-slack"]
+    _, _, section = html.partition("Messages go on to their own address")
+    shown_names = section.partition("</div>")[0]
+    assert re.findall(r"<bdi>([^<]+)</bdi>", shown_names) == ["as-person", "by-mail", "by-slack"]
 
 
 def test_who_has_no_address_is_led_to_by_no_target(root, kim):

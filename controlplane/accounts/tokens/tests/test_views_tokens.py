@@ -61,7 +61,7 @@ def test_form_offers_ninety_days(root):
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "message"),
     [
         ({"name": ""}, "required"),
         ({"scopes": []}, "Choose at least one"),
@@ -70,11 +70,11 @@ def test_form_offers_ninety_days(root):
         ({"owner": 0}, "valid choice"),
     ],
 )
-def test_wrong_field_is_told_and_no_token_is_made(root, admin, wrong, said):
+def test_wrong_field_is_told_and_no_token_is_made(root, admin, wrong, message):
     response = root.post("/tokens/new/", build_form(admin, **wrong))
 
     assert response.status_code == 422
-    assert said in response.content.decode()
+    assert message in response.content.decode()
     assert not Token.objects.exists()
 
 

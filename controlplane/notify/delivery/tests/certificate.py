@@ -22,9 +22,9 @@ def certificate() -> Path:
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     made, key = Path(folder) / "tls.pem", Path(folder) / "key.pem"
     curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
-    told = ["-days", "2", "-subj", "/CN=hooks.example.org", "-addext", NAMES]
+    options = ["-days", "2", "-subj", "/CN=hooks.example.org", "-addext", NAMES]
     subprocess.run(
-        [openssl, "req", "-x509", *curve, *told, "-keyout", str(key), "-out", str(made)],
+        [openssl, "req", "-x509", *curve, *options, "-keyout", str(key), "-out", str(made)],
         check=True,
         capture_output=True,
     )

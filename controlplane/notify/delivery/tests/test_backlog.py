@@ -125,12 +125,12 @@ def test_nobodys_address_is_in_what_waits_or_in_the_report():
     create_message("pending", "email:kim@example.org", at=NOW - timedelta(hours=1))
     now = NOW + timedelta(minutes=1)
 
-    said = repr([*attention.list_failed_messages(now), *attention.list_delayed_messages(now)])
-    said += repr(report_sections.deliveries_section(MONDAY, MONDAY + WEEK, now))
+    text = repr([*attention.list_failed_messages(now), *attention.list_delayed_messages(now)])
+    text += repr(report_sections.deliveries_section(MONDAY, MONDAY + WEEK, now))
 
-    assert "kim (e-mail)" in said
-    assert "kim@" not in said
-    assert "kim%40" not in said
+    assert "kim (e-mail)" in text
+    assert "kim@" not in text
+    assert "kim%40" not in text
 
 
 def test_a_destination_that_holds_messages_up_for_long_waits_for_attention():

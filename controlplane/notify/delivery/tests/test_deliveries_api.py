@@ -179,9 +179,9 @@ def test_a_failed_message_is_sent_again_once_and_audited():
 def test_a_rehearsed_retry_changes_nothing():
     message = create_message("failed")
 
-    answer = as_role("operator").post(f"/deliveries/{message.pk}/retry", {"dry_run": True})
+    response = as_role("operator").post(f"/deliveries/{message.pk}/retry", {"dry_run": True})
 
-    assert answer.json()["state"] == "pending"
+    assert response.json()["state"] == "pending"
     assert OutboxMessage.objects.get().state == "failed"
     assert not AuditEntry.objects.filter(action="outbox.retried").exists()
 
@@ -222,9 +222,9 @@ def test_what_a_digest_tells_goes_with_the_digest():
     facts = {"count": 12, "messages": [member.pk for member in members]}
     digest = create_message("failed", event="outbox.digest", facts=facts)
 
-    answer = as_role("operator").post("/deliveries/retry", {"destination": "slack"})
+    response = as_role("operator").post("/deliveries/retry", {"destination": "slack"})
 
-    assert answer.json()["retried"] == 1
+    assert response.json()["retried"] == 1
     assert OutboxMessage.objects.get(state="pending").pk == digest.pk
 
 
@@ -235,9 +235,9 @@ def test_a_digest_beyond_the_first_hundred_still_takes_its_members_along(state):
     digest = create_message(state, event="outbox.digest", facts=facts)
     alone = create_message("failed", outcomes=[])
 
-    answer = as_role("operator").post("/deliveries/retry", {"destination": "slack"})
+    response = as_role("operator").post("/deliveries/retry", {"destination": "slack"})
 
-    assert answer.json() == {
+    assert response.json() == {
         "destination": "slack",
         "retried": 2 if state == "failed" else 1,
         "left": 0,

@@ -88,17 +88,17 @@ def test_pages_hold_while_messages_arrive(operator):
     older = re.search(r'href="([^"]*before=\d+[^"]*)"', first)[1].replace("&amp;", "&")
     second = html(operator, f"/deliveries/{older}")
 
-    seen = [int(pk) for pk in re.findall(r'href="/deliveries/(\d+)/"', first + second)]
-    assert seen == expected
+    ids = [int(pk) for pk in re.findall(r'href="/deliveries/(\d+)/"', first + second)]
+    assert ids == expected
 
 
 def test_a_failed_message_can_be_retried_by_an_operator(operator):
     message = create_message("failed")
 
     assert f'action="/deliveries/{message.pk}/retry/"' in html(operator)
-    answer = operator.post(f"/deliveries/{message.pk}/retry/")
+    response = operator.post(f"/deliveries/{message.pk}/retry/")
 
-    assert answer.headers["Location"] == f"/deliveries/{message.pk}/"
+    assert response.headers["Location"] == f"/deliveries/{message.pk}/"
     assert OutboxMessage.objects.get().state == "pending"
     again = operator.post(f"/deliveries/{message.pk}/retry/")
     assert again.status_code == 409

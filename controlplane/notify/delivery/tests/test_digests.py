@@ -38,11 +38,11 @@ def test_a_storm_of_reminders_is_one_message_that_lists_them(by_bot, settings):
 
     deliver()
 
-    (said,) = by_bot.messages
-    assert "37 reminders at once" in said["text"]
-    assert "segment:s1" in said["text"] or "episode.expires_soon" in said["text"]
-    assert "17 more" in said["text"]
-    assert "https://console.example/attention/" in said["blocks"][-1]["elements"][0]["text"]
+    (post,) = by_bot.messages
+    assert "37 reminders at once" in post["text"]
+    assert "segment:s1" in post["text"] or "episode.expires_soon" in post["text"]
+    assert "17 more" in post["text"]
+    assert "https://console.example/attention/" in post["blocks"][-1]["elements"][0]["text"]
     assert states() == ["sent"] * 38
     assert Attempt.objects.count() == 1
 

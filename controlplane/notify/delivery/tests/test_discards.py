@@ -22,11 +22,11 @@ def test_a_discarded_message_waits_for_nobody_and_stays_on_record():
     message = create_message("failed", "webhook:999", severity="critical")
     assert attention.list_failed_messages(db_now())
 
-    answer = as_role("operator").post(f"/deliveries/{message.pk}/discard", WHY)
+    response = as_role("operator").post(f"/deliveries/{message.pk}/discard", WHY)
 
-    assert (answer.status_code, answer.json()["state"]) == (200, "failed")
-    assert answer.json()["discarded_at"]
-    assert answer.json()["discarded_by"] == "user:a-operator"
+    assert (response.status_code, response.json()["state"]) == (200, "failed")
+    assert response.json()["discarded_at"]
+    assert response.json()["discarded_by"] == "user:a-operator"
     assert attention.list_failed_messages(db_now()) == []
     assert selection.count_messages()["failed"] == 0
     day = timedelta(days=1)
@@ -66,9 +66,11 @@ def test_discarding_takes_the_right_to_change_switches():
 def test_a_rehearsal_discards_nothing():
     message = create_message("failed")
 
-    answer = as_role("operator").post(f"/deliveries/{message.pk}/discard", {**WHY, "dry_run": True})
+    response = as_role("operator").post(
+        f"/deliveries/{message.pk}/discard", {**WHY, "dry_run": True}
+    )
 
-    assert answer.json()["discarded_at"]
+    assert response.json()["discarded_at"]
     assert OutboxMessage.objects.get().discarded_at is None
 
 
@@ -81,8 +83,8 @@ def test_what_a_digest_tells_is_discarded_with_it():
 
     gone = OutboxMessage.objects.exclude(discarded_at=None).values_list("pk", flat=True)
     assert set(gone) == {*members, digest.pk}
-    told = json.loads(AuditEntry.objects.get(action="outbox.discarded").after)
-    assert told["with"] == members
+    recorded = json.loads(AuditEntry.objects.get(action="outbox.discarded").after)
+    assert recorded["with"] == members
 
 
 def test_a_discarded_message_is_retried_by_hand_only():
@@ -91,10 +93,10 @@ def test_a_discarded_message_is_retried_by_hand_only():
     api.post(f"/deliveries/{message.pk}/discard", WHY)
 
     assert api.post("/deliveries/retry", {"destination": "slack"}).status_code == 409
-    answer = api.post(f"/deliveries/{message.pk}/retry")
+    response = api.post(f"/deliveries/{message.pk}/retry")
 
-    assert (answer.json()["state"], answer.json()["discarded_at"]) == ("pending", None)
-    assert answer.json()["discarded_by"] == ""
+    assert (response.json()["state"], response.json()["discarded_at"]) == ("pending", None)
+    assert response.json()["discarded_by"] == ""
 
 
 def test_an_answer_to_a_click_that_comes_too_late_ends_by_itself():
@@ -131,9 +133,9 @@ def test_the_page_discards_with_a_reason_and_says_so():
 
     assert operator.post(f"{page}discard/", {"reason": " "}).status_code == 400
     assert operator.get(f"{page}discard/").status_code == 405
-    answer = operator.post(f"{page}discard/", WHY)
+    response = operator.post(f"{page}discard/", WHY)
 
-    assert answer.headers["Location"] == page
+    assert response.headers["Location"] == page
     shown = operator.get(page).content.decode()
     assert "Discarded" in shown
     assert "user:kim" in shown

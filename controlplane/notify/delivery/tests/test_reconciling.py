@@ -122,8 +122,8 @@ def test_where_history_can_not_be_read_it_is_sent_again_and_says_so(by_bot, code
 
     deliver()
 
-    (said,) = by_bot.messages
-    assert "may be a repeat" in said["text"]
+    (post,) = by_bot.messages
+    assert "may be a repeat" in post["text"]
     last = Attempt.objects.get(number=2)
     assert (last.outcome, "may be a repeat" in last.error) == ("sent", True)
     assert wordless(message())
@@ -163,7 +163,7 @@ def test_a_person_is_reached_and_searched_too(by_bot):
 
     deliver()
 
-    assert [said["channel"] for said in by_bot.messages] == ["D0000ALICE"]
+    assert [post["channel"] for post in by_bot.messages] == ["D0000ALICE"]
 
 
 def test_a_webhook_can_not_be_asked_so_a_doubtful_message_is_repeated(by_webhook):

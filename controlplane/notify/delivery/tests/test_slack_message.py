@@ -36,14 +36,14 @@ def test_engaged_says_what_who_why_until_when_and_where(settings):
     settings.ENVIRONMENT_NAME = "staging"
     settings.PUBLIC_URL = "https://console.example"
 
-    said = render("switch.engaged", ENGAGED)
+    post = render("switch.engaged", ENGAGED)
 
-    for text in (everything(said), said["text"]):
+    for text in (everything(post), post["text"]):
         assert "[staging] segment:finance ENGAGED" in text
         assert "user:alice" in text
         assert "provider outage, 5xx since 02:10" in text
         assert "2026-11-22 02:11:00 UTC, then it holds and is OVERDUE" in text
-    assert "<https://console.example/switches/segment/finance/|" in everything(said)
+    assert "<https://console.example/switches/segment/finance/|" in everything(post)
 
 
 def test_production_is_louder_than_any_other_environment(settings):
@@ -59,9 +59,9 @@ def test_without_a_public_url_there_is_no_link(settings):
 
 
 def test_permanent_says_never():
-    said = render("switch.extended", {**ENGAGED, "expires_at": None, "said": "root cause unknown"})
+    post = render("switch.extended", {**ENGAGED, "expires_at": None, "said": "root cause unknown"})
 
-    assert "never (permanent)" in said["text"]
+    assert "never (permanent)" in post["text"]
 
 
 @pytest.mark.parametrize(
@@ -76,34 +76,34 @@ def test_permanent_says_never():
     ],
 )
 def test_a_reason_can_not_mention_link_or_mark_up(reason):
-    said = render("switch.engaged", {**ENGAGED, "reason": reason})
-    text = everything(said).replace("&lt;", "").replace("&gt;", "").replace("&amp;", "")
+    post = render("switch.engaged", {**ENGAGED, "reason": reason})
+    text = everything(post).replace("&lt;", "").replace("&gt;", "").replace("&amp;", "")
 
     assert not set("<>&") & set(text)
     for word in ("@here", "@channel", "@everyone"):
         assert word not in text.lower()
-    marked = [block["text"] for block in said["blocks"] if block["type"] == "section"]
+    marked = [block["text"] for block in post["blocks"] if block["type"] == "section"]
     assert marked
     assert all(part["verbatim"] for part in marked)
 
 
 def test_an_event_without_wording_is_told_plainly_with_its_facts():
-    said = render("slo.firing", {"switch": "feature:chat", "step": 2, "evidence": {"a": 1}})
+    post = render("slo.firing", {"switch": "feature:chat", "step": 2, "evidence": {"a": 1}})
 
-    assert "slo.firing" in said["text"]
-    assert "feature:chat" in said["text"]
-    assert "*step:* 2" in said["text"]
+    assert "slo.firing" in post["text"]
+    assert "feature:chat" in post["text"]
+    assert "*step:* 2" in post["text"]
 
 
 def test_odd_facts_break_nothing():
     for event in MESSAGE_TEMPLATES:
         assert render(event, {})["text"]
         odd = {"switch": "{by}", "reason": "x" * 100_000, "expires_at": "soon", "by": ["a"]}
-        said = render(event, odd)
-        assert len(said["text"]) < 12_000
-        for block in said["blocks"]:
+        post = render(event, odd)
+        assert len(post["text"]) < 12_000
+        for block in post["blocks"]:
             assert len(block.get("text", {}).get("text", "")) <= 3000
-        assert len(said["blocks"][0]["text"]["text"]) <= 150
+        assert len(post["blocks"][0]["text"]["text"]) <= 150
     assert render("{odd} event", {"a": 1})["text"]
 
 
@@ -118,11 +118,11 @@ def test_no_block_is_longer_than_slack_takes_it(settings):
     }
     for event in [*MESSAGE_TEMPLATES, "an.event_of_tomorrow"]:
         message = OutboxMessage(pk=7, event=event, payload=long, created_at=AT)
-        for said in (render_head(message, message), render_reply(message)):
-            assert len(said["blocks"]) <= 50
-            assert units(said["blocks"][0]["text"]["text"]) <= 3000
-            texts = [part for block in said["blocks"] for part in block.get("elements", [])]
-            for part in [*texts, *(block["text"] for block in said["blocks"] if "text" in block)]:
+        for post in (render_head(message, message), render_reply(message)):
+            assert len(post["blocks"]) <= 50
+            assert units(post["blocks"][0]["text"]["text"]) <= 3000
+            texts = [part for block in post["blocks"] for part in block.get("elements", [])]
+            for part in [*texts, *(block["text"] for block in post["blocks"] if "text" in block)]:
                 assert units(part["text"]) <= (150 if part["type"] == "plain_text" else 3000)
 
 
@@ -130,19 +130,19 @@ def test_a_link_that_is_too_long_leads_to_the_page_without_what_was_filled_in(se
     settings.PUBLIC_URL = "https://console.example"
     filled_in = f"/switches/engage/?reason={'%EA%B2%B0' * 400}"
 
-    said = render("trip.waits", {"path": filled_in})
+    post = render("trip.waits", {"path": filled_in})
     usual = render("trip.waits", {"path": "/switches/engage/?reason=outage"})
 
-    assert "<https://console.example/switches/engage/|" in everything(said)
+    assert "<https://console.example/switches/engage/|" in everything(post)
     assert "<https://console.example/switches/engage/?reason=outage|" in everything(usual)
 
 
 def test_what_is_cut_off_is_no_half_of_an_escaped_letter():
-    said = render_reply(OutboxMessage(pk=7, event="x", payload={"a": "&" * 450}, created_at=AT))
+    post = render_reply(OutboxMessage(pk=7, event="x", payload={"a": "&" * 450}, created_at=AT))
     many = {f"{number}": "<" * 450 for number in range(9)}
     cut = render_reply(OutboxMessage(pk=7, event="x", payload=many, created_at=AT))["text"]
 
-    assert "…" not in said["text"]
+    assert "…" not in post["text"]
     assert cut.endswith("&lt;…")
 
 

@@ -32,8 +32,8 @@ def tell(number, event, severity="", to=("slack",), **facts):
     )
 
 
-def buttons(said):
-    actions = [block for block in said["blocks"] if block["type"] == "actions"]
+def buttons(post):
+    actions = [block for block in post["blocks"] if block["type"] == "actions"]
     return [element for block in actions for element in block["elements"]]
 
 
@@ -52,7 +52,7 @@ def test_an_episode_is_one_message_with_a_thread(by_bot):
 
     head, *replies = by_bot.messages
     assert "released" in head["text"]
-    assert [said["thread_ts"] for said in replies] == [head["ts"], head["ts"]]
+    assert [post["thread_ts"] for post in replies] == [head["ts"], head["ts"]]
     assert "stays ENGAGED" in replies[0]["text"]
     assert "released" in replies[1]["text"]
     assert Thread.objects.get().ts == head["ts"]
@@ -91,7 +91,7 @@ def test_buttons_stand_on_the_head_and_vanish_when_nothing_is_left_to_do(signed)
     tell(2, "switch.released")
     deliver()
 
-    assert [buttons(said) for said in signed.messages] == [[], []]
+    assert [buttons(post) for post in signed.messages] == [[], []]
 
 
 def test_an_escalation_leaves_the_state_and_its_buttons_on_the_head(signed):
@@ -189,7 +189,7 @@ def test_without_a_signing_secret_or_a_subject_there_are_no_buttons(by_bot, sett
     announce(first=2)
     deliver()
 
-    assert [buttons(said) for said in by_bot.messages] == [[], []]
+    assert [buttons(post) for post in by_bot.messages] == [[], []]
 
 
 def test_a_head_that_somebody_deleted_is_replaced(by_bot):
@@ -241,7 +241,7 @@ def test_each_destination_has_a_thread_of_its_own(by_bot):
 
     deliver()
 
-    assert {channel: len(said) for channel, said in by_bot.channels.items()} == {
+    assert {channel: len(posts) for channel, posts in by_bot.channels.items()} == {
         "C0000OPS": 2,
         "C0000LEAD": 2,
     }
@@ -264,7 +264,7 @@ def test_order_within_a_subject_holds_through_failures_and_across_senders(by_bot
         wait_until(lambda running=processes: not any(one.is_busy() for one in running), 15)
 
     assert states() == ["sent"] * 7
-    replies = [said["text"] for said in by_bot.messages if "thread_ts" in said]
+    replies = [post["text"] for post in by_bot.messages if "thread_ts" in post]
     assert [text.split("step ")[1][0] for text in replies] == list("234567")
 
 

@@ -43,15 +43,15 @@ def test_updates_that_waited_long_are_superseded_by_the_newest():
     announce_events("switch.engaged", *["switch.extended"] * 4, "episode.acknowledged")
     wait_long()
 
-    told = sent()
+    messages = sent()
 
-    assert events(told) == ["switch.engaged", "switch.extended", "episode.acknowledged"]
-    assert told[1].event_key == "audit:5"
-    assert told[1].payload["left_out"] == 3
+    assert events(messages) == ["switch.engaged", "switch.extended", "episode.acknowledged"]
+    assert messages[1].event_key == "audit:5"
+    assert messages[1].payload["left_out"] == 3
     left_out = OutboxMessage.objects.filter(state="superseded")
     assert [row.event_key for row in left_out.order_by("id")] == ["audit:2", "audit:3", "audit:4"]
     assert {row.last_error for row in left_out} == {
-        f"left out: message {told[1].pk} tells the newer state"
+        f"left out: message {messages[1].pk} tells the newer state"
     }
     assert all(row.finished_at for row in left_out)
     assert selection.count_messages() == {"pending": 0, "failed": 0, "superseded": 3}
@@ -79,16 +79,16 @@ def test_thread_tells_the_beginning_and_the_end_and_what_asks():
     )
     wait_long()
 
-    told = sent()
+    messages = sent()
 
-    assert events(told) == [
+    assert events(messages) == [
         "switch.engaged",
         "ramp.started",
         "ramp.held",
         "approval.requested",
         "switch.released",
     ]
-    assert [message.payload.get("left_out") for message in told] == [None, None, 5, None, 6]
+    assert [message.payload.get("left_out") for message in messages] == [None, None, 5, None, 6]
 
 
 def test_engagement_and_release_are_both_told():
@@ -138,8 +138,8 @@ def test_webhook_gets_every_event():
 def test_storm_of_thousands_of_changes_tells_each_subject_shortly():
     storm(3000, subjects=2, at=db_now() - LONG)
 
-    told = sent()
+    messages = sent()
 
-    assert events(told) == ["switch.engaged"] * 2 + ["switch.extended"] * 2
-    assert {message.payload.get("left_out") for message in told[2:]} == {1498}
+    assert events(messages) == ["switch.engaged"] * 2 + ["switch.extended"] * 2
+    assert {message.payload.get("left_out") for message in messages[2:]} == {1498}
     assert not OutboxMessage.objects.filter(state="pending").exists()

@@ -181,11 +181,11 @@ def test_a_secret_of_before_they_were_sealed_signs_as_well(receiver):
     assert SECRET not in sealed.webhook_secret
     assert len(receiver.requests) == 2
     for request in receiver.requests:
-        said, body = request["headers"], orjson.dumps(request["json"])
+        headers, body = request["headers"], orjson.dumps(request["json"])
         right = webhook.sign_request(
-            said["webhook-id"], int(said["webhook-timestamp"]), body, SECRET
+            headers["webhook-id"], int(headers["webhook-timestamp"]), body, SECRET
         )
-        assert said["webhook-signature"] == right["webhook-signature"]
+        assert headers["webhook-signature"] == right["webhook-signature"]
 
 
 @pytest.mark.parametrize("secret", ["", "hush", "whsec_", "whsec_!!!!", "whsec_c2hvcnQ="])
@@ -221,12 +221,12 @@ def test_url_and_secret_never_come_out(receiver):
     url = Target.objects.get(name="pager").webhook_url
     path = url.partition("127.0.0.1")[2].partition("/")[2]
 
-    said = destinations.redact_secrets(
+    redacted = destinations.redact_secrets(
         f"{url} | /{path} | {SECRET} | {SECRET.removeprefix('whsec_')}"
     )
 
-    assert "S3CRET" not in said
-    assert "MfKQ9r8" not in said
+    assert "S3CRET" not in redacted
+    assert "MfKQ9r8" not in redacted
 
 
 @pytest.mark.django_db(transaction=True)
@@ -247,10 +247,10 @@ def test_a_message_goes_through_the_outbox_and_leaks_nothing(receiver, caplog):
     failed = OutboxMessage.objects.get()
     assert (failed.state, failed.attempts) == ("failed", 1)
     (attempt,) = Attempt.objects.all()
-    told = json.dumps([failed.last_error, attempt.error, failed.payload]) + caplog.text
-    assert "404" in told
-    assert "S3CRET" not in told
-    assert SECRET not in told
+    stored = json.dumps([failed.last_error, attempt.error, failed.payload]) + caplog.text
+    assert "404" in stored
+    assert "S3CRET" not in stored
+    assert SECRET not in stored
 
 
 def test_the_clock_of_the_attempt_is_signed_and_not_that_of_the_message(receiver):

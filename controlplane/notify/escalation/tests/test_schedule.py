@@ -38,23 +38,23 @@ def apply_verdict(standing, verdict, now):
 
 def run(ladder, until, *, severity="critical", acknowledged=None, every=TURN, away=()):
     """Return [(minutes since the start, kind, steps notified)], with a tick at least `every`."""
-    standing, next_at, now, said = EscalationStatus(severity, START), START, START, []
+    status, next_at, now, notices = EscalationStatus(severity, START), START, START, []
     while now <= START + until:
         if (
             acknowledged is not None
             and now >= START + acknowledged
-            and not _is_acknowledged(standing)
+            and not _is_acknowledged(status)
         ):
-            standing = replace(standing, acknowledged_at=now)
+            status = replace(status, acknowledged_at=now)
             next_at = now + schedule.QUIET_PERIOD
         present = any(begin <= now - START < end for begin, end in away)
         if next_at <= now and not present:
-            verdict = schedule.evaluate(standing, ladder, now)
+            verdict = schedule.evaluate(status, ladder, now)
             if verdict.kind:
-                said.append(((now - START) / minutes(1), verdict.kind, verdict.told))
-            standing, next_at = apply_verdict(standing, verdict, now), verdict.next_at
+                notices.append(((now - START) / minutes(1), verdict.kind, verdict.told))
+            status, next_at = apply_verdict(status, verdict, now), verdict.next_at
         now += every
-    return said
+    return notices
 
 
 def _is_acknowledged(standing):
@@ -62,9 +62,9 @@ def _is_acknowledged(standing):
 
 
 def test_nobody_acknowledges_and_each_step_is_told_at_its_time_then_hourly():
-    said = run(steps(*CRITICAL), minutes(155))
+    notices = run(steps(*CRITICAL), minutes(155))
 
-    assert said == [
+    assert notices == [
         (0, "step", (0,)),
         (5, "step", (1,)),
         (15, "step", (2,)),
@@ -75,33 +75,33 @@ def test_nobody_acknowledges_and_each_step_is_told_at_its_time_then_hourly():
 
 
 def test_acknowledged_and_it_is_quiet_for_a_day_then_daily():
-    said = run(steps(*CRITICAL), timedelta(days=3, minutes=5), acknowledged=minutes(7))
+    notices = run(steps(*CRITICAL), timedelta(days=3, minutes=5), acknowledged=minutes(7))
 
     day = 24 * 60
-    assert said[:2] == [(0, "step", (0,)), (5, "step", (1,))]
-    assert [(at, kind) for at, kind, _ in said[2:]] == [
+    assert notices[:2] == [(0, "step", (0,)), (5, "step", (1,))]
+    assert [(at, kind) for at, kind, _ in notices[2:]] == [
         (day + 7, "reminder"),
         (2 * day + 7, "reminder"),
     ]
-    assert said[2][2] == (0, 1)
+    assert notices[2][2] == (0, 1)
 
 
 def test_step_that_reaches_nobody_hands_on_at_once():
-    said = run(steps(*CRITICAL, mute={0, 1}), minutes(31))
+    notices = run(steps(*CRITICAL, mute={0, 1}), minutes(31))
 
-    assert said == [(0, "step", (2,)), (30, "step", (3,))]
+    assert notices == [(0, "step", (2,)), (30, "step", (3,))]
 
 
 def test_last_steps_reach_nobody_and_it_repeats_to_those_who_were_told():
-    said = run(steps(*CRITICAL, mute={2, 3}), minutes(66))
+    notices = run(steps(*CRITICAL, mute={2, 3}), minutes(66))
 
-    assert said == [(0, "step", (0,)), (5, "step", (1,)), (65, "repeat", (0, 1))]
+    assert notices == [(0, "step", (0,)), (5, "step", (1,)), (65, "repeat", (0, 1))]
 
 
 def test_nobody_at_all_is_reached_and_the_routes_are_told_hourly():
-    said = run(steps(*CRITICAL, mute={0, 1, 2, 3}), minutes(121))
+    notices = run(steps(*CRITICAL, mute={0, 1, 2, 3}), minutes(121))
 
-    assert said == [(0, "repeat", ()), (60, "repeat", ()), (120, "repeat", ())]
+    assert notices == [(0, "repeat", ()), (60, "repeat", ()), (120, "repeat", ())]
 
 
 def test_somebody_named_after_all_is_told_at_the_next_look():
@@ -116,10 +116,10 @@ def test_somebody_named_after_all_is_told_at_the_next_look():
 
 
 def test_clock_away_for_hours_and_one_message_catches_up():
-    said = run(steps(*CRITICAL), minutes(360), away=[(minutes(1), minutes(300))])
+    notices = run(steps(*CRITICAL), minutes(360), away=[(minutes(1), minutes(300))])
 
-    assert said[:2] == [(0, "step", (0,)), (300, "step", (1, 2, 3))]
-    assert [at for at, _, _ in said[2:]] == [360]
+    assert notices[:2] == [(0, "step", (0,)), (300, "step", (1, 2, 3))]
+    assert [at for at, _, _ in notices[2:]] == [360]
 
 
 def test_steps_get_shorter_and_longer_meanwhile():
@@ -135,9 +135,9 @@ def test_steps_get_shorter_and_longer_meanwhile():
 
 
 def test_info_is_repeated_daily():
-    said = run(steps(0), timedelta(days=2, minutes=1), severity="info", every=minutes(1))
+    notices = run(steps(0), timedelta(days=2, minutes=1), severity="info", every=minutes(1))
 
-    assert [at for at, _, _ in said] == [0, 24 * 60, 48 * 60]
+    assert [at for at, _, _ in notices] == [0, 24 * 60, 48 * 60]
 
 
 @pytest.mark.parametrize(
@@ -172,17 +172,17 @@ def test_whenever_the_clock_runs_every_reaching_step_is_told_once_and_none_early
     after, mute, gaps
 ):
     ladder = steps(*after, mute=mute)
-    standing, now, said = EscalationStatus("critical", START), START + minutes(after[0]), []
+    status, now, notices = EscalationStatus("critical", START), START + minutes(after[0]), []
     for gap in [0, *gaps, 400]:
         now += minutes(gap)
-        verdict = schedule.evaluate(standing, ladder, now)
+        verdict = schedule.evaluate(status, ladder, now)
         if verdict.kind == "step":
-            said += [(index, now) for index in verdict.told]
-        standing = apply_verdict(standing, verdict, now)
+            notices += [(index, now) for index in verdict.told]
+        status = apply_verdict(status, verdict, now)
 
     reaching = [index for index, step in enumerate(ladder) if step.reaches]
-    assert [index for index, _ in said] == reaching
-    for index, at in said:
+    assert [index for index, _ in notices] == reaching
+    for index, at in notices:
         handed_on = index > 0 and not ladder[index - 1].reaches
         assert at >= START + ladder[index].after or handed_on
 
@@ -202,12 +202,12 @@ def test_a_verdict_always_says_when_to_look_again_and_then_something_is_due(afte
 
 @given(ladders, st.sets(st.integers(0, 5)))
 def test_never_more_than_an_hour_goes_by_in_silence_once_the_steps_are_over(after, mute):
-    said = run(steps(*after, mute=mute), minutes(1000), every=minutes(1))
+    notices = run(steps(*after, mute=mute), minutes(1000), every=minutes(1))
 
-    moments = [at for at, _, _ in said]
-    last_step = max([at for at, kind, _ in said if kind == "step"], default=0)
+    moments = [at for at, _, _ in notices]
+    last_step = max([at for at, kind, _ in notices if kind == "step"], default=0)
     tail = [at for at in moments if at >= last_step]
-    assert said
+    assert notices
     assert all(later - earlier <= 61 for earlier, later in pairwise(tail))
     assert 1000 - moments[-1] <= 61
 

@@ -24,14 +24,14 @@ def payload(name: str, value: Any, slack_user_id: str, response_url: str, **more
         "value": json.dumps(value) if not isinstance(value, str) else value,
         "action_ts": "1548426417.840180",
     }
-    said = {
+    content = {
         "type": "block_actions",
         "user": {"id": slack_user_id, "username": "whoever", "team_id": "T1"},
         "response_url": response_url,
         "actions": [action],
         **more,
     }
-    return urlencode({"payload": json.dumps(said)}).encode()
+    return urlencode({"payload": json.dumps(content)}).encode()
 
 
 def signed(body: bytes, *, at: float | None = None, secret: str = SECRET) -> dict[str, str]:
@@ -66,8 +66,8 @@ class SlackUser:
         body = self.body(name, value, trigger_id=str(time.monotonic_ns()), **more)
         response = send(body, signed(body))
         assert (response.status_code, response.content) == (200, b"")
-        (said,) = self.list_replies()[len(before) :] or [""]
-        return said
+        (reply,) = self.list_replies()[len(before) :] or [""]
+        return reply
 
     def list_replies(self) -> list[str]:
         """Return all replies queued for the user, in order."""

@@ -35,9 +35,9 @@ def test_review_is_signed_in_slack_by_somebody_else(in_slack):
 @pytest.mark.parametrize("subject", ["a\x00b", "\ud800", "", "x" * 200, 7, None, ["a"], "한국"])
 def test_odd_subject_is_told_and_no_error(in_slack, subject):
     with structlog.testing.capture_logs() as logged:
-        said = in_slack("operator", "lee").press("acknowledge", {"subject": subject})
+        reply = in_slack("operator", "lee").press("acknowledge", {"subject": subject})
 
-    assert said == "This button names no subject. Open the console instead."
+    assert reply == "This button names no subject. Open the console instead."
     assert not [one for one in logged if one["log_level"] == "error"]
 
 

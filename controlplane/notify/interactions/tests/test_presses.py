@@ -46,9 +46,9 @@ def state(api):
 def test_approver_approves_in_slack_and_it_is_done(in_slack, kim, waiting):
     lee = in_slack("approver", "lee")
 
-    said = lee.press("approve", {"approval": waiting, "subject": f"approval:{waiting}"})
+    reply = lee.press("approve", {"approval": waiting, "subject": f"approval:{waiting}"})
 
-    assert said.startswith("You approved: Release global:all")
+    assert reply.startswith("You approved: Release global:all")
     assert state(kim) == "released"
     assert Approval.objects.get().decided_by == "slack:lee"
     rows = AuditEntry.objects.filter(action__in=["approval.approved", "switch.released"])
@@ -57,9 +57,9 @@ def test_approver_approves_in_slack_and_it_is_done(in_slack, kim, waiting):
 
 
 def test_approver_denies_in_slack(in_slack, kim, waiting):
-    said = in_slack("approver", "lee").press("deny", {"approval": waiting})
+    reply = in_slack("approver", "lee").press("deny", {"approval": waiting})
 
-    assert said.startswith("You denied: Release global:all")
+    assert reply.startswith("You denied: Release global:all")
     assert (state(kim), Approval.objects.get().state) == ("engaged", "denied")
 
 
@@ -77,10 +77,10 @@ def test_the_decision_takes_the_buttons_away(in_slack, waiting):
 def test_who_is_not_connected_is_told_so_and_nothing_happens(slack, kim, waiting):
     stranger = SlackUser("U0STRANGER", slack.url)
 
-    said = stranger.press("approve", {"approval": waiting})
+    reply = stranger.press("approve", {"approval": waiting})
 
-    assert "not connected to an active account" in said
-    assert "An admin can connect it" in said
+    assert "not connected to an active account" in reply
+    assert "An admin can connect it" in reply
     assert Approval.objects.get().state == "pending"
 
 
@@ -167,19 +167,19 @@ def test_two_people_at_once_one_decides_and_the_other_is_told_who(in_slack, kim,
 
     at_once(lambda: send(yes, signed(yes)), lambda: send(no, signed(no)))
 
-    told = sorted([*lee.list_replies(), *ayse.list_replies()], reverse=True)
-    assert told[0].startswith("You ")
-    assert told[1].startswith("This was already ")
+    replies = sorted([*lee.list_replies(), *ayse.list_replies()], reverse=True)
+    assert replies[0].startswith("You ")
+    assert replies[1].startswith("This was already ")
 
 
 def test_edited_request_is_not_approved_by_the_old_button(in_slack, kim, waiting):
     new = kim.patch(f"/approvals/{waiting}/", {"reason": "refunded, bank confirmed"}).json()["id"]
     lee = in_slack("approver", "lee")
 
-    said = lee.press("approve", {"approval": waiting})
+    reply = lee.press("approve", {"approval": waiting})
 
-    assert "It was edited, look again" in said
-    assert f"approval {new}" in said
+    assert "It was edited, look again" in reply
+    assert f"approval {new}" in reply
     assert state(kim) == "engaged"
 
 
@@ -231,9 +231,9 @@ def test_button_without_a_readable_value_says_so(in_slack, value):
 
 
 def test_unknown_approval_is_said(in_slack):
-    said = in_slack("approver", "lee").press("approve", {"approval": 99999})
+    reply = in_slack("approver", "lee").press("approve", {"approval": 99999})
 
-    assert said == "There is no approval 99999."
+    assert reply == "There is no approval 99999."
 
 
 @pytest.mark.parametrize(
@@ -268,8 +268,10 @@ def test_path_with_a_slash_works_too(in_slack, waiting):
 
 def test_unicode_is_signed_as_bytes_and_read_as_text(in_slack, waiting):
     lee = in_slack("approver", "lee")
-    said = json.loads(_payload_of(lee.body("deny", {"approval": waiting})))
-    body = urlencode({"payload": json.dumps({**said, "m": "결제 🛑"}, ensure_ascii=False)}).encode()
+    payload = json.loads(_payload_of(lee.body("deny", {"approval": waiting})))
+    body = urlencode(
+        {"payload": json.dumps({**payload, "m": "결제 🛑"}, ensure_ascii=False)}
+    ).encode()
 
     assert send(body, signed(body)).status_code == 200
     assert Approval.objects.get().state == "denied"
@@ -306,7 +308,7 @@ def _payload_of(body):
 def test_role_that_needs_a_second_factor_is_refused_without_one(in_slack, kim, waiting, settings):
     settings.ENTRY = replace(settings.ENTRY, second_factor_roles=frozenset({"approver"}))
 
-    said = in_slack("approver", "lee").press("approve", {"approval": waiting})
+    reply = in_slack("approver", "lee").press("approve", {"approval": waiting})
 
-    assert said.startswith("Set up a second factor first")
+    assert reply.startswith("Set up a second factor first")
     assert Approval.objects.get().state == "pending"

@@ -14,13 +14,13 @@ from controlplane.notify.transports.slack_reply import transport as slack_reply
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def reply(slack, said="You approved: all", age=timedelta(), address=None):
+def reply(slack, text="You approved: all", age=timedelta(), address=None):
     now = db_now()
     return OutboxMessage.objects.create(
         event=slack_reply.EVENT,
         event_key="slack:1",
         destination="slack_reply:U1",
-        payload={"said": said, "response_url": address or f"{slack.url}/actions/T1/42/secretpath"},
+        payload={"said": text, "response_url": address or f"{slack.url}/actions/T1/42/secretpath"},
         next_attempt_at=now,
         created_at=now - age,
     )
@@ -44,7 +44,7 @@ def test_pressed_and_answered_through_the_outbox(in_slack, slack):
 
 
 def test_text_of_people_is_escaped(slack):
-    destinations.send_message(reply(slack, said="<!channel> @here & <https://evil>"))
+    destinations.send_message(reply(slack, text="<!channel> @here & <https://evil>"))
 
     (text,) = slack.texts
     assert "<" not in text

@@ -60,10 +60,10 @@ def test_slack_is_answered_in_time_and_the_presser_is_told(in_slack, slack, wait
 
     assert response.status_code == 200
     assert took < views.ANSWER_SECONDS + 0.5
-    (said,) = slack.requests
-    assert said["path"] == f"/actions/T1/42/{lee.id}"
-    assert said["json"]["response_type"] == "ephemeral"
-    assert said["json"]["text"] == services.NOT_NOW
+    (request,) = slack.requests
+    assert request["path"] == f"/actions/T1/42/{lee.id}"
+    assert request["json"]["response_type"] == "ephemeral"
+    assert request["json"]["text"] == services.NOT_NOW
     time.sleep(0.5)
     assert Approval.objects.get().state == "pending"
     assert not AnsweredRequest.objects.exists()

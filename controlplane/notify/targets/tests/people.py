@@ -17,9 +17,9 @@ def add(name: str, kind: str = "person", **more: Any) -> Target:
     """Create a target as an admin; a person gets an address."""
     if kind == "person" and not {"email", "user", "slack_user_id"} & more.keys():
         more["email"] = f"{abs(hash(name))}@example.org"
-    asked = TargetRequest(name=name, kind=kind, **more)
+    target_request = TargetRequest(name=name, kind=kind, **more)
     admin = an_admin(f"admin-{Target.objects.count()}")
-    target, _ = services.create_target(asked=asked, actor=admin, now=db_now())
+    target, _ = services.create_target(asked=target_request, actor=admin, now=db_now())
     return target
 
 

@@ -31,9 +31,13 @@ def now():
     return db_now()
 
 
-def wrong(asked, target=None):
+def wrong(target_request, target=None):
     """Return the names of the rejected fields."""
-    write = {"asked": asked, "actor": an_admin(f"a{User.objects.count()}"), "now": db_now()}
+    write = {
+        "asked": target_request,
+        "actor": an_admin(f"a{User.objects.count()}"),
+        "now": db_now(),
+    }
     change = (
         partial(services.change_target, target_id=target.pk) if target else services.create_target
     )
@@ -73,7 +77,7 @@ def test_names_of_any_script_are_kept_and_are_one_however_typed(now):
 
 
 @pytest.mark.parametrize(
-    ("asked", "fields"),
+    ("values", "fields"),
     [
         (TargetRequest("", "person"), {"name"}),
         (TargetRequest("x" * 81, "person"), {"name"}),
@@ -130,15 +134,17 @@ def test_names_of_any_script_are_kept_and_are_one_however_typed(now):
         (TargetRequest("a", "escalation", steps=[(0, 999_999)]), {"steps"}),
     ],
 )
-def test_wrong_field_is_named(asked, fields):
-    assert wrong(asked) == fields
+def test_wrong_field_is_named(values, fields):
+    assert wrong(values) == fields
 
 
 def test_webhook_secret_is_returned_once_and_never_told_again(now):
     admin = an_admin()
-    asked = TargetRequest("receiver", "channel", address="webhook", settings={"webhook_url": HOOK})
+    target_request = TargetRequest(
+        "receiver", "channel", address="webhook", settings={"webhook_url": HOOK}
+    )
 
-    target, secret = services.create_target(asked=asked, actor=admin, now=now)
+    target, secret = services.create_target(asked=target_request, actor=admin, now=now)
     kept, none = services.change_target(
         target_id=target.pk,
         asked=TargetRequest("receiver", "channel", description="moved", address="webhook"),
@@ -171,11 +177,15 @@ def test_webhook_secret_is_returned_once_and_never_told_again(now):
 
 def test_webhook_secret_of_before_they_were_sealed_is_sealed_by_the_next_change(now):
     admin = an_admin()
-    asked = TargetRequest("receiver", "channel", address="webhook", settings={"webhook_url": HOOK})
-    target, secret = services.create_target(asked=asked, actor=admin, now=now)
+    target_request = TargetRequest(
+        "receiver", "channel", address="webhook", settings={"webhook_url": HOOK}
+    )
+    target, secret = services.create_target(asked=target_request, actor=admin, now=now)
     Target.objects.filter(pk=target.pk).update(webhook_secret=secret.text)
 
-    changed, _ = services.change_target(target_id=target.pk, asked=asked, actor=admin, now=now)
+    changed, _ = services.change_target(
+        target_id=target.pk, asked=target_request, actor=admin, now=now
+    )
 
     changed.refresh_from_db()
     assert changed.signing_secret == secret.text
@@ -183,8 +193,10 @@ def test_webhook_secret_of_before_they_were_sealed_is_sealed_by_the_next_change(
 
 
 def test_webhook_secret_sealed_by_a_key_that_is_gone_can_not_be_read(now, settings):
-    asked = TargetRequest("receiver", "channel", address="webhook", settings={"webhook_url": HOOK})
-    target, secret = services.create_target(asked=asked, actor=an_admin(), now=now)
+    target_request = TargetRequest(
+        "receiver", "channel", address="webhook", settings={"webhook_url": HOOK}
+    )
+    target, secret = services.create_target(asked=target_request, actor=an_admin(), now=now)
 
     before, settings.SECRET_KEY = settings.SECRET_KEY, "another"
     assert target.signing_secret == ""
@@ -201,12 +213,12 @@ def test_channel_of_any_script_is_an_address(address, now):
 
 
 def test_host_is_looked_up_before_the_transaction_and_not_in_it(now):
-    asked = TargetRequest(
+    target_request = TargetRequest(
         "a", "channel", address="webhook", settings={"webhook_url": "https://localhost/hook"}
     )
 
     # Nothing but a look-up tells where a name leads: in the transaction there is none.
-    assert services.create_target(asked=asked, actor=an_admin(), now=now)[0].webhook_url
+    assert services.create_target(asked=target_request, actor=an_admin(), now=now)[0].webhook_url
     with pytest.raises(InvalidInput) as refused:
         services.look_up({"webhook_url": "https://localhost/hook"})
     assert set(refused.value.errors) == {"webhook_url"}

@@ -65,7 +65,7 @@ def test_admin_adds_changes_tests_and_removes_a_person():
     )
     wrong = client.post("/targets/new/person/", {"name": "김 <b>", "email": "nonsense"})
     tested = client.post(f"/targets/{pk('김 <b>')}/test/", follow=True)
-    asked = client.get(f"/targets/{pk('김 <b>')}/remove/")
+    page = client.get(f"/targets/{pk('김 <b>')}/remove/")
     removed = client.post(f"/targets/{pk('김 <b>')}/remove/", follow=True)
 
     assert "김 &lt;b&gt;" in text(added)
@@ -73,7 +73,7 @@ def test_admin_adds_changes_tests_and_removes_a_person():
     assert "Not an e-mail address" in text(wrong)
     assert 'value="nonsense"' in text(wrong)
     assert "is on its way to e-mail k@example.org" in text(tested)
-    assert "nobody misses a message" in text(asked)
+    assert "nobody misses a message" in text(page)
     assert "is removed" in text(removed)
 
 
@@ -109,8 +109,8 @@ def test_steps_are_changed_by_a_plain_form():
 
 def test_form_of_a_target_that_somebody_else_changed_since_changes_nothing():
     client, path = as_role("admin").client, f"/targets/{pk('critical')}/change/"
-    seen = re.search(r'name="seen" value="(\w+)"', text(client.get(path)))[1]
-    form = {"name": "critical", "seen": seen, "after_0": "0", "target_0": pk("cto")}
+    digest = re.search(r'name="seen" value="(\w+)"', text(client.get(path)))[1]
+    form = {"name": "critical", "seen": digest, "after_0": "0", "target_0": pk("cto")}
     assert client.post(path, form).status_code == 302
 
     late = client.post(path, {**form, "target_0": pk("slack")})
@@ -137,10 +137,10 @@ def test_routes_are_added_and_removed():
 def test_used_target_is_not_removed():
     client = as_role("admin").client
 
-    asked = client.get(f"/targets/{pk('cto')}/remove/")
+    page = client.get(f"/targets/{pk('cto')}/remove/")
     forced = client.post(f"/targets/{pk('cto')}/remove/")
 
-    assert "is used by critical after 30 min" in text(asked)
+    assert "is used by critical after 30 min" in text(page)
     assert forced.status_code == 409
 
 
