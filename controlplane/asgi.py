@@ -26,10 +26,10 @@ import_module("controlplane.urls")
 from controlplane import environment  # noqa: E402 - Django has to be set up first
 from controlplane.core import health, metrics  # noqa: E402
 from controlplane.core.errors import Busy, DomainError, Unavailable  # noqa: E402
-from controlplane.core.live import consumer  # noqa: E402
 from controlplane.dataplane import metrics as dataplane_metrics  # noqa: E402
 from controlplane.dataplane.application import Application  # noqa: E402
 from controlplane.gate import RequestGate  # noqa: E402
+from controlplane.live import consumer  # noqa: E402
 from controlplane.token_reads import TokenReads  # noqa: E402
 
 from .accounts.tokens import lookup  # noqa: E402

@@ -10,10 +10,10 @@ from typing import Any
 import structlog
 
 from controlplane.core.errors import DomainError
-from controlplane.core.live.hub import Hub
 from controlplane.dataplane.config import Config
 from controlplane.dataplane.plane import Plane
 from controlplane.dataplane.state import State
+from controlplane.live.hub import Hub
 
 from .accounts.authentication import socket_sessions as sessions
 from .core.degradation_levels import build_document

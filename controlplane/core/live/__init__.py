@@ -1,1 +1,1 @@
-"""Live updates over WebSockets: notifications between processes, and one hub per process."""
+"""Live updates: topics, their subscribers, and change notices between processes."""

@@ -6,11 +6,10 @@ from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 
 from controlplane.core.errors import TooManyRequests, Unavailable
-from controlplane.core.live import connections, stream
-from controlplane.core.live.connections import Peer, Traffic
+from controlplane.core.live.subscribers import Subscriber
 from controlplane.core.rate_limiter import RateLimit, TokenBucket
-
-from .subscribers import Subscriber
+from controlplane.live import connections, stream
+from controlplane.live.connections import Peer, Traffic
 
 MAX_SOCKETS = 5_000
 MAX_EACH = 50

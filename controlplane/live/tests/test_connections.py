@@ -7,16 +7,16 @@ from contextlib import closing, suppress
 
 import pytest
 
-from controlplane.core.live import connections
-from controlplane.core.live.connections import Traffic
-from controlplane.core.live.sockets import (
+from controlplane.core.live.subscribers import Subscriber
+from controlplane.live import connections
+from controlplane.live.connections import Traffic
+from controlplane.live.sockets import (
     BYTES_EACH_LOOK,
     MAX_SILENT_BYTES,
     MAX_UNFINISHED_BYTES,
     STUCK_SECONDS,
     Socket,
 )
-from controlplane.core.live.subscribers import Subscriber
 
 
 @pytest.fixture

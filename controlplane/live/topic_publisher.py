@@ -10,11 +10,11 @@ import structlog
 
 from controlplane.core.canonical import timestamp
 from controlplane.core.clock import db_now
+from controlplane.core.live.topics import Read, Topic
 
 from .query_threads import DATABASE_ERRORS, QueryPool
 from .sockets import Sockets
 from .stream import EventStream
-from .topics import Read, Topic
 
 GATHER_SECONDS = 0.05
 READ_SECONDS = 5.0

@@ -9,9 +9,9 @@ import orjson
 import pytest
 
 from controlplane.core.errors import Unauthenticated, Unavailable
-from controlplane.core.live.hub import Hub
 from controlplane.core.live.subscribers import Session, Subscriber
 from controlplane.core.protocol import MISSED_NOTE
+from controlplane.live.hub import Hub
 
 TOPICS = frozenset({"degradation", "slo"})
 

@@ -2,8 +2,8 @@
 
 import orjson
 
-from controlplane.core.live import stream
-from controlplane.core.live.stream import EventStream
+from controlplane.live import stream
+from controlplane.live.stream import EventStream
 
 AT = "2026-11-21T02:00:00.000000Z"
 

@@ -23,13 +23,18 @@ from controlplane.core.errors import (
     Unauthenticated,
     Unavailable,
 )
-from controlplane.core.hosts import require_allowed_host
-from controlplane.core.live import stream
-from controlplane.core.live.hub import Hub
-from controlplane.core.live.sockets import Socket
+from controlplane.core.live.subscribers import (
+    Subscriber,
+    carries_token,
+    is_own_page,
+    session_key_of,
+)
+from controlplane.live import stream
+from controlplane.live.hosts import require_allowed_host
+from controlplane.live.hub import Hub
+from controlplane.live.sockets import Socket
 
 from .query_threads import DATABASE_ERRORS
-from .subscribers import Subscriber, carries_token, is_own_page, session_key_of
 
 MAX_MESSAGE_BYTES = 4096
 SESSION_SECONDS = 3.0

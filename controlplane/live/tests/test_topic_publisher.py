@@ -8,12 +8,12 @@ from typing import Any
 import orjson
 import pytest
 
-from controlplane.core.live.query_threads import QueryPool
-from controlplane.core.live.sockets import Socket, Sockets
-from controlplane.core.live.stream import EventStream
 from controlplane.core.live.subscribers import Subscriber
-from controlplane.core.live.topic_publisher import TEXTS_AT_ONCE, TopicPublisher
 from controlplane.core.live.topics import Topic
+from controlplane.live.query_threads import QueryPool
+from controlplane.live.sockets import Socket, Sockets
+from controlplane.live.stream import EventStream
+from controlplane.live.topic_publisher import TEXTS_AT_ONCE, TopicPublisher
 
 pytestmark = pytest.mark.django_db(transaction=True)
 NAME = "switches"

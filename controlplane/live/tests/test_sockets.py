@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from controlplane.core.errors import TooManyRequests, Unavailable
-from controlplane.core.live import stream
-from controlplane.core.live.sockets import Socket, Sockets
 from controlplane.core.live.subscribers import Subscriber
+from controlplane.live import stream
+from controlplane.live.sockets import Socket, Sockets
 
 
 def socket(name: str = "token:1", topics: str = "switches") -> Socket:

@@ -12,16 +12,17 @@ import structlog
 
 from controlplane.core.canonical import timestamp
 from controlplane.core.errors import Unavailable
-from controlplane.core.live.sockets import Socket, Sockets
-from controlplane.core.live.stream import EventStream
+from controlplane.core.live import change_notices, topics
+from controlplane.core.live.subscribers import ProcessState, Subscriber
 from controlplane.core.live.topics import DEGRADATION
 from controlplane.core.protocol import LIVE_CHANNEL, MISSED_NOTE
 from controlplane.core.redis_subscriber import RedisSubscriber, SubscriberTiming
+from controlplane.live.sockets import Socket, Sockets
+from controlplane.live.stream import EventStream
 
-from . import change_notices, stream, topics
+from . import stream
 from .connection_guard import ConnectionGuard
 from .query_threads import QueryPool
-from .subscribers import ProcessState, Subscriber
 from .topic_publisher import TopicPublisher
 
 TIMING = SubscriberTiming(connect_seconds=1.0, silence_seconds=1.0, longest_pause_seconds=2.0)

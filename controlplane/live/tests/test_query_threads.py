@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from controlplane.core.errors import Unavailable
-from controlplane.core.live.query_threads import QueryPool
+from controlplane.live.query_threads import QueryPool
 
 
 def test_desk_that_is_full_refuses_at_once_and_takes_again_later():

@@ -1,6 +1,6 @@
 """Bursts become one reading of each resource."""
 
-from controlplane.core.live.topic_publisher import ChangeBuffer
+from controlplane.live.topic_publisher import ChangeBuffer
 
 
 def test_resource_that_is_noted_often_is_read_once():

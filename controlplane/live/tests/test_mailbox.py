@@ -4,8 +4,8 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.core.live import stream
-from controlplane.core.live.sockets import Mailbox
+from controlplane.live import stream
+from controlplane.live.sockets import Mailbox
 
 
 def emptied(mailbox: Mailbox) -> list[str]:

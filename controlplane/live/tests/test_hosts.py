@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from controlplane.core.errors import DomainError
-from controlplane.core.hosts import require_allowed_host
+from controlplane.live.hosts import require_allowed_host
 
 PATTERNS = ["switchgear.example", ".below.example", "127.0.0.1", "[::1]"]
 

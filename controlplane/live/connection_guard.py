@@ -7,10 +7,11 @@ from functools import partial
 
 import structlog
 
+from controlplane.core.live.subscribers import ProcessState
+
 from . import connections
 from .query_threads import DATABASE_ERRORS, QueryPool
 from .sockets import Sockets
-from .subscribers import ProcessState
 
 CHECK_SECONDS = 2.0
 TRAFFIC_SECONDS = 0.25

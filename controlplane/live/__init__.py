@@ -1,0 +1,1 @@
+"""The WebSocket server: one hub per process, its sockets and their consumer."""
