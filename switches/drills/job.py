@@ -8,6 +8,7 @@ failed.
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from functools import partial
 
 from django.db import transaction
 
@@ -90,16 +91,8 @@ def _engage(turn: LeasedJob, _step: JobStep, now: datetime, probe: Probe) -> Ste
     return StepPassed({"version": version})
 
 
-def _engaged_applied(
-    turn: LeasedJob, _step: JobStep, now: datetime, probe: Probe
-) -> StepPassed | StepContinues:
-    drill = Drill.objects.get(pk=turn.job.pk)
-    if drill.released_at is not None:
-        return SKIPPED
-    return _wait_until_applied(turn, "engage", drill, now, probe)
-
-
 def _release(turn: LeasedJob, _step: JobStep, now: datetime, probe: Probe) -> StepPassed:
+    """Publish the switch's real state, unless that was done already."""
     with transaction.atomic():
         locked = transitions.lock_drill(turn.job.pk)
         turn.heartbeat(now)
@@ -110,18 +103,15 @@ def _release(turn: LeasedJob, _step: JobStep, now: datetime, probe: Probe) -> St
     return StepPassed({"version": locked.drill.released_version})
 
 
-def _released_applied(
-    turn: LeasedJob, _step: JobStep, now: datetime, probe: Probe
-) -> StepPassed | StepContinues:
-    return _wait_until_applied(turn, "release", Drill.objects.get(pk=turn.job.pk), now, probe)
-
-
 def _wait_until_applied(
-    turn: LeasedJob, part: str, drill: Drill, now: datetime, probe: Probe
+    part: str, turn: LeasedJob, _step: JobStep, now: datetime, probe: Probe
 ) -> StepPassed | StepContinues:
-    version, since = drill.engaged_version, drill.engaged_at
-    if part == "release":
-        version, since = drill.released_version, drill.released_at
+    drill = Drill.objects.get(pk=turn.job.pk)
+    version, since = drill.released_version, drill.released_at
+    if part == "engage":
+        if drill.released_at is not None:
+            return SKIPPED
+        version, since = drill.engaged_version, drill.engaged_at
     if version is None or since is None:
         return SKIPPED
     stopped_by = drill.measured.get(MARKED, [])
@@ -152,13 +142,8 @@ def _record(turn: LeasedJob, _step: JobStep, now: datetime, probe: Probe) -> Ste
     return StepPassed()
 
 
-def _compensate_engage(turn: LeasedJob, _step: JobStep, now: datetime) -> None:
-    """Undo the engage step: publish the switch's real state, unless that was done already."""
-    with transaction.atomic():
-        locked = transitions.lock_drill(turn.job.pk)
-        turn.heartbeat(now)
-        if transitions.release(locked, now):
-            transitions.audit_release(locked, ACTOR, now)
+def _compensate_engage(turn: LeasedJob, step: JobStep, now: datetime) -> None:
+    _release(turn, step, now, kinds.no_probe)
 
 
 def _end_as_failed(turn: LeasedJob, _step: JobStep, now: datetime) -> None:
@@ -178,9 +163,9 @@ LOOK = StepKind("look", _list_instances, compensate=_end_as_failed)
 LIVE_STEPS = (
     LOOK,
     StepKind("engage", _engage, compensate=_compensate_engage),
-    StepKind("engaged_applied", _engaged_applied),
+    StepKind("engaged_applied", partial(_wait_until_applied, "engage")),
     StepKind("release", _release),
-    StepKind("released_applied", _released_applied),
+    StepKind("released_applied", partial(_wait_until_applied, "release")),
     StepKind("record", _record),
 )
 DRY_STEPS = (LOOK, StepKind("record", _record))

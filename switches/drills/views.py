@@ -6,13 +6,19 @@ from typing import Any
 from django import forms
 from django.http import Http404, HttpResponse
 from django.urls import reverse
-from django.views.decorators.http import require_GET, require_http_methods
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from controlplane.core.change_views import ServiceForm, attempt_change, submitted_data
 from controlplane.core.clock import db_now
 from controlplane.core.errors import DomainError
 from controlplane.core.http.permissions import actor_of
-from controlplane.core.page_responses import PersonRequest, respond_done, show, signed_in
+from controlplane.core.page_responses import (
+    PersonRequest,
+    respond_done,
+    show,
+    show_refusal,
+    signed_in,
+)
 from controlplane.core.reasons import MAX_CHARACTERS
 from switches import page_updates
 from switches.drills import marked_instances, presentation, queries, services
@@ -61,11 +67,9 @@ def drills_page(request: PersonRequest) -> HttpResponse:
     nothing_new = page_updates.respond_if_unchanged(request, head, now)
     if nothing_new is not None:
         return nothing_new
-    before = request.GET.get("before", "")
+    before = page_updates.parse_id(request.GET.get("before", ""))
     rows = Drill.objects.select_related("job").prefetch_related("job__steps").order_by("-job_id")
-    if before.isascii() and before.isdigit() and len(before) < 19:
-        rows = rows.filter(pk__lt=int(before))
-    found = list(rows[: SHOWN + 1])
+    drills, older = page_updates.take_page(rows.filter(pk__lt=before) if before else rows, SHOWN)
     marks = list(DrillMark.objects.order_by("pattern")[: MARKS_SHOWN + 1])
     there = marked_instances.count_by_pattern([mark.pattern for mark in marks], now)
     unproven = queries.find_unproven(now).order_by("pk")
@@ -73,8 +77,8 @@ def drills_page(request: PersonRequest) -> HttpResponse:
         "now": now,
         "head": head,
         "live": True,
-        "drills": [presentation.build_drill_row(drill) for drill in found[:SHOWN]],
-        "older": found[SHOWN - 1].pk if len(found) > SHOWN else None,
+        "drills": [presentation.build_drill_row(drill) for drill in drills],
+        "older": older,
         "newest": not before,
         "marks": [(mark, there[mark.pattern]) for mark in marks[:MARKS_SHOWN]],
         "more_marks": len(marks) > MARKS_SHOWN,
@@ -151,27 +155,29 @@ def new_mark(request: PersonRequest) -> HttpResponse:
 
 
 @signed_in
-@require_http_methods(["POST"])
+@require_POST
 def remove_mark(request: PersonRequest) -> HttpResponse:
     pattern = request.POST.get("pattern", "")
-    try:
-        services.remove_mark(pattern=pattern, actor=actor_of(request), now=db_now())
-    except DomainError as error:
-        return _show_refusal(request, error)
-    return respond_done(
-        request, f"{pattern} takes part in no drill any more.", reverse("drills_page")
-    )
+    done = f"{pattern} takes part in no drill any more."
+    return _remove(request, done, services.remove_mark, pattern=pattern)
 
 
 @signed_in
-@require_http_methods(["POST"])
+@require_POST
 def remove_schedule(request: PersonRequest) -> HttpResponse:
     scope, _, key = request.POST.get("switch", "").partition(":")
+    done = f"No drill of {scope}:{key} comes round."
+    return _remove(request, done, services.remove_schedule, scope=scope, key=key)
+
+
+def _remove(
+    request: PersonRequest, done: str, service: Callable[..., None], **arguments: str
+) -> HttpResponse:
     try:
-        services.remove_schedule(scope=scope, key=key, actor=actor_of(request), now=db_now())
+        service(**arguments, actor=actor_of(request), now=db_now())
     except DomainError as error:
-        return _show_refusal(request, error)
-    return respond_done(request, f"No drill of {scope}:{key} comes round.", reverse("drills_page"))
+        return show_refusal(request, "Nothing was changed", error, "drills_page")
+    return respond_done(request, done, reverse("drills_page"))
 
 
 def _handle_form(
@@ -188,14 +194,5 @@ def _handle_form(
         status = 409 if refused else 422 if form.is_bound else 200
         return show(request, template, context, status=status)
 
-    answer = attempt_change(form, act, lambda error: show_form(error.detail))
-    return show_form() if answer is None else answer
-
-
-def _show_refusal(request: PersonRequest, error: DomainError) -> HttpResponse:
-    context: dict[str, Any] = {
-        "heading": "Nothing was changed",
-        "detail": error.detail,
-        "back": "drills_page",
-    }
-    return show(request, "core/notice.html", context, status=error.status)
+    response = attempt_change(form, act, lambda error: show_form(error.detail))
+    return show_form() if response is None else response

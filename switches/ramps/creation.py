@@ -39,7 +39,7 @@ def start_ramp(
     `steps` is the result of :func:`switches.ramps.plan.read_plan`. The caller has locked the
     :class:`Publication` row, the switch and the episode, and the switch has no live ramp.
     """
-    ramp = _create(switch, episode, steps, justification, actor, now, overridden=overridden)
+    ramp = _create(switch, episode, steps, justification, actor, now, overridden=[*overridden])
     assert ramp is not None  # noqa: S101 - only a key can be taken
     return ramp, activate_ramp(head, switch, episode, ramp, actor=actor, now=now)
 
@@ -127,8 +127,7 @@ def _create(
     *,
     key: str | None = None,
     state: str = Job.State.RUNNING,
-    automatic: bool = False,
-    overridden: Sequence[str] = (),
+    **fields: Any,
 ) -> Ramp | None:
     job = control.create_job(
         kind=KIND,
@@ -154,6 +153,5 @@ def _create(
         requested_by_type=actor.type,
         requested_by_name=actor.name,
         requested_by_id=actor.user_id,
-        automatic=automatic,
-        overridden=list(overridden),
+        **fields,
     )

@@ -1,5 +1,6 @@
 """Evaluation of the gates of many ramps in a fixed number of queries."""
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -48,7 +49,10 @@ class RampEvaluation:
 
 
 def evaluate_ramps(turns: Sequence[LeasedJob], now: datetime) -> list[RampEvaluation]:
-    """Evaluate the gates of leased or locked ramps; leave out ramps that have ended."""
+    """Evaluate the gates of leased or locked ramps; leave out ramps that have ended.
+
+    A ramp whose evaluation raises is to be compensated.
+    """
     jobs = [turn.job.pk for turn in turns]
     ramps = Ramp.objects.only("switch_id", "blind_since").in_bulk(jobs)
     steps = {
@@ -58,16 +62,25 @@ def evaluate_ramps(turns: Sequence[LeasedJob], now: datetime) -> list[RampEvalua
         )
     }
     # A ramp that ended since it was claimed has no running step.
-    running = [turn for turn in turns if turn.job.pk in steps and turn.job.pk in ramps]
-    clock_correction.correct_times(
-        [(turn, ramps[turn.job.pk], steps[turn.job.pk]) for turn in running], now
-    )
-    answers = _answer_gates(running, ramps, steps, now)
-    held = _find_holds([turn.job.pk for turn in running], now)
-    return [
-        _evaluate_safely(turn, ramps[turn.job.pk], steps[turn.job.pk], answers, held, now)
-        for turn in running
+    running = [
+        (turn, ramps[turn.job.pk], steps[turn.job.pk])
+        for turn in turns
+        if turn.job.pk in steps and turn.job.pk in ramps
     ]
+    clock_correction.correct_times(running, now)
+    answers = _answer_gates(running, now)
+    held = _find_holds([ramp.pk for _, ramp, _ in running], now)
+    evaluations = []
+    for turn, ramp, step in running:
+        try:
+            evaluation = _evaluate(turn, ramp, step, answers, held.get(ramp.switch_id, ()), now)
+        except Exception as error:
+            log.exception("ramp.evaluation_failed", ramp=ramp.pk)
+            why = f"It can't be judged: {type(error).__name__}: {error}"
+            decision = RampDecision(Next.COMPENSATE, why)
+            evaluation = RampEvaluation(turn, ramp, step, [], decision)
+        evaluations.append(evaluation)
+    return evaluations
 
 
 def select_changed(evaluations: Sequence[RampEvaluation], now: datetime) -> list[RampEvaluation]:
@@ -101,38 +114,20 @@ def store_results(evaluations: Sequence[RampEvaluation], now: datetime) -> None:
     notify_changed("ramps", *(str(evaluation.ramp.pk) for evaluation in evaluations))
 
 
-def _evaluate_safely(
-    turn: LeasedJob,
-    ramp: Ramp,
-    step: JobStep,
-    answers: Mapping[str, Sequence[GateAnswer]],
-    held: Mapping[str, Sequence[Hold]],
-    now: datetime,
-) -> RampEvaluation:
-    """Evaluate one ramp; decide to compensate it if the evaluation raises."""
-    try:
-        return _evaluate(turn, ramp, step, answers, held.get(ramp.switch_id, ()), now)
-    except Exception as error:
-        log.exception("ramp.evaluation_failed", ramp=ramp.pk)
-        why = f"It can't be judged: {type(error).__name__}: {error}"
-        return RampEvaluation(turn, ramp, step, [], RampDecision(Next.COMPENSATE, why))
-
-
 def _answer_gates(
-    turns: Sequence[LeasedJob],
-    ramps: Mapping[int, Ramp],
-    steps: Mapping[int, JobStep],
-    now: datetime,
-) -> dict[str, list[GateAnswer]]:
-    questions = []
-    for turn in turns:
-        ramp, step = ramps[turn.job.pk], steps[turn.job.pk]
-        since = step.started_at or now
-        questions += build_questions(ramp, step.index, step.data["gates"], since)
+    running: Sequence[tuple[LeasedJob, Ramp, JobStep]], now: datetime
+) -> Mapping[str, Sequence[GateAnswer]]:
+    questions = [
+        question
+        for _, ramp, step in running
+        for question in build_questions(
+            ramp, step.index, step.data["gates"], step.started_at or now
+        )
+    ]
     answers = _evaluate_questions(questions, now) if questions else []
-    by_step: dict[str, list[GateAnswer]] = {}
+    by_step = defaultdict(list)
     for question, answer in zip(questions, answers, strict=True):
-        by_step.setdefault(question.step, []).append(answer)
+        by_step[question.step].append(answer)
     return by_step
 
 

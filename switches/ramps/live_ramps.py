@@ -75,11 +75,8 @@ def end_episode(
     ended = supersede(switch, f"Released at once, by {actor.label}: {reason}", actor, now)
     facts = {"ramp": ended.pk, **more} if ended is not None else more
     before = changes.audit_state(switch, episode)
-    episode.ended_at = now
-    episode.ended_by = actor.label
-    episode.ended_how = how
-    episode.justification = reason
-    episode.save(update_fields=["ended_at", "ended_by", "ended_how", "justification"])
+    end = {"ended_at": now, "ended_by": actor.label, "ended_how": how, "justification": reason}
+    changes.update_episode(episode, end)
     publication.publish(head, switch, now)
     void_requests(switch, "The episode has ended.", actor, now)
     return changes.record_change(

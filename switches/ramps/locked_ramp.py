@@ -51,8 +51,7 @@ class LockedRamp:
         return self.ramp.plan[index]["percent"]
 
     def publish(self, percent: Any, now: datetime) -> None:
-        self.episode.allow_percent = Decimal(str(percent))
-        self.episode.save(update_fields=["allow_percent"])
+        changes.update_episode(self.episode, {"allow_percent": Decimal(str(percent))})
         publication.publish(self.head, self.switch, now)
 
     def step(self, index: int, **fields: Any) -> None:

@@ -14,6 +14,7 @@ from controlplane.core.errors import Conflict
 from controlplane.core.gates.fields import DURATION, GateField, whole_number_between
 from controlplane.core.gates.kinds import GateKind
 from controlplane.core.gates.questions import FAIL, PASS, WAITING, GateAnswer, GateQuestion
+from controlplane.core.jobs.models import Job
 from switches import publication
 from switches.blast import risk_facts
 from switches.models import Ramp
@@ -57,6 +58,15 @@ def request_approval(ramp: Ramp, index: int, now: datetime) -> None:
 
 def has_gate(ramp: Ramp, index: int) -> bool:
     return any(gate["type"] == KIND.name for gate in ramp.plan[index]["gates"])
+
+
+def find_request(ramp: Ramp) -> tuple[str, str] | None:
+    """Return kind and target of the approval for which a live ramp may wait, or None."""
+    if ramp.live and ramp.job.state == Job.State.PENDING:
+        return Approval.Kind.RELEASE, ramp.switch_id
+    if ramp.live and has_gate(ramp, index := ramp.job.step_index):
+        return Approval.Kind.RAMP_GATE, approval_target(ramp, index)
+    return None
 
 
 def withdraw_request(ramp: Ramp, index: int, actor: Actor, now: datetime, why: str) -> None:

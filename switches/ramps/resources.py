@@ -19,8 +19,7 @@ from controlplane.core.jobs.models import Job, JobEffect, JobStep
 from controlplane.core.outbox.models import Attempt, OutboxMessage
 from switches.models import Ramp
 
-from . import live_ramps
-from .questions import approval_target
+from . import live_ramps, manual_gates
 
 STATES = (*live_ramps.STATES.values(),)
 STEP_STATES: Mapping[str, str] = {
@@ -215,15 +214,8 @@ def _describe_message(message: OutboxMessage) -> dict[str, Any]:
 
 def _fetch_approvals(ramps: list[Ramp]) -> dict[int, int]:
     """Return pending approvals of the release, or of the current manual gate, by ramp id."""
-    ramps_by_request = {}
-    for ramp in ramps:
-        if not ramp.live:
-            continue
-        if ramp.job.state == Job.State.PENDING:
-            ramps_by_request[Approval.Kind.RELEASE, ramp.switch_id] = ramp.pk
-        else:
-            target = approval_target(ramp, ramp.job.step_index)
-            ramps_by_request[Approval.Kind.RAMP_GATE, target] = ramp.pk
+    requests = {ramp.pk: manual_gates.find_request(ramp) for ramp in ramps}
+    ramps_by_request = {request: ramp for ramp, request in requests.items() if request}
     if not ramps_by_request:
         return {}
     waiting = Approval.objects.filter(

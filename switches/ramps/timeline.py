@@ -16,7 +16,6 @@ from controlplane.core.jobs.models import Job, JobStep
 from switches.models import Episode, Ramp, Switch
 
 from . import descriptions, live_ramps, manual_gates
-from .questions import approval_target
 
 SHOWN_AFTER_END = timedelta(hours=24)
 FAST_POLL_SECONDS, POLL_SECONDS = 1, 2
@@ -193,12 +192,8 @@ def _build_gate(ramp: Ramp, index: int, number: int, gate: Mapping[str, Any]) ->
 
 
 def _find_approval(ramp: Ramp, now: datetime) -> Approval | None:
-    if not ramp.live:
+    if (request := manual_gates.find_request(ramp)) is None:
         return None
-    kind, target, index = Approval.Kind.RELEASE, ramp.switch_id, ramp.job.step_index
-    if ramp.job.state != Job.State.PENDING:
-        if not manual_gates.has_gate(ramp, index):
-            return None
-        kind, target = Approval.Kind.RAMP_GATE, approval_target(ramp, index)
+    kind, target = request
     waiting = Approval.objects.filter(state=Approval.State.PENDING, expires_at__gt=now)
     return waiting.filter(kind=kind, target=target).order_by("-id").first()

@@ -130,8 +130,7 @@ def compensate(
     effects.record_effect(locked.job, "compensate", now=now)
     late = locked.episode.expires_at is not None and locked.episode.expires_at <= now
     if late:
-        locked.episode.on_expiry = OnExpiry.HOLD
-        locked.episode.save(update_fields=["on_expiry"])
+        changes.update_episode(locked.episode, {"on_expiry": OnExpiry.HOLD})
     locked.publish(0, now)
     probe("compensate.published")
     if late:
