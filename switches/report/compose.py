@@ -68,19 +68,19 @@ def find_report(text: str, now: datetime) -> WeeklyReport:
         return saved
     if weeks.week_of(now, get_zone()) == week:
         content = compose(week, now)
-        return WeeklyReport(
-            week=str(week),
-            starts_at=week.starts_at(get_zone()),
-            ends_at=week.ends_at(get_zone()),
-            generated_at=datetime.fromisoformat(content["generated_at"]),
-            final=False,
-            content=content,
-        )
+        return build_report(week, datetime.fromisoformat(content["generated_at"]), content)
     if week.starts_at(get_zone()) > now:
         raise NotFound(f"The week {week} has not begun.")
     raise NotFound(
         f"No report was made of {week}. `manage.py report weekly --week {week}` makes it."
     )
+
+
+def build_report(week: Week, now: datetime, content: dict[str, Any]) -> WeeklyReport:
+    """Return an unsaved report that is not final."""
+    starts_at, ends_at = week.starts_at(get_zone()), week.ends_at(get_zone())
+    dates = {"starts_at": starts_at, "ends_at": ends_at, "generated_at": now}
+    return WeeklyReport(week=str(week), **dates, content=content)
 
 
 def list_unread_sections(content: dict[str, Any]) -> list[str]:
@@ -108,35 +108,30 @@ def _read_section(
     except Exception:
         log.exception("report.section_failed", section=slug)
     title = section.label.capitalize()
-    return _build_section(slug, title, "This part could not be read.", "warn", unread=True)
+    return _to_json(ReportSection(slug, title, "This part could not be read.", "warn"), unread=True)
 
 
-def _to_json(section: ReportSection) -> dict[str, Any]:
+def _to_json(section: ReportSection, *, unread: bool = False) -> dict[str, Any]:
     """Return a section as JSON values. Raise if a value can't be serialized."""
-    content = _build_section(
-        section.slug,
-        section.title,
-        section.summary,
-        section.tone if section.tone in WORST_FIRST else "warn",
-        columns=list(section.columns),
-        rows=[
+    content = {
+        **vars(section),
+        "tone": section.tone if section.tone in WORST_FIRST else "warn",
+        "columns": list(section.columns),
+        "rows": [
             {
                 "cells": {name: _to_cell(row.cells.get(name)) for name in section.columns},
                 "path": row.path,
             }
             for row in section.rows
         ],
-        total=section.total,
-        charts=[{**vars(chart), "bars": list(map(list, chart.bars))} for chart in section.charts],
-    )
+        "charts": [
+            {**vars(chart), "bars": list(map(list, chart.bars))} for chart in section.charts
+        ],
+        "unread": unread,
+    }
     canonical.dumps(content)
     return content
 
 
 def _to_cell(value: Any) -> Any:
     return canonical.timestamp(value) if isinstance(value, datetime) else value
-
-
-def _build_section(slug: str, title: str, summary: str, tone: str, **more: Any) -> dict[str, Any]:
-    nothing = {"columns": [], "rows": [], "total": 0, "charts": [], "unread": False}
-    return {"slug": slug, "title": title, "summary": summary, "tone": tone, **nothing, **more}

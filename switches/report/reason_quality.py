@@ -39,7 +39,8 @@ def assess_quickly(reason: str) -> ReasonWeakness:
     weaknesses = []
     if not _NUMBER.search(reason):
         weaknesses.append((30, "no number: no count, rate, time or incident"))
-    if not _names_something(reason) and _CASED.search(reason) and not _UNCASED.search(reason):
+    names_something = _HINT.search(reason, 1) is not None and _NAME.search(reason) is not None
+    if not names_something and _CASED.search(reason) and not _UNCASED.search(reason):
         weaknesses.append((30, "no component named"))
     # Test the length first; counting columns is slower.
     if len(reason) < SHORT_COLUMNS and (have := reasons.count_columns(reason)) < SHORT_COLUMNS:
@@ -58,7 +59,3 @@ def assess(reason: str) -> ReasonWeakness:
     return ReasonWeakness(
         quick.points + 100, ("says neither what is wrong, nor where, nor why", *quick.why)
     )
-
-
-def _names_something(reason: str) -> bool:
-    return _HINT.search(reason, 1) is not None and _NAME.search(reason) is not None

@@ -19,8 +19,7 @@ from controlplane.core.json_values import require_readable
 from controlplane.core.outbox import services as outbox
 from controlplane.core.roles import Power
 from switches.models import WeeklyReport
-from switches.report import weeks
-from switches.report.compose import compose, get_zone, list_unread_sections, worst_first
+from switches.report import compose, weeks
 from switches.report.weeks import Week
 
 KIND = "report"
@@ -50,17 +49,18 @@ def generate_report(
     Raise :class:`NotFound` for a week that has not begun. With `patiently`, raise
     :class:`UnreadSections` until an hour after the due time instead of saving an incomplete report.
     """
-    if week.starts_at(get_zone()) > now:
+    if week.starts_at(compose.get_zone()) > now:
         raise NotFound(f"The week {week} has not begun.")
     report = _lock_or_create(week, now)
-    missing = list_unread_sections(report.content)
+    missing = compose.list_unread_sections(report.content)
     if report.final and (report.signed_at is not None or not missing):
         return report
-    content = compose(week, now)
-    if report.final and len(list_unread_sections(content)) >= len(missing):
+    content = compose.compose(week, now)
+    unread = compose.list_unread_sections(content)
+    if report.final and len(unread) >= len(missing):
         return report
-    if patiently and list_unread_sections(content) and now < week.due_at(get_zone()) + RETRY_PERIOD:
-        raise UnreadSections(f"{week}: {', '.join(list_unread_sections(content))}")
+    if patiently and unread and now < week.due_at(compose.get_zone()) + RETRY_PERIOD:
+        raise UnreadSections(f"{week}: {', '.join(unread)}")
     entry = audit.record(
         actor=actor,
         action="report.generated",
@@ -187,7 +187,7 @@ def run_due(now: datetime) -> int:
 
 
 def _weeks_to_make(now: datetime) -> list[Week]:
-    last = weeks.last_due(now, get_zone())
+    last = weeks.last_due(now, compose.get_zone())
     candidates = [last.later(-n) for n in range(MAX_MISSED_WEEKS + 1)]
     saved = dict(
         WeeklyReport.objects.filter(week__in=map(str, candidates), final=True).values_list(
@@ -199,7 +199,7 @@ def _weeks_to_make(now: datetime) -> list[Week]:
         return []
     unsent = [last] if str(last) in saved and saved[str(last)] is None else []
     missing = [week for week in candidates if str(week) not in saved]
-    return unsent + [week for week in missing if began_at < week.ends_at(get_zone())]
+    return unsent + [week for week in missing if began_at < week.ends_at(compose.get_zone())]
 
 
 @transaction.atomic
@@ -212,7 +212,7 @@ def _begin_job(week: Week, earlier: Sequence[Job], now: datetime) -> bool:
         key=get_subject(week) if number == 1 else f"{get_subject(week)}:{number}",
         subject=get_subject(week),
         steps=[control.PlannedStep("make"), control.PlannedStep("tell")],
-        reason=f"Due {timestamp(week.due_at(get_zone()))}.",
+        reason=f"Due {timestamp(week.due_at(compose.get_zone()))}.",
         actor=system_actor(BEAT),
         now=now,
     )
@@ -227,18 +227,7 @@ def _may_follow(job: Job, now: datetime) -> bool:
 
 def _lock_or_create(week: Week, now: datetime) -> WeeklyReport:
     """Return the locked row of the week, created if missing; concurrent calls wait here."""
-    WeeklyReport.objects.bulk_create(
-        [
-            WeeklyReport(
-                week=str(week),
-                starts_at=week.starts_at(get_zone()),
-                ends_at=week.ends_at(get_zone()),
-                generated_at=now,
-                content={},
-            )
-        ],
-        ignore_conflicts=True,
-    )
+    WeeklyReport.objects.bulk_create([compose.build_report(week, now, {})], ignore_conflicts=True)
     return _lock_report(week)
 
 
@@ -250,7 +239,7 @@ def _lock_report(week: Week) -> WeeklyReport:
 
 
 def _build_facts(report: WeeklyReport) -> dict[str, Any]:
-    ordered = worst_first(report.content)
+    ordered = compose.worst_first(report.content)
     acting = [section for section in ordered if section["tone"] != GOOD]
     bad = sum(section["tone"] == "bad" for section in ordered)
     counts = [f"{s['title']}: {s['total']:,}" for s in ordered if s["total"]]

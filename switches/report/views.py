@@ -9,7 +9,7 @@ from controlplane.core import canonical
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict
 from controlplane.core.http.permissions import actor_of
-from controlplane.core.page_responses import PersonRequest, respond_done, show, signed_in
+from controlplane.core.page_responses import PersonRequest, respond_done, show_refusal, signed_in
 from switches.models import WeeklyReport
 from switches.report import compose, services, weeks
 from switches.report.renderer import build_sections
@@ -79,6 +79,5 @@ def sign(request: PersonRequest, week: str) -> HttpResponse:
             now=db_now(),
         )
     except Conflict as conflict:
-        context = {"heading": "Not signed", "detail": conflict.detail, "back": "reports_page"}
-        return show(request, "core/notice.html", context, status=409)
+        return show_refusal(request, "Not signed", conflict, "reports_page")
     return respond_done(request, f"{report.week} is signed off.", f"/reports/weekly/{report.week}/")

@@ -172,12 +172,8 @@ class ArmTestShape(Resource[srm.SrmResult]):
     arms = serializers.DictField(child=ArmShape())
 
 
-class ArmsShape(ArmTestShape):
-    tripped = serializers.BooleanField()
-    why = serializers.CharField()
-    trip = serializers.IntegerField(allow_null=True)
-    switch = SwitchShape()
-    dry_run = serializers.BooleanField(required=False)
+class ArmsShape(ArmTestShape, TripResultShape):
+    pass
 
 
 class PolicyShape(serializers.Serializer[Any]):

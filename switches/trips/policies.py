@@ -198,11 +198,7 @@ def _record_change(
     outbox.announce(
         event="trip_policy.changed",
         event_key=f"trip_policy:{now.isoformat()}",
-        facts={
-            "by": actor.label,
-            "said": names,
-            "path": "/trips/",
-        },
+        facts={"by": actor.label, "said": names, "path": "/trips/"},
         now=now,
     )
     audit.record(

@@ -11,16 +11,11 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods
 
 from controlplane.core.actors import Actor
-from controlplane.core.change_views import (
-    ServiceForm,
-    attempt_change,
-    handle_change,
-    submitted_data,
-)
+from controlplane.core.change_views import ServiceForm, handle_change, submitted_data
 from controlplane.core.clock import db_now
-from controlplane.core.errors import InvalidInput
+from controlplane.core.errors import DomainError, InvalidInput
 from controlplane.core.http.permissions import actor_of
-from controlplane.core.page_responses import PersonRequest, respond_done, show, signed_in
+from controlplane.core.page_responses import PersonRequest, respond_done, show_refusal, signed_in
 from controlplane.core.reasons import MAX_CHARACTERS
 from controlplane.core.roles import Power
 from switches import page_updates
@@ -53,16 +48,8 @@ class PolicyForm(ServiceForm):
 
     def service_arguments(self) -> dict[str, Any]:
         patterns = (line.strip() for line in self.get_text("sources").splitlines())
-        return {
-            "trigger": self.get_text("trigger").strip(),
-            "title": self.get_text("title").strip(),
-            "sources": [pattern for pattern in patterns if pattern],
-            "scopes": list(self.cleaned_data.get("scopes") or []),
-            "gate": self.get_text("gate"),
-            "response": self.get_text("response").strip(),
-            "budget_per_hour": self.cleaned_data.get("budget_per_hour"),
-            "longest_minutes": self.cleaned_data.get("longest_minutes"),
-        }
+        fields = {name: self.cleaned_data[name] for name in policies.FIELDS}
+        return {**fields, "sources": [pattern for pattern in patterns if pattern]}
 
 
 class TripSearch(forms.Form):
@@ -129,7 +116,7 @@ def dismiss_trip(request: PersonRequest, trip_id: int) -> HttpResponse:
         template="switches/trips_dismiss.html",
         context=lambda now: {"trip": trip},
         back=reverse("trips_page"),
-        refused=lambda error: _show_refusal(request, error.detail),
+        refused=lambda error: _show_refusal(request, error),
     )
 
 
@@ -164,20 +151,18 @@ def remove_policy(request: PersonRequest, trigger: str) -> HttpResponse:
     try:
         policies.remove_policy(trigger=trigger, actor=actor_of(request), now=db_now())
     except InvalidInput as error:
-        return _show_refusal(request, error.detail)
+        return _show_refusal(request, error)
     return respond_done(request, f"The policy {trigger} is gone.", reverse("trips_page"))
 
 
-def _show_refusal(request: PersonRequest, detail: str) -> HttpResponse:
-    context = {"heading": "Nothing was changed", "detail": detail, "back": "trips_page"}
-    return show(request, "core/notice.html", context, status=409)
+def _show_refusal(request: PersonRequest, error: DomainError) -> HttpResponse:
+    return show_refusal(request, "Nothing was changed", error, "trips_page", status=409)
 
 
 def _handle_form(request: PersonRequest, trigger: str, form: PolicyForm) -> HttpResponse:
-    actor = actor_of(request)
-    actor.require_power(Power.ADMINISTER)
+    actor_of(request).require_power(Power.ADMINISTER)
 
-    def save() -> HttpResponse:
+    def save(actor: Actor, now: datetime) -> str:
         fields = form.service_arguments()
         if trigger:
             fields["trigger"] = trigger  # The trigger identifies the row and can't change.
@@ -187,22 +172,24 @@ def _handle_form(request: PersonRequest, trigger: str, form: PolicyForm) -> Http
             position=form.cleaned_data.get("position") or 1,
             digest=form.get_text("seen"),
             actor=actor,
-            now=db_now(),
+            now=now,
         )
-        return respond_done(request, "The table is changed.", reverse("trips_page"))
+        return "The table is changed."
 
-    response = attempt_change(form, save, lambda error: _show_refusal(request, error.detail))
-    if response is not None:
-        return response
-    context = {
-        "form": form,
-        "trigger": trigger,
-        "scopes": SCOPES.names,
-        "chosen": form["scopes"].value() or [],
-        "gates": TripPolicy.Gate.values,
-    }
-    return show(
-        request, "switches/trips_policy.html", context, status=422 if form.is_bound else 200
+    return handle_change(
+        request,
+        form,
+        save,
+        scope="switches:write",
+        template="switches/trips_policy.html",
+        context=lambda _now: {
+            "trigger": trigger,
+            "scopes": SCOPES.names,
+            "chosen": form["scopes"].value() or [],
+            "gates": TripPolicy.Gate.values,
+        },
+        back=reverse("trips_page"),
+        refused=lambda error: _show_refusal(request, error),
     )
 
 

@@ -11,18 +11,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from django.db.models import (
-    Case,
-    Count,
-    F,
-    IntegerField,
-    OuterRef,
-    Q,
-    QuerySet,
-    Subquery,
-    Value,
-    When,
-)
+from django.db import models
+from django.db.models import Case, Count, F, OuterRef, Q, QuerySet, Subquery, Value, When
 
 from controlplane.core import durations
 from controlplane.core.audit.models import AuditEntry
@@ -106,10 +96,10 @@ def forgotten_section(_start: datetime, end: datetime, now: datetime) -> ReportS
     shows_any = functools.reduce(operator.or_, signs.values())
     points = sum(
         (
-            Case(When(sign, then=Value(1)), default=Value(0), output_field=IntegerField())
+            Case(When(sign, then=Value(1)), default=Value(0), output_field=models.IntegerField())
             for sign in (*signs.values(), Q(switch_id__in=list(often)))
         ),
-        start=Value(0, output_field=IntegerField()),
+        start=Value(0, output_field=models.IntegerField()),
     )
     found = (
         find_still_open(end, now)
@@ -175,7 +165,7 @@ def overdue_section(_start: datetime, end: datetime, now: datetime) -> ReportSec
 def active_section(_start: datetime, end: datetime, now: datetime) -> ReportSection:
     order = Case(
         *(When(switch__scope=scope, then=Value(n)) for n, scope in enumerate(SCOPES.names)),
-        output_field=IntegerField(),
+        output_field=models.IntegerField(),
     )
     episodes, counts = read_first_rows(
         find_standing(end, now).order_by(order, "engaged_at", "pk"),

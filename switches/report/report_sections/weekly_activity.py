@@ -6,18 +6,8 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from django.conf import settings
-from django.db.models import (
-    Aggregate,
-    Count,
-    DateTimeField,
-    DurationField,
-    F,
-    Max,
-    Q,
-    QuerySet,
-    Sum,
-    Value,
-)
+from django.db import models
+from django.db.models import Aggregate, Count, F, Max, Q, QuerySet, Sum, Value
 from django.db.models.expressions import Combinable, ExpressionWrapper
 from django.db.models.functions import Coalesce, Greatest, Least
 
@@ -46,12 +36,12 @@ RAMPED = ("ramp.started", "ramp.advanced", "ramp.compensated", "ramp.aborted")
 class Median(Aggregate):
     function = "PERCENTILE_CONT"
     template = "%(function)s(0.5) WITHIN GROUP (ORDER BY %(expressions)s)"
-    output_field = DurationField()
+    output_field = models.DurationField()
 
 
 @REPORT_SECTIONS.add(110)
 def flow_section(start: datetime, end: datetime, now: datetime) -> ReportSection:
-    lasted = ExpressionWrapper(F("ended_at") - F("engaged_at"), output_field=DurationField())
+    lasted = ExpressionWrapper(F("ended_at") - F("engaged_at"), output_field=models.DurationField())
     days = weeks.days_of(start, ZoneInfo(settings.TIME_ZONE))
     began, ended = _falls_within("engaged_at", start, end), _falls_within("ended_at", start, end)
     counts = Episode.objects.filter(began | ended).aggregate(
@@ -196,7 +186,7 @@ def _read_engaged_hours(days: Days, now: datetime) -> list[tuple[str, list[float
         f"day_{number}": Coalesce(
             Sum(_overlap_duration(since, until), filter=_open_within(since, until)),
             Value(NOTHING),
-            output_field=DurationField(),
+            output_field=models.DurationField(),
         )
         for number, (since, until) in enumerate(so_far)
     }
@@ -233,7 +223,7 @@ def _open_within(since: datetime, until: datetime) -> Q:
 
 
 def _overlap_duration(since: datetime, until: datetime) -> Combinable:
-    moment = DateTimeField()
+    moment = models.DateTimeField()
     last = Least(Coalesce("ended_at", Value(until)), Value(until), output_field=moment)
     first = Greatest("engaged_at", Value(since), output_field=moment)
-    return ExpressionWrapper(last - first, output_field=DurationField())
+    return ExpressionWrapper(last - first, output_field=models.DurationField())
