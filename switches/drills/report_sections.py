@@ -6,7 +6,7 @@ from django.db.models import F, Q
 
 from controlplane.core.page_registry import REPORT_SECTIONS, ReportSection
 from switches.report.section_rows import (
-    build_table,
+    build_section,
     pluralize,
     read_first_rows,
     shorten_reason,
@@ -28,23 +28,18 @@ def not_rehearsed_section(_start: datetime, _end: datetime, now: datetime) -> Re
         drill.switch_id: drill.failure_reason
         for drill in queries.find_failed_drills().filter(switch__in=rows)
     }
-    return ReportSection(
-        slug="not_rehearsed",
-        title="Never rehearsed or not for 90 days",
-        summary=(
-            f"{pluralize(total, 'switch')} not proven by a drill within 90 days, {never:,} of them "
-            "never. Begin a drill, or let one come round."
-            if total
-            else "Every switch was proven by a drill within 90 days."
-        ),
-        tone="warn" if total else "good",
+    return build_section(
+        "not_rehearsed",
+        "Never rehearsed or not for 90 days",
+        rows,
+        lambda switch: switch_path(switch.pk),
         total=total,
-        **build_table(
-            rows,
-            lambda switch: switch_path(switch.pk),
-            switch="pk",
-            owner="owner",
-            last_proven_at="last_proven_at",
-            last_drill_failed=lambda switch: shorten_reason(failed.get(switch.pk, "")),
-        ),
+        tone="warn" if total else "good",
+        summary=f"{pluralize(total, 'switch')} not proven by a drill within 90 days, {never:,} of "
+        "them never. Begin a drill, or let one come round.",
+        empty="Every switch was proven by a drill within 90 days.",
+        switch="pk",
+        owner="owner",
+        last_proven_at="last_proven_at",
+        last_drill_failed=lambda switch: shorten_reason(failed.get(switch.pk, "")),
     )

@@ -7,7 +7,7 @@ from urllib.parse import quote
 from django.db.models import Count, Model, Q, QuerySet, Window
 
 from controlplane.core.actors import label_of
-from controlplane.core.page_registry import ReportRow
+from controlplane.core.page_registry import ReportRow, ReportSection
 
 MAX_ROWS = 50
 """Maximum rows of a section; its total counts all rows."""
@@ -43,14 +43,23 @@ def reason_of(row: Any) -> str:
     return shorten_reason(row.reason)
 
 
-def build_table(
-    rows: Iterable[Any], path: str | Callable[[Any], str], **cells: str | Callable[[Any], Any]
-) -> dict[str, Any]:
-    """Return the `columns` and `rows` of a :class:`ReportSection`.
+def build_section(
+    slug: str,
+    title: str,
+    rows: Iterable[Any],
+    path: str | Callable[[Any], str],
+    *,
+    total: int,
+    tone: str,
+    summary: str,
+    empty: str = "",
+    **cells: str | Callable[[Any], Any],
+) -> ReportSection:
+    """Return a :class:`ReportSection`; its summary is `empty` if `total` is 0 and `empty` given.
 
-    Each keyword names a column. Its value is the name of a row's attribute (or key, if rows are
-    dicts), or a function of the row. Rows link to `path`, or to its result if it is a function of
-    the row.
+    Each further keyword names a column. Its value is the name of a row's attribute (or key, if rows
+    are dicts), or a function of the row. Rows link to `path`, or to its result if it is a function
+    of the row.
     """
 
     def read(row: Any, source: str | Callable[[Any], Any]) -> Any:
@@ -58,16 +67,21 @@ def build_table(
             return source(row)
         return row[source] if isinstance(row, dict) else getattr(row, source)
 
-    return {
-        "columns": tuple(cells),
-        "rows": tuple(
+    return ReportSection(
+        slug,
+        title,
+        summary if total or not empty else empty,
+        tone,
+        columns=tuple(cells),
+        rows=tuple(
             ReportRow(
                 {column: read(row, source) for column, source in cells.items()},
                 path if isinstance(path, str) else path(row),
             )
             for row in rows
         ),
-    }
+        total=total,
+    )
 
 
 M = TypeVar("M", bound=Model)

@@ -12,7 +12,7 @@ from controlplane.core.page_registry import REPORT_SECTIONS, ReportSection
 from switches.models import Trip
 from switches.report.section_rows import (
     MAX_ROWS,
-    build_table,
+    build_section,
     pluralize,
     read_first_rows,
     reason_of,
@@ -36,25 +36,20 @@ def trips_section(start: datetime, end: datetime, _now: datetime) -> ReportSecti
     total = sum(row["trips"] for row in rows)
     tripped = sum(row["trips"] for row in rows if row["outcome"] == Trip.Outcome.TRIPPED)
     waiting = sum(row["trips"] for row in rows if row["outcome"] == Trip.Outcome.PERSON)
-    return ReportSection(
-        slug="trips",
-        title="Trips",
-        summary=(
-            f"Machines asked {pluralize(total, 'time')}; {tripped:,} engaged a switch, "
-            f"{waiting:,} were left to a person."
-            if total
-            else "No machine asked for anything to be stopped."
-        ),
-        tone="warn" if waiting else "good",
+    return build_section(
+        "trips",
+        "Trips",
+        rows[:MAX_ROWS],
+        "/trips/",
         total=len(rows),
-        **build_table(
-            rows[:MAX_ROWS],
-            "/trips/",
-            policy=lambda row: row["policy__trigger"] or "none matched",
-            outcome="outcome",
-            trips="trips",
-            repeated="repeated",
-        ),
+        tone="warn" if waiting else "good",
+        summary=f"Machines asked {pluralize(total, 'time')}; {tripped:,} engaged a switch, "
+        f"{waiting:,} were left to a person.",
+        empty="No machine asked for anything to be stopped.",
+        policy=lambda row: row["policy__trigger"] or "none matched",
+        outcome="outcome",
+        trips="trips",
+        repeated="repeated",
     )
 
 
@@ -64,22 +59,20 @@ def reviews_section(start: datetime, end: datetime, now: datetime) -> ReportSect
     found = about.filter(PENDING | Q(requested_at__gte=start))
     rows, counts = read_first_rows(found.order_by(DECIDED, "requested_at", "pk"), unsigned=PENDING)
     unsigned, total = counts["unsigned"], counts["total"]
-    return ReportSection(
-        slug="break_glass",
-        title="Break-glass and reviews",
-        summary=_summarize_reviews(unsigned, total),
-        tone="bad" if unsigned else "warn" if total else "good",
+    return build_section(
+        "break_glass",
+        "Break-glass and reviews",
+        rows,
+        "/approvals/",
         total=total,
-        **build_table(
-            rows,
-            "/approvals/",
-            switch="target",
-            what="summary",
-            why=reason_of,
-            by="requested_by",
-            used_at="requested_at",
-            review=_describe_review,
-        ),
+        tone="bad" if unsigned else "warn" if total else "good",
+        summary=_summarize_reviews(unsigned, total),
+        switch="target",
+        what="summary",
+        why=reason_of,
+        by="requested_by",
+        used_at="requested_at",
+        review=_describe_review,
     )
 
 
@@ -94,23 +87,22 @@ def approvals_section(start: datetime, end: datetime, now: datetime) -> ReportSe
     total, pending = counts.pop("total"), counts.pop("pending")
     parts = [f"{count:,} {state}" for state, count in sorted(counts.items()) if count]
     parts += [f"{pending:,} waiting"] if pending else []
-    return ReportSection(
-        slug="approvals",
-        title="Approvals",
-        summary=f"{', '.join(parts)}." if total else "Nobody had to be asked.",
-        tone="warn" if pending or counts["expired"] else "good",
+    return build_section(
+        "approvals",
+        "Approvals",
+        rows,
+        "/approvals/",
         total=total,
-        **build_table(
-            rows,
-            "/approvals/",
-            about="target",
-            what="summary",
-            state="state",
-            asked_by="requested_by",
-            asked_at="requested_at",
-            decided_by="decided_by",
-            comment=lambda approval: shorten_reason(approval.comment),
-        ),
+        tone="warn" if pending or counts["expired"] else "good",
+        summary=f"{', '.join(parts)}.",
+        empty="Nobody had to be asked.",
+        about="target",
+        what="summary",
+        state="state",
+        asked_by="requested_by",
+        asked_at="requested_at",
+        decided_by="decided_by",
+        comment=lambda approval: shorten_reason(approval.comment),
     )
 
 
@@ -125,23 +117,18 @@ def overridden_section(start: datetime, end: datetime, _now: datetime) -> Report
         for rule in _get_rule_names(diff):
             last.setdefault(rule, target.partition("#")[0])
     actions = " and ".join(f"{count:,} to {what}" for what, count in sorted(did.items()))
-    return ReportSection(
-        slug="rules_overridden",
-        title="Safety rules overridden",
-        summary=(
-            f"{pluralize(len(found), 'time')} somebody set a safety rule aside: {actions}."
-            if found
-            else "No safety rule was set aside."
-        ),
-        tone="warn" if found else "good",
+    return build_section(
+        "rules_overridden",
+        "Safety rules overridden",
+        times.most_common(MAX_ROWS),
+        "/rules/",
         total=len(times),
-        **build_table(
-            times.most_common(MAX_ROWS),
-            "/rules/",
-            rule=lambda pair: pair[0],
-            times=lambda pair: pair[1],
-            last_by_switch=lambda pair: last[pair[0]],
-        ),
+        tone="warn" if found else "good",
+        summary=f"{pluralize(len(found), 'time')} somebody set a safety rule aside: {actions}.",
+        empty="No safety rule was set aside.",
+        rule=lambda pair: pair[0],
+        times=lambda pair: pair[1],
+        last_by_switch=lambda pair: last[pair[0]],
     )
 
 

@@ -23,7 +23,7 @@ from switches.ramps import descriptions
 from switches.report.reason_quality import MIN_LISTED_POINTS, assess, assess_quickly
 from switches.report.section_rows import (
     MAX_ROWS,
-    build_table,
+    build_section,
     engaged_by,
     episode_path,
     pluralize,
@@ -65,27 +65,22 @@ def vague_section(_start: datetime, end: datetime, now: datetime) -> ReportSecti
     listed = [episode for episode in points if points[episode] >= MIN_LISTED_POINTS]
     listed.sort(key=lambda episode: (-points[episode], episode.engaged_at))
     total = max(total, len(listed))
-    return ReportSection(
-        slug="vague_reasons",
-        title="Vague reasons",
-        summary=(
-            f"{pluralize(total, 'switch')} stopped for a reason that says little: whoever comes "
-            "next can't tell when it may be released. Ask, and engage anew or extend with a better "
-            "one."
-            if total
-            else "Every reason names a component, a number, or both."
-        ),
-        tone="warn" if total else "good",
+    return build_section(
+        "vague_reasons",
+        "Vague reasons",
+        listed[:MAX_ROWS],
+        episode_path,
         total=total,
-        **build_table(
-            listed[:MAX_ROWS],
-            episode_path,
-            switch="switch_id",
-            reason=reason_of,
-            what_is_missing=lambda episode: "; ".join(assess(episode.reason).why),
-            engaged_by=engaged_by,
-            engaged_at="engaged_at",
-        ),
+        tone="warn" if total else "good",
+        summary=f"{pluralize(total, 'switch')} stopped for a reason that says little: whoever "
+        "comes next can't tell when it may be released. Ask, and engage anew or extend with a "
+        "better one.",
+        empty="Every reason names a component, a number, or both.",
+        switch="switch_id",
+        reason=reason_of,
+        what_is_missing=lambda episode: "; ".join(assess(episode.reason).why),
+        engaged_by=engaged_by,
+        engaged_at="engaged_at",
     )
 
 
@@ -110,26 +105,21 @@ def forgotten_section(_start: datetime, end: datetime, now: datetime) -> ReportS
         found.annotate(signs=points).order_by("-signs", "engaged_at", "pk")
     )
     total = counts["total"]
-    return ReportSection(
-        slug="forgotten",
-        title="Forgotten switches",
-        summary=(
-            f"{pluralize(total, 'switch')} stopped, and nobody seems to think of it. Release it, "
-            "or say why it stays."
-            if total
-            else "Everything that stands was engaged, acknowledged or extended within 7 days."
-        ),
-        tone="bad" if total else "good",
+    return build_section(
+        "forgotten",
+        "Forgotten switches",
+        episodes,
+        episode_path,
         total=total,
-        **build_table(
-            episodes,
-            episode_path,
-            switch="switch_id",
-            why=lambda one: "; ".join(_list_signs(one, often, now)),
-            reason=reason_of,
-            engaged_by=engaged_by,
-            stood_seconds=lambda one: int((now - one.engaged_at).total_seconds()),
-        ),
+        tone="bad" if total else "good",
+        summary=f"{pluralize(total, 'switch')} stopped, and nobody seems to think of it. Release "
+        "it, or say why it stays.",
+        empty="Everything that stands was engaged, acknowledged or extended within 7 days.",
+        switch="switch_id",
+        why=lambda one: "; ".join(_list_signs(one, often, now)),
+        reason=reason_of,
+        engaged_by=engaged_by,
+        stood_seconds=lambda one: int((now - one.engaged_at).total_seconds()),
     )
 
 
@@ -138,26 +128,21 @@ def overdue_section(_start: datetime, end: datetime, now: datetime) -> ReportSec
     found = find_standing(end, now).filter(overdue_at__lt=min(end, now))
     episodes, counts = read_first_rows(found.order_by("expires_at", "pk"))
     total = counts["total"]
-    return ReportSection(
-        slug="overdue",
-        title="Overdue",
-        summary=(
-            f"{pluralize(total, 'switch')} past expiry and still engaged."
-            if total
-            else "Nothing stood past its expiry."
-        ),
-        tone="bad" if total else "good",
+    return build_section(
+        "overdue",
+        "Overdue",
+        episodes,
+        episode_path,
         total=total,
-        **build_table(
-            episodes,
-            episode_path,
-            switch="switch_id",
-            expired_at="expires_at",
-            acknowledged_by=lambda one: one.acknowledged_by if one.acknowledged_at else "",
-            reason=reason_of,
-            engaged_by=engaged_by,
-            now=_describe_state,
-        ),
+        tone="bad" if total else "good",
+        summary=f"{pluralize(total, 'switch')} past expiry and still engaged.",
+        empty="Nothing stood past its expiry.",
+        switch="switch_id",
+        expired_at="expires_at",
+        acknowledged_by=lambda one: one.acknowledged_by if one.acknowledged_at else "",
+        reason=reason_of,
+        engaged_by=engaged_by,
+        now=_describe_state,
     )
 
 
@@ -173,22 +158,21 @@ def active_section(_start: datetime, end: datetime, now: datetime) -> ReportSect
     )
     total = counts["total"]
     by_scope = ", ".join(f"{counts[scope]:,} {scope}" for scope in SCOPES.names if counts[scope])
-    return ReportSection(
-        slug="active",
-        title="Stopped at the end of the week" if end <= now else "Stopped now",
-        summary=f"{pluralize(total, 'switch')}: {by_scope}." if total else "Nothing was stopped.",
-        tone="warn" if total else "good",
+    return build_section(
+        "active",
+        "Stopped at the end of the week" if end <= now else "Stopped now",
+        episodes,
+        episode_path,
         total=total,
-        **build_table(
-            episodes,
-            episode_path,
-            switch="switch_id",
-            reason=reason_of,
-            engaged_by=engaged_by,
-            engaged_at="engaged_at",
-            expires_at="expires_at",
-            now=_describe_state,
-        ),
+        tone="warn" if total else "good",
+        summary=f"{pluralize(total, 'switch')}: {by_scope}.",
+        empty="Nothing was stopped.",
+        switch="switch_id",
+        reason=reason_of,
+        engaged_by=engaged_by,
+        engaged_at="engaged_at",
+        expires_at="expires_at",
+        now=_describe_state,
     )
 
 
@@ -200,27 +184,22 @@ def permanent_section(_start: datetime, end: datetime, now: datetime) -> ReportS
         late=neglected_episodes.unconfirmed_condition(now),
     )
     total, late = counts["total"], counts["late"]
-    return ReportSection(
-        slug="permanent",
-        title="Permanent",
-        summary=(
-            f"{pluralize(total, 'switch')} engaged without expiry, {late:,} of them not confirmed "
-            "in time."
-            if total
-            else "Nothing is engaged without expiry."
-        ),
-        tone="bad" if late else "warn" if total else "good",
+    return build_section(
+        "permanent",
+        "Permanent",
+        rows,
+        episode_path,
         total=total,
-        **build_table(
-            rows,
-            episode_path,
-            switch="switch_id",
-            reason=reason_of,
-            confirmed_at="reconfirmed_at",
-            confirmed_by="reconfirmed_by",
-            confirm_by_at="reconfirm_due_at",
-            engaged_at="engaged_at",
-        ),
+        tone="bad" if late else "warn" if total else "good",
+        summary=f"{pluralize(total, 'switch')} engaged without expiry, {late:,} of them not "
+        "confirmed in time.",
+        empty="Nothing is engaged without expiry.",
+        switch="switch_id",
+        reason=reason_of,
+        confirmed_at="reconfirmed_at",
+        confirmed_by="reconfirmed_by",
+        confirm_by_at="reconfirm_due_at",
+        engaged_at="engaged_at",
     )
 
 

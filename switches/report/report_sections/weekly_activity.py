@@ -1,6 +1,7 @@
 """Report sections about engagements, actors and extensions in the week."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -19,7 +20,7 @@ from switches.models import Episode
 from switches.report import weeks
 from switches.report.section_rows import (
     MAX_ROWS,
-    build_table,
+    build_section,
     engaged_by,
     episode_path,
     pluralize,
@@ -53,24 +54,22 @@ def flow_section(start: datetime, end: datetime, now: datetime) -> ReportSection
     )
     some = Episode.objects.filter(ended) if counts["count"] else Episode.objects.none()
     longest = some.annotate(lasted=lasted).order_by("-lasted", "pk")[:MAX_ROWS]
-    return ReportSection(
-        slug="flow",
-        title="Engaged and released",
-        summary=_summarize_flow(counts),
-        tone="good",
+    section = build_section(
+        "flow",
+        "Engaged and released",
+        longest,
+        episode_path,
         total=counts["count"],
-        charts=_build_charts(days, counts, now),
-        **build_table(
-            longest,
-            episode_path,
-            switch="switch_id",
-            stood_seconds=lambda episode: int(episode.lasted.total_seconds()),
-            engaged_by=engaged_by,
-            ended_by="ended_by",
-            how="ended_how",
-            ended_at="ended_at",
-        ),
+        tone="good",
+        summary=_summarize_flow(counts),
+        switch="switch_id",
+        stood_seconds=lambda episode: int(episode.lasted.total_seconds()),
+        engaged_by=engaged_by,
+        ended_by="ended_by",
+        how="ended_how",
+        ended_at="ended_at",
     )
+    return replace(section, charts=_build_charts(days, counts, now))
 
 
 @REPORT_SECTIONS.add(120)
@@ -89,22 +88,17 @@ def actors_section(start: datetime, end: datetime, _now: datetime) -> ReportSect
         .order_by("-changes", "actor_type", "actor_name")
     )
     found, total = _read_grouped(rows)
-    return ReportSection(
-        slug="who",
-        title="Who",
-        summary=(
-            f"{pluralize(total, 'actor')} changed what services are told."
-            if total
-            else "Nobody changed anything."
-        ),
-        tone="good",
+    return build_section(
+        "who",
+        "Who",
+        found,
+        lambda row: f"/audit/?action={'switch' if row['changes'] > row['ramped'] else 'ramp'}",
         total=total,
-        **build_table(
-            found,
-            lambda row: f"/audit/?action={'switch' if row['changes'] > row['ramped'] else 'ramp'}",
-            actor=lambda row: label_of(row["actor_type"], row["actor_name"]),
-            **{name: name for name in ("engaged", "ramped", "released", "extended", "changes")},
-        ),
+        tone="good",
+        summary=f"{pluralize(total, 'actor')} changed what services are told.",
+        empty="Nobody changed anything.",
+        actor=lambda row: label_of(row["actor_type"], row["actor_name"]),
+        **{name: name for name in ("engaged", "ramped", "released", "extended", "changes")},
     )
 
 
@@ -117,23 +111,18 @@ def extends_section(start: datetime, end: datetime, _now: datetime) -> ReportSec
         .order_by("-times", "target")
     )
     found, total = _read_grouped(rows)
-    return ReportSection(
-        slug="extends",
-        title="Extended",
-        summary=(
-            f"{pluralize(total, 'switch')} kept engaged for longer than first planned."
-            if total
-            else "Nothing was extended."
-        ),
-        tone="good",
+    return build_section(
+        "extends",
+        "Extended",
+        found,
+        lambda row: switch_path(row["target"]),
         total=total,
-        **build_table(
-            found,
-            lambda row: switch_path(row["target"]),
-            switch="target",
-            times="times",
-            last_at="last_at",
-        ),
+        tone="good",
+        summary=f"{pluralize(total, 'switch')} kept engaged for longer than first planned.",
+        empty="Nothing was extended.",
+        switch="target",
+        times="times",
+        last_at="last_at",
     )
 
 
