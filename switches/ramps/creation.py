@@ -9,6 +9,7 @@ from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.canonical import timestamp
+from controlplane.core.errors import Conflict
 from controlplane.core.escalations import services as escalation
 from controlplane.core.jobs import control
 from controlplane.core.jobs.models import Job
@@ -23,25 +24,50 @@ from .transitions import SYSTEM
 KIND = "ramp"
 
 
-def start_ramp(
-    head: Publication,
+def create_ramp(
     switch: Switch,
     episode: Episode,
-    *,
     steps: list[dict[str, Any]],
     justification: str,
     actor: Actor,
     now: datetime,
-    overridden: Sequence[str] = (),
-) -> tuple[Ramp, AuditEntry]:
-    """Create a ramp and publish its first share, in the caller's transaction.
+    *,
+    key: str | None = None,
+    state: str = Job.State.RUNNING,
+    **fields: Any,
+) -> Ramp:
+    """Create a ramp, which :func:`activate_ramp` starts in the same transaction.
 
     `steps` is the result of :func:`switches.ramps.plan.read_plan`. The caller has locked the
-    :class:`Publication` row, the switch and the episode, and the switch has no live ramp.
+    :class:`Publication` row, the switch and the episode, and the switch has no live ramp. Raise
+    :class:`Conflict` if there is a job with this `key`.
     """
-    ramp = _create(switch, episode, steps, justification, actor, now, overridden=[*overridden])
-    assert ramp is not None  # noqa: S101 - only a key can be taken
-    return ramp, activate_ramp(head, switch, episode, ramp, actor=actor, now=now)
+    job = control.create_job(
+        kind=KIND,
+        subject=switch.pk,
+        steps=[
+            control.PlannedStep(descriptions.format_percent(step["percent"]), step)
+            for step in steps
+        ],
+        reason=justification,
+        actor=actor,
+        now=now,
+        key=key,
+        state=state,
+    )
+    if job is None:
+        raise Conflict("This ramp has begun already.")
+    return Ramp.objects.create(
+        job=job,
+        switch=switch,
+        episode=episode,
+        plan=steps,
+        justification=justification,
+        requested_by_type=actor.type,
+        requested_by_name=actor.name,
+        requested_by_id=actor.user_id,
+        **fields,
+    )
 
 
 def request_ramp(
@@ -52,10 +78,9 @@ def request_ramp(
     justification: str,
     actor: Actor,
     now: datetime,
-) -> Ramp:
+) -> None:
     """Create a ramp that waits for an approval, which the caller requests."""
-    ramp = _create(switch, episode, steps, justification, actor, now, state=Job.State.PENDING)
-    assert ramp is not None  # noqa: S101
+    ramp = create_ramp(switch, episode, steps, justification, actor, now, state=Job.State.PENDING)
     audit.record(
         actor=actor,
         action="ramp.requested",
@@ -65,7 +90,6 @@ def request_ramp(
         now=now,
     )
     notify_changed("ramps", str(ramp.pk))
-    return ramp
 
 
 def start_at_expiry(
@@ -74,18 +98,21 @@ def start_at_expiry(
     episode: Episode,
     now: datetime,
     to: Sequence[str] | None = None,
-) -> Ramp | None:
-    """Start the ramp of an expired episode, or return None if this expiry already started one.
+) -> bool:
+    """Start the ramp of an expired episode; return False if this expiry already started one.
 
     `to` limits the notified destinations; None means all.
     """
     ends_at = timestamp(episode.expires_at) if episode.expires_at else "never"
     key = f"ramp:auto:{episode.pk}:{ends_at}"
     why = "Its time was up and its policy is to ramp."
-    ramp = _create(switch, episode, plan.read_plan(), why, SYSTEM, now, key=key, automatic=True)
-    if ramp is not None:
-        activate_ramp(head, switch, episode, ramp, actor=SYSTEM, now=now, to=to)
-    return ramp
+    steps = plan.read_plan()
+    try:
+        ramp = create_ramp(switch, episode, steps, why, SYSTEM, now, key=key, automatic=True)
+    except Conflict:
+        return False
+    activate_ramp(head, switch, episode, ramp, actor=SYSTEM, now=now, to=to)
+    return True
 
 
 def activate_ramp(
@@ -114,44 +141,4 @@ def activate_ramp(
     transitions.enter_step(locked, 0, now)
     return transitions.record_transition(
         locked, "ramp.started", ramp.justification, actor, now, to=to
-    )
-
-
-def _create(
-    switch: Switch,
-    episode: Episode,
-    steps: list[dict[str, Any]],
-    justification: str,
-    actor: Actor,
-    now: datetime,
-    *,
-    key: str | None = None,
-    state: str = Job.State.RUNNING,
-    **fields: Any,
-) -> Ramp | None:
-    job = control.create_job(
-        kind=KIND,
-        subject=switch.pk,
-        steps=[
-            control.PlannedStep(descriptions.format_percent(step["percent"]), step)
-            for step in steps
-        ],
-        reason=justification,
-        actor=actor,
-        now=now,
-        key=key,
-        state=state,
-    )
-    if job is None:
-        return None
-    return Ramp.objects.create(
-        job=job,
-        switch=switch,
-        episode=episode,
-        plan=steps,
-        justification=justification,
-        requested_by_type=actor.type,
-        requested_by_name=actor.name,
-        requested_by_id=actor.user_id,
-        **fields,
     )

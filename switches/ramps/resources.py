@@ -15,7 +15,7 @@ from controlplane.core.gates.kinds import GATE_KINDS
 from controlplane.core.gates.questions import FAIL, NO_DATA, PASS, WAITING
 from controlplane.core.http.resources import PercentField, Resource, TimestampField
 from controlplane.core.jobs import stuck_jobs
-from controlplane.core.jobs.models import Job, JobEffect, JobStep
+from controlplane.core.jobs.models import JobEffect, JobStep
 from controlplane.core.outbox.models import Attempt, OutboxMessage
 from switches.models import Ramp
 
@@ -44,12 +44,8 @@ class ShownRamp:
     now: datetime
 
     @property
-    def job(self) -> Job:
-        return self.ramp.job
-
-    @property
     def state(self) -> str:
-        return live_ramps.STATES[self.job.state]
+        return live_ramps.STATES[self.ramp.job.state]
 
     @property
     def requested_by(self) -> str:
@@ -61,15 +57,15 @@ class ShownRamp:
 
     @property
     def steps(self) -> list[JobStep]:
-        return sorted(self.job.steps.all(), key=lambda step: step.index)
+        return sorted(self.ramp.job.steps.all(), key=lambda step: step.index)
 
     @property
     def stuck(self) -> bool:
-        return stuck_jobs.is_stuck(self.job, self.now)
+        return stuck_jobs.is_stuck(self.ramp.job, self.now)
 
     @property
     def effects(self) -> list[JobEffect | dict[str, Any]]:
-        effects = sorted(self.job.effects.all(), key=lambda effect: effect.pk)
+        effects = sorted(self.ramp.job.effects.all(), key=lambda effect: effect.pk)
         return [*effects, *map(_describe_message, self.messages)]
 
 
@@ -152,34 +148,34 @@ class RampShape(Resource[ShownRamp]):
         help_text="The plan with all defaults filled in.",
     )
     step_index = serializers.IntegerField(
-        source="job.step_index", help_text="Index of the current step, from 0."
+        source="ramp.job.step_index", help_text="Index of the current step, from 0."
     )
     allow_percent = PercentField(help_text="Share allowed now, or at the end of the ramp.")
     steps = RampStepShape(many=True)
     approval = serializers.IntegerField(
         allow_null=True, help_text="Pending approval of the release or of the current manual gate."
     )
-    hold_reason = serializers.CharField(source="job.hold_reason")
+    hold_reason = serializers.CharField(source="ramp.job.hold_reason")
     blind_since = TimestampField(
         source="ramp.blind_since",
         allow_null=True,
         help_text="Time since which a gate has had no data past the dwell.",
     )
-    heartbeat_at = TimestampField(source="job.heartbeat_at", allow_null=True)
+    heartbeat_at = TimestampField(source="ramp.job.heartbeat_at", allow_null=True)
     stuck = serializers.BooleanField()
-    attempts = serializers.IntegerField(source="job.attempts")
+    attempts = serializers.IntegerField(source="ramp.job.attempts")
     duplicates_stopped = serializers.IntegerField(
-        source="job.duplicates_stopped",
+        source="ramp.job.duplicates_stopped",
         help_text="Late or repeated writes that the fence prevented.",
     )
     effects = SideEffectShape(many=True)
-    created_at = TimestampField(source="job.created_at")
-    started_at = TimestampField(source="job.started_at", allow_null=True)
-    paused_at = TimestampField(source="job.paused_at", allow_null=True)
-    finished_at = TimestampField(source="job.finished_at", allow_null=True)
-    compensated_at = TimestampField(source="job.compensated_at", allow_null=True)
-    outcome = serializers.CharField(source="job.outcome")
-    error = serializers.CharField(source="job.error")
+    created_at = TimestampField(source="ramp.job.created_at")
+    started_at = TimestampField(source="ramp.job.started_at", allow_null=True)
+    paused_at = TimestampField(source="ramp.job.paused_at", allow_null=True)
+    finished_at = TimestampField(source="ramp.job.finished_at", allow_null=True)
+    compensated_at = TimestampField(source="ramp.job.compensated_at", allow_null=True)
+    outcome = serializers.CharField(source="ramp.job.outcome")
+    error = serializers.CharField(source="ramp.job.error")
 
 
 class RampActionShape(RampShape):

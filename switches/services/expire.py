@@ -97,7 +97,7 @@ def _expire_episode(episode_id: int, now: datetime, *, notified: str | None) -> 
     actor, in_the_way = system_actor("expiry"), _why_held(switch, episode)
     if not in_the_way and episode.on_expiry == OnExpiry.RAMP:
         to = digests.thread_destinations(episode) if notified == RAMP_STARTED else None
-        if creation.start_at_expiry(head, switch, episode, now, to=to) is not None:
+        if creation.start_at_expiry(head, switch, episode, now, to=to):
             return True
         in_the_way = HELD_AFTER_RAMP
     if in_the_way:

@@ -169,16 +169,10 @@ def _carry_out(
         overtaken = live_ramps.find_live_ramp(switch.pk)
         if overtaken is not None:
             release_approval.end_pending_ramp(overtaken, switch, why, actor, now)
-        ramp, entry = creation.start_ramp(
-            head,
-            switch,
-            episode,
-            steps=request.steps,
-            justification=request.justification,
-            overridden=rules,
-            actor=actor,
-            now=now,
+        ramp = creation.create_ramp(
+            switch, episode, request.steps, request.justification, actor, now, overridden=[*rules]
         )
+        entry = creation.activate_ramp(head, switch, episode, ramp, actor=actor, now=now)
         if overtaken is not None:  # The replaced ramp's approval is obsolete.
             kind = Approval.Kind.RELEASE
             approvals.void_requests(kind=kind, target=switch.pk, actor=actor, now=now, why=why)
