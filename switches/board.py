@@ -1,5 +1,6 @@
 """Rows of the switchboard: filtering, search and order by urgency."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -12,7 +13,7 @@ from switches.scopes import GLOBAL, SCOPES
 from switches.services import registration
 from switches.services.undo import UNDO_WINDOW
 
-from .ramps.timeline import RampSummary, summarize_live_ramps
+from .ramps.timeline import summarize_live_ramps
 
 PAGE_SIZE = 50
 OVERDUE = "overdue"
@@ -48,7 +49,7 @@ class SwitchboardRow:
     episode: Episode | None
     condition: str
     undo_until: datetime | None
-    ramp: RampSummary | None = None
+    ramp: Mapping[str, Any] | None = None
 
 
 def read_filters(given: Any) -> SwitchboardFilters:
@@ -90,7 +91,7 @@ def find_or_new(scope: str, key: str) -> Switch:
 
 
 def board_row(
-    switch: Switch, user: Person, now: datetime, ramp: RampSummary | None = None
+    switch: Switch, user: Person, now: datetime, ramp: Mapping[str, Any] | None = None
 ) -> SwitchboardRow:
     episode = switch.episode
     state = episode.state if episode else SwitchState.RELEASED

@@ -10,6 +10,7 @@ from switches.drills import schedules as drills
 from switches.ramps.job import TICK as RAMPS
 from switches.report import services as report
 from switches.services.expire import past_expiry
+from switches.trips import history
 from switches.trips import resolution as trips
 from switches.trips import services as trip_services
 
@@ -32,7 +33,7 @@ ticks.tick("switches.reconfirm", seconds=60, queue="switches")(services.call_for
 ticks.tick("drills.schedule", seconds=60, queue="jobs")(drills.begin_due)
 ticks.tick("report.weekly", seconds=60, queue="reports")(report.run_due)
 ticks.tick(
-    "trips.settle", seconds=5, queue="switches", pending=lambda _now: [trips.open_questions()]
+    "trips.settle", seconds=5, queue="switches", pending=lambda _now: [history.open_questions()]
 )(trips.close_engaged)
 ticks.tick(
     "trips.requested",

@@ -137,15 +137,6 @@ class DrillStartShape(serializers.Serializer[Any]):
     dry_run = serializers.BooleanField(required=False, help_text="True if this was a dry run.")
 
 
-class DrillMarkListShape(serializers.ListSerializer[DrillMark]):
-    """A list of marks, each with its number of matching instances; all are counted in one query."""
-
-    def to_representation(self, data: Any) -> Any:
-        return super().to_representation(
-            marked_instances.count_instances(list(data), self.context["now"])
-        )
-
-
 class DrillInstancesShape(Resource[DrillMark]):
     pattern = serializers.CharField()
     instances = serializers.IntegerField(
@@ -154,15 +145,9 @@ class DrillInstancesShape(Resource[DrillMark]):
     created_at = TimestampField()
     created_by = serializers.CharField()
 
-    class Meta:
-        list_serializer_class = DrillMarkListShape
-
 
 class MarkedDrillInstancesShape(DrillInstancesShape):
     dry_run = serializers.BooleanField(required=False)
-
-    class Meta:
-        list_serializer_class = serializers.ListSerializer
 
 
 class DrillRemovalShape(serializers.Serializer[Any]):
@@ -228,8 +213,8 @@ class MarkList(ListView[DrillMark]):
     read_scope = "switches:read"
     write_scope = "switches:write"
 
-    def get_serializer_context(self) -> dict[str, Any]:
-        return {**super().get_serializer_context(), "now": db_now()}
+    def paginate_queryset(self, queryset: Any) -> Any:
+        return marked_instances.count_instances(super().paginate_queryset(queryset) or (), db_now())
 
     @extend_schema(
         request=DrillInstancesBody,

@@ -7,6 +7,10 @@ from controlplane.core.errors import InvalidInput
 
 ALL = "*"
 PART_LENGTH = 120
+_HOW_TO_WRITE = (
+    "Write service/instance as the instance names itself, or service/* for all of a service: "
+    "core/canary-1, core/*."
+)
 TOKEN_PREFIX = "token:"  # noqa: S105 - callers without a name of their own; never marked
 
 
@@ -44,14 +48,7 @@ def read_pattern(text: str) -> str:
     is_whole_service = instance == ALL
     is_service = _is_part(service) and ALL not in service and not service.startswith(TOKEN_PREFIX)
     if not is_service or not _is_part(instance):
-        raise InvalidInput(
-            {
-                "pattern": [
-                    "Write service/instance as the instance names itself, or service/* for all "
-                    "of a service: core/canary-1, core/*."
-                ]
-            }
-        )
+        raise InvalidInput({"pattern": [_HOW_TO_WRITE]})
     if ALL in instance and not is_whole_service:
         raise InvalidInput({"pattern": ["The * stands alone, for all of a service: core/*."]})
     return pattern

@@ -5,7 +5,6 @@ from datetime import datetime, timedelta
 from django.db import transaction
 
 from controlplane.core.actors import system_actor
-from controlplane.core.audit import services as audit
 from controlplane.core.canonical import timestamp
 from controlplane.core.errors import Conflict
 from controlplane.core.outbox import services as outbox
@@ -60,15 +59,7 @@ def _next_round(row: DrillSchedule, now: datetime) -> datetime:
 
 
 def _record_missed(switch: Switch, row: DrillSchedule, why: str, now: datetime) -> None:
-    next_at = timestamp(row.next_at)
-    entry = audit.record(
-        actor=ACTOR,
-        action="drill.missed",
-        target=switch.pk,
-        reason=why,
-        after={"mode": row.mode, "every_days": row.every_days, "next_at": next_at},
-        now=now,
-    )
+    entry = services.record_schedule_event("drill.missed", row, why, ACTOR, now)
     outbox.announce(
         event="drill.missed",
         event_key=f"audit:{entry.pk}",
@@ -76,7 +67,11 @@ def _record_missed(switch: Switch, row: DrillSchedule, why: str, now: datetime) 
         severity="warning",
         subject=f"drills:{switch.pk}",
         facts=transitions.message_facts(
-            switch, reason=row.reason, by=row.created_by, said=why, next_at=next_at
+            switch,
+            reason=row.reason,
+            by=row.created_by,
+            said=why,
+            next_at=timestamp(row.next_at),
         ),
         now=now,
     )

@@ -8,6 +8,7 @@ from django.db import transaction
 from controlplane.core import durations, reasons
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
+from controlplane.core.audit.models import AuditEntry
 from controlplane.core.canonical import timestamp
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput, NotFound
 from controlplane.core.jobs import control
@@ -190,7 +191,7 @@ def schedule_drill(
                 "creator_id": actor.user_id,
             },
         )
-        _record_schedule_change("drill.scheduled", row, actor, now)
+        record_schedule_event("drill.scheduled", row, row.reason, actor, now)
         return row
 
 
@@ -203,7 +204,7 @@ def remove_schedule(*, scope: str, key: str, actor: Actor, now: datetime) -> Non
         row = DrillSchedule.objects.filter(switch_id=switch_id).first()
         if row is None:
             raise NotFound(f"No drill of {switch_id} comes round.")
-        _record_schedule_change("drill.unscheduled", row, actor, now)
+        record_schedule_event("drill.unscheduled", row, row.reason, actor, now)
         row.delete()
 
 
@@ -218,12 +219,14 @@ def _parse_days(every: str) -> int:
     return found // day
 
 
-def _record_schedule_change(action: str, row: DrillSchedule, actor: Actor, now: datetime) -> None:
-    audit.record(
+def record_schedule_event(
+    action: str, row: DrillSchedule, reason: str, actor: Actor, now: datetime
+) -> AuditEntry:
+    return audit.record(
         actor=actor,
         action=action,
         target=row.switch_id,
-        reason=row.reason,
+        reason=reason,
         after={"mode": row.mode, "every_days": row.every_days, "next_at": timestamp(row.next_at)},
         now=now,
     )

@@ -5,8 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from controlplane.core import durations, reasons
-from controlplane.core.actors import Actor, system_actor
-from controlplane.core.approvals import announcements
+from controlplane.core.actors import Actor
 from controlplane.core.approvals import services as approvals
 from controlplane.core.approvals.models import Approval
 from controlplane.core.canonical import timestamp
@@ -78,11 +77,7 @@ def withdraw_request(ramp: Ramp, index: int, actor: Actor, now: datetime, why: s
         kind=kind, target=target, state=Approval.State.PENDING, expires_at__lte=now
     )
     for approval in late.select_for_update():
-        expiry = system_actor("approvals")
-        announcements.record_decision(
-            approval, Approval.State.EXPIRED, approvals.EXPIRED, expiry, now
-        )
-        announcements.announce_decision(approval, expiry, now)
+        approvals.expire_request(approval, now)
     approvals.void_requests(kind=kind, target=target, actor=actor, now=now, why=why)
 
 

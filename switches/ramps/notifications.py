@@ -4,7 +4,6 @@ Callers hold the lock of the :class:`Publication` row.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -30,27 +29,18 @@ HELD, COMPENSATED, FAILED = "ramp.held", "ramp.compensated", "ramp.failed"
 ALARMS = (HELD, COMPENSATED)
 
 
-@dataclass(frozen=True)
-class CollectingMessage:
-    """The event of a message that reports changes of many ramps together, and its timing.
-
-    It is sent `soon` after the first change in it, and at least `apart` after the previous one.
-    """
-
-    event: str
-    soon: timedelta
-    apart: timedelta
-
-
-COLLECTED: Mapping[str, CollectingMessage | None] = {
-    "ramp.started": CollectingMessage("ramps.started", timedelta(seconds=30), LATELY),
+COLLECTED: Mapping[str, tuple[str, timedelta, timedelta] | None] = {
+    "ramp.started": ("ramps.started", timedelta(seconds=30), LATELY),
     "ramp.advanced": None,  # The episode's thread is enough between start and end.
-    "switch.released": CollectingMessage("ramps.released", timedelta(seconds=30), LATELY),
-    HELD: CollectingMessage("ramps.held", timedelta(seconds=15), timedelta(minutes=5)),
-    COMPENSATED: CollectingMessage(
-        "ramps.compensated", timedelta(seconds=15), timedelta(minutes=1)
-    ),
+    "switch.released": ("ramps.released", timedelta(seconds=30), LATELY),
+    HELD: ("ramps.held", timedelta(seconds=15), timedelta(minutes=5)),
+    COMPENSATED: ("ramps.compensated", timedelta(seconds=15), timedelta(minutes=1)),
 }
+"""Events of messages that report changes of many ramps together, by the event of one change.
+
+Such a message is sent the first time after the first change in it, and at least the second time
+after the previous one.
+"""
 
 
 def route_transition(
@@ -67,23 +57,24 @@ def route_transition(
         return None
     if event not in ALARMS and not ramp.automatic:
         return None
-    together = COLLECTED[event]
-    joins = together is not None and collected_changes.is_open(together.event, now)
+    collecting = COLLECTED[event]
+    joins = collecting is not None and collected_changes.is_open(collecting[0], now)
     if not joins and not _are_many(ramp, event, now):
         return None
-    if together is not None:
+    if collecting is not None:
+        collecting_event, soon, apart = collecting
         scope = ramp.switch_id.partition(":")[0]
         severity = severity or severity_of(event)
         collected_changes.add_change(
             ramp.switch_id,
             reason,
-            event=together.event,
+            event=collecting_event,
             to=routing.find_destinations(event, scope, severity, now),
             severity=severity,
             path="/ramps/",
             now=now,
-            soon=together.soon,
-            apart=together.apart,
+            soon=soon,
+            apart=apart,
         )
     return digests.thread_destinations(locked.episode)
 

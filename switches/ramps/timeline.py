@@ -121,33 +121,20 @@ def find_timeline(switch: Switch, episode: Episode | None, now: datetime) -> Tim
     return None
 
 
-@dataclass(frozen=True)
-class RampSummary:
-    """A live ramp as a switchboard row."""
-
-    pk: int
-    state: str
-    number: int
-    steps: int
-    due_at: datetime | None
-
-    @property
-    def is_counting(self) -> bool:
-        return self.state == "running" and self.due_at is not None
-
-
-def summarize_live_ramps(switch_ids: Sequence[str]) -> dict[str, RampSummary]:
+def summarize_live_ramps(switch_ids: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Return the live ramps of these switches for switchboard rows, by switch id."""
     rows = JobStep.objects.filter(
         job__ramp__live=True, job__ramp__switch_id__in=switch_ids, index=F("job__step_index")
     ).select_related("job__ramp")
     return {
-        row.job.ramp.switch_id: RampSummary(
-            pk=row.job_id,
-            state=live_ramps.STATES[row.job.state],
-            number=row.index + 1,
-            steps=len(row.job.ramp.plan),
-            due_at=row.due_at,
-        )
+        row.job.ramp.switch_id: {
+            "pk": row.job_id,
+            "state": live_ramps.STATES[row.job.state],
+            "number": row.index + 1,
+            "steps": len(row.job.ramp.plan),
+            "due_at": row.due_at,
+            "is_counting": row.job.state == Job.State.RUNNING and row.due_at is not None,
+        }
         for row in rows
     }
 

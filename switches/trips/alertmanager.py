@@ -97,6 +97,8 @@ def _build_alerts(
 ) -> list[AlertmanagerAlert]:
     labels, notes = _select_texts(alert.get("labels")), _select_texts(alert.get("annotations"))
     name = labels.get("alertname", "")[:MAX_DETAIL_LENGTH]
+    kept = {key: text[:MAX_DETAIL_LENGTH] for key, text in _select_texts(alert).items()}
+    details = {key: kept[key] for key in KEPT_FIELDS if key in kept}
     source = texts.clean_text(labels.get(SOURCE, "")[:MAX_DETAIL_LENGTH])
     source = source or f"alertmanager:{texts.clean_text(name)}"
     first = AlertmanagerAlert(
@@ -106,18 +108,7 @@ def _build_alerts(
         reason=_build_reason(name, notes),
         expires_in=labels.get(EXPIRES_IN, "").strip() or DEFAULT_EXPIRY,
         resolved=alert.get("status") == "resolved",
-        evidence=texts.fit_evidence(
-            {
-                "labels": labels,
-                "annotations": notes,
-                **{
-                    k: alert[k][:MAX_DETAIL_LENGTH]
-                    for k in KEPT_FIELDS
-                    if isinstance(alert.get(k), str)
-                },
-                **shared,
-            }
-        ),
+        evidence=texts.fit_evidence({"labels": labels, "annotations": notes, **details, **shared}),
     )
     return [
         replace(first, switch=texts.clip(texts.clean_text(switch), MAX_SWITCH_LENGTH))

@@ -5,12 +5,12 @@ from datetime import datetime
 from controlplane.core.page_registry import AttentionItem, attention_source
 from switches.models import Trip
 
-from . import resolution
+from . import history, resolution
 
 RESOLVED = "Its alert has resolved. "
 
 
-@attention_source(15, only_if=lambda _now: resolution.open_questions())
+@attention_source(15, only_if=lambda _now: history.open_questions())
 def list_waiting_trips(_now: datetime) -> list[AttentionItem]:
     return [
         AttentionItem(

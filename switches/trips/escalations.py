@@ -11,7 +11,7 @@ from controlplane.core.outbox.escalation import Escalation
 from switches.models import Trip
 
 from . import notifications, texts
-from .history import SUBJECT
+from .history import SUBJECT, open_questions
 
 WINDOW = timedelta(hours=1)
 MAX_PER_SOURCE, MAX_PER_PROGRAM = 10, 30
@@ -67,12 +67,8 @@ def is_incomplete(question: Escalation) -> bool:
 
 
 def _find_open_question(once: str) -> Escalation | None:
-    return (
-        Escalation.objects.select_for_update()
-        .filter(subject__startswith=SUBJECT, closed_at__isnull=True, facts__once=once)
-        .order_by("id")
-        .first()
-    )
+    found = open_questions().select_for_update().filter(facts__once=once)
+    return found.order_by("id").first()
 
 
 def _join_question(question: Escalation, row: Trip, *, new: bool, now: datetime) -> None:

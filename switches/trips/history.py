@@ -77,13 +77,15 @@ def read_context(
     )
 
 
+def open_questions() -> QuerySet[Escalation]:
+    return Escalation.objects.filter(subject__startswith=SUBJECT, closed_at__isnull=True)
+
+
 def open_questions_about(row: Trip) -> QuerySet[Escalation]:
-    return Escalation.objects.filter(
+    return open_questions().filter(
         Q(subject=f"{SUBJECT}{row.pk}")
         | Q(facts__others__contains=[{"trip": row.pk}])
-        | Q(facts__once=f"many:{row.by}", facts__more__gt=0),
-        subject__startswith=SUBJECT,
-        closed_at__isnull=True,
+        | Q(facts__once=f"many:{row.by}", facts__more__gt=0)
     )
 
 

@@ -23,20 +23,11 @@ from switches.scopes import GLOBAL, SCOPES
 from . import history, texts
 from .decision import AUTOMATIC
 
-FIELDS = (
-    "trigger",
-    "title",
-    "sources",
-    "scopes",
-    "gate",
-    "response",
-    "budget_per_hour",
-    "longest_minutes",
-)
 DEFAULTS: Mapping[str, Any] = {"budget_per_hour": 10, "longest_minutes": 1440, "response": ""}
 MAX_ROWS, MAX_PATTERNS = 100, 20
 MAX_LENGTHS = {"title": 200, "response": 200, "pattern": 120}
 MAX_VALUES = {"budget_per_hour": 1000, "longest_minutes": 30 * 24 * 60}
+FIELDS = ("trigger", "title", "sources", "scopes", "gate", "response", *MAX_VALUES)
 _TRIGGER = re.compile(r"[a-z0-9][a-z0-9_-]{0,59}")
 
 

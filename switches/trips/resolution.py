@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, OuterRef, Q
 
 from controlplane.core import reasons
 from controlplane.core.actors import Actor
@@ -89,7 +89,7 @@ def list_waiting() -> list[Trip]:
 
     The `why` of a returned trip is the question's text, which covers all its trips.
     """
-    questions = list(open_questions().order_by("id"))
+    questions = list(history.open_questions().order_by("id"))
     engaged = _engaged_since(questions, Q())
     found = [question for question in questions if not _is_settled(question, engaged)]
     reasons_by_trip = {
@@ -108,17 +108,13 @@ def close_engaged(now: datetime) -> int:
     """
     with transaction.atomic():
         history.lock_trips()
-        questions = list(open_questions().order_by("id"))
+        questions = list(history.open_questions().order_by("id"))
         stays = Q(engaged_at__lte=now - UNDO_WINDOW) | Q(ended_how=Episode.End.RELEASED)
         engaged = _engaged_since(questions, stays)
         done = [question for question in questions if _is_settled(question, engaged)]
         for question in done:
             escalation.close(subject=question.subject, now=now)
     return len(done)
-
-
-def open_questions() -> QuerySet[Escalation]:
-    return Escalation.objects.filter(subject__startswith=history.SUBJECT, closed_at__isnull=True)
 
 
 def _engaged_since(questions: Iterable[Escalation], condition: Q) -> set[int]:

@@ -91,8 +91,12 @@ def evaluate_arms(arms: Sequence[Arm], alpha: float = ALPHA) -> SrmResult:
     freedom = len(arms) - 1
     p_value = chi_square_survival(float(chi_square), freedom)
     few = min(expected) < MIN_EXPECTED
-    if few:
-        p_value = _min_arm_p_value(total, [arm.count for arm in arms], expected)
+    if few:  # The smallest two-sided p-value of an arm, with Bonferroni correction.
+        tests = len(arms) if len(arms) > 2 else 1
+        tails = (
+            binomial_tail(total, arm.count, cell) for arm, cell in zip(arms, expected, strict=True)
+        )
+        p_value = min(1.0, 2 * tests * min(tails))
     fits = INSUFFICIENT if few else OK
     return SrmResult(
         verdict=MISMATCH if p_value < alpha else fits,
@@ -107,15 +111,6 @@ def evaluate_arms(arms: Sequence[Arm], alpha: float = ALPHA) -> SrmResult:
         },
         test=BINOMIAL if few else CHI_SQUARE,
     )
-
-
-def _min_arm_p_value(total: int, counts: Sequence[int], expected: Sequence[Fraction]) -> float:
-    """Return the smallest two-sided binomial p-value of the arms, with Bonferroni correction."""
-    tests = len(counts) if len(counts) > 2 else 1
-    found = (
-        binomial_tail(total, count, cell) for count, cell in zip(counts, expected, strict=True)
-    )
-    return min(1.0, 2 * tests * min(found))
 
 
 def binomial_tail(total: int, count: int, expected: Fraction) -> float:

@@ -183,13 +183,17 @@ def _expire_request(approval_id: int, now: datetime) -> bool:
             waiting = _lock_request(approval_id)
             if waiting.state != State.PENDING:
                 return False
-            _end_request(waiting, State.EXPIRED, EXPIRED, SYSTEM, now)
+            expire_request(waiting, now)
             return True
     except Exception:
         if not connection.is_usable():
             raise
         log.exception("approvals.expiry_failed", approval=approval_id)
         return False
+
+
+def expire_request(approval: Approval, now: datetime) -> None:
+    _end_request(approval, State.EXPIRED, EXPIRED, SYSTEM, now)
 
 
 def _end_request(approval: Approval, state: str, why: str, actor: Actor, now: datetime) -> None:

@@ -66,7 +66,10 @@ def reviews_section(start: datetime, end: datetime, now: datetime) -> ReportSect
         "/approvals/",
         total=total,
         tone="bad" if unsigned else "warn" if total else "good",
-        summary=_summarize_reviews(unsigned, total),
+        summary=f"{pluralize(unsigned, 'review')} not signed by a second person."
+        if unsigned
+        else f"{pluralize(total, 'review')} of this week, all signed.",
+        empty="Nobody broke the glass, and no review is open.",
         switch="target",
         what="summary",
         why=reason_of,
@@ -130,14 +133,6 @@ def overridden_section(start: datetime, end: datetime, _now: datetime) -> Report
         times=lambda pair: pair[1],
         last_by_switch=lambda pair: last[pair[0]],
     )
-
-
-def _summarize_reviews(unsigned: int, total: int) -> str:
-    if not total:
-        return "Nobody broke the glass, and no review is open."
-    if unsigned:
-        return f"{pluralize(unsigned, 'review')} not signed by a second person."
-    return f"{pluralize(total, 'review')} of this week, all signed."
 
 
 def _describe_review(review: Approval) -> str:
