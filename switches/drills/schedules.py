@@ -60,6 +60,7 @@ def _next_round(row: DrillSchedule, now: datetime) -> datetime:
 
 def _record_missed(switch: Switch, row: DrillSchedule, why: str, now: datetime) -> None:
     entry = services.record_schedule_event("drill.missed", row, why, ACTOR, now)
+    next_at = timestamp(row.next_at)
     outbox.announce(
         event="drill.missed",
         event_key=f"audit:{entry.pk}",
@@ -67,11 +68,7 @@ def _record_missed(switch: Switch, row: DrillSchedule, why: str, now: datetime) 
         severity="warning",
         subject=f"drills:{switch.pk}",
         facts=transitions.message_facts(
-            switch,
-            reason=row.reason,
-            by=row.created_by,
-            said=why,
-            next_at=timestamp(row.next_at),
+            switch, reason=row.reason, by=row.created_by, said=why, next_at=next_at
         ),
         now=now,
     )

@@ -18,17 +18,7 @@ from switches.api.switches import read_switch_resource
 from switches.models import Trip
 from switches.scopes import EXPERIMENT, KEY_PATTERN
 from switches.services.registration import identify
-from switches.trips import history, policies, resolution, services, srm
-from switches.trips.bodies import (
-    ArmsBody,
-    ArmsShape,
-    ArmTestShape,
-    PoliciesBody,
-    PoliciesShape,
-    TripBody,
-    TripFilters,
-    TripResultShape,
-)
+from switches.trips import bodies, history, policies, resolution, services, srm
 
 SRM_SOURCE = "srm"
 SRM_EXPIRY = "24h"
@@ -37,8 +27,8 @@ SRM_EXPIRY = "24h"
 class TripView(ApiView):
     write_scope = "switches:trip"
 
-    @extend_schema(request=TripBody, responses=TripResultShape)
-    @mutation(TripBody)
+    @extend_schema(request=bodies.TripBody, responses=bodies.TripResultShape)
+    @mutation(bodies.TripBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
         """Request a trip of a switch; a refusal by the policies is a normal response.
 
@@ -61,8 +51,8 @@ class ArmsView(ApiView):
     )
     write_scope = "switches:trip"
 
-    @extend_schema(request=ArmsBody, responses=ArmsShape)
-    @mutation(ArmsBody)
+    @extend_schema(request=bodies.ArmsBody, responses=bodies.ArmsShape)
+    @mutation(bodies.ArmsBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, key: str) -> Done:
         """Test the counts of an experiment's arms against their shares (chi-square).
 
@@ -71,7 +61,7 @@ class ArmsView(ApiView):
         """
         switch = identify(EXPERIMENT.name, key)
         verdict = srm.evaluate_arms(body["arms"], body.get("alpha", srm.ALPHA))
-        numbers = ArmTestShape.render(verdict)
+        numbers = bodies.ArmTestShape.render(verdict)
         fingerprint = f"srm:{key}"
         if verdict.mismatch:
             result = services.request_trip(
@@ -117,7 +107,7 @@ class TripList(ListView[Trip]):
 
     queryset = Trip.objects.select_related("policy")
     serializer_class = TripShape
-    filters = TripFilters
+    filters = bodies.TripFilters
     ordering = "-id"
     read_scope = "switches:read"
 
@@ -129,13 +119,13 @@ class PoliciesView(ApiView):
     read_scope = "switches:read"
     write_scope = "switches:write"
 
-    @extend_schema(responses=PoliciesShape)
+    @extend_schema(responses=bodies.PoliciesShape)
     def get(self, request: Request) -> Response:
         """Return the trip policies; the first row that matches source and scope decides."""
         return Response(_read_policies())
 
-    @extend_schema(request=PoliciesBody, responses=PoliciesShape, auth=BY_SESSION)
-    @mutation(PoliciesBody)
+    @extend_schema(request=bodies.PoliciesBody, responses=bodies.PoliciesShape, auth=BY_SESSION)
+    @mutation(bodies.PoliciesBody)
     def put(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
         """Replace all trip policies.
 

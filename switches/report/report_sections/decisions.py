@@ -4,7 +4,7 @@ from collections import Counter
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Case, Count, F, IntegerField, Q, Sum, Value, When
+from django.db.models import Case, Count, F, Q, Sum, Value, When
 from django.db.models.functions import Coalesce
 
 from controlplane.core.approvals.models import Approval
@@ -21,7 +21,7 @@ from switches.report.section_rows import (
 
 REVIEW = Approval.Kind.BREAK_GLASS_REVIEW
 PENDING = Q(state="pending")
-DECIDED = Case(When(PENDING, then=Value(0)), default=Value(1), output_field=IntegerField())
+DECIDED = Case(When(PENDING, then=Value(0)), default=Value(1))
 """Sort key: pending requests before decided ones."""
 
 

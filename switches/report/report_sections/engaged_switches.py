@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from django.db import models
 from django.db.models import Case, Count, F, OuterRef, Q, QuerySet, Subquery, Value, When
 
 from controlplane.core import durations
@@ -91,10 +90,10 @@ def forgotten_section(_start: datetime, end: datetime, now: datetime) -> ReportS
     shows_any = functools.reduce(operator.or_, signs.values())
     points = sum(
         (
-            Case(When(sign, then=Value(1)), default=Value(0), output_field=models.IntegerField())
+            Case(When(sign, then=Value(1)), default=Value(0))
             for sign in (*signs.values(), Q(switch_id__in=list(often)))
         ),
-        start=Value(0, output_field=models.IntegerField()),
+        start=Value(0),
     )
     found = (
         find_still_open(end, now)
@@ -149,8 +148,7 @@ def overdue_section(_start: datetime, end: datetime, now: datetime) -> ReportSec
 @REPORT_SECTIONS.add(50)
 def active_section(_start: datetime, end: datetime, now: datetime) -> ReportSection:
     order = Case(
-        *(When(switch__scope=scope, then=Value(n)) for n, scope in enumerate(SCOPES.names)),
-        output_field=models.IntegerField(),
+        *(When(switch__scope=scope, then=Value(n)) for n, scope in enumerate(SCOPES.names))
     )
     episodes, counts = read_first_rows(
         find_standing(end, now).order_by(order, "engaged_at", "pk"),

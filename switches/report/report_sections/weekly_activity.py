@@ -175,7 +175,6 @@ def _read_engaged_hours(days: Days, now: datetime) -> list[tuple[str, list[float
         f"day_{number}": Coalesce(
             Sum(_overlap_duration(since, until), filter=_open_within(since, until)),
             Value(NOTHING),
-            output_field=models.DurationField(),
         )
         for number, (since, until) in enumerate(so_far)
     }
@@ -212,7 +211,5 @@ def _open_within(since: datetime, until: datetime) -> Q:
 
 
 def _overlap_duration(since: datetime, until: datetime) -> Combinable:
-    moment = models.DateTimeField()
-    last = Least(Coalesce("ended_at", Value(until)), Value(until), output_field=moment)
-    first = Greatest("engaged_at", Value(since), output_field=moment)
-    return ExpressionWrapper(last - first, output_field=models.DurationField())
+    last = Least(Coalesce("ended_at", Value(until)), Value(until))
+    return last - Greatest("engaged_at", Value(since))
