@@ -76,8 +76,8 @@ def run_drill(
 
 def audit_actions() -> list[str]:
     """Return the audit actions about drills, in order."""
-    told = AuditEntry.objects.filter(action__startswith="drill.").order_by("id")
-    return list(told.values_list("action", flat=True))
+    entries = AuditEntry.objects.filter(action__startswith="drill.").order_by("id")
+    return list(entries.values_list("action", flat=True))
 
 
 def version() -> int:

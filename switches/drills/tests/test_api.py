@@ -21,10 +21,10 @@ def api():
 
 
 def test_post_begins_one(api):
-    answer = api.post("/drills/", BODY)
+    response = api.post("/drills/", BODY)
 
-    assert answer.status_code == 202
-    drill = answer.json()["drill"]
+    assert response.status_code == 202
+    drill = response.json()["drill"]
     assert (drill["switch"], drill["mode"], drill["state"]) == (
         "segment:finance",
         "live",
@@ -41,7 +41,7 @@ def test_post_begins_one(api):
     ]
     assert {step["state"] for step in drill["steps"]} == {"pending"}
     assert drill["reason"] == "Before the sale weekend"
-    assert "schedule" not in answer.json()
+    assert "schedule" not in response.json()
 
 
 def test_ended_one_tells_what_was_measured(api):
@@ -61,30 +61,30 @@ def test_ended_one_tells_what_was_measured(api):
 
 
 def test_every_makes_it_come_round_too(api):
-    answer = api.post("/drills/", {**BODY, "every": "7d"})
+    response = api.post("/drills/", {**BODY, "every": "7d"})
 
-    assert answer.json()["schedule"]["every"] == "7d"
+    assert response.json()["schedule"]["every"] == "7d"
     listed = api.get("/drills/schedules/").json()["results"]
     assert [(row["switch"], row["every"]) for row in listed] == [("segment:finance", "7d")]
-    gone = api.send("delete", "/drills/schedules/segment/finance/")
-    assert gone.status_code == 200
+    removal = api.send("delete", "/drills/schedules/segment/finance/")
+    assert removal.status_code == 200
     assert not DrillSchedule.objects.exists()
     assert api.send("delete", "/drills/schedules/segment/finance/").status_code == 404
 
 
 def test_wrong_round_begins_nothing(api):
-    answer = api.post("/drills/", {**BODY, "every": "soon"})
+    response = api.post("/drills/", {**BODY, "every": "soon"})
 
-    assert answer.status_code == 400
-    assert "every" in answer.json()["errors"]
+    assert response.status_code == 400
+    assert "every" in response.json()["errors"]
     assert not Drill.objects.exists()
 
 
 def test_dry_run_begins_nothing(api):
-    answer = api.post("/drills/", {**BODY, "dry_run": True})
+    response = api.post("/drills/", {**BODY, "dry_run": True})
 
-    assert answer.status_code == 200
-    assert answer.json()["dry_run"] is True
+    assert response.status_code == 200
+    assert response.json()["dry_run"] is True
     assert not Drill.objects.exists()
     assert not Switch.objects.exists()
 
@@ -161,9 +161,9 @@ class TestMarks:
 
         made = api.post("/drills/instances/", {"pattern": "core/*"})
         again = api.post("/drills/instances/", {"pattern": "core/*"})
-        gone = api.send("delete", "/drills/instances/", {"pattern": "core/*"})
+        removal = api.send("delete", "/drills/instances/", {"pattern": "core/*"})
 
-        assert (made.status_code, again.status_code, gone.status_code) == (201, 200, 200)
+        assert (made.status_code, again.status_code, removal.status_code) == (201, 200, 200)
         assert made.json()["pattern"] == "core/*"
         assert not DrillMark.objects.exists()
 
@@ -181,10 +181,10 @@ class TestMarks:
         assert approver.post("/drills/instances/", {"pattern": "a/b"}).status_code == 201
 
     def test_wrong_pattern_is_refused(self):
-        answer = as_role("admin").post("/drills/instances/", {"pattern": "core"})
+        response = as_role("admin").post("/drills/instances/", {"pattern": "core"})
 
-        assert answer.status_code == 400
-        assert "pattern" in answer.json()["errors"]
+        assert response.status_code == 400
+        assert "pattern" in response.json()["errors"]
 
     def test_list_counts_who_is_there(self):
         now = db_now()
@@ -210,7 +210,7 @@ def test_real_answers_are_what_the_document_says(api):
     dry = api.post("/drills/", {**BODY, "switch": "segment:b", "dry_run": True})
     run_drill(Drill.objects.get(), CANARY, now=now)
     one = f"/drills/{begun.json()['drill']['id']}/"
-    answers = [
+    responses = [
         ("/api/v1/drills/", "post", begun),
         ("/api/v1/drills/", "post", api.post("/drills/", {})),
         ("/api/v1/drills/", "get", api.get("/drills/")),
@@ -226,12 +226,12 @@ def test_real_answers_are_what_the_document_says(api):
     ]
 
     assert dry.status_code == 200
-    for path, method, answer in answers:
+    for path, method, response in responses:
         described = document["paths"][path][method]["responses"]
-        told = described.get(str(answer.status_code)) or described["default"]
-        if "$ref" in told:
-            told = document["components"]["responses"][told["$ref"].rpartition("/")[2]]
-        (content,) = told["content"].values()
+        declared = described.get(str(response.status_code)) or described["default"]
+        if "$ref" in declared:
+            declared = document["components"]["responses"][declared["$ref"].rpartition("/")[2]]
+        (content,) = declared["content"].values()
         schema = {**content["schema"], "components": document["components"]}
-        errors = [e.message for e in Draft202012Validator(schema).iter_errors(answer.json())]
-        assert errors == [], (path, method, answer.json())
+        errors = [e.message for e in Draft202012Validator(schema).iter_errors(response.json())]
+        assert errors == [], (path, method, response.json())

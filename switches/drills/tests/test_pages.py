@@ -105,14 +105,14 @@ class TestForms:
     def test_drill_begins_by_plain_form(self, moment):
         browser = browser_as("operator")
 
-        answer = browser.post(
+        response = browser.post(
             "/drills/new/",
             {"switch": "segment:finance", "mode": "live", "reason": WHY, "every": "30d"},
         )
 
         drill = Drill.objects.get()
-        assert answer.status_code == 302
-        assert answer["Location"] == f"/drills/#drill-{drill.pk}"
+        assert response.status_code == 302
+        assert response["Location"] == f"/drills/#drill-{drill.pk}"
         assert DrillSchedule.objects.get().every_days == 30
 
     def test_form_in_the_dialog_says_whom_it_stops(self, moment):
@@ -123,7 +123,7 @@ class TestForms:
         assert "<html" not in html
 
     @pytest.mark.parametrize(
-        ("fields", "status", "said"),
+        ("fields", "status", "message"),
         [
             ({"switch": "global:all"}, 422, "The global switch is not drilled"),
             ({"switch": "finance"}, 422, "Must be one of"),
@@ -132,14 +132,14 @@ class TestForms:
             ({"switch": "segment:busy"}, 409, "under way already"),
         ],
     )
-    def test_what_is_wrong_is_said_beside_its_field(self, moment, fields, status, said):
+    def test_what_is_wrong_is_said_beside_its_field(self, moment, fields, status, message):
         begin("segment:busy", now=moment)
         sent = {"switch": "segment:a", "mode": "live", "reason": WHY, "every": "", **fields}
 
-        answer = browser_as("operator").post("/drills/new/", sent, headers=DIALOG)
+        response = browser_as("operator").post("/drills/new/", sent, headers=DIALOG)
 
-        assert answer.status_code == status
-        assert said in text(page(answer))
+        assert response.status_code == status
+        assert message in text(page(response))
         assert Drill.objects.count() == 1
 
     def test_cancel_by_form(self, moment):

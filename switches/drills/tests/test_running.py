@@ -172,8 +172,8 @@ class TestPassing:
             "drill.released",
             "drill.passed",
         ]
-        told = AuditEntry.objects.filter(action__in=["drill.engaged", "drill.released"])
-        published = [entry.after for entry in told.order_by("id")]
+        entries = AuditEntry.objects.filter(action__in=["drill.engaged", "drill.released"])
+        published = [entry.after for entry in entries.order_by("id")]
         assert [f'"version":{n}' in after for n, after in enumerate(published, 1)] == [True, True]
         assert set(
             AuditEntry.objects.filter(action__startswith="drill.e").values_list("target")
@@ -419,12 +419,12 @@ class TestCancelling:
 
 class TestWords:
     def test_messages_say_what_came_of_it(self):
-        told = renderer.render(
+        content = renderer.render(
             "drill.failed", {"switch": "segment:finance", "said": "1 of 2", "reason": WHY}
         )
 
-        assert told.title == "The drill of segment:finance failed"
-        assert ("What came of it", "1 of 2") in told.lines
+        assert content.title == "The drill of segment:finance failed"
+        assert ("What came of it", "1 of 2") in content.lines
 
 
 def test_engaging_for_real_through_the_service_ends_the_drill(now, drill):

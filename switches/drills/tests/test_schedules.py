@@ -18,8 +18,8 @@ WEEK, DAY = timedelta(days=7), timedelta(days=1)
 
 def weekly(now, switch="segment:finance", every="7d", **more):
     scope, _, key = switch.partition(":")
-    asked = {"mode": "live", "reason": WHY, "actor": SHELL, **more}
-    return services.schedule_drill(scope=scope, key=key, every=every, now=now, **asked)
+    arguments = {"mode": "live", "reason": WHY, "actor": SHELL, **more}
+    return services.schedule_drill(scope=scope, key=key, every=every, now=now, **arguments)
 
 
 def missed():

@@ -61,15 +61,15 @@ def test_these_are_all_the_points_there_are(now):
 def test_it_is_gone_on_with(now, point, deaths):
     mark(CANARY, now=now)
     acknowledge(CANARY, now=now)
-    drill, before, left = begin(now=now), version(), deaths
+    drill, before, deaths_left = begin(now=now), version(), deaths
 
     def probe(passed):
-        nonlocal left
-        if passed == point and left:
-            left -= 1
+        nonlocal deaths_left
+        if passed == point and deaths_left:
+            deaths_left -= 1
             raise Killed
 
-    while left and Job.objects.get(pk=drill.pk).is_live:
+    while deaths_left and Job.objects.get(pk=drill.pk).is_live:
         acknowledge(CANARY, now=now)
         try:
             turn(now, probe)
@@ -78,7 +78,7 @@ def test_it_is_gone_on_with(now, point, deaths):
         now += timedelta(seconds=1)
     ended = run_drill(drill, CANARY, now=now)
 
-    assert left == 0 or deaths == 2
+    assert deaths_left == 0 or deaths == 2
     assert ended.passed is True, ended.failure_reason
     assert version() == before + 2
     assert audit_actions() == [

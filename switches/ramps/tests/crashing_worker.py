@@ -82,8 +82,8 @@ class Nursery:
             self._process.kill()
             self._process.wait(10)
 
-    def _write(self, said: dict[str, Any]) -> None:
-        self._process.stdin.write(json.dumps(said) + "\n")
+    def _write(self, report: dict[str, Any]) -> None:
+        self._process.stdin.write(json.dumps(report) + "\n")
         self._process.stdin.flush()
 
 
@@ -101,15 +101,15 @@ class Life:
     def go_on(self) -> None:
         """Wait until it ends or is stopped."""
         while True:
-            said = self._nursery.read()
-            if "pid" in said:
-                self.pid = said["pid"]
-            elif "point" in said:
-                self.points.append((said["tick"], said["point"]))
-            elif "moved" in said:
-                self.moved.append(said["tick"])
+            report = self._nursery.read()
+            if "pid" in report:
+                self.pid = report["pid"]
+            elif "point" in report:
+                self.points.append((report["tick"], report["point"]))
+            elif "moved" in report:
+                self.moved.append(report["tick"])
             else:
-                self.ended_by, self._is_over = said["ended"], said["ended"] != "SIGSTOP"
+                self.ended_by, self._is_over = report["ended"], report["ended"] != "SIGSTOP"
                 return
 
     def thaw(self) -> None:
@@ -194,8 +194,8 @@ def _live(
             return
 
 
-def _say(**said: Any) -> None:
-    os.write(1, (json.dumps(said) + "\n").encode())
+def _say(**report: Any) -> None:
+    os.write(1, (json.dumps(report) + "\n").encode())
 
 
 if __name__ == "__main__":

@@ -44,9 +44,9 @@ def operator():
 def release_gradually(api, switch=CHAT, plan=PLAN, **more):
     api.engage(switch)
     body = {**SAFE, "plan": plan, **more}
-    answer = api.post(f"/switches/{switch.replace(':', '/')}/release", body)
-    assert answer.status_code == 202, answer.content
-    return answer.json()["ramp"]
+    response = api.post(f"/switches/{switch.replace(':', '/')}/release", body)
+    assert response.status_code == 202, response.content
+    return response.json()["ramp"]
 
 
 def test_a_ramp_has_the_shape_of_the_contract(operator):
@@ -82,9 +82,9 @@ def test_what_its_gates_said_is_shown_with_when_it_was_looked_at(operator):
 
 
 @pytest.mark.parametrize(
-    ("verdict", "share", "left"), [("ok", 100, "ramping"), ("fail", 0, "engaged")]
+    ("verdict", "share", "state"), [("ok", 100, "ramping"), ("fail", 0, "engaged")]
 )
-def test_an_outsiders_verdict_moves_it(operator, verdict, share, left):
+def test_an_outsiders_verdict_moves_it(operator, verdict, share, state):
     plan = [{**PLAN[0], "gates": [SMOKE]}, {"percent": 100}]
     ramp = release_gradually(operator, plan=plan)
     run_tick(db_now())
@@ -94,10 +94,10 @@ def test_an_outsiders_verdict_moves_it(operator, verdict, share, left):
     run_tick(db_now())
 
     switch = operator.get("/switches/feature/chat/").json()
-    assert (switch["allow_percent"], switch["state"]) == (share, left)
-    over = operator.get(f"/ramps/{ramp['id']}/").json()
-    assert over["steps"][0]["state"] == ("passed" if verdict == "ok" else "failed")
-    assert bool(over["outcome"]) is (verdict == "fail")
+    assert (switch["allow_percent"], switch["state"]) == (share, state)
+    ramp_after = operator.get(f"/ramps/{ramp['id']}/").json()
+    assert ramp_after["steps"][0]["state"] == ("passed" if verdict == "ok" else "failed")
+    assert bool(ramp_after["outcome"]) is (verdict == "fail")
 
 
 def test_side_effects_are_those_of_the_job_and_the_messages(operator, settings):
@@ -111,10 +111,11 @@ def test_side_effects_are_those_of_the_job_and_the_messages(operator, settings):
     def effects():
         return operator.get(f"/ramps/{ramp['id']}/").json()["effects"]
 
-    published, told = effects()
+    published, notice = effects()
     assert published["key"] == f"ramp:{ramp['id']}:0:publish"
     assert published["attempted_at"] == published["done_at"] == ramp["started_at"]
-    assert (told["name"], told["attempted_at"], told["done_at"]) == ("ramp.started", sent, sent)
+    assert (notice["name"], notice["attempted_at"]) == ("ramp.started", sent)
+    assert notice["done_at"] == sent
     OutboxMessage.objects.filter(pk=message.pk).update(state="failed")
     assert effects()[1]["done_at"] is waiting
 
@@ -126,8 +127,8 @@ def test_list_is_newest_first_in_pages(operator):
     first = operator.get("/ramps/", {"limit": "2"}).json()
     second = operator.client.get(first["next"]).json()
 
-    shown = [row["id"] for row in first["results"] + second["results"]]
-    assert shown == sorted(ids, reverse=True)[:4]
+    listed = [row["id"] for row in first["results"] + second["results"]]
+    assert listed == sorted(ids, reverse=True)[:4]
 
 
 def test_list_is_narrowed(operator):
@@ -165,17 +166,17 @@ def as_admin():
 
 
 @pytest.mark.parametrize(
-    ("verb", "left"),
+    ("verb", "state"),
     [("advance", "running"), ("pause", "paused"), ("abort", "aborted")],
 )
-def test_an_action_answers_the_ramp(verb, left):
+def test_an_action_answers_the_ramp(verb, state):
     admin = as_role("approver")
     ramp = release_gradually(admin, plan=[{"percent": 5}, {"percent": 100}])
 
-    answer = admin.post(f"/ramps/{ramp['id']}/{verb}", WHY)
+    response = admin.post(f"/ramps/{ramp['id']}/{verb}", WHY)
 
-    assert (answer.status_code, answer.json()["state"]) == (200, left)
-    assert answer.json()["id"] == ramp["id"]
+    assert (response.status_code, response.json()["state"]) == (200, state)
+    assert response.json()["id"] == ramp["id"]
     rows = admin.get("/audit/", {"target": CHAT}).json()["results"]
     assert WHY["reason"] in rows[0]["reason"]
 
@@ -195,9 +196,9 @@ def test_an_action_says_why(verb, body):
     admin = as_role("admin")
     ramp = release_gradually(admin)
 
-    answer = admin.post(f"/ramps/{ramp['id']}/{verb}", body)
+    response = admin.post(f"/ramps/{ramp['id']}/{verb}", body)
 
-    assert (answer.status_code, list(answer.json()["errors"])) == (400, ["reason"])
+    assert (response.status_code, list(response.json()["errors"])) == (400, ["reason"])
 
 
 @pytest.mark.parametrize(
@@ -253,9 +254,9 @@ def test_dry_run_shows_it_and_does_nothing(verb):
     ramp = release_gradually(admin)
     version = Publication.objects.get().version
 
-    answer = admin.post(f"/ramps/{ramp['id']}/{verb}", {**WHY, "dry_run": True})
+    response = admin.post(f"/ramps/{ramp['id']}/{verb}", {**WHY, "dry_run": True})
 
-    assert (answer.status_code, answer.json()["dry_run"]) == (200, True)
+    assert (response.status_code, response.json()["dry_run"]) == (200, True)
     assert admin.get(f"/ramps/{ramp['id']}/").json() == ramp
     assert (Publication.objects.get().version, get_share()) == (version, 5)
 
@@ -264,10 +265,14 @@ def test_dry_run_of_a_release_shows_the_ramp(operator):
     operator.engage(CHAT)
 
     body = {**SAFE, "plan": PLAN, "dry_run": True}
-    shown = operator.post("/switches/feature/chat/release", body).json()
+    after = operator.post("/switches/feature/chat/release", body).json()
 
-    assert (shown["state"], shown["allow_percent"], shown["dry_run"]) == ("ramping", 5, True)
-    assert (shown["ramp"]["id"], len(shown["ramp"]["steps"])) == (None, 2)
+    assert (after["state"], after["allow_percent"], after["dry_run"]) == (
+        "ramping",
+        5,
+        True,
+    )
+    assert (after["ramp"]["id"], len(after["ramp"]["steps"])) == (None, 2)
     assert not Ramp.objects.exists()
 
 
@@ -290,10 +295,10 @@ def test_of_a_ramp_that_is_over_the_last_share_is_told(operator):
     ramp = release("feature:a", now, plan=[{"percent": 100, "dwell_seconds": 5}]).ramp
     run_tick(now + seconds(6))
 
-    shown = operator.get(f"/ramps/{ramp.pk}/").json()
+    resource = operator.get(f"/ramps/{ramp.pk}/").json()
 
-    assert (shown["state"], shown["allow_percent"]) == ("completed", 100)
-    assert shown["finished_at"] is not None
+    assert (resource["state"], resource["allow_percent"]) == ("completed", 100)
+    assert resource["finished_at"] is not None
     assert operator.get("/switches/feature/a/").json()["ramp"] is None
 
 

@@ -13,8 +13,8 @@ OVER, NOT_OVER = NOW, NOW + SECOND
 
 
 def decided(state="running", dwell_until=OVER, blind_since=None, verdicts=(), max_hold=HOUR):
-    standing = CurrentStep(state, dwell_until, max_hold, blind_since)
-    return decide(standing, [GateResult(f"gate {v}", v) for v in verdicts], NOW)
+    step = CurrentStep(state, dwell_until, max_hold, blind_since)
+    return decide(step, [GateResult(f"gate {v}", v) for v in verdicts], NOW)
 
 
 @pytest.mark.parametrize(

@@ -83,11 +83,11 @@ def test_over_http_it_is_200_and_the_episode_goes_on():
     operator.engage(CHAT)
     operator.post("/switches/feature/chat/release", {"justification": "fixed and seen"})
 
-    answer = operator.engage(CHAT, reason=AGAIN)
+    response = operator.engage(CHAT, reason=AGAIN)
 
-    assert answer.status_code == 200
-    assert (answer.json()["state"], answer.json()["reason"]) == ("engaged", AGAIN)
-    assert answer.json()["ramp"] is None
+    assert response.status_code == 200
+    assert (response.json()["state"], response.json()["reason"]) == ("engaged", AGAIN)
+    assert response.json()["ramp"] is None
     assert Episode.objects.count() == 1
     assert Ramp.objects.get().live is False
 

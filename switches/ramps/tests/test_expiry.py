@@ -206,8 +206,8 @@ class TestManyAtOnce:
 
         services.expire_due(now)
 
-        told = ("ramp.started", "ramps.started", "episode.overdue", "switch.released")
-        assert [event for event in told if messages.find(event)] == []
+        events = ("ramp.started", "ramps.started", "episode.overdue", "switch.released")
+        assert [event for event in events if messages.find(event)] == []
 
     def test_one_that_is_held_after_all_is_told_of_by_itself(self):
         now = db_now()

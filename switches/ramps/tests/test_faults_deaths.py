@@ -127,8 +127,8 @@ def begin(case: Case, name: str) -> Ramp:
     gate = f"smoke-{key}"
     if case.move == "compensate":
         at = now + timedelta(seconds=case.step * (DWELL + 1) + 2)
-        said = {"verdict": "fail", "observed_at": at, "received_at": now, "by": "token:ci"}
-        ExternalVerdict.objects.create(name=gate, **said)
+        observation = {"verdict": "fail", "observed_at": at, "received_at": now, "by": "token:ci"}
+        ExternalVerdict.objects.create(name=gate, **observation)
     done = services.release(
         **released, justification="cause fixed, verified twice", plan=case.plan(gate)
     )

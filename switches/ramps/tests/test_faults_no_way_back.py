@@ -69,8 +69,8 @@ def begin(key, *gates):
 
 
 def fails(now):
-    said = {"verdict": "fail", "observed_at": now, "received_at": now, "by": "token:ci"}
-    ExternalVerdict.objects.create(name="smoke", **said)
+    observation = {"verdict": "fail", "observed_at": now, "received_at": now, "by": "token:ci"}
+    ExternalVerdict.objects.create(name="smoke", **observation)
 
 
 def percent(ramp):

@@ -125,9 +125,9 @@ def test_a_steady_stream_of_expiries_is_no_storm():
         turn(at + minutes * MINUTE)
 
     assert Episode.objects.filter(ended_how="released").count() == STREAM
-    told = told_since(at)
-    assert min(told["ramps.started"], told["ramps.released"]) >= 2
-    assert sum(told.values()) <= LOUDEST_HOUR, told
+    counts = told_since(at)
+    assert min(counts["ramps.started"], counts["ramps.released"]) >= 2
+    assert sum(counts.values()) <= LOUDEST_HOUR, counts
     named = [
         name for message in messages.find("ramps.released") for name in message.payload["switches"]
     ]
@@ -172,8 +172,8 @@ def test_ramps_that_people_began_are_told_of_one_by_one():
     turn(now + 6 * MINUTE)
     turn(now + 12 * MINUTE)
 
-    told = told_since(now + MINUTE)
-    assert told == {"ramp.advanced": 6, "switch.released": 6}
+    counts = told_since(now + MINUTE)
+    assert counts == {"ramp.advanced": 6, "switch.released": 6}
 
 
 def test_a_gate_that_fails_for_all_is_told_of_ten_and_then_together():
@@ -205,7 +205,7 @@ def test_many_that_hold_are_told_of_ten_and_then_together():
 
     turn(now + 6 * MINUTE)
 
-    told = told_since(now + 6 * MINUTE)
-    assert told == {"ramp.held": 10, "ramps.held": 1}
+    counts = told_since(now + 6 * MINUTE)
+    assert counts == {"ramp.held": 10, "ramps.held": 1}
     (digest,) = messages.find("ramps.held")
     assert (digest.payload["count"], digest.severity) == (3, "warning")

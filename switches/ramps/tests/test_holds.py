@@ -34,9 +34,9 @@ OF_SLO = [
 WHY = "core-latency burns its error budget 30 times as fast as it may"
 
 
-def checks(now, service="core", switch=CHAT, heard=timedelta(0)):
+def checks(now, service="core", switch=CHAT, age=timedelta(0)):
     Instance.objects.create(
-        id=f"{service}/a1", service=service, heard_at=now - heard, checks={switch: {}}
+        id=f"{service}/a1", service=service, heard_at=now - age, checks={switch: {}}
     )
 
 

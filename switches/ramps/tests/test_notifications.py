@@ -41,8 +41,8 @@ def begin(api, *gates_of_first, switch="feature:chat", dwell=300):
     first = {"percent": 5, "dwell_seconds": dwell, "gates": list(gates_of_first)}
     others = [{"percent": percent, "dwell_seconds": dwell} for percent in (25, 100)]
     path = f"/switches/{switch.replace(':', '/')}/release"
-    answer = api.post(path, {"justification": WHY, "mode": "ramp", "plan": [first, *others]})
-    assert answer.status_code == 202, answer.content
+    response = api.post(path, {"justification": WHY, "mode": "ramp", "plan": [first, *others]})
+    assert response.status_code == 202, response.content
     return Ramp.objects.select_related("job", "episode").get(switch=switch, live=True)
 
 
@@ -79,7 +79,7 @@ def test_head_of_the_thread_shows_the_share_and_is_updated_in_place(slack, kim):
 
     assert (head(slack)["ts"], "thread_ts" in head(slack)) == (ts, False)
     assert "feature:chat RAMPING 25 %, step 2 of 3" in head(slack)["text"]
-    assert {said["thread_ts"] for said in slack.messages[1:]} == {ts}
+    assert {message["thread_ts"] for message in slack.messages[1:]} == {ts}
 
 
 def test_nothing_says_that_it_expires_while_it_ramps(slack, kim):
@@ -89,9 +89,9 @@ def test_nothing_says_that_it_expires_while_it_ramps(slack, kim):
     actions.resume(ramp_id=ramp.pk, reason=WHY, actor=SHELL, now=db_now())
     deliver()
 
-    said = [message["text"] for message in slack.messages if "RAMPING" in message["text"]]
-    assert len(said) == 5  # The head, and in its thread: begun, held, paused, resumed.
-    assert not [text for text in said if "xpire" in text or "until" in text]
+    texts = [message["text"] for message in slack.messages if "RAMPING" in message["text"]]
+    assert len(texts) == 5  # The head, and in its thread: begun, held, paused, resumed.
+    assert not [text for text in texts if "xpire" in text or "until" in text]
 
 
 def test_completed_ramp_ends_the_thread_as_a_release(slack, kim):
@@ -174,9 +174,9 @@ def test_button_aborts_the_ramp_whatever_it_is_at(slack, in_slack, kim, state):
     at = "25 %" if state == "advanced" else "5 %"
     assert AuditEntry.objects.latest("id").action == f"ramp.{state}"
 
-    said = in_slack("operator", "lee").press("abort_ramp", button_of(slack, "abort_ramp"))
+    reply = in_slack("operator", "lee").press("abort_ramp", button_of(slack, "abort_ramp"))
 
-    assert said == f"You aborted the ramp of feature:chat at {at}: it is engaged, nothing flows."
+    assert reply == f"You aborted the ramp of feature:chat at {at}: it is engaged, nothing flows."
     assert Episode.objects.get().allow_percent == 0
     row = AuditEntry.objects.get(action="ramp.aborted")
     assert (row.actor_type, row.actor_name) == ("slack", "lee")
@@ -202,9 +202,9 @@ def test_button_on_a_ramp_that_is_over_says_how_it_ended(slack, in_slack, kim):
     for seconds in (301, 602, 903):
         later(seconds)
 
-    said = in_slack("operator", "lee").press("abort_ramp", value)
+    reply = in_slack("operator", "lee").press("abort_ramp", value)
 
-    assert said.startswith("This ramp is completed; it can't be aborted now.")
+    assert reply.startswith("This ramp is completed; it can't be aborted now.")
     assert Episode.objects.get().ended_how == "released"
     assert not AuditEntry.objects.filter(actor_type="slack").exists()
 
@@ -225,9 +225,9 @@ def test_viewer_may_not_abort(slack, in_slack, kim):
     begin(kim)
     deliver()
 
-    said = in_slack("viewer", "vic").press("abort_ramp", button_of(slack, "abort_ramp"))
+    reply = in_slack("viewer", "vic").press("abort_ramp", button_of(slack, "abort_ramp"))
 
-    assert "Your role, viewer, may not" in said
+    assert "Your role, viewer, may not" in reply
     assert Episode.objects.get().allow_percent == 5
 
 
@@ -253,8 +253,8 @@ def test_manual_gate_approved_in_slack_lets_the_ramp_go_on_at_its_next_look(slac
     assert "Ramp of feature:chat: go on to 25 %, after 5 %" in asked["text"]
     value = json.loads(buttons(asked)["approve"]["value"])
 
-    said = in_slack("approver", "ada").press("approve", value)
-    assert said.startswith("You approved: Ramp of feature:chat")
+    reply = in_slack("approver", "ada").press("approve", value)
+    assert reply.startswith("You approved: Ramp of feature:chat")
     assert Episode.objects.get().allow_percent == 5
     later(302)
 
@@ -270,10 +270,10 @@ def test_manual_gate_is_never_approved_by_whoever_asked_for_the_ramp(slack, in_s
     deliver()
     value = json.loads(buttons(asked_in_slack(slack))["approve"]["value"])
 
-    said = ada.press("approve", value)
+    reply = ada.press("approve", value)
     later(302)
 
-    assert not said.startswith("You approved")
+    assert not reply.startswith("You approved")
     assert Approval.objects.get(kind="ramp_gate").state == "pending"
     assert Episode.objects.get().allow_percent == 5
 

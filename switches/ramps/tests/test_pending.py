@@ -96,14 +96,14 @@ def test_denied_it_is_over_and_nothing_flowed():
     assert Ramp.objects.get().live is False
 
 
-@pytest.mark.parametrize(("after", "left"), [(7199, "pending_approval"), (7200, "aborted")])
-def test_nobody_decides_within_two_hours(after, left):
+@pytest.mark.parametrize(("after", "state"), [(7199, "pending_approval"), (7200, "aborted")])
+def test_nobody_decides_within_two_hours(after, state):
     now = db_now()
     ramp, _ = request_release(now)
 
     approvals.expire_due_requests(now + seconds(after))
 
-    assert (get_ramp_state(ramp), get_share(ALL)) == (left, 0)
+    assert (get_ramp_state(ramp), get_share(ALL)) == (state, 0)
 
 
 def test_edited_it_begins_with_the_new_words():
@@ -244,11 +244,11 @@ def test_over_http_the_answer_is_the_approval_and_the_ramp_names_it():
     kim = signed_in(person("operator", "kim"))
     kim.engage(ALL)
 
-    answer = kim.post("/switches/global/all/release", {"justification": "fixed and seen"})
+    response = kim.post("/switches/global/all/release", {"justification": "fixed and seen"})
 
-    assert (answer.status_code, set(answer.json())) == (202, {"approval"})
+    assert (response.status_code, set(response.json())) == (202, {"approval"})
     (ramp,) = kim.get("/ramps/", {"state": "pending_approval"}).json()["results"]
-    assert ramp["approval"] == answer.json()["approval"]["id"]
+    assert ramp["approval"] == response.json()["approval"]["id"]
     assert kim.get("/switches/global/all/").json()["ramp"] == ramp["id"]
     assert (ramp["allow_percent"], ramp["started_at"]) == (0, None)
     assert {step["state"] for step in ramp["steps"]} == {"pending"}

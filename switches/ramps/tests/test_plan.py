@@ -54,15 +54,15 @@ def errors_of(given_plan, **more):
 
 @given(plans(), st.none() | st.integers(0, 86400))
 def test_what_is_read_reads_the_same_again(given_plan, max_hold):
-    kept = plan.read_plan(given_plan, max_hold)
+    steps = plan.read_plan(given_plan, max_hold)
 
-    assert plan.read_plan(kept) == kept
-    assert [step["percent"] for step in kept] == [step["percent"] for step in given_plan]
-    for step, asked in zip(kept, given_plan, strict=True):
-        assert step["dwell_seconds"] == asked.get("dwell_seconds", 300)
+    assert plan.read_plan(steps) == steps
+    assert [step["percent"] for step in steps] == [step["percent"] for step in given_plan]
+    for step, step_given in zip(steps, given_plan, strict=True):
+        assert step["dwell_seconds"] == step_given.get("dwell_seconds", 300)
         usual = 3600 if max_hold is None else max_hold
-        assert step["max_hold_seconds"] == asked.get("max_hold_seconds", usual)
-        assert len(step["gates"]) == len(asked.get("gates", []))
+        assert step["max_hold_seconds"] == step_given.get("max_hold_seconds", usual)
+        assert len(step["gates"]) == len(step_given.get("gates", []))
 
 
 @given(plans(), st.integers(0, 5))

@@ -27,19 +27,19 @@ STEPS = st.tuples(
 )
 
 
-def as_sent(shown):
-    return dict(shown.fields)
+def as_sent(form):
+    return dict(form.fields)
 
 
 @given(STEPS)
 def test_any_plan_comes_back_from_the_form_as_it_was(steps):
     percents, more = steps
-    asked = [
+    steps_given = [
         {"percent": percent, "dwell_seconds": dwell, "gates": gates}
         for percent, (dwell, gates) in zip([*sorted(percents), 100], more, strict=False)
     ]
     try:
-        plan = plans.read_plan(asked)
+        plan = plans.read_plan(steps_given)
     except InvalidInput:
         return  # The same gate twice.
 
@@ -58,15 +58,15 @@ def test_dwell_is_read_as_people_write_it(typed, seconds):
 
 @pytest.mark.parametrize("typed", ["five", "5 minutes", "-5", "1e999", "nan", "8d", "<b>"])
 def test_dwell_that_is_none_is_told_beside_its_field(typed):
-    shown = editor.read_form({"step-0-percent": "100", "step-0-dwell": typed})
+    form = editor.read_form({"step-0-percent": "100", "step-0-dwell": typed})
 
     with pytest.raises(InvalidInput) as refused:
-        plans.read_plan(shown.plan())
-    row = shown.with_errors(refused.value.errors).rows()[0]
+        plans.read_plan(form.plan())
+    row = form.with_errors(refused.value.errors).rows()[0]
 
-    told = {field["name"]: field["errors"] for field in row["fields"]}
-    assert told["step-0-dwell"]
-    assert not told["step-0-percent"]
+    errors = {field["name"]: field["errors"] for field in row["fields"]}
+    assert errors["step-0-dwell"]
+    assert not errors["step-0-percent"]
     assert row["fields"][1]["value"] == typed
 
 
@@ -75,20 +75,20 @@ def test_form_without_a_plan_has_none():
 
 
 def test_step_is_added_before_the_last_halfway():
-    shown = editor.press_button(editor.open_plan(plans.read_plan()), "add-step", {})
+    form = editor.press_button(editor.open_plan(plans.read_plan()), "add-step", {})
 
-    assert [step["percent"] for step in shown.plan()] == [5, 25, 62, 100]
-    assert shown.focus == "step-2-percent"
+    assert [step["percent"] for step in form.plan()] == [5, 25, 62, 100]
+    assert form.focus == "step-2-percent"
 
 
 def test_step_in_the_middle_is_removed_with_its_gates():
     gates = [{"type": "external", "gate": "b"}]
     plan = plans.read_plan([{"percent": 5}, {"percent": 25, "gates": gates}, {"percent": 100}])
 
-    shown = editor.press_button(editor.open_plan(plan), "remove-step-1", {})
+    form = editor.press_button(editor.open_plan(plan), "remove-step-1", {})
 
-    assert [step["percent"] for step in shown.plan()] == [5, 100]
-    assert shown.gates == 0
+    assert [step["percent"] for step in form.plan()] == [5, 100]
+    assert form.gates == 0
 
 
 def test_last_step_that_is_left_can_not_be_removed():
@@ -101,8 +101,8 @@ def test_last_step_that_is_left_can_not_be_removed():
 def test_gate_of_each_kind_is_added_with_its_defaults_and_removed(kind):
     plan = editor.open_plan(plans.read_plan())
 
-    shown = editor.press_button(plan, "add-gate-1", {"step-1-new": kind.name})
-    gate = shown.plan()[1]["gates"][0]
+    form = editor.press_button(plan, "add-gate-1", {"step-1-new": kind.name})
+    gate = form.plan()[1]["gates"][0]
     defaults = {
         field.name: field.default
         for field in kind.fields
@@ -110,8 +110,8 @@ def test_gate_of_each_kind_is_added_with_its_defaults_and_removed(kind):
     }
 
     assert gate == {"type": kind.name, **defaults}
-    assert shown.rows()[1]["gates"][0]["fields"][0]["focused"]
-    assert editor.press_button(shown, "remove-gate-1-0", {}).plan() == plan.plan()
+    assert form.rows()[1]["gates"][0]["fields"][0]["focused"]
+    assert editor.press_button(form, "remove-gate-1-0", {}).plan() == plan.plan()
 
 
 @pytest.mark.parametrize("button", ["", "x", "remove-step-9", "add-gate-77", "remove-gate-0-5"])
@@ -123,13 +123,13 @@ def test_button_that_is_none_changes_nothing(button):
 
 def test_error_of_a_gate_goes_to_its_field():
     sent = {"step-0-percent": "100", "step-0-gate-0-type": "slo", "step-0-gate-0-min_events": "no"}
-    shown = editor.read_form(sent)
+    form = editor.read_form(sent)
 
     with pytest.raises(InvalidInput) as refused:
-        plans.read_plan(shown.plan())
-    fields = shown.with_errors(refused.value.errors).rows()[0]["gates"][0]["fields"]
+        plans.read_plan(form.plan())
+    fields = form.with_errors(refused.value.errors).rows()[0]["gates"][0]["fields"]
 
-    told = {field["name"].rpartition("-")[2]: field["errors"] for field in fields}
-    assert told["slo"] == ["Is required."]
-    assert told["min_events"] == ["Must be a whole number from 1 to 1000000000."]
-    assert not told["window"]
+    errors = {field["name"].rpartition("-")[2]: field["errors"] for field in fields}
+    assert errors["slo"] == ["Is required."]
+    assert errors["min_events"] == ["Must be a whole number from 1 to 1000000000."]
+    assert not errors["window"]

@@ -129,9 +129,9 @@ def test_of_two_who_advance_at_once_the_second_is_told_who_was_first(step_index)
             until_waiting(2)
             session.close()
 
-        answers = at_once(*(tried(lambda actor=actor: advance(actor)) for actor in people), let_go)
+        results = at_once(*(tried(lambda actor=actor: advance(actor)) for actor in people), let_go)
 
-    (refused,) = [answer for answer in answers if isinstance(answer, Conflict)]
+    (refused,) = [result for result in results if isinstance(result, Conflict)]
     (entry,) = AuditEntry.objects.filter(action="ramp.advanced")
     assert (get_share(), get_ramp_state(ramp)) == (25, "running")
     assert refused.detail.startswith(f"user:{entry.actor_name} advanced it to step 2 of 3, 25 %")
@@ -153,9 +153,9 @@ def test_of_two_who_release_by_ramp_one_begins():
     now = db_now()
     engage(CHAT, now)
 
-    answers = at_once(*(tried(lambda: release(CHAT, now)) for _ in range(4)))
+    results = at_once(*(tried(lambda: release(CHAT, now)) for _ in range(4)))
 
-    assert sum(isinstance(answer, Conflict) for answer in answers) == 3
+    assert sum(isinstance(result, Conflict) for result in results) == 3
     assert Ramp.objects.count() == 1
 
 
@@ -175,10 +175,10 @@ def test_abort_against_a_look_that_completes_leaves_one_end():
 
         ends = (get_ramp_state(ramp), get_state(switch))
         assert ends in {("completed", "released"), ("aborted", "engaged")}
-        told = AuditEntry.objects.filter(
+        entries = AuditEntry.objects.filter(
             target=switch, action__in=["switch.released", "ramp.aborted"]
         )
-        assert told.count() == 1
+        assert entries.count() == 1
 
 
 def test_session_that_is_ended_in_a_move_keeps_no_other_ramp_from_moving():

@@ -139,7 +139,7 @@ class TestExpiryWhileARampWaitsForApproval:
 
 def test_a_permanent_switch_is_called_for_again_once_its_ramp_is_taken_back():
     now = db_now()
-    asked = engage(CHAT, now, expires_in="permanent", by=get_person())
+    episode = engage(CHAT, now, expires_in="permanent", by=get_person())
     approval = Approval.objects.get(kind="permanent")
     ada = get_person("approver", "ada")
     approvals.approve(approval_id=approval.pk, comment="", actor=ada, now=now)
@@ -153,7 +153,7 @@ def test_a_permanent_switch_is_called_for_again_once_its_ramp_is_taken_back():
     assert services.call_for_reconfirmation(later + seconds(7)) == 0
 
     (called,) = Escalation.objects.filter(closed_at=None)
-    assert (called.event, called.subject) == ("episode.reconfirm_due", f"episode:{asked.pk}")
+    assert (called.event, called.subject) == ("episode.reconfirm_due", f"episode:{episode.pk}")
 
 
 class TestReleasedAtOnceWhileItRamps:
@@ -175,11 +175,11 @@ class TestReleasedAtOnceWhileItRamps:
 
         html = page(browser_as("viewer").get(path.format(ramp.pk)))
 
-        shown = text(html)
+        content = text(html)
         for part in ("100 %", "flows since: released at once", "Not to its end", "Never begun"):
-            assert part in shown
+            assert part in content
         for part in ("engaged again", "Taken back", "Aborted"):
-            assert part not in shown
+            assert part not in content
         assert "ramp--completed" in html
 
     def test_also_where_it_could_not_be_taken_back_before(self):

@@ -99,8 +99,8 @@ def test_each_move_has_its_side_effects_once():
         run_tick(now + seconds(count))
 
     keys = JobEffect.objects.order_by("pk").values_list("key", flat=True)
-    told = f"ramp:{ramp.pk}"
-    assert list(keys) == [f"{told}:0:publish", f"{told}:1:publish", f"{told}:1:release"]
+    prefix = f"ramp:{ramp.pk}"
+    assert list(keys) == [f"{prefix}:0:publish", f"{prefix}:1:publish", f"{prefix}:1:release"]
 
 
 def test_passes_on_what_an_outsider_says():

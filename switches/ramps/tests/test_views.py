@@ -30,10 +30,10 @@ class TestTimeline:
         ramp = start_ramp(plan=QUICK)
 
         html = page(browser_as("viewer").get(path.format(ramp.pk)))
-        shown = text(html)
+        content = text(html)
 
         for part in ("5 %", "flows now", "Running", "step 1 of 2", "Goes on in", SAFE_NOW, "kim"):
-            assert part in shown
+            assert part in content
         assert 'aria-current="step"' in html
 
     def test_gate_says_verdict_why_and_evidence(self):
@@ -43,11 +43,11 @@ class TestTimeline:
             ramp, verdict="pass", evidence=evidence, checked_at="2026-11-21T10:00:00Z"
         )
 
-        shown = text(page(browser_as("viewer").get(ramp_path(ramp))))
+        content = text(page(browser_as("viewer").get(ramp_path(ramp))))
 
         for part in ("SLO core-availability", "Pass", "burns too fast", "burn rate 3.25"):
-            assert part in shown
-        assert "1,204 of 1,210 events good" in shown
+            assert part in content
+        assert "1,204 of 1,210 events good" in content
 
     @pytest.mark.parametrize(
         ("verdict", "word"),
@@ -106,11 +106,11 @@ class TestTimeline:
         ramp = start_ramp(plan=gated_plan({"type": "external", "gate": "smoke"}))
         run_workers(61)
 
-        shown = text(page(browser_as("viewer").get(ramp_path(ramp))))
+        content = text(page(browser_as("viewer").get(ramp_path(ramp))))
 
-        assert "Holding" in shown
-        assert "nobody has reported smoke yet" in shown
-        assert "at most 1 h; then it is taken back" in shown
+        assert "Holding" in content
+        assert "nobody has reported smoke yet" in content
+        assert "at most 1 h; then it is taken back" in content
 
     def test_aborted_one_stays_to_be_read_and_asks_no_more(self):
         ramp = start_ramp()
@@ -133,10 +133,10 @@ class TestTimeline:
         run_workers(62)
         run_workers(64)
 
-        shown = text(page(browser_as("viewer").get(ramp_path(ramp))))
+        content = text(page(browser_as("viewer").get(ramp_path(ramp))))
 
-        assert "Completed" in shown
-        assert "100 %" in shown
+        assert "Completed" in content
+        assert "100 %" in content
         assert not Episode.objects.filter(ended_at__isnull=True).exists()
 
     def test_failed_one_stands_in_red_above_every_page(self):
@@ -151,9 +151,9 @@ class TestTimeline:
         assert "A ramp could not be taken back" in html
         assert f'href="/ramps/{ramp.pk}/"' in html
         assert "<script>alert" not in html
-        shown = text(page(client.get(ramp_path(ramp))))
-        assert "5 % may still flow" in shown
-        assert "Dwelling" not in shown
+        content = text(page(client.get(ramp_path(ramp))))
+        assert "5 % may still flow" in content
+        assert "Dwelling" not in content
         assert "could not be taken back" in page(browser_as("operator").get("/"))
 
     def test_switch_without_a_ramp_shows_none(self):
@@ -366,10 +366,10 @@ class TestBoard:
         start_ramp(plan=gated_plan({"type": "external", "gate": "smoke"}))
         run_workers(61)
 
-        shown = text(page(browser_as("operator").get("/")))
+        content = text(page(browser_as("operator").get("/")))
 
-        assert "Holding" in shown
-        assert "waits for its gates" in shown
+        assert "Holding" in content
+        assert "waits for its gates" in content
 
     def test_engaging_it_says_that_the_ramp_is_aborted(self):
         start_ramp()

@@ -92,11 +92,11 @@ def test_what_is_no_week_is_not_found(week):
 def test_a_week_to_come_and_one_without_a_report_are_not_found(running):
     api = with_token("reports:read")
 
-    coming, gone = (api.get(f"{HISTORY}{running.later(n)}/") for n in (1, -2))
+    coming, past = (api.get(f"{HISTORY}{running.later(n)}/") for n in (1, -2))
 
-    assert (coming.status_code, gone.status_code) == (404, 404)
+    assert (coming.status_code, past.status_code) == (404, 404)
     assert "has not begun" in coming.json()["detail"]
-    assert "report weekly" in gone.json()["detail"]
+    assert "report weekly" in past.json()["detail"]
 
 
 def test_reading_takes_its_scope(kept):
@@ -142,11 +142,11 @@ def test_the_running_week_is_signed_once_its_report_is_kept(running):
 
     unsaved_report = approver.post(f"{HISTORY}{running}/sign")
     services.generate_report(week=running, actor=SHELL, now=db_now())
-    kept = approver.post(f"{HISTORY}{running}/sign", {"comment": "read it"})
+    response = approver.post(f"{HISTORY}{running}/sign", {"comment": "read it"})
 
-    assert (unsaved_report.status_code, kept.status_code) == (404, 200)
-    shown = approver.get(f"{HISTORY}{running}/").json()
-    assert (shown["signed_by"], shown["final"]) == ("user:a-approver", False)
+    assert (unsaved_report.status_code, response.status_code) == (404, 200)
+    body = approver.get(f"{HISTORY}{running}/").json()
+    assert (body["signed_by"], body["final"]) == ("user:a-approver", False)
 
 
 def test_a_dry_run_signs_nothing(kept):

@@ -33,10 +33,10 @@ def test_without_a_week_it_makes_and_prints_the_last_complete_one_and_tells_nobo
         "segment:finance", running.starts_at(get_zone()) - (db_now() - db_now().replace(second=0))
     )
 
-    said = report()
+    output = report()
 
-    assert f"Weekly report {running.later(-1)}" in said
-    assert "kept, not told" in said
+    assert f"Weekly report {running.later(-1)}" in output
+    assert "kept, not told" in output
     assert WeeklyReport.objects.get().sent_at is None
 
 
@@ -44,39 +44,39 @@ def test_rows_carry_the_address_of_their_page(running, settings):
     settings.PUBLIC_URL = "https://switchgear.example/"
     engage("segment:finance", db_now(), reason="card payments charged twice\nsince the deploy")
 
-    said = report("--week", str(running))
+    output = report("--week", str(running))
 
-    assert "so far" in said
-    assert "https://switchgear.example/switches/segment/finance/" in said
-    assert "card payments charged twice since the deploy" in said
+    assert "so far" in output
+    assert "https://switchgear.example/switches/segment/finance/" in output
+    assert "card payments charged twice since the deploy" in output
 
 
 def test_send_without_anybody_to_tell_keeps_it_and_says_so(running):
-    said = report("--send")
+    output = report("--send")
 
-    assert "kept, not told;" in said
+    assert "kept, not told;" in output
     assert WeeklyReport.objects.get().sent_at is None
 
 
 def test_send_keeps_it_and_tells_it_once(running, by_bot):  # noqa: F811
     first, again = report("--send"), report("--send")
 
-    kept = WeeklyReport.objects.get()
-    assert (kept.week, kept.final) == (str(running.later(-1)), True)
+    report_row = WeeklyReport.objects.get()
+    assert (report_row.week, report_row.final) == (str(running.later(-1)), True)
     assert "told now" in first
     assert "told before" in again
-    assert f"audit anchor {kept.anchor_id}:{kept.anchor_hash}" in again
+    assert f"audit anchor {report_row.anchor_id}:{report_row.anchor_hash}" in again
     made = AuditEntry.objects.get(action="report.generated")
     assert (made.actor_type, made.actor_name.partition(":")[0]) == ("system", "shell")
     assert AuditEntry.objects.filter(action="report.sent").count() == 1
 
 
 def test_json_is_the_resource_of_the_api(running):
-    told = json.loads(report("--json", "--week", str(running)))
+    body = json.loads(report("--json", "--week", str(running)))
 
-    assert told["week"] == str(running)
-    assert told["final"] is False
-    assert told["sections"]
+    assert body["week"] == str(running)
+    assert body["final"] is False
+    assert body["sections"]
 
 
 @pytest.mark.parametrize("week", ["2026-47", "2025-W53", ""])

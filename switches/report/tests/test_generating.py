@@ -84,9 +84,9 @@ def test_after_weeks_away_four_missing_ones_are_made_and_only_the_last_is_told(b
     beat(DUE)
     beat(DUE + SECOND)
 
-    kept = WeeklyReport.objects.order_by("week").values_list("week", "final")
-    assert [week for week, _ in kept] == [f"2026-W{n}" for n in range(43, 48)]
-    assert all(final for _, final in kept)
+    rows = WeeklyReport.objects.order_by("week").values_list("week", "final")
+    assert [week for week, _ in rows] == [f"2026-W{n}" for n in range(43, 48)]
+    assert all(final for _, final in rows)
     assert [message.subject for message in list_messages()] == ["report:2026-W47"]
     assert Escalation.objects.values_list("subject", flat=True).get() == "report:2026-W47"
     assert [one.path[-9:-1] for one in waiting.list_unsigned_reports(DUE)] == [
@@ -245,9 +245,9 @@ def test_the_anchor_is_the_row_that_holds_the_hash_of_what_the_report_says():
 
     report = WeeklyReport.objects.get()
     row = AuditEntry.objects.get(pk=report.anchor_id)
-    said = hashlib.sha256(canonical.dumps(report.content).encode()).hexdigest()
+    digest = hashlib.sha256(canonical.dumps(report.content).encode()).hexdigest()
     assert row.hash == report.anchor_hash
-    assert f'"sha256":"{said}"' in row.after
+    assert f'"sha256":"{digest}"' in row.after
     assert audit.verify({report.anchor_id: report.anchor_hash}).intact
     assert not audit.verify({report.anchor_id: "0" * 64}).intact
 
@@ -260,14 +260,14 @@ def test_the_digest_names_the_worst_first_and_leads_to_the_page(by_bot):  # noqa
 
     beat(DUE)
 
-    said = render("report.ready", list_messages()[0].payload)
-    labels = dict(said.lines)
-    assert said.title == "Weekly report 2026-W47: 1 to settle"
+    message = render("report.ready", list_messages()[0].payload)
+    labels = dict(message.lines)
+    assert message.title == "Weekly report 2026-W47: 1 to settle"
     assert labels["First"].startswith("Forgotten switches: 1 switch stopped")
     assert labels["Then"].startswith("Vague reasons: 1 switch")
     assert "Stopped at the end of the week: 2" in labels["In numbers"]
     assert labels["Audit anchor"].startswith(str(WeeklyReport.objects.get().anchor_id))
-    assert said.path == "/reports/weekly/2026-W47/"
+    assert message.path == "/reports/weekly/2026-W47/"
 
 
 @pytest.mark.django_db

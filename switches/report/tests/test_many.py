@@ -73,7 +73,7 @@ def test_it_is_made_with_little_work_and_shows_the_first_rows_of_many(crowd):
 def test_its_page_and_its_digest_stay_readable(crowd):
     report = services.generate_report(week=WEEK, actor=SHELL, now=DUE)
 
-    shown = {s["slug"]: s for s in build_sections(report.content)}
+    sections = {s["slug"]: s for s in build_sections(report.content)}
 
-    assert shown["forgotten"]["more"] == shown["forgotten"]["total"] - MAX_ROWS
+    assert sections["forgotten"]["more"] == sections["forgotten"]["total"] - MAX_ROWS
     assert len(services._build_facts(report)["line_1"]) < 500

@@ -68,7 +68,7 @@ def test_each_outcome_is_told_the_worst_first():
 
     content = compose(WEEK, make_moment(6, 0, 16))
 
-    told = section(content, "ramps")
+    ramps = section(content, "ramps")
     assert [
         (row["switch"].partition(":")[2], row["outcome"]) for row in cells(content, "ramps")
     ] == [
@@ -79,16 +79,16 @@ def test_each_outcome_is_told_the_worst_first():
         ("held", "under way, step 1"),
         ("done", "completed"),
     ]
-    assert told["tone"] == "bad"
-    assert told["summary"].startswith("6 ramps began; 1 completed, 1 under way, 1 replaced, ")
+    assert ramps["tone"] == "bad"
+    assert ramps["summary"].startswith("6 ramps began; 1 completed, 1 under way, 1 replaced, ")
     # It began a moment after the look.
-    assert re.search(r"The longest hold: (20 min|19 min 59 s)\.$", told["summary"])
+    assert re.search(r"The longest hold: (20 min|19 min 59 s)\.$", ramps["summary"])
     assert get_row(content, "feature:back")["gate"] == "external gate smoke"
     assert get_row(content, "feature:back")["held_seconds"] // 60 in (19, 20)
     assert get_row(content, "feature:held")["held_seconds"] // 60 in (9, 10)
     assert get_row(content, "feature:stopped")["why"].startswith("Aborted by user:kim: ")
     assert get_row(content, "feature:done")["held_seconds"] is None
-    assert told["rows"][0]["path"] == f"/ramps/{broken.pk}/"
+    assert ramps["rows"][0]["path"] == f"/ramps/{broken.pk}/"
 
 
 def test_what_ended_before_the_week_or_began_after_it_is_not_told():

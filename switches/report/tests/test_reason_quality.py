@@ -61,6 +61,6 @@ def test_bars_stay_on_the_paper_in_proportion(values):
 
 
 def test_numbers_are_short_and_true():
-    told = [format_value(value) for value in (0, 0.04, 0.25, 7.0, 12.34, 168.0, 1240.4)]
+    texts = [format_value(value) for value in (0, 0.04, 0.25, 7.0, 12.34, 168.0, 1240.4)]
 
-    assert told == ["0", "< 0.1", "0.2", "7", "12.3", "168", "1,240"]
+    assert texts == ["0", "< 0.1", "0.2", "7", "12.3", "168", "1,240"]

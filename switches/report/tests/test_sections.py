@@ -49,9 +49,9 @@ def extend(switch, moment):
 def test_an_empty_house_is_calm_and_says_nothing_untrue():
     content = compose_week()
 
-    mine = [s for s in content["sections"] if s["slug"] != "attention"]
-    assert {s["tone"] for s in mine} == {"good"}
-    assert all(s["total"] == 0 and not s["rows"] and not s["unread"] for s in mine)
+    sections = [s for s in content["sections"] if s["slug"] != "attention"]
+    assert {s["tone"] for s in sections} == {"good"}
+    assert all(s["total"] == 0 and not s["rows"] and not s["unread"] for s in sections)
 
 
 def test_vague_reasons_and_forgotten_switches_come_first():
@@ -201,7 +201,7 @@ def test_trips_approvals_and_reviews_are_counted():
             by="token:alerts",
             repeats=2,
         )
-    for kind, state, asked in (
+    for kind, state, requested_at in (
         ("release", "approved", 1),
         ("permanent", "expired", 2),
         ("purge", "pending", 3),
@@ -210,14 +210,14 @@ def test_trips_approvals_and_reviews_are_counted():
     ):
         Approval.objects.create(
             kind=kind,
-            target=f"segment:{kind}{asked}",
+            target=f"segment:{kind}{requested_at}",
             summary=f"{kind} wanted",
             reason="INC-4411",
             state=state,
             requested_by="user:kim",
-            requested_at=make_moment(asked),
+            requested_at=make_moment(requested_at),
             decided_by="" if state == "pending" else "user:ayse",
-            decided_at=None if state == "pending" else make_moment(asked, 1),
+            decided_at=None if state == "pending" else make_moment(requested_at, 1),
         )
     content = compose_week()
 
@@ -282,9 +282,9 @@ def test_page_of_what_waits_and_the_report_agree_on_what_is_left_alone():
 
     reported = {row["switch"] for row in cells(compose_week(), "forgotten")}
 
-    shown = {one.path.split("/")[-2] for one in waiting.list_forgotten(DUE)}
-    assert reported == {f"segment:{key}" for key in shown}
-    assert "s9" not in shown
+    listed = {one.path.split("/")[-2] for one in waiting.list_forgotten(DUE)}
+    assert reported == {f"segment:{key}" for key in listed}
+    assert "s9" not in listed
 
 
 @pytest.mark.parametrize("day", range(7))

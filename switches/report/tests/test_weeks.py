@@ -95,7 +95,7 @@ def test_weeks_follow_each_other_over_the_end_of_a_long_and_a_short_year():
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "such as 2026-W47"),
         ("2026-47", "such as 2026-W47"),
@@ -110,6 +110,6 @@ def test_weeks_follow_each_other_over_the_end_of_a_long_and_a_short_year():
         ("9999-W01", "to 9000"),
     ],
 )
-def test_a_text_that_is_no_week_says_what_to_write(text, said):
-    with pytest.raises(ValueError, match=said):
+def test_a_text_that_is_no_week_says_what_to_write(text, message):
+    with pytest.raises(ValueError, match=message):
         weeks.parse(text)

@@ -143,10 +143,10 @@ def test_evidence_always_fits(evidence):
 
 
 @given(st.text(max_size=3000), st.text(min_size=1, max_size=120), st.text(min_size=1, max_size=200))
-def test_every_reason_ends_up_one_that_may_stand(said, source, fingerprint):
+def test_every_reason_ends_up_one_that_may_stand(reason, source, fingerprint):
     assert (
         reasons.find_reason_problems(
-            texts.complete_reason(said, source=source, fingerprint=fingerprint)
+            texts.complete_reason(reason, source=source, fingerprint=fingerprint)
         )
         == []
     )
@@ -161,14 +161,14 @@ def test_any_labels_and_annotations_can_be_read(labels, annotations, fingerprint
 
 
 @pytest.mark.parametrize(
-    ("asked", "longest", "given"),
+    ("duration", "longest", "given"),
     [("1h", 1440, "1h"), ("30d", 1440, "24h"), ("90m", 60, "1h"), ("45s", 1, "45s")],
 )
-def test_expiry_is_capped_by_the_policy(asked, longest, given):
-    assert texts.cap_expiry(asked, longest) == given
+def test_expiry_is_capped_by_the_policy(duration, longest, given):
+    assert texts.cap_expiry(duration, longest) == given
 
 
-@pytest.mark.parametrize("asked", ["permanent", " Permanent ", "soon", "", "1.5h", "-1h", "0s"])
-def test_what_is_no_duration_is_refused(asked):
+@pytest.mark.parametrize("duration", ["permanent", " Permanent ", "soon", "", "1.5h", "-1h", "0s"])
+def test_what_is_no_duration_is_refused(duration):
     with pytest.raises(ValueError, match=r"duration|whole number"):
-        texts.cap_expiry(asked, 60)
+        texts.cap_expiry(duration, 60)

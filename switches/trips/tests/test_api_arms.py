@@ -18,28 +18,28 @@ def machine():
 def test_mismatch_stops_the_experiment(machine):
     response = machine.post(ARMS, {"arms": SPLIT, "alpha": 0.001})
 
-    answer = response.json()
+    body = response.json()
     assert response.status_code == 200
-    assert (answer["verdict"], answer["srm"], answer["tripped"]) == ("mismatch", True, True)
-    assert answer["degrees_of_freedom"] == 1
-    assert answer["chi_square"] == pytest.approx(39.1304347826087)
-    assert answer["p_value"] == pytest.approx(3.96416e-10, rel=1e-5)
-    assert answer["arms"]["control"] == {"count": 1000, "share": 0.5, "expected": 1150.0}
-    assert answer["switch"]["id"] == "experiment:ranking"
-    assert answer["switch"]["state"] == "engaged"
+    assert (body["verdict"], body["srm"], body["tripped"]) == ("mismatch", True, True)
+    assert body["degrees_of_freedom"] == 1
+    assert body["chi_square"] == pytest.approx(39.1304347826087)
+    assert body["p_value"] == pytest.approx(3.96416e-10, rel=1e-5)
+    assert body["arms"]["control"] == {"count": 1000, "share": 0.5, "expected": 1150.0}
+    assert body["switch"]["id"] == "experiment:ranking"
+    assert body["switch"]["state"] == "engaged"
     trip = Trip.objects.get()
     assert (trip.source, trip.fingerprint, trip.policy.trigger) == ("srm", "srm:ranking", "srm")
-    assert trip.evidence["p_value"] == answer["p_value"]
+    assert trip.evidence["p_value"] == body["p_value"]
 
 
 def test_counts_that_fit_and_small_ones_stop_nothing(machine):
     fits = {"a": {"expected": 1, "count": 1000}, "b": {"expected": 2, "count": 2010}}
     few = {"a": {"expected": 1, "count": 0}, "b": {"expected": 1, "count": 7}}
 
-    answers = [machine.post(ARMS, {"arms": arms}).json() for arms in (fits, few)]
+    bodies = [machine.post(ARMS, {"arms": arms}).json() for arms in (fits, few)]
 
-    assert [answer["verdict"] for answer in answers] == ["ok", "insufficient"]
-    assert [answer["tripped"] for answer in answers] == [False, False]
+    assert [body["verdict"] for body in bodies] == ["ok", "insufficient"]
+    assert [body["tripped"] for body in bodies] == [False, False]
     assert not Trip.objects.exists()
 
 
@@ -47,9 +47,9 @@ def test_counts_that_fit_again_resolve_the_mismatch(machine):
     machine.post(ARMS, {"arms": SPLIT})
     fits = {"control": {"expected": 0.5, "count": 5000}, "b": {"expected": 0.5, "count": 5010}}
 
-    answer = machine.post(ARMS, {"arms": fits}).json()
+    body = machine.post(ARMS, {"arms": fits}).json()
 
-    assert "stays engaged" in answer["why"]
+    assert "stays engaged" in body["why"]
     assert Trip.objects.get().resolved_at is not None
 
 
@@ -101,7 +101,7 @@ def test_expiry_is_checked_although_the_counts_fit(machine, expires_in):
 def test_rare_arm_that_got_a_third_stops_the_experiment(machine):
     rare = {"a": {"expected": 0.999, "count": 3000}, "b": {"expected": 0.001, "count": 1500}}
 
-    answer = machine.post(ARMS, {"arms": rare}).json()
+    body = machine.post(ARMS, {"arms": rare}).json()
 
-    assert (answer["verdict"], answer["test"], answer["tripped"]) == ("mismatch", "binomial", True)
+    assert (body["verdict"], body["test"], body["tripped"]) == ("mismatch", "binomial", True)
     assert "binomial, p" in Trip.objects.get().reason

@@ -140,10 +140,10 @@ def test_bodies_elsewhere_are_64_kib(machine):
 def test_shortened_expiry_is_told(machine):
     TripPolicy.objects.filter(trigger="provider-outage").update(longest_minutes=30)
 
-    answer = machine.post(TRIP, {**WISH, "expires_in": "7d"}).json()
+    body = machine.post(TRIP, {**WISH, "expires_in": "7d"}).json()
     other = machine.post(TRIP, {**WISH, "switch": "feature:b", "expires_in": "30m"}).json()
 
-    assert "asked for 7d and gets 30m" in answer["why"]
+    assert "asked for 7d and gets 30m" in body["why"]
     assert "asked for" not in other["why"]
 
 

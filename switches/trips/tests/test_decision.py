@@ -76,7 +76,7 @@ def test_first_row_by_position_decides():
 
 
 @pytest.mark.parametrize(
-    ("pattern", "source", "known"),
+    ("pattern", "source", "matches"),
     [
         ("Data-Leak*", "data_leak.scan", True),
         ("dataleak", "Data Leak", True),
@@ -85,10 +85,10 @@ def test_first_row_by_position_decides():
         ("a*c", "abd", False),
     ],
 )
-def test_signs_between_words_do_not_matter_in_patterns(pattern, source, known):
+def test_signs_between_words_do_not_matter_in_patterns(pattern, source, matches):
     row = PolicyRow("row", [pattern], ["segment"], "person", 1)
 
-    assert (first_policy([row], source, "segment") is not None) is known
+    assert (first_policy([row], source, "segment") is not None) is matches
 
 
 def test_without_a_policy_it_is_refused():
@@ -182,9 +182,9 @@ def test_a_persons_word_counts_before_another_person_is_asked():
 
 
 def test_person_is_asked_once_until_the_alert_has_resolved():
-    asked = EarlierTrip(ASKED, noon_plus(hours=-5))
+    earlier = EarlierTrip(ASKED, noon_plus(hours=-5))
 
-    assert decide(policy=PERSON, earlier=asked).outcome == DUPLICATE
+    assert decide(policy=PERSON, earlier=earlier).outcome == DUPLICATE
     assert decide(policy=PERSON, earlier=EarlierTrip(ASKED, NOON, firing=False)).outcome == ASKED
 
 

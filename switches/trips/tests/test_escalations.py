@@ -33,9 +33,9 @@ def questions(**more):
     return Escalation.objects.filter(subject__startswith="trip:", closed_at=None, **more)
 
 
-def dismiss(asked, now):
+def dismiss(result, now):
     resolution.dismiss_trip(
-        trip_id=asked.trip.pk, reason="load test", actor=kim().as_actor(), now=now
+        trip_id=result.trip.pk, reason="load test", actor=kim().as_actor(), now=now
     )
 
 
@@ -95,9 +95,9 @@ def test_machines_short_trip_settles_nothing():
 def test_leak_that_comes_while_a_machine_stopped_it_is_asked_about():
     assert request_stop(switch="segment:finance").tripped
 
-    asked = request_stop(noon_plus(minutes=1), **LEAK, fingerprint="leak")
+    result = request_stop(noon_plus(minutes=1), **LEAK, fingerprint="leak")
 
-    assert asked.trip.outcome == "person"
+    assert result.trip.outcome == "person"
     assert len(resolution.list_waiting()) == 1
 
 
@@ -166,14 +166,14 @@ def test_one_program_can_ask_people_only_so_much(monkeypatch):
     TripPolicy.objects.exclude(trigger="data-leak").delete()
 
     for number in range(14):
-        asked = request_stop(
+        result = request_stop(
             noon_plus(seconds=number), source=f"s{number % 8}", switch=f"feature:f{number}"
         )
 
     assert questions().count() == escalations.MAX_PER_PROGRAM + 1
     rest = questions(facts__once="many:token:monitor").get()
     assert len(escalations.member_trips(rest)) == 8
-    assert asked.trip.outcome == "person"
+    assert result.trip.outcome == "person"
     again = request_stop(noon_plus(minutes=2), source="s5", switch="feature:f13")
     assert "People are being asked" in again.why
     request_stop(noon_plus(hours=2), source="s1", switch="feature:later")
@@ -215,9 +215,9 @@ def test_changing_fingerprints_at_an_engaged_switch_are_told_once_an_hour():
     "reason", ["x" * 2000, "결제 이중 청구 " * 200, "🧨" * 500, "a&b=c " * 300]
 )
 def test_link_to_the_form_stays_short(reason):
-    asked = request_stop(**LEAK, reason=reason)
+    result = request_stop(**LEAK, reason=reason)
 
-    path = notifications.engage_path(asked.trip)
+    path = notifications.engage_path(result.trip)
     assert path.isascii()
     assert len(path) <= notifications.MAX_LINK_BYTES
     assert path.endswith("%E2%80%A6")

@@ -69,7 +69,7 @@ def test_spent_budget_refuses_and_calls_a_person_once_an_hour():
         for number in range(3)
     ]
 
-    assert all("are spent" in asked.why for asked in refused)
+    assert all("are spent" in result.why for result in refused)
     assert Escalation.objects.filter(facts__once="budget:provider-outage").count() == 1
     assert request_stop(noon_plus(minutes=9), switch="experiment:a").tripped
     assert request_stop(noon_plus(minutes=62), switch="feature:g0").tripped
@@ -87,56 +87,57 @@ def test_safety_rule_refuses_and_calls_a_person():
     )
     engage(NOON, "feature:other")
 
-    asked = request_stop(noon_plus(minutes=1))
+    result = request_stop(noon_plus(minutes=1))
 
-    assert not asked.tripped
-    assert "one feature at a time" in asked.why
+    assert not result.tripped
+    assert "one feature at a time" in result.why
     assert Trip.objects.get().outcome == "refused"
     assert not Episode.objects.filter(switch=FLAG).exists()
-    assert Escalation.objects.get(subject=f"trip:{asked.trip.pk}").facts["switch"] == FLAG
+    assert Escalation.objects.get(subject=f"trip:{result.trip.pk}").facts["switch"] == FLAG
 
 
 def test_what_is_a_persons_decision_calls_people_once_and_waits():
-    asked = request_stop(source="leak-detector", switch="segment:finance")
+    result = request_stop(source="leak-detector", switch="segment:finance")
     request_stop(noon_plus(minutes=5), source="leak-detector", switch="segment:finance")
     other = request_stop(
         noon_plus(minutes=6), source="leak-detector", switch="segment:finance", fingerprint="b"
     )
 
-    assert [asked.trip.outcome, other.trip.outcome] == ["person", "person"]
+    assert [result.trip.outcome, other.trip.outcome] == ["person", "person"]
     escalation = Escalation.objects.get(subject__startswith="trip:")
     assert (escalation.severity, escalation.event) == ("critical", "trip.waits")
     assert escalation.facts["path"].startswith(
         "/switches/engage/?scope=segment&key=finance&reason="
     )
-    assert [trip.pk for trip in resolution.list_waiting()] == [asked.trip.pk]
+    assert [trip.pk for trip in resolution.list_waiting()] == [result.trip.pk]
     assert not Episode.objects.exists()
     assert messages("trip.waits").count() == 1
 
 
 def test_it_waits_until_somebody_engages():
-    asked = request_stop(source="leak-detector", switch="segment:finance")
+    result = request_stop(source="leak-detector", switch="segment:finance")
 
     engage(noon_plus(minutes=3), "segment:finance")
 
     assert resolution.list_waiting() == []
     assert resolution.close_engaged(noon_plus(minutes=3, seconds=5)) == 0
     assert resolution.close_engaged(noon_plus(minutes=4)) == 1
-    assert Escalation.objects.get(subject=f"trip:{asked.trip.pk}").closed_at == noon_plus(minutes=4)
+    question = Escalation.objects.get(subject=f"trip:{result.trip.pk}")
+    assert question.closed_at == noon_plus(minutes=4)
     assert resolution.close_engaged(noon_plus(minutes=4)) == 0
 
 
 def test_or_until_somebody_dismisses_it():
-    asked = request_stop(source="leak-detector", switch="segment:finance")
+    result = request_stop(source="leak-detector", switch="segment:finance")
 
     resolution.dismiss_trip(
-        trip_id=asked.trip.pk, reason="load test", actor=kim().as_actor(), now=noon_plus(minutes=2)
+        trip_id=result.trip.pk, reason="load test", actor=kim().as_actor(), now=noon_plus(minutes=2)
     )
 
     assert resolution.list_waiting() == []
     assert audited() == ["trip.waits", "trip.dismissed"]
     again = request_stop(noon_plus(minutes=5), source="leak-detector", switch="segment:finance")
-    assert again.trip.pk == asked.trip.pk
+    assert again.trip.pk == result.trip.pk
     assert resolution.list_waiting() == []
 
 
@@ -162,9 +163,9 @@ def test_resolved_refusal_waits_for_nobody():
 def test_global_is_left_to_a_person_even_if_the_table_is_tampered_with():
     TripPolicy.objects.update(gate="automatic")
 
-    asked = request_stop(source="security", switch="global:all")
+    result = request_stop(source="security", switch="global:all")
 
-    assert asked.trip.outcome == "person"
+    assert result.trip.outcome == "person"
     assert not Episode.objects.exists()
 
 

@@ -60,10 +60,10 @@ def test_order_is_that_of_the_rows_and_missing_ones_go(admin, rows):
     new = {"trigger": "ci", "title": "Bad deploy", "sources": ["ci"], "scopes": ["feature"],
            "gate": "automatic"}  # fmt: skip
 
-    answer = put(admin, [new, rows[3], rows[0]]).json()["results"]
+    stored_rows = put(admin, [new, rows[3], rows[0]]).json()["results"]
 
-    assert [row["trigger"] for row in answer] == ["ci", "srm", "security-incident"]
-    assert answer[0]["budget_per_hour"] == 10
+    assert [row["trigger"] for row in stored_rows] == ["ci", "srm", "security-incident"]
+    assert stored_rows[0]["budget_per_hour"] == 10
     assert TripPolicy.objects.count() == 3
 
 

@@ -30,11 +30,11 @@ def machines(count):
 def test_of_twenty_equal_trips_one_engages():
     version = Publication.objects.get().version
 
-    answers = at_once(*(lambda api=api: api.post("/switches/trip", WISH) for api in machines(20)))
+    responses = at_once(*(lambda api=api: api.post("/switches/trip", WISH) for api in machines(20)))
 
-    assert {answer.status_code for answer in answers} == {200}
-    assert sum(answer.json()["tripped"] for answer in answers) == 1
-    assert len({answer.json()["trip"] for answer in answers}) == 1
+    assert {response.status_code for response in responses} == {200}
+    assert sum(response.json()["tripped"] for response in responses) == 1
+    assert len({response.json()["trip"] for response in responses}) == 1
     assert Episode.objects.count() == 1
     assert Publication.objects.get().version == version + 1
     assert Trip.objects.get(outcome="tripped").repeats == 19
@@ -42,7 +42,7 @@ def test_of_twenty_equal_trips_one_engages():
 
 
 def test_of_twenty_different_alerts_one_engages_and_all_are_kept():
-    answers = at_once(
+    responses = at_once(
         *(
             lambda api=api, number=number: api.post(
                 "/switches/trip", {**WISH, "fingerprint": f"f{number}"}
@@ -51,7 +51,7 @@ def test_of_twenty_different_alerts_one_engages_and_all_are_kept():
         )
     )
 
-    assert sum(answer.json()["tripped"] for answer in answers) == 1
+    assert sum(response.json()["tripped"] for response in responses) == 1
     assert Trip.objects.filter(outcome="engaged").count() == 19
     assert Trip.objects.exclude(episode=Episode.objects.get()).count() == 0
 
@@ -71,7 +71,7 @@ def test_machine_and_person_at_once_leave_one_episode():
 
 
 def test_budget_holds_when_many_ask_at_once():
-    answers = at_once(
+    responses = at_once(
         *(
             lambda api=api, number=number: api.post(
                 "/switches/trip", {**WISH, "switch": f"feature:f{number}"}
@@ -80,7 +80,7 @@ def test_budget_holds_when_many_ask_at_once():
         )
     )
 
-    assert sum(answer.json()["tripped"] for answer in answers) == 10
+    assert sum(response.json()["tripped"] for response in responses) == 10
     assert Episode.objects.count() == 10
 
 
@@ -94,14 +94,14 @@ def test_two_hooks_with_the_same_alerts_at_once_engage_each_switch_once():
         for number in range(5)
     ]
 
-    answers = at_once(
+    responses = at_once(
         *(
             lambda api=api, found=found: api.post("/hooks/alertmanager", {"alerts": found})
             for api, found in zip(machines(2), (alerts, alerts[::-1]), strict=True)
         )
     )
 
-    results = [result for answer in answers for result in answer.json()["results"]]
+    results = [result for response in responses for result in response.json()["results"]]
     assert sum(result["tripped"] for result in results) == 5
     assert Episode.objects.count() == 5
 
@@ -124,15 +124,15 @@ def test_person_stops_everything_while_machines_are_heard():
     def stop_everything():
         time.sleep(0.5)
         begin = time.monotonic()
-        answer = operator.engage("global:all")
+        response = operator.engage("global:all")
         took.append(time.monotonic() - begin)
-        return answer
+        return response
 
-    heard, engaged = at_once(
+    tripped, engaged = at_once(
         lambda: machine.post("/hooks/alertmanager", {"alerts": storm(100)}), stop_everything
     )
 
-    assert heard.status_code == 200
+    assert tripped.status_code == 200
     assert engaged.status_code in {200, 201}
     assert took[0] < 2
 
@@ -145,7 +145,7 @@ def test_hooks_and_people_who_settle_do_not_lock_each_other_out():
     again = [{**alert, "fingerprint": f"b{alert['fingerprint']}"} for alert in alerts]
     ids = list(Trip.objects.filter(outcome="person").values_list("id", flat=True))
 
-    answers = at_once(
+    responses = at_once(
         lambda: pair[0].post("/hooks/alertmanager", {"alerts": again}),
         lambda: pair[1].post("/hooks/alertmanager", {"alerts": again[::-1]}),
         *(lambda pk=pk: dismissed(pk) for pk in ids[:4]),
@@ -153,8 +153,8 @@ def test_hooks_and_people_who_settle_do_not_lock_each_other_out():
         settle_now,
     )
 
-    assert [answer.status_code for answer in answers[:2]] == [200, 200]
-    assert all(result["why"] for answer in answers[:2] for result in answer.json()["results"])
+    assert [response.status_code for response in responses[:2]] == [200, 200]
+    assert all(result["why"] for response in responses[:2] for result in response.json()["results"])
 
 
 def dismissed(pk):

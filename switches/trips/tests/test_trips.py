@@ -50,12 +50,12 @@ def messages(event):
 def test_allowed_trip_engages_with_its_evidence():
     version = Publication.objects.get().version
 
-    asked = request_stop()
+    result = request_stop()
 
     episode = Episode.objects.get(ended_at__isnull=True)
-    assert asked.tripped
-    assert asked.trip.episode == episode
-    assert asked.trip.policy.trigger == "provider-outage"
+    assert result.tripped
+    assert result.trip.episode == episode
+    assert result.trip.policy.trigger == "provider-outage"
     assert (episode.switch_id, episode.engaged_by_name) == (FLAG, "monitor")
     assert episode.evidence == {"p95_seconds": 7.4}
     assert episode.expires_at == noon_plus(hours=1)
@@ -65,9 +65,9 @@ def test_allowed_trip_engages_with_its_evidence():
 
 
 def test_short_reason_is_made_whole_rather_than_refused():
-    asked = request_stop(reason="bad")
+    result = request_stop(reason="bad")
 
-    assert asked.tripped
+    assert result.tripped
     assert Episode.objects.get().reason == (
         "Tripped by latency-monitor (fingerprint p95-high): bad"
     )
@@ -100,11 +100,11 @@ def test_repeats_are_counted_and_keep_the_latest_evidence():
 def test_evidence_for_a_switch_that_a_person_engaged_is_kept_with_its_episode():
     engage(NOON)
 
-    asked = request_stop(noon_plus(minutes=1))
+    result = request_stop(noon_plus(minutes=1))
 
-    assert not asked.tripped
-    assert "user:kim" in asked.why
-    assert asked.trip.episode == Episode.objects.get()
+    assert not result.tripped
+    assert "user:kim" in result.why
+    assert result.trip.episode == Episode.objects.get()
     assert outcomes() == ["engaged"]
 
 
@@ -124,9 +124,9 @@ def test_within_the_hour_it_stays_released_although_it_resolved():
     release(noon_plus(minutes=10))
     resolve(noon_plus(minutes=11))
 
-    asked = request_stop(noon_plus(minutes=12))
-    assert not asked.tripped
-    assert "13:10 UTC at the earliest" in asked.why
+    result = request_stop(noon_plus(minutes=12))
+    assert not result.tripped
+    assert "13:10 UTC at the earliest" in result.why
     assert not request_stop(noon_plus(minutes=69)).tripped
     assert request_stop(noon_plus(minutes=71)).tripped
 
@@ -168,9 +168,9 @@ def test_expired_episode_is_not_followed_by_another_while_the_alert_goes_on():
 def test_resolved_alert_releases_nothing_and_tells_the_thread():
     request_stop()
 
-    said = resolve(noon_plus(minutes=5))
+    effect = resolve(noon_plus(minutes=5))
 
-    assert said == f"The alert has resolved; {FLAG} stays engaged until somebody releases it."
+    assert effect == f"The alert has resolved; {FLAG} stays engaged until somebody releases it."
     assert Episode.objects.get().ended_at is None
     assert Trip.objects.get().resolved_at == noon_plus(minutes=5)
     assert messages("trip.resolved").get().subject == f"episode:{Episode.objects.get().pk}"
@@ -182,18 +182,18 @@ def test_firing_again_while_its_episode_is_open_is_a_repeat():
     request_stop()
     resolve(noon_plus(minutes=5))
 
-    asked = request_stop(noon_plus(minutes=6))
+    result = request_stop(noon_plus(minutes=6))
 
-    assert not asked.tripped
+    assert not result.tripped
     assert Trip.objects.filter(resolved_at__isnull=False).count() == 0
     assert "stays engaged" in resolve(noon_plus(minutes=7))
 
 
 def test_messages_of_a_trip_are_in_the_thread_of_its_episode():
-    asked = request_stop()
+    result = request_stop()
 
     subjects = OutboxMessage.objects.filter(event__in=["switch.engaged", "trip.tripped"])
-    assert {row.subject for row in subjects} == {f"episode:{asked.trip.episode_id}"}
+    assert {row.subject for row in subjects} == {f"episode:{result.trip.episode_id}"}
     assert len(subjects) == 2
 
 

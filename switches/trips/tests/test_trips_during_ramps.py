@@ -47,12 +47,12 @@ def test_a_new_alert_ends_the_ramp():
     engage(FLAG, now)
     ramp = release(FLAG, now, by=get_person()).ramp
 
-    asked = trip(now + MINUTE)
+    result = trip(now + MINUTE)
 
-    assert (asked.tripped, asked.trip.outcome) == (True, Trip.Outcome.TRIPPED)
+    assert (result.tripped, result.trip.outcome) == (True, Trip.Outcome.TRIPPED)
     assert (get_ramp_state(ramp), get_share(FLAG), get_state(FLAG)) == ("aborted", 0, "engaged")
     episode = Episode.objects.get()
-    assert asked.trip.episode == episode
+    assert result.trip.episode == episode
     assert (episode.engaged_by_type, episode.reason) == ("system", "burn rate 14 within an hour")
 
 
@@ -68,10 +68,10 @@ def test_the_alert_that_a_person_knew_of_is_a_repeat_while_it_fires():
     now = db_now()
     ramp = tripped_and_ramped(now)
 
-    asked = trip(now + 2 * MINUTE)
+    result = trip(now + 2 * MINUTE)
 
-    assert not asked.tripped
-    assert "user:kim lets experiment:ranking-v2 flow again by a ramp" in asked.why
+    assert not result.tripped
+    assert "user:kim lets experiment:ranking-v2 flow again by a ramp" in result.why
     assert (get_ramp_state(ramp), get_share(FLAG)) == ("running", 5)
     assert Trip.objects.get(outcome="tripped").repeats == 1
 
@@ -92,8 +92,8 @@ def test_a_ramp_that_nobody_decided_on_gives_way_to_the_alert_that_still_fires()
     ramp = Ramp.objects.get()
     assert (ramp.automatic, get_share(FLAG)) == (True, 5)
 
-    asked = trip(now + timedelta(minutes=61))
+    result = trip(now + timedelta(minutes=61))
 
-    assert asked.tripped
+    assert result.tripped
     assert (get_ramp_state(ramp), get_share(FLAG)) == ("aborted", 0)
     assert Episode.objects.get().expires_at == now + timedelta(minutes=121)

@@ -48,21 +48,21 @@ def test_nobody_is_sent_to_sign_in(client):
 def test_trip_is_shown_with_its_evidence_escaped():
     request_stop(db_now(), reason=EVIL, evidence={"note": EVIL})
 
-    shown = page(browser_as("viewer").get(PAGE))
+    content = page(browser_as("viewer").get(PAGE))
 
-    assert "<script>alert(1)" not in shown
-    assert "&lt;script&gt;alert(1)" in shown
-    assert "결제 이중 청구" in shown
-    assert "Tripped" in shown
+    assert "<script>alert(1)" not in content
+    assert "&lt;script&gt;alert(1)" in content
+    assert "결제 이중 청구" in content
+    assert "Tripped" in content
 
 
 def test_huge_evidence_is_cut():
     request_stop(db_now(), evidence={"log": "x" * 30_000})
 
-    shown = page(browser_as("viewer").get(PAGE))
+    content = page(browser_as("viewer").get(PAGE))
 
-    assert len(shown) < 60_000
-    assert "… 22," in shown
+    assert len(content) < 60_000
+    assert "… 22," in content
 
 
 def test_list_is_narrowed_and_comes_in_pages():
@@ -89,14 +89,14 @@ def test_query_that_makes_no_sense_narrows_nothing(query):
 
 
 def test_what_waits_offers_to_engage_and_to_dismiss():
-    asked = leak(reason="card numbers in the log, INC-77 & more")
+    result = leak(reason="card numbers in the log, INC-77 & more")
 
-    shown = page(browser_as("operator").get(PAGE))
+    content = page(browser_as("operator").get(PAGE))
 
-    assert f'id="trip-{asked.trip.pk}"' in shown
+    assert f'id="trip-{result.trip.pk}"' in content
     link = "/switches/engage/?scope=segment&amp;key=finance&amp;reason=card+numbers"
-    assert link in shown
-    assert f"/trips/{asked.trip.pk}/dismiss/" in shown
+    assert link in content
+    assert f"/trips/{result.trip.pk}/dismiss/" in content
     viewers = page(browser_as("viewer").get(PAGE))
     assert link not in viewers
     assert "operators engage it" in viewers
@@ -106,10 +106,10 @@ def test_what_a_machine_has_stopped_meanwhile_links_to_its_page():
     leak()
     request_stop(db_now(), switch="segment:finance", fingerprint="slow")
 
-    shown = page(browser_as("operator").get(PAGE))
+    content = page(browser_as("operator").get(PAGE))
 
-    assert "Stopped for now" in shown
-    assert "/switches/engage/?scope=segment" not in shown
+    assert "Stopped for now" in content
+    assert "/switches/engage/?scope=segment" not in content
 
 
 def test_link_fills_in_the_form():
@@ -131,9 +131,9 @@ def test_link_fills_in_the_form():
 
 
 def test_dismissing_takes_a_reason_and_ends_the_wait():
-    asked = leak()
+    result = leak()
     operator = browser_as("operator")
-    path = f"/trips/{asked.trip.pk}/dismiss/"
+    path = f"/trips/{result.trip.pk}/dismiss/"
 
     assert operator.get(path, headers=DIALOG).status_code == 200
     assert operator.post(path, {"reason": " "}, headers=DIALOG).status_code == 422
@@ -145,9 +145,9 @@ def test_dismissing_takes_a_reason_and_ends_the_wait():
 
 
 def test_viewer_dismisses_nothing():
-    asked = leak()
+    result = leak()
 
-    response = browser_as("viewer").post(f"/trips/{asked.trip.pk}/dismiss/", {"reason": "so"})
+    response = browser_as("viewer").post(f"/trips/{result.trip.pk}/dismiss/", {"reason": "so"})
     assert response.status_code == 403
 
 
@@ -240,22 +240,22 @@ def test_page_of_the_switch_shows_evidence_and_trips():
     request_stop(db_now(), evidence={"p95": EVIL})
     request_stop(db_now(), evidence={"p95": EVIL})
 
-    shown = page(browser_as("viewer").get("/switches/feature/checkout/"))
+    content = page(browser_as("viewer").get("/switches/feature/checkout/"))
 
-    assert "Evidence" in shown
-    assert "&lt;script&gt;alert(1)" in shown
-    assert "<script>alert" not in shown
-    assert "repeated 1 time" in text(shown)
+    assert "Evidence" in content
+    assert "&lt;script&gt;alert(1)" in content
+    assert "<script>alert" not in content
+    assert "repeated 1 time" in text(content)
 
 
 def test_page_of_a_switch_without_trips_has_no_such_part():
     engage(db_now())
 
-    shown = page(browser_as("viewer").get("/switches/feature/checkout/"))
+    content = page(browser_as("viewer").get("/switches/feature/checkout/"))
 
     assert Episode.objects.get().switch_id == FLAG
-    assert 'id="trips-title"' not in shown
-    assert 'id="evidence-title"' not in shown
+    assert 'id="trips-title"' not in content
+    assert 'id="evidence-title"' not in content
 
 
 def test_attention_names_what_waits():

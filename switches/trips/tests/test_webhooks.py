@@ -51,13 +51,13 @@ def test_alert_trips_what_its_label_names(machine):
 
 
 def test_alert_that_repeats_resolves_and_repeats_stops_once(machine):
-    answers = [
+    bodies = [
         hook(machine, firing(status=status)).json()["results"][0]
         for status in ("firing", "firing", "resolved", "resolved", "firing")
     ]
 
-    assert [answer["tripped"] for answer in answers] == [True, False, False, False, False]
-    assert "stays engaged until somebody releases it" in answers[2]["why"]
+    assert [body["tripped"] for body in bodies] == [True, False, False, False, False]
+    assert "stays engaged until somebody releases it" in bodies[2]["why"]
     assert Episode.objects.get().ended_at is None
 
 
@@ -88,9 +88,9 @@ def test_whatever_is_wrong_with_an_alert_is_told_in_a_200_and_kept(machine):
     ]
 
 
-@pytest.mark.parametrize("said", [True, False, -1, "7", 1.5, None])
-def test_truncated_alerts_that_are_no_count_are_answered_by_0(machine, said):
-    response = hook(machine, firing(), truncatedAlerts=said)
+@pytest.mark.parametrize("count", [True, False, -1, "7", 1.5, None])
+def test_truncated_alerts_that_are_no_count_are_answered_by_0(machine, count):
+    response = hook(machine, firing(), truncatedAlerts=count)
 
     assert response.json()["truncated"] == 0
     assert type(response.json()["truncated"]) is int
@@ -140,10 +140,10 @@ def test_null_character_in_one_alert_keeps_none_from_being_heard(machine):
 def test_alerts_without_the_label_use_up_nothing(machine):
     others = [firing("", fingerprint=f"n{number}") for number in range(150)]
 
-    answer = hook(machine, *others, firing()).json()
+    body = hook(machine, *others, firing()).json()
 
-    assert answer["results"][-1]["tripped"] is True
-    assert answer["left_out"] == 0
+    assert body["results"][-1]["tripped"] is True
+    assert body["left_out"] == 0
 
 
 def test_what_is_beyond_the_bound_is_kept_and_a_person_is_asked(machine, monkeypatch):
@@ -151,10 +151,10 @@ def test_what_is_beyond_the_bound_is_kept_and_a_person_is_asked(machine, monkeyp
     monkeypatch.setattr(alertmanager, "MAX_ALERTS", 10)
     alerts = [firing(f"feature:f{number:03}", fingerprint=f"a{number}") for number in range(13)]
 
-    answer = hook(machine, *alerts).json()
+    body = hook(machine, *alerts).json()
 
-    assert len(answer["results"]) == 10
-    assert answer["left_out"] == 3
+    assert len(body["results"]) == 10
+    assert body["left_out"] == 3
     row = Trip.objects.get(source="alertmanager")
     assert row.evidence["switches"] == ["feature:f010", "feature:f011", "feature:f012"]
     assert "At most 100 wishes" in row.why
@@ -167,10 +167,10 @@ def test_what_is_beyond_the_bound_is_kept_and_a_person_is_asked(machine, monkeyp
 def test_what_does_not_fit_into_the_time_is_kept_and_a_person_is_asked(machine, monkeypatch):
     monkeypatch.setattr(webhooks, "MAX_SECONDS", -1)
 
-    answer = hook(machine, firing(), firing("feature:b")).json()
+    body = hook(machine, firing(), firing("feature:b")).json()
 
-    assert [result["tripped"] for result in answer["results"]] == [False, False]
-    assert answer["left_out"] == 2
+    assert [result["tripped"] for result in body["results"]] == [False, False]
+    assert body["left_out"] == 2
     assert not Episode.objects.exists()
     assert Escalation.objects.filter(subject__startswith="trip:").count() == 1
 
@@ -195,11 +195,11 @@ def test_what_did_not_fit_goes_first_when_the_message_comes_again(machine, monke
 def test_dry_run_answers_for_each_alert_and_keeps_nothing(machine):
     alerts = [firing(f"feature:f{number}", fingerprint=f"a{number}") for number in range(3)]
 
-    answer = hook(machine, *alerts, firing(status="resolved"), dry_run=True).json()
+    body = hook(machine, *alerts, firing(status="resolved"), dry_run=True).json()
 
-    assert [result["tripped"] for result in answer["results"]] == [True, True, True, False]
-    assert {result["trip"] for result in answer["results"]} == {None}
-    assert answer["dry_run"] is True
+    assert [result["tripped"] for result in body["results"]] == [True, True, True, False]
+    assert {result["trip"] for result in body["results"]} == {None}
+    assert body["dry_run"] is True
     assert not Trip.objects.exists()
     assert not Episode.objects.exists()
 

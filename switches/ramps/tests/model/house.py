@@ -181,29 +181,29 @@ class House:
             ideal()
         except Refused as refused:
             allowed = refused.kinds
-        said = ""
+        refusal = ""
         try:
             real()
         except tuple(REFUSALS) as error:
-            said = REFUSALS[type(error)]
+            refusal = REFUSALS[type(error)]
             assert allowed, f"refused, and should not have been: {error}"
-        assert said in (allowed or {""}), f"should have been refused: {sorted(allowed)}"
+        assert refusal in (allowed or {""}), f"should have been refused: {sorted(allowed)}"
         self.compare()
 
     def compare(self) -> None:
         """Assert that the installation shows and has announced what the model says."""
-        shown = database_state.everything(self.last_audit)
-        self._compare_told(shown)
-        self._compare_requests(shown)
-        self._compare_ramps(shown)
-        self._compare_switches(shown)
+        state = database_state.everything(self.last_audit)
+        self._compare_told(state)
+        self._compare_requests(state)
+        self._compare_ramps(state)
+        self._compare_switches(state)
 
-    def _compare_switches(self, shown: Shown) -> None:
-        assert shown.version - self.first_version == self.world.version
+    def _compare_switches(self, state: Shown) -> None:
+        assert state.version - self.first_version == self.world.version
         stopped = {id: one for id, one in self.world.switches.items() if not one.is_released}
-        assert set(shown.switches) == set(shown.overdue) == set(stopped)
+        assert set(state.switches) == set(state.overdue) == set(stopped)
         for id, switch in stopped.items():
-            entry, overdue = shown.switches[id], shown.overdue[id]
+            entry, overdue = state.switches[id], state.overdue[id]
             found = (entry["state"], entry["allow_percent"], entry["reason"], overdue)
             assert found == (switch.state, switch.percent, switch.reason, switch.overdue)
             assert entry["expires_at"] == f"{to_time(switch.expires):%Y-%m-%dT%H:%M:%S.%fZ}"
@@ -211,24 +211,24 @@ class House:
             assert entry["salt"] == self.salts.setdefault(id, entry["salt"])
         self.salts = {id: salt for id, salt in self.salts.items() if id in stopped}
 
-    def _compare_ramps(self, shown: Shown) -> None:
+    def _compare_ramps(self, state: Shown) -> None:
         for key, switch in self.world.switches.items():
-            assert len(shown.ramps[key]) == len(switch.ramps), f"{key} has another ramp"
-            for row, ramp in zip(shown.ramps[key], switch.ramps, strict=True):
+            assert len(state.ramps[key]) == len(switch.ramps), f"{key} has another ramp"
+            for row, ramp in zip(state.ramps[key], switch.ramps, strict=True):
                 self.pks[id(ramp)] = row.pk
                 self.fences[row.pk] = row.fence
                 _compare_ramp(row, ramp)
-                assert shown.effects.get(row.pk, []) == ramp.effects
-            live = [row for row in shown.ramps[key] if row.live]
+                assert state.effects.get(row.pk, []) == ramp.effects
+            live = [row for row in state.ramps[key] if row.live]
             assert len(live) <= 1
-            flows = float(shown.switches[key]["allow_percent"]) if key in shown.switches else 0
+            flows = float(state.switches[key]["allow_percent"]) if key in state.switches else 0
             planned = [switch.ramps[-1].plan[row.index].percent for row in live if has_begun(row)]
             assert flows == sum(planned), f"{flows} % of {key} are let through"
 
-    def _compare_requests(self, shown: Shown) -> None:
-        assert len(shown.approvals) == len(self.world.requests)
+    def _compare_requests(self, state: Shown) -> None:
+        assert len(state.approvals) == len(self.world.requests)
         by_target: dict[tuple[str, str], list[Any]] = {}
-        for row in shown.approvals:
+        for row in state.approvals:
             by_target.setdefault((row.kind, row.target.partition("#")[0]), []).append(row)
         for request in self.world.requests:
             row = by_target[(request.kind, request.switch)].pop(0)
@@ -238,21 +238,21 @@ class House:
                 request.ends = int((row.expires_at - BEGINNING).total_seconds())
             assert row.expires_at == to_time(request.ends)
 
-    def _compare_told(self, shown: Shown) -> None:
-        rows = [row for row in shown.audit if row.action != "gate.reported"]
-        told = Counter((row.target, row.action) for row in rows)
-        assert told == Counter(self.world.story), f"{told} instead of {self.world.story}"
+    def _compare_told(self, state: Shown) -> None:
+        rows = [row for row in state.audit if row.action != "gate.reported"]
+        counts = Counter((row.target, row.action) for row in rows)
+        assert counts == Counter(self.world.story), f"{counts} instead of {self.world.story}"
         self.world.story.clear()
-        assert shown.told == Counter(row.id for row in rows if has_message(row))
-        self.last_audit = max([self.last_audit, *(row.id for row in shown.audit)])
+        assert state.told == Counter(row.id for row in rows if has_message(row))
+        self.last_audit = max([self.last_audit, *(row.id for row in state.audit)])
 
     def verify(self) -> None:
         """Assert that the audit trail is whole and tells by itself the state of every switch."""
         assert audit.verify().intact
         rows = database_state.audit(self.first_audit)
-        told = retell((row.target, row.action, row.before, row.after) for row in rows)
+        entries = retell((row.target, row.action, row.before, row.after) for row in rows)
         for id, switch in self.world.switches.items():
-            assert told.get(id, ("released", 100)) == (switch.state, switch.percent)
+            assert entries.get(id, ("released", 100)) == (switch.state, switch.percent)
 
 
 def as_json(plan: Plan) -> list[dict[str, Any]]:

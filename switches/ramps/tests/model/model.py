@@ -96,12 +96,12 @@ class World(Parts):
             raise Refused("conflict")
         step = ramp.step.set_right(self.now)
         gates = step.share.gates
-        seen = [judge(gate, step, self.said.get(gate.name), self.now) for gate in gates]
-        against = {"conflict"} if "fail" in (*seen, *step.seen) else set()
-        is_early = self.now < step.ends or any(verdict != "pass" for verdict in seen)
+        verdicts = [judge(gate, step, self.said.get(gate.name), self.now) for gate in gates]
+        against = {"conflict"} if "fail" in (*verdicts, *step.seen) else set()
+        is_early = self.now < step.ends or any(verdict != "pass" for verdict in verdicts)
         is_large = ramp.next_percent > EARLY
         takes_two = switch.scope in ("global", "segment") and is_large and is_early
-        if who.name == ramp.by and ("waiting" in seen or takes_two):
+        if who.name == ramp.by and ("waiting" in verdicts or takes_two):
             against.add("forbidden")
         if against:
             raise Refused(*against)
@@ -206,9 +206,11 @@ class World(Parts):
         for ramp in held.list_current():
             ramp.set_right(held.now)
             gates = ramp.step.share.gates
-            seen = [judge(gate, ramp.step, self.said.get(gate.name), held.now) for gate in gates]
-            ramp.step.seen = list(seen)
-            moves[ramp.switch] = decide(ramp, seen, held.now)
+            verdicts = [
+                judge(gate, ramp.step, self.said.get(gate.name), held.now) for gate in gates
+            ]
+            ramp.step.seen = list(verdicts)
+            moves[ramp.switch] = decide(ramp, verdicts, held.now)
         return {id: move for id, move in moves.items() if move.kind != "stay"}
 
     def carry_out(self, id: str, move: Move, now: int) -> None:

@@ -212,20 +212,20 @@ def decide(ramp: Ramp, verdicts: list[str], now: int) -> Move:
     return Move("hold", since)
 
 
-def judge(gate: Gate, step: Step, said: Said | None, now: int) -> str:
+def judge(gate: Gate, step: Step, observation: Said | None, now: int) -> str:
     """Return the verdict of a gate. No later word undoes a fail since the step began."""
     if gate.kind == "manual":
         return _answer(step.asked, now)
-    if said is None:
+    if observation is None:
         return "no_data"
-    if step.began <= said.failed <= now + FRESH:
+    if step.began <= observation.failed <= now + FRESH:
         return "fail"
-    if said.at < step.began or abs(now - said.at) > FRESH:
+    if observation.at < step.began or abs(now - observation.at) > FRESH:
         return "no_data"
-    return "pass" if said.verdict == "ok" else "fail"
+    return "pass" if observation.verdict == "ok" else "fail"
 
 
-def _answer(asked: Request | None, now: int) -> str:
-    if asked is None or asked.is_open(now):
+def _answer(request: Request | None, now: int) -> str:
+    if request is None or request.is_open(now):
         return "waiting"
-    return "pass" if asked.state == "approved" else "fail"
+    return "pass" if request.state == "approved" else "fail"

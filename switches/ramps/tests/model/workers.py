@@ -165,15 +165,15 @@ class Worker:
         assert self.held is not None
         world, now = self.house.world, self.held.now
         audit, rows = database_state.done_since(self.house.last_audit)
-        told = {(row.target, row.action) for row in audit if row.actor == WORKER}
+        recorded = {(row.target, row.action) for row in audit if row.actor == WORKER}
         for id_, move in ours.items():
             ramp = world.switches[id_].ramps[-1]
             row = rows[self.house.pks[id(ramp)]]
             is_end = move.kind == "advance" and ramp.is_last
             action = "switch.released" if is_end else TOLD_AS[move.kind]
-            if (id_, action) in told:
+            if (id_, action) in recorded:
                 done = move
-            elif self.broke and (id_, "ramp.compensated") in told:
+            elif self.broke and (id_, "ramp.compensated") in recorded:
                 done = Move("compensate")
             elif move.kind == "hold" and ramp.step.is_told:
                 since = None if move.blind_since is None else to_time(move.blind_since)
