@@ -178,8 +178,8 @@ def plan_steps(mode: str) -> list[PlannedStep]:
 
 
 def advance_drills(turns: Sequence[LeasedJob], now: datetime, probe: Probe) -> int:
-    ours = [turn.job.pk for turn in turns]
-    dry = set(Drill.objects.filter(pk__in=ours, mode=live_drills.DRY).values_list("pk", flat=True))
+    drills = Drill.objects.filter(pk__in=[turn.job.pk for turn in turns])
+    dry = set(drills.filter(mode=live_drills.DRY).values_list("pk", flat=True))
     moved = _live_work([turn for turn in turns if turn.job.pk not in dry], now, probe)
     return moved + _dry_work([turn for turn in turns if turn.job.pk in dry], now, probe)
 

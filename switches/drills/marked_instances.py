@@ -57,10 +57,9 @@ def measure_effect(marked: Marks, version: int, since: datetime) -> MarkedEffect
         since=since,
         head=Head(row.epoch, row.version),
     )
-    behind_ids = [one.id for one in reports if one.applied < version]
-    delays_ms = [
-        one.after_ms for one in reports if one.applied >= version and one.after_ms is not None
-    ]
+    behind_ids = [report.id for report in reports if report.applied < version]
+    applied = (report for report in reports if report.applied >= version)
+    delays_ms = [report.after_ms for report in applied if report.after_ms is not None]
     return MarkedEffect(
         instances=len(reports),
         applied=len(reports) - len(behind_ids),

@@ -45,7 +45,7 @@ def build_drill_row(drill: Drill) -> dict[str, Any]:
     """Return a drill, fetched with its job and job steps, as a table row.
 
     `outcome` is `running`, `passed`, `failed`, `cancelled`, or `looked` (a dry drill that found
-    instances). `now` is the title of the running step. `engage` and `release` are the measurements
+    instances). `running_step` is its title. `engage` and `release` are the measurements
     of these steps, or None.
     """
     steps = sorted(drill.job.steps.all(), key=lambda step: step.index)
@@ -56,11 +56,11 @@ def build_drill_row(drill: Drill) -> dict[str, Any]:
         "drill": drill,
         "job": drill.job,
         "outcome": outcome,
-        "said": drill.failure_reason if is_running else transitions.describe_outcome(drill),
+        "summary": drill.failure_reason if is_running else transitions.describe_outcome(drill),
         "steps": [
             {"title": STEPS.get(step.name, step.name), "state": step_state(step)} for step in steps
         ],
-        "now": STEPS.get(present.name, present.name) if is_running and present else "",
+        "running_step": STEPS.get(present.name, present.name) if is_running and present else "",
         "engage": drill.measured.get("engage"),
         "release": drill.measured.get("release"),
     }

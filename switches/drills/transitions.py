@@ -79,7 +79,7 @@ def forget_mark(pattern: str) -> None:
     The caller has locked the :class:`Publication` row.
     """
     for drill in live_drills.find_drills_in_force().select_for_update().order_by("pk"):
-        stopped = [one for one in drill.measured.get(MARKED, ()) if one != pattern]
+        stopped = [mark for mark in drill.measured.get(MARKED, ()) if mark != pattern]
         drill.measured = {**drill.measured, MARKED: stopped}
         drill.save(update_fields=["measured"])
 

@@ -71,7 +71,7 @@ def drills_page(request: PersonRequest) -> HttpResponse:
     rows = Drill.objects.select_related("job").prefetch_related("job__steps").order_by("-job_id")
     drills, older = page_updates.take_page(rows.filter(pk__lt=before) if before else rows, SHOWN)
     marks = list(DrillMark.objects.order_by("pattern")[: MARKS_SHOWN + 1])
-    there = marked_instances.count_by_pattern([mark.pattern for mark in marks], now)
+    counts = marked_instances.count_by_pattern([mark.pattern for mark in marks], now)
     unproven = queries.find_unproven(now).order_by("pk")
     context = {
         "now": now,
@@ -80,7 +80,7 @@ def drills_page(request: PersonRequest) -> HttpResponse:
         "drills": [presentation.build_drill_row(drill) for drill in drills],
         "older": older,
         "newest": not before,
-        "marks": [(mark, there[mark.pattern]) for mark in marks[:MARKS_SHOWN]],
+        "marks": [(mark, counts[mark.pattern]) for mark in marks[:MARKS_SHOWN]],
         "more_marks": len(marks) > MARKS_SHOWN,
         "schedules": DrillSchedule.objects.select_related("switch").order_by("next_at", "pk"),
         "unproven": list(unproven[:UNPROVEN_SHOWN]),
@@ -110,7 +110,7 @@ def new_drill(request: PersonRequest) -> HttpResponse:
         marked = marked_instances.read_marks()
         return {
             "marked": bool(marked),
-            "there": marked_instances.list_present(marked, now),
+            "present": marked_instances.list_present(marked, now),
             "named": marked_instances.MAX_NAMED,
         }
 

@@ -86,12 +86,12 @@ class Editor:
         return replace(self, errors={**errors, **invalid})
 
     @property
-    def said(self) -> str:
+    def shares(self) -> str:
         """Return the shares as text: `5 %, 25 %, 100 %`, with `?` for an unreadable one."""
-        shares = [parse_number(step.values.get("percent", "")) for step in self.steps]
+        percents = [parse_number(step.values.get("percent", "")) for step in self.steps]
         return ", ".join(
-            descriptions.format_percent(share) if isinstance(share, int | float) else "?"
-            for share in shares
+            descriptions.format_percent(percent) if isinstance(percent, int | float) else "?"
+            for percent in percents
         )
 
     @property
@@ -225,7 +225,7 @@ def press_button(editor: Editor, button: str, data: Mapping[str, str]) -> Editor
     if match[1] == "remove-step":
         left = steps[:index] + steps[index + 1 :]
         return replace(editor, steps=left) if left else editor
-    step = steps[index]
+    step, focus = steps[index], ""
     if match[1] == "add-gate":
         type_ = data.get(f"step-{index}-{NEW}", "")
         kind = GATE_KINDS.get(type_)
@@ -234,11 +234,11 @@ def press_button(editor: Editor, button: str, data: Mapping[str, str]) -> Editor
         defaults = {field.name: field.default for field in kind.fields}
         gate = TypedGate(type_, format_values(kind.fields, defaults))
         focus = f"step-{index}-gate-{len(step.gates)}-{kind.fields[0].input_name}"
-        step = replace(step, gates=(*step.gates, gate))
-        return Editor((*steps[:index], step, *steps[index + 1 :]), focus=focus)
-    number = int(match[3] or 0)
-    step = replace(step, gates=step.gates[:number] + step.gates[number + 1 :])
-    return replace(editor, steps=(*steps[:index], step, *steps[index + 1 :]))
+        gates = (*step.gates, gate)
+    else:
+        number = int(match[3] or 0)
+        gates = step.gates[:number] + step.gates[number + 1 :]
+    return Editor((*steps[:index], replace(step, gates=gates), *steps[index + 1 :]), focus=focus)
 
 
 def _add_step(editor: Editor) -> Editor:

@@ -54,13 +54,13 @@ def ramps_page(request: PersonRequest) -> HttpResponse:
         return nothing_new
     before = page_updates.parse_id(request.GET.get("before", ""))
     ended = found.filter(live=False)
-    over, older = page_updates.take_page(ended.filter(pk__lt=before) if before else ended, SHOWN)
+    rows, older = page_updates.take_page(ended.filter(pk__lt=before) if before else ended, SHOWN)
     context = {
         "live": True,
         "head": head,
         "now": now,
         "under_way": [] if before else [_build_row(ramp) for ramp in under_way],
-        "over": [_build_row(ramp) for ramp in over],
+        "ended": [_build_row(ramp) for ramp in rows],
         "older": older,
         "newest": not before,
     }

@@ -26,13 +26,13 @@ MARKS = {"bad": "!!", "warn": " !", "unknown": " ?", "good": "  "}
 def layout_bars(values: Sequence[tuple[str, float]]) -> dict[str, Any]:
     """Return the size and the bars of a bar chart, in SVG units."""
     ground = HEIGHT - BOTTOM
-    most = max((value for _, value in values), default=0.0)
-    room = (WIDTH - LEFT - RIGHT) / max(1, len(values))
-    width = min(MAX_BAR_WIDTH, room * 0.62)
+    max_value = max((value for _, value in values), default=0.0)
+    slot = (WIDTH - LEFT - RIGHT) / max(1, len(values))
+    width = min(MAX_BAR_WIDTH, slot * 0.62)
     bars = []
     for number, (label, value) in enumerate(values):
-        height = (ground - TOP) * max(0.0, value) / most if most > 0 else 0.0
-        middle = LEFT + room * (number + 0.5)
+        height = (ground - TOP) * max(0.0, value) / max_value if max_value > 0 else 0.0
+        middle = LEFT + slot * (number + 0.5)
         bars.append(
             {
                 "label": label,

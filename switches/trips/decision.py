@@ -87,8 +87,8 @@ class TripHistory:
     """
 
     earlier: EarlierTrip | None = None
-    standing: OpenEpisode | None = None
-    let_flow: ReleaseByHand | None = None
+    open_episode: OpenEpisode | None = None
+    release: ReleaseByHand | None = None
     trips: Sequence[datetime] = ()
     spent: int = 0
 
@@ -128,7 +128,7 @@ def decide(
     """Return the decision on a trip request for `switch` (`scope:key`) under `policy`."""
     scope = switch.partition(":")[0]
     found = _check_engaged(switch, history)
-    by_machine = history.standing is not None and history.standing.by_machine
+    by_machine = history.open_episode is not None and history.open_episode.by_machine
     # A policy for people applies although a machine has engaged the switch.
     leaves_to_people = by_machine and policy is not None and policy.gate != AUTOMATIC
     if found is not None and not (found.outcome == ENGAGED and leaves_to_people):
@@ -146,7 +146,7 @@ def decide(
 
 
 def _check_engaged(switch: str, history: TripHistory) -> TripDecision | None:
-    open_episode, earlier = history.standing, history.earlier
+    open_episode, earlier = history.open_episode, history.earlier
     if open_episode is not None and open_episode.ramping:
         return _check_ramp(switch, open_episode, earlier)
     if earlier is not None and earlier.episode_open:
@@ -187,15 +187,15 @@ def _check_release(switch: str, history: TripHistory, now: datetime) -> TripDeci
 
     The request is refused for an hour after the release, and until the alert has resolved.
     """
-    if (let_flow := history.let_flow) is None:
+    if (release := history.release) is None:
         return None
-    text = f"{let_flow.by} let {switch} flow at {_format_time(let_flow.at)}, with this alert known."
-    if not let_flow.resolved:
+    text = f"{release.by} let {switch} flow at {_format_time(release.at)}, with this alert known."
+    if not release.resolved:
         return TripDecision(
             REFUSED,
             f"{text} The alert has not resolved since, so it does not stop it again; a person can.",
         )
-    until = let_flow.at + MIN_RELEASE_HOLD
+    until = release.at + MIN_RELEASE_HOLD
     if now < until:
         return TripDecision(
             REFUSED,

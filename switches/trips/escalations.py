@@ -74,12 +74,11 @@ def _find_open_question(once: str) -> Escalation | None:
 def _join_question(question: Escalation, row: Trip, *, new: bool, now: datetime) -> None:
     facts: dict[str, Any] = question.facts
     others = list(facts.get("others") or [])
-    is_member = row.pk in member_trips(question)
-    if not is_member and len(others) < MAX_KEPT:
-        others.append({"trip": row.pk, "switch": row.switch, "fingerprint": row.fingerprint})
-    elif not is_member and new:
-        facts["more"] = facts.get("more", 0) + 1
-    if not is_member:
+    if row.pk not in member_trips(question):
+        if len(others) < MAX_KEPT:
+            others.append({"trip": row.pk, "switch": row.switch, "fingerprint": row.fingerprint})
+        elif new:
+            facts["more"] = facts.get("more", 0) + 1
         facts["others"] = others
         facts["why"] = f"{facts.get('own_why', row.why)} {_describe_others(facts)}"
         question.save(update_fields=["facts"])

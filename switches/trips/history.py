@@ -67,8 +67,8 @@ def read_context(
     return TripContext(
         decision.TripHistory(
             earlier=_to_earlier_trip(earlier),
-            standing=_open_episode(episode),
-            let_flow=_released_by_hand(switch, fingerprint),
+            open_episode=_open_episode(episode),
+            release=_released_by_hand(switch, fingerprint),
             trips=list(latest[: decision.FLAP_TRIPS]),
             spent=spent.count() if spent is not None else 0,
         ),

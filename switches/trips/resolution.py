@@ -27,19 +27,19 @@ def resolve_alert(*, switch: str, fingerprint: str, actor: Actor, now: datetime)
         rows = Trip.objects.filter(
             switch=switch, fingerprint=fingerprint, resolved_at__isnull=True
         ).order_by("id")
-        over = list(rows.select_related("episode"))
-        if not over:
+        trips = list(rows.select_related("episode"))
+        if not trips:
             return "The alert has resolved; nothing was known of it that is still on."
         rows.update(resolved_at=now)
-        _close_resolved_refusals(over, now)
-        acting = next((row for row in over if row.episode and row.episode.ended_at is None), None)
+        _close_resolved_refusals(trips, now)
+        acting = next((row for row in trips if row.episode and row.episode.ended_at is None), None)
         if acting is not None:
             notifications.announce_resolved(acting, now)
         audit.record(
             actor=actor,
             action="trip.resolved",
             target=switch,
-            after={"fingerprint": fingerprint, "trips": [row.pk for row in over]},
+            after={"fingerprint": fingerprint, "trips": [row.pk for row in trips]},
             now=now,
         )
         if acting is None:

@@ -83,7 +83,7 @@ def trips_page(request: PersonRequest) -> HttpResponse:
         "trips": found,
         "older": older,
         "newest": not request.GET.get("before"),
-        "narrowed": bool(search.cleaned_data.get("q") or search.cleaned_data.get("outcome")),
+        "is_filtered": bool(search.cleaned_data.get("q") or search.cleaned_data.get("outcome")),
     }
     return render(request, "switches/trips.html", context)
 

@@ -115,10 +115,10 @@ def forgotten_section(_start: datetime, end: datetime, now: datetime) -> ReportS
         "it, or say why it stays.",
         empty="Everything that stands was engaged, acknowledged or extended within 7 days.",
         switch="switch_id",
-        why=lambda one: "; ".join(_list_signs(one, often, now)),
+        why=lambda episode: "; ".join(_list_signs(episode, often, now)),
         reason=reason_of,
         engaged_by=engaged_by,
-        stood_seconds=lambda one: int((now - one.engaged_at).total_seconds()),
+        stood_seconds=lambda episode: int((now - episode.engaged_at).total_seconds()),
     )
 
 
@@ -138,7 +138,7 @@ def overdue_section(_start: datetime, end: datetime, now: datetime) -> ReportSec
         empty="Nothing stood past its expiry.",
         switch="switch_id",
         expired_at="expires_at",
-        acknowledged_by=lambda one: one.acknowledged_by if one.acknowledged_at else "",
+        acknowledged_by=lambda episode: episode.acknowledged_by if episode.acknowledged_at else "",
         reason=reason_of,
         engaged_by=engaged_by,
         now=_describe_state,

@@ -43,7 +43,7 @@ def ramps_section(start: datetime, end: datetime, now: datetime) -> ReportSectio
     outcomes = {ramp.pk: _get_outcome(ramp, at) for ramp in found}
     held = _longest_holds(found, at)
     ranked = sorted(found, key=lambda ramp: WORST_FIRST.index(outcomes[ramp.pk]))[:MAX_ROWS]
-    gates = _gates_in_the_way([one for one in ranked if outcomes[one.pk] == "compensated"])
+    gates = _gates_in_the_way([ramp for ramp in ranked if outcomes[ramp.pk] == "compensated"])
     begun = sum(ramp.job.started_at is not None and ramp.job.started_at >= start for ramp in found)
     counts = Counter(outcomes.values())
     return ReportSection(
@@ -138,7 +138,7 @@ def _longest_holds(ramps: Sequence[Ramp], at: datetime) -> Mapping[int, timedelt
     for target, entry, began in holds:
         place = bisect_right(ends[target], (entry, began))
         until = ends[target][place][1] if place < len(ends[target]) else at
-        held = [one for one in of_switch[target] if (one.job.started_at or at) <= began]
+        held = [ramp for ramp in of_switch[target] if (ramp.job.started_at or at) <= began]
         if held:
             found[held[-1].pk] = max(found.get(held[-1].pk, NOTHING), until - began)
     return found

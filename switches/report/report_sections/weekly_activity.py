@@ -185,12 +185,12 @@ def _read_engaged_hours(days: Days, now: datetime) -> list[tuple[str, list[float
 
 
 def _build_chart(title: str, unit: str, verb: str, values: Sequence[float], days: Days) -> Chart:
-    most, day = max((value, -number) for number, value in enumerate(values))
+    peak, day = max((value, -number) for number, value in enumerate(values))
     alt = f"{_format_number(sum(values))} {unit} {verb} in the week, most on {days[-day][0]:%A}: "
     return Chart(
         title=title,
         unit=unit,
-        alt=f"{alt}{_format_number(most)}.",
+        alt=f"{alt}{_format_number(peak)}.",
         bars=tuple(
             (f"{date_:%a} {date_.day}", round(float(value), 2))
             for (date_, _, _), value in zip(days, values, strict=True)

@@ -119,7 +119,7 @@ def test_global_is_never_automatic_whatever_the_table_says():
 
 
 def test_engaged_switch_is_not_engaged_again():
-    found = decide(standing=OpenEpisode("user:kim", noon_plus(hours=-1), "INC-4411"))
+    found = decide(open_episode=OpenEpisode("user:kim", noon_plus(hours=-1), "INC-4411"))
 
     assert found.outcome == ENGAGED
     assert "user:kim" in found.why
@@ -127,16 +127,16 @@ def test_engaged_switch_is_not_engaged_again():
 
 
 def test_ramping_switch_is_stopped():
-    assert (
-        decide(standing=OpenEpisode("user:kim", NOON, "INC-4411", ramping=True)).outcome == TRIPPED
-    )
+    episode = OpenEpisode("user:kim", NOON, "INC-4411", ramping=True)
+
+    assert decide(open_episode=episode).outcome == TRIPPED
 
 
 @pytest.mark.parametrize("firing", [True, False])
 def test_same_alert_while_its_episode_is_open_is_a_repeat(firing):
     found = decide(
         earlier=EarlierTrip(TRIPPED, noon_plus(hours=-1), firing=firing, episode_open=True),
-        standing=OpenEpisode("token:ci", noon_plus(hours=-1), "p95 high"),
+        open_episode=OpenEpisode("token:ci", noon_plus(hours=-1), "p95 high"),
     )
 
     assert found.outcome == DUPLICATE
@@ -154,7 +154,7 @@ def test_same_alert_after_its_episode_expired_waits_until_it_has_resolved():
 def test_what_a_person_let_flow_is_not_stopped_by_the_same_alert_before_it_resolved():
     for hours in (0.1, 2, 200):
         found = decide(
-            let_flow=ReleaseByHand("user:kim", noon_plus(hours=-hours), resolved=False),
+            release=ReleaseByHand("user:kim", noon_plus(hours=-hours), resolved=False),
             earlier=EarlierTrip(TRIPPED, noon_plus(hours=-hours - 1)),
         )
 
@@ -166,7 +166,7 @@ def test_what_a_person_let_flow_is_not_stopped_by_the_same_alert_before_it_resol
 @pytest.mark.parametrize(("minutes", "outcome"), [(0, REFUSED), (59, REFUSED), (60, TRIPPED)])
 def test_nor_within_an_hour_although_it_resolved(minutes, outcome):
     found = decide(
-        let_flow=ReleaseByHand("user:kim", noon_plus(minutes=-minutes), resolved=True),
+        release=ReleaseByHand("user:kim", noon_plus(minutes=-minutes), resolved=True),
         earlier=EarlierTrip(TRIPPED, noon_plus(hours=-3), firing=False),
     )
 
@@ -175,7 +175,7 @@ def test_nor_within_an_hour_although_it_resolved(minutes, outcome):
 
 def test_a_persons_word_counts_before_another_person_is_asked():
     found = decide(
-        policy=PERSON, let_flow=ReleaseByHand("user:kim", noon_plus(minutes=-5), resolved=False)
+        policy=PERSON, release=ReleaseByHand("user:kim", noon_plus(minutes=-5), resolved=False)
     )
 
     assert found.outcome == REFUSED
@@ -223,9 +223,9 @@ OUTCOMES = st.sampled_from([TRIPPED, ENGAGED, ASKED, REFUSED])
 HISTORIES = st.builds(
     TripHistory,
     earlier=st.none() | st.builds(EarlierTrip, OUTCOMES, MOMENTS, st.booleans(), st.booleans()),
-    standing=st.none()
+    open_episode=st.none()
     | st.builds(OpenEpisode, st.just("user:kim"), MOMENTS, st.text(), st.booleans()),
-    let_flow=st.none() | st.builds(ReleaseByHand, st.just("user:kim"), MOMENTS, st.booleans()),
+    release=st.none() | st.builds(ReleaseByHand, st.just("user:kim"), MOMENTS, st.booleans()),
     trips=st.lists(MOMENTS, max_size=5),
     spent=st.integers(0, 20),
 )
@@ -251,9 +251,7 @@ def test_a_machine_stops_only_what_nothing_speaks_against(policy, history, switc
     assert switch != "global:all"
     assert policy.gate == "automatic"
     assert history.spent < policy.budget_per_hour
-    assert history.standing is None or history.standing.ramping
-    let_flow = history.let_flow
-    assert let_flow is None or (
-        let_flow.resolved and NOON - let_flow.at >= decision.MIN_RELEASE_HOLD
-    )
+    assert history.open_episode is None or history.open_episode.ramping
+    release = history.release
+    assert release is None or (release.resolved and NOON - release.at >= decision.MIN_RELEASE_HOLD)
     assert sum(NOON - at < timedelta(minutes=30) for at in history.trips) < decision.FLAP_TRIPS
