@@ -89,7 +89,7 @@ def test_a_plan_with_a_gate_on_an_slo_of_the_service_holds_though_nobody_checks_
 
 @pytest.mark.parametrize(
     "stranger",
-    [{"service": "billing"}, {"switch": "feature:other"}, {"heard": 2 * HOUR}],
+    [{"service": "billing"}, {"switch": "feature:other"}, {"age": 2 * HOUR}],
 )
 def test_a_ramp_that_has_nothing_to_do_with_the_service_goes_on(stranger):
     now = db_now()
