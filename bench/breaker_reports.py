@@ -5,7 +5,6 @@ The server has a core of its own, and the load another; PostgreSQL is not pinned
 
 import time
 from collections import Counter
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,9 +47,8 @@ class ReportCosts:
 def measure(server: ServerUnderTest, token: str, count: int, seconds: float) -> ReportCosts:
     """Let `count` instances report every 5 s, first with growing counters, then without changes."""
     arguments = (server.port, token, count, BREAKERS, EVERY_SECONDS, seconds, QUIET_SECONDS)
-    with ExitStack() as stack:
-        stalled = stack.enter_context(stalls.watch_stalls())
-        load = stack.enter_context(load_processes.running("bench.report_clients", *arguments))
+    running = load_processes.running("bench.report_clients", *arguments)
+    with stalls.watch_stalls() as stalled, running as load:
         load.line(60, "the first reports")
         before = server.cpu_seconds(), _database_cpu_seconds(), load.cpu_seconds(), time.monotonic()
         load.line(seconds + 30, "reports")

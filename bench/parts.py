@@ -217,22 +217,12 @@ def measure_sizes(setting: Setting, table: ResultTable) -> None:
         table.print_sizes(sizes.measure(web, token))
 
 
-def measure_idle(_setting: Setting, table: ResultTable) -> None:
-    """Measure CPU and memory of an idle installation with its own PostgreSQL and Redis."""
-    table.print_idle(idle_processes.measure())
-
-
 def measure_checks(setting: Setting, table: ResultTable) -> None:
     """Measure the client's `allowed()`, beside feature flag libraries."""
     switch_checks.create_switches()
     token = fixtures.make_token("switches:read", "report:write")
     with running(PLANE, core=setting.core, loop=setting.loop) as plane:
         table.print_checks(switch_checks.measure(plane, token, setting.rounds, setting.seconds))
-
-
-def measure_guards(setting: Setting, table: ResultTable) -> None:
-    """Measure breakers and policies around a call, beside other libraries; without a server."""
-    table.print_guards(guarded_calls.measure(setting.rounds))
 
 
 WITH_WRK = {"rows", "many"}
@@ -251,7 +241,7 @@ PARTS: dict[str, Callable[[Setting, ResultTable], None]] = {
     "letters": measure_dead_letters,
     "lists": measure_lists,
     "size": measure_sizes,
-    "rest": measure_idle,
+    "rest": lambda _setting, table: table.print_idle(idle_processes.measure()),
     "client": measure_checks,
-    "patterns": measure_guards,
+    "patterns": lambda run, table: table.print_guards(guarded_calls.measure(run.rounds)),
 }

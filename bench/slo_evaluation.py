@@ -54,12 +54,15 @@ def measure() -> list[EvaluationCosts]:
 def _measure(count: int, days: int) -> EvaluationCosts:
     from controlplane.core.clock import db_now
     from slo.arithmetic.minutes import EVALUATION_DELAY, end_of
+    from slo.models import SloStatus
 
     now = db_now()
     last = _create_history(count, days, now)
     try:
         seen = [_run_tick(end_of(last + n) + EVALUATION_DELAY) for n in range(1, ROUNDS + 2)]
-        _expect_known(count)
+        known = SloStatus.objects.filter(state="ok").count()
+        if known != count:
+            raise SystemExit(f"bench: {known} of {count} SLOs were judged to be ok")
     finally:
         fixtures.delete_slos()
     # The first tick warms up, and inserts every row.
@@ -87,11 +90,3 @@ def _run_tick(now: datetime) -> TickCost:
     from slo.evaluation import tick
 
     return measure_tick(lambda: tick.evaluate_due_minutes(now))
-
-
-def _expect_known(count: int) -> None:
-    from slo.models import SloStatus
-
-    known = SloStatus.objects.filter(state="ok").count()
-    if known != count:
-        raise SystemExit(f"bench: {known} of {count} SLOs were judged to be ok")

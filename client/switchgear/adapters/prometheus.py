@@ -28,6 +28,12 @@ CALL_COUNTERS = {
     "retry": "Calls tried again.",
     "fallback": "Calls that something else answered.",
 }
+BULKHEAD_GAUGES = {
+    "in_flight": "Calls that have a place.",
+    "limit": "Places.",
+    "queued": "Calls that wait for a place.",
+    "queue_limit": "Places in the queue.",
+}
 
 
 def expose(client: Switchgear, registry: CollectorRegistry = REGISTRY) -> "Metrics":
@@ -63,17 +69,10 @@ class Metrics(Collector):
         yield from self._collect_client_state()
 
     def _collect_breakers(self, found: list[Dependency]) -> Iterator[Metric]:
-        state = GaugeMetricFamily(
-            "switchgear_client_circuit_breaker_state", "0 closed, 1 open, 2 half-open.", labels=PAIR
-        )
-        rate = GaugeMetricFamily(
-            "switchgear_client_circuit_breaker_failure_ratio",
-            "Of the calls in its window; absent while they are too few.",
-            labels=PAIR,
-        )
-        trips = CounterMetricFamily(
-            "switchgear_client_circuit_breaker_trips", "How often it opened.", labels=PAIR
-        )
+        state = _gauge("circuit_breaker_state", "0 closed, 1 open, 2 half-open.")
+        about_rate = "Of the calls in its window; absent while they are too few."
+        rate = _gauge("circuit_breaker_failure_ratio", about_rate)
+        trips = _counter("circuit_breaker_trips", "How often it opened.")
         for each in found:
             if each.breaker is None:
                 continue
@@ -122,13 +121,8 @@ class TripCounter:
 
 
 def _collect_calls(found: list[Dependency]) -> Iterator[Metric]:
-    calls = CounterMetricFamily(
-        "switchgear_client_calls", "Calls that ended, by result.", labels=(*PAIR, "result")
-    )
-    others = {
-        name: CounterMetricFamily(f"switchgear_client_calls_{name}", text, labels=PAIR)
-        for name, text in CALL_COUNTERS.items()
-    }
+    calls = _counter("calls", "Calls that ended, by result.", (*PAIR, "result"))
+    others = {name: _counter(f"calls_{name}", text) for name, text in CALL_COUNTERS.items()}
     for each in found:
         counted = each.counters.counted()
         for result in RESULTS:
@@ -140,19 +134,8 @@ def _collect_calls(found: list[Dependency]) -> Iterator[Metric]:
 
 
 def _collect_bulkheads(found: list[Dependency]) -> Iterator[Metric]:
-    gauges = {
-        "in_flight": "Calls that have a place.",
-        "limit": "Places.",
-        "queued": "Calls that wait for a place.",
-        "queue_limit": "Places in the queue.",
-    }
-    families = {
-        name: GaugeMetricFamily(f"switchgear_client_bulkhead_{name}", text, labels=PAIR)
-        for name, text in gauges.items()
-    }
-    rejected = CounterMetricFamily(
-        "switchgear_client_bulkhead_rejected", "Calls that got no place.", labels=PAIR
-    )
+    families = {name: _gauge(f"bulkhead_{name}", text) for name, text in BULKHEAD_GAUGES.items()}
+    rejected = _counter("bulkhead_rejected", "Calls that got no place.")
     for each in found:
         bulkhead = each.bulkhead
         occupancy: Occupancy | None = None if bulkhead is None else bulkhead.look()
@@ -163,6 +146,14 @@ def _collect_bulkheads(found: list[Dependency]) -> Iterator[Metric]:
         rejected.add_metric(_split_name(each), occupancy.rejected)
     yield from families.values()
     yield rejected
+
+
+def _gauge(name: str, text: str) -> GaugeMetricFamily:
+    return GaugeMetricFamily(f"switchgear_client_{name}", text, labels=PAIR)
+
+
+def _counter(name: str, text: str, labels: tuple[str, ...] = PAIR) -> CounterMetricFamily:
+    return CounterMetricFamily(f"switchgear_client_{name}", text, labels=labels)
 
 
 def _split_name(dependency: Dependency) -> list[str]:

@@ -69,14 +69,15 @@ class ApiClient:
     def close(self) -> None:
         self._connection.close()
 
-    def get(self, path: str, query: Query | None = None, seconds: float = REQUEST_SECONDS) -> Any:
-        """Return the JSON object at `path`."""
-        return self._request("GET", path, dict, query, seconds=seconds)
-
-    def get_list(self, path: str, query: Query | None = None) -> list[Any]:
-        """Return the JSON array at `path`, for lists that are not paginated."""
-        found: list[Any] = self._request("GET", path, list, query)
-        return found
+    def get(
+        self,
+        path: str,
+        query: Query | None = None,
+        seconds: float = REQUEST_SECONDS,
+        kind: type = dict,
+    ) -> Any:
+        """Return the JSON at `path`: an object, or an array if `kind` is `list`."""
+        return self._request("GET", path, kind, query, seconds=seconds)
 
     def send(self, method: str, path: str, body: Query, query: Query | None = None) -> Document:
         """Send a change; an idempotency key makes the retry after a lost response safe."""

@@ -47,26 +47,18 @@ def register(dlq: Commands) -> None:
         DRY_RUN,
     )
     follow = option("--follow", action="store_true", help="until the job is over")
-    dlq.add(
-        "retry",
-        partial(_act, "retry"),
-        "put letters back into the stream they came from",
-        *(STREAM, ids, why, edit, *bulk, follow),
-        details=MORE,
-    )
-    dlq.add(
-        "discard",
-        partial(_act, "discard"),
-        "take letters away; the archive keeps them for 30 days",
-        *(STREAM, ids, why, *bulk, follow),
-        details=MORE,
-    )
-    dlq.add(
-        "purge",
-        partial(_act, "purge"),
-        "archive all that are chosen, after a second person's approval",
-        *(STREAM, why, *bulk),
-    )
+    retry, discard = (ids, why, edit, *bulk, follow), (ids, why, *bulk, follow)
+    for action, summary, options, details in (
+        ("retry", "put letters back into the stream they came from", retry, MORE),
+        ("discard", "take letters away; the archive keeps them for 30 days", discard, MORE),
+        (
+            "purge",
+            "archive all that are chosen, after a second person's approval",
+            (why, *bulk),
+            "",
+        ),
+    ):
+        dlq.add(action, partial(_act, action), summary, STREAM, *options, details=details)
 
 
 def add_filters(parser: argparse._ActionsContainer) -> None:

@@ -59,7 +59,7 @@ def register(commands: Commands) -> None:
 
 
 def list_streams(call: CommandContext) -> None:
-    found = call.console.get_list("/dlq/", {"server": call.args.server})
+    found = call.console.get("/dlq/", {"server": call.args.server}, kind=list)
     if not call.print_json(found):
         streams, empty = views.sort_streams(found), "No stream of dead letters is known."
         output.print_table(call, streams, views.STREAM_COLUMNS, views.stream_row, empty)

@@ -109,7 +109,7 @@ _READERS: Mapping[str, Callable[[CommandContext], list[Any]]] = {
     "ramps": lambda call: _read_all(call, "/ramps/", "live"),
     "breakers": lambda call: _read_all(call, "/breakers/"),
     "dlq": lambda call: [
-        *call.console.get_list("/dlq/"),
+        *call.console.get("/dlq/", kind=list),
         *_read_all(call, "/dlq/jobs/", "live"),
     ],
     "slo": lambda call: _read_all(call, "/slos/"),
