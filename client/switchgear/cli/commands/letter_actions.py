@@ -47,16 +47,11 @@ def register(dlq: Commands) -> None:
         DRY_RUN,
     )
     follow = option("--follow", action="store_true", help="until the job is over")
-    retry, discard = (ids, why, edit, *bulk, follow), (ids, why, *bulk, follow)
+    retry, discard, purge = (ids, why, edit, *bulk, follow), (ids, why, *bulk, follow), (why, *bulk)
     for action, summary, options, details in (
         ("retry", "put letters back into the stream they came from", retry, MORE),
         ("discard", "take letters away; the archive keeps them for 30 days", discard, MORE),
-        (
-            "purge",
-            "archive all that are chosen, after a second person's approval",
-            (why, *bulk),
-            "",
-        ),
+        ("purge", "archive all that are chosen, after a second person's approval", purge, ""),
     ):
         dlq.add(action, partial(_act, action), summary, STREAM, *options, details=details)
 
