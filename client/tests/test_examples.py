@@ -125,8 +125,8 @@ def test_django_service_is_stopped_in_every_forked_worker(tmp_path: Path) -> Non
             both: set[int] = set()
 
             def answers() -> bool:
-                status, said = ask_json(report)
-                both.update([said["worker"]] if status == 200 else [])
+                status, body = ask_json(report)
+                both.update([body["worker"]] if status == 200 else [])
                 return len(both) == 2
 
             wait_until(answers, explain="both workers answer")

@@ -67,20 +67,20 @@ def run(checklist: str, named: str, folder: Path) -> tuple[int, list[str]]:
 
 @pytest.mark.parametrize("checklist", ["pre_deployment", "breaker_setup"])
 def test_a_service_that_has_everything_passes(checklist: str, tmp_path: Path) -> None:
-    code, said = run(checklist, "shop:policies", tmp_path)
+    code, lines = run(checklist, "shop:policies", tmp_path)
 
-    assert (code, said) == (0, ["20 of 20 met, for 2 dependencies"])
+    assert (code, lines) == (0, ["20 of 20 met, for 2 dependencies"])
 
 
-def list_missing(said: list[str], policy: str = "stock") -> list[str]:
-    return [line.partition(": ")[2] for line in said if line.startswith(f"MISSING {policy}: ")]
+def list_missing(lines: list[str], policy: str = "stock") -> list[str]:
+    return [line.partition(": ")[2] for line in lines if line.startswith(f"MISSING {policy}: ")]
 
 
 def test_what_a_careless_service_lacks_before_deployment_is_named(tmp_path: Path) -> None:
-    code, said = run("pre_deployment", "careless:policies", tmp_path)
+    code, lines = run("pre_deployment", "careless:policies", tmp_path)
 
     assert code == 1
-    assert [line.split(" (")[0].split(",")[0] for line in list_missing(said)] == [
+    assert [line.split(" (")[0].split(",")[0] for line in list_missing(lines)] == [
         "a time limit for each try",
         "a deadline for the whole call",
         "at most 5 attempts",
@@ -88,14 +88,14 @@ def test_what_a_careless_service_lacks_before_deployment_is_named(tmp_path: Path
         "a fallback",
         "a kill switch around it",
     ]
-    assert said[-1] == "4 of 10 met, for 1 dependencies"
+    assert lines[-1] == "4 of 10 met, for 1 dependencies"
 
 
 def test_what_is_wrong_with_a_careless_breaker_is_named(tmp_path: Path) -> None:
-    code, said = run("breaker_setup", "careless:policies", tmp_path)
+    code, lines = run("breaker_setup", "careless:policies", tmp_path)
 
     assert code == 1
-    assert [line.split(". ")[0] for line in list_missing(said)] == [
+    assert [line.split(". ")[0] for line in list_missing(lines)] == [
         "a name such as caller->callee",
         "a share of at least 10 calls, or at least 5 failures",
         "a timeout, or slow_call_seconds",
@@ -104,16 +104,16 @@ def test_what_is_wrong_with_a_careless_breaker_is_named(tmp_path: Path) -> None:
         "few probes (half_open_calls up to 20)",
         "an end for each probe (a timeout, within half_open_max_seconds if that is set)",
     ]
-    assert said[-1] == "3 of 10 met, for 1 dependencies"
+    assert lines[-1] == "3 of 10 met, for 1 dependencies"
 
 
 def test_policies_that_protect_nothing_do_not_pass(tmp_path: Path) -> None:
-    said = [
+    lines = [
         *run("pre_deployment", "careless:shams", tmp_path)[1],
         *run("breaker_setup", "careless:shams", tmp_path)[1],
     ]
 
-    assert [line.split(". ")[0] for line in list_missing(said, "shop->stock")] == [
+    assert [line.split(". ")[0] for line in list_missing(lines, "shop->stock")] == [
         "retry_on without 4xx, but for 408 and 429",
         "at most 1000 calls at once, and as many that wait",
         "a fallback, or fallback=None if nothing can stand in",
@@ -121,7 +121,7 @@ def test_policies_that_protect_nothing_do_not_pass(tmp_path: Path) -> None:
         "at most 500 calls, or failures, until it may open",
         "no more probes at once than in all (half_open_concurrent)",
     ]
-    assert [line.split(". ")[0] for line in list_missing(said, "shop->mail")] == [
+    assert [line.split(". ")[0] for line in list_missing(lines, "shop->mail")] == [
         "at most 1000 calls at once, and as many that wait",
         "at most 500 calls, or failures, until it may open",
     ]

@@ -37,7 +37,7 @@ def test_manifest_fits_its_schema(path: Path) -> None:
 
 def run_job(folder: Path, url: str) -> int:
     """Run what the CronJob runs, and return its exit code."""
-    [job] = [one for one in documents(MANIFESTS[0]) if one["kind"] == "CronJob"]
+    [job] = [document for document in documents(MANIFESTS[0]) if document["kind"] == "CronJob"]
     [container] = job["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"]
     kubectl = folder / "kubectl"
     kubectl.write_text(KUBECTL)

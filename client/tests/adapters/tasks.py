@@ -35,10 +35,10 @@ class Told(Exception):
 
 def keep(key: str) -> int:
     """Note this attempt; gives how many there were."""
-    told = outgoing()
-    attempt = told.get("X-Retry-Attempt", told.get("X-Retry-Last-Attempt"))
-    said = {"attempt": attempt, "key": idempotency_key()}
-    return store.rpush(key, json.dumps({**said, "at": time.time()}))
+    headers = outgoing()
+    attempt = headers.get("X-Retry-Attempt", headers.get("X-Retry-Last-Attempt"))
+    attempt_fields = {"attempt": attempt, "key": idempotency_key()}
+    return store.rpush(key, json.dumps({**attempt_fields, "at": time.time()}))
 
 
 @app.task(base=PolicyTask, policy=mail)

@@ -21,9 +21,11 @@ RETRY = RetryParameters(attempts=3, base_seconds=0.001)
 
 @pytest.fixture
 def app() -> Celery:
-    made = Celery("eager", broker="memory://", backend="cache+memory://", set_as_current=False)
-    made.conf.task_always_eager = True
-    return made
+    celery_app = Celery(
+        "eager", broker="memory://", backend="cache+memory://", set_as_current=False
+    )
+    celery_app.conf.task_always_eager = True
+    return celery_app
 
 
 def test_what_is_refused_fails_as_it_can_not_come_later(app: Celery) -> None:
@@ -106,11 +108,11 @@ def test_autoretry_has_its_own_count_after_the_retries_of_a_policy(app: Celery) 
 
 
 def test_task_that_calls_itself_calls_a_function(app: Celery) -> None:
-    policy, seen = Policy("worker->self", retry=RETRY), []
+    policy, calls = Policy("worker->self", retry=RETRY), []
 
     @app.task(base=PolicyTask, policy=policy, bind=True, name="selfish")
     def selfish(self: PolicyTask, depth: int = 0) -> str:
-        seen.append((depth, self.request.called_directly, self.request.args))
+        calls.append((depth, self.request.called_directly, self.request.args))
         if depth:
             raise ConnectionError("away")
         try:
@@ -120,7 +122,7 @@ def test_task_that_calls_itself_calls_a_function(app: Celery) -> None:
         return "nothing"
 
     assert selfish.delay().get() == "caught away"
-    assert seen == [(0, False, ()), (1, True, (1,))]
+    assert calls == [(0, False, ()), (1, True, (1,))]
 
 
 def test_coroutine_function_is_no_task(app: Celery) -> None:
@@ -139,8 +141,8 @@ def test_soft_time_limit_is_a_timeout_that_nothing_answers_for(app: Celery) -> N
         breaker=BreakerParameters(failure_count=1),
     )
     runs: list[int] = []
-    heard: list[Entry] = []
-    end = add_hook(heard.append)
+    entries: list[Entry] = []
+    end = add_hook(entries.append)
 
     @app.task(base=PolicyTask, policy=policy, name="slow")
     def slow() -> None:
@@ -153,7 +155,7 @@ def test_soft_time_limit_is_a_timeout_that_nothing_answers_for(app: Celery) -> N
     assert isinstance(result.result, SoftTimeLimitExceeded)
     assert len(runs) == 1
     assert policy.counters.counted()["timeout"] == 1
-    assert [entry.name for entry in heard] == ["circuit_breaker_opened"]
+    assert [entry.name for entry in entries] == ["circuit_breaker_opened"]
 
 
 @pytest.mark.parametrize("pattern", [Fallback("x", default="something"), Retry("x", RETRY)])

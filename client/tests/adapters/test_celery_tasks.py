@@ -45,10 +45,10 @@ def tasks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
 
 @pytest.fixture
 def key() -> Iterator[str]:
-    made = f"attempts-{uuid.uuid4().hex}"
-    yield made
+    unique_key = f"attempts-{uuid.uuid4().hex}"
+    yield unique_key
     with redis.Redis.from_url(URL) as client:
-        client.delete(made)
+        client.delete(unique_key)
 
 
 def attempts_of(key: str) -> list[dict[str, Any]]:
@@ -59,9 +59,9 @@ def attempts_of(key: str) -> list[dict[str, Any]]:
 def test_task_is_tried_again_as_a_message_with_one_key(tasks: ModuleType, key: str) -> None:
     result = tasks.flaky.delay(key, 2)
     assert result.get(timeout=PATIENCE) == 3
-    found = attempts_of(key)
-    assert [each["attempt"] for each in found] == ["0", "1", "2"]
-    assert {each["key"] for each in found} == {result.id}
+    attempts = attempts_of(key)
+    assert [each["attempt"] for each in attempts] == ["0", "1", "2"]
+    assert {each["key"] for each in attempts} == {result.id}
 
 
 def test_task_that_fails_for_good_raises_its_error_in_the_end(tasks: ModuleType, key: str) -> None:

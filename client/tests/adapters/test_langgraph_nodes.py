@@ -173,23 +173,23 @@ def test_handover_to_the_parent_graph_is_no_failure():
 
 
 def test_what_langgraph_injects_comes_as_before():
-    seen = {}
+    injected = {}
 
     @node(policy())
     def plain(state: State, config: RunnableConfig, *, store: BaseStore) -> State:
-        seen["thread"] = config["configurable"]["thread_id"]
+        injected["thread"] = config["configurable"]["thread_id"]
         store.put(("seen",), "it", {"n": 1})
         return {"said": ["plain"]}
 
     @node(policy(bulkhead=BulkheadParameters(limit=1)), policy(timeout_seconds=20))
     async def coroutine(state: State, runtime: Runtime) -> State:
-        seen["store"] = (await runtime.store.aget(("seen",), "it")).value
+        injected["store"] = (await runtime.store.aget(("seen",), "it")).value
         return {"said": ["coroutine"]}
 
     graph = graph_of(plain, coroutine, store=InMemoryStore())
     config = {"configurable": {"thread_id": "t1"}}
     assert asyncio.run(graph.ainvoke({"said": []}, config))["said"] == ["plain", "coroutine"]
-    assert seen == {"thread": "t1", "store": {"n": 1}}
+    assert injected == {"thread": "t1", "store": {"n": 1}}
 
 
 def test_node_streams_from_within():

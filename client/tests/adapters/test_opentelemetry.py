@@ -94,9 +94,9 @@ def test_too_many_names_are_counted_as_others(reader):
     for n in range(opentelemetry.MAX_SUBJECTS + 20):
         record("call_retried", f"n{n}")
 
-    found = counted(reader)
-    assert len(found) == opentelemetry.MAX_SUBJECTS + 1
-    assert found["call_retried", "other"] == 20
+    counts = counted(reader)
+    assert len(counts) == opentelemetry.MAX_SUBJECTS + 1
+    assert counts["call_retried", "other"] == 20
 
 
 def test_without_an_sdk_nothing_is_told_and_nothing_fails():

@@ -32,7 +32,7 @@ def by_stamina(counters):
 
 
 @pytest.fixture(params=[by_tenacity, by_stamina])
-def made(request):
+def retrying(request):
     counters = Counters()
     return request.param(counters), counters
 
@@ -57,8 +57,8 @@ def failing(times, error=ConnectionError, answer="answer"):
     return call, calls
 
 
-def test_each_retry_is_counted_and_told_over_the_wire(made, entries):
-    decorate, counters = made
+def test_each_retry_is_counted_and_told_over_the_wire(retrying, entries):
+    decorate, counters = retrying
     call, calls = failing(2)
 
     assert decorate(call)() == "answer"
@@ -73,8 +73,8 @@ def test_each_retry_is_counted_and_told_over_the_wire(made, entries):
     assert outgoing() == {}
 
 
-def test_requests_of_each_attempt_have_the_same_keys(made):
-    decorate, _ = made
+def test_requests_of_each_attempt_have_the_same_keys(retrying):
+    decorate, _ = retrying
     sent = []
 
     def call():
@@ -87,8 +87,8 @@ def test_requests_of_each_attempt_have_the_same_keys(made):
     assert len(set(sent[0])) == 2
 
 
-def test_coroutine_function_is_tried_again(made):
-    decorate, counters = made
+def test_coroutine_function_is_tried_again(retrying):
+    decorate, counters = retrying
     call, _ = failing(2)
 
     @decorate
@@ -100,8 +100,8 @@ def test_coroutine_function_is_tried_again(made):
     assert counters.counted()["retry"] == 2
 
 
-def test_last_error_is_raised_as_it_is_and_is_no_retry(made):
-    decorate, counters = made
+def test_last_error_is_raised_as_it_is_and_is_no_retry(retrying):
+    decorate, counters = retrying
     call, calls = failing(9)
     with pytest.raises(ConnectionError):
         decorate(call)()
@@ -109,8 +109,8 @@ def test_last_error_is_raised_as_it_is_and_is_no_retry(made):
     assert counters.counted()["retry"] == 2
 
 
-def test_refusal_is_not_tried_again(made):
-    decorate, counters = made
+def test_refusal_is_not_tried_again(retrying):
+    decorate, counters = retrying
     call, calls = failing(9, CircuitOpen)
     with pytest.raises(CircuitOpen):
         decorate(call)()
@@ -118,8 +118,8 @@ def test_refusal_is_not_tried_again(made):
     assert counters.counted()["retry"] == 0
 
 
-def test_within_our_retry_it_is_left_out(made):
-    decorate, counters = made
+def test_within_our_retry_it_is_left_out(retrying):
+    decorate, counters = retrying
     call, calls = failing(9)
     ours = Retry(parameters=RetryParameters(attempts=3, base_seconds=0))
     with pytest.raises(ConnectionError):
@@ -128,8 +128,8 @@ def test_within_our_retry_it_is_left_out(made):
     assert counters.counted()["retry"] == 0
 
 
-def test_our_retry_within_it_is_left_out(made):
-    decorate, counters = made
+def test_our_retry_within_it_is_left_out(retrying):
+    decorate, counters = retrying
     call, calls = failing(9)
     ours = Retry(parameters=RetryParameters(attempts=3, base_seconds=0))
     with pytest.raises(ConnectionError):
@@ -138,8 +138,8 @@ def test_our_retry_within_it_is_left_out(made):
     assert counters.counted()["retry"] == 2
 
 
-def test_within_our_retry_of_other_errors_it_retries(made):
-    decorate, counters = made
+def test_within_our_retry_of_other_errors_it_retries(retrying):
+    decorate, counters = retrying
     call, calls = failing(9)
     job = Retry("job", RetryParameters(base_seconds=0), retry_on=(KeyError,))
 
@@ -187,8 +187,8 @@ def test_one_that_can_not_be_asked_is_assumed_to_retry():
     assert "left to the retry job" in failed.value.__notes__[0]
 
 
-def test_each_within_the_other_retries_once(made):
-    decorate, _ = made
+def test_each_within_the_other_retries_once(retrying):
+    decorate, _ = retrying
     for around in (by_tenacity(None), by_stamina(None)):
         call, calls = failing(9)
 

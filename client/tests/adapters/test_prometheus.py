@@ -64,12 +64,12 @@ def test_bulkhead_says_how_full_it_is_and_one_without_a_limit_nothing(gear, regi
     with bulkhead, pytest.raises(BulkheadFull), bulkhead:
         pass
     with bulkhead:
-        seen = {
+        samples = {
             name: registry.get_sample_value(f"switchgear_client_bulkhead_{name}", ORACLE)
             for name in ("in_flight", "limit", "queued", "queue_limit", "rejected_total")
         }
 
-    assert seen == {
+    assert samples == {
         "in_flight": 1,
         "limit": 1,
         "queued": 0,

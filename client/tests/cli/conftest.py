@@ -26,10 +26,10 @@ OPERATOR = [
 def web_process(
     django_db_setup: None, django_db_blocker: Any, tmp_path_factory: Any
 ) -> Iterator[Server]:
-    folder, found = tmp_path_factory.mktemp("console"), connection.settings_dict
-    login = f"{quote(str(found['USER']))}:{quote(str(found['PASSWORD']))}"
-    host = quote(str(found["HOST"]), safe="")
-    address = f"postgresql://{login}@{host}:{found['PORT'] or 5432}/{found['NAME']}"
+    folder, database = tmp_path_factory.mktemp("console"), connection.settings_dict
+    login = f"{quote(str(database['USER']))}:{quote(str(database['PASSWORD']))}"
+    host = quote(str(database["HOST"]), safe="")
+    address = f"postgresql://{login}@{host}:{database['PORT'] or 5432}/{database['NAME']}"
     environment = {
         **os.environ,
         "DATABASE_URL": address,
@@ -72,8 +72,8 @@ def shell(shell_of: Callable[..., Shell]) -> Shell:
 
 @pytest.fixture
 def console() -> Iterator[Scripted]:
-    with scripted() as one:
-        yield one
+    with scripted() as scripted_console:
+        yield scripted_console
 
 
 @pytest.fixture
@@ -90,5 +90,6 @@ def _is_known(shell: Shell) -> bool:
     headers = {"Authorization": f"Bearer {shell.token}"}
     paths = ("/api/v1/degradation", "/api/v1/snapshot")
     with httpx.Client(base_url=shell.url, headers=headers, timeout=15, verify=False) as client:
-        found = [client.get(path) for path in paths]
-    return all(one.status_code in (200, 403) for one in found) and found[0].json()["level"] == 0
+        responses = [client.get(path) for path in paths]
+    is_accepted = all(response.status_code in (200, 403) for response in responses)
+    return is_accepted and responses[0].json()["level"] == 0

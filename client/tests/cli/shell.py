@@ -42,10 +42,10 @@ class Shell:
     token: str | None = TOKEN
 
     def __call__(self, *arguments: str) -> Ran:
-        given = {"SWITCHGEAR_URL": self.url, "SWITCHGEAR_TOKEN": self.token, "COLUMNS": "100"}
-        environment = {name: value for name, value in given.items() if value is not None}
+        settings = {"SWITCHGEAR_URL": self.url, "SWITCHGEAR_TOKEN": self.token, "COLUMNS": "100"}
+        environment = {name: value for name, value in settings.items() if value is not None}
         out, err = io.StringIO(), io.StringIO()
-        cleared = {k: v for k, v in os.environ.items() if k not in given}
+        cleared = {k: v for k, v in os.environ.items() if k not in settings}
         with (
             mock.patch.dict(os.environ, {**cleared, **environment}, clear=True),
             contextlib.redirect_stdout(out),
@@ -74,10 +74,10 @@ class Scripted:
         self.answers[method, path] = list(answers)
 
     def next(self, method: str, path: str) -> Any:
-        found = self.answers.get((method, path.partition("?")[0]))
-        if not found:
+        scripted_answer = self.answers.get((method, path.partition("?")[0]))
+        if not scripted_answer:
             return 404, {"detail": f"nothing at {path}", "status": 404}
-        return found.pop(0) if len(found) > 1 else found[0]
+        return scripted_answer.pop(0) if len(scripted_answer) > 1 else scripted_answer[0]
 
 
 @contextlib.contextmanager
@@ -117,9 +117,9 @@ def scripted() -> Iterator[Scripted]:
         server.server_close()
 
 
-def _complete(said: Any) -> tuple[int, dict[str, str], bytes]:
-    if isinstance(said, tuple) and len(said) == 3:
-        return said
-    status, document = said if isinstance(said, tuple) else (200, said)
+def _complete(answer: Any) -> tuple[int, dict[str, str], bytes]:
+    if isinstance(answer, tuple) and len(answer) == 3:
+        return answer
+    status, document = answer if isinstance(answer, tuple) else (200, answer)
     kind = "application/json" if status < 400 else "application/problem+json"
     return status, {"Content-Type": kind}, json.dumps(document).encode()

@@ -26,10 +26,10 @@ PATH = "/api/v1/switches/feature/chat/engage"
 def test_lost_answer_is_asked_for_again_under_the_same_key(console, asking):
     console.answer("POST", PATH, CLOSE, ENGAGED)
 
-    ran = asking(*ENGAGE, "--json")
+    result = asking(*ENGAGE, "--json")
 
     keys = [headers["Idempotency-Key"] for _, _, headers, _ in console.asked]
-    assert (ran.code, ran.json) == (0, ENGAGED)
+    assert (result.code, result.json) == (0, ENGAGED)
     assert len(keys) == 2
     assert len(set(keys)) == 1
     assert console.asked[0][3] == console.asked[1][3]
@@ -47,23 +47,23 @@ def test_each_command_has_a_key_of_its_own(console, asking):
 def test_answer_lost_twice_is_said_to_be_unknown(console, asking):
     console.answer("POST", PATH, CLOSE)
 
-    ran = asking(*ENGAGE)
+    result = asking(*ENGAGE)
 
-    assert ran.code == exits.UNREACHABLE
-    assert "not known whether this was done" in ran.err
+    assert result.code == exits.UNREACHABLE
+    assert "not known whether this was done" in result.err
     assert len(console.asked) == 2
 
 
 def test_console_that_is_not_there_is_no_doubt():
-    ran = Shell("http://127.0.0.1:1")(*ENGAGE, "--json")
+    result = Shell("http://127.0.0.1:1")(*ENGAGE, "--json")
 
-    assert (ran.code, ran.out) == (exits.UNREACHABLE, "")
-    assert ran.problem["type"] == exits.UNREACHABLE_TYPE
-    assert "not known" not in ran.problem["detail"]
+    assert (result.code, result.out) == (exits.UNREACHABLE, "")
+    assert result.problem["type"] == exits.UNREACHABLE_TYPE
+    assert "not known" not in result.problem["detail"]
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "sentence"),
     [
         ((302, {"Location": "https://sso.example/login?next=secret"}, b""), "sso.example/login:"),
         ((200, {"Content-Type": "text/html"}, b"<p>hello"), "SWITCHGEAR_URL"),
@@ -74,13 +74,13 @@ def test_console_that_is_not_there_is_no_doubt():
         ((503, {"detail": "The database does not answer.", "status": 503}), "killswitch"),
     ],
 )
-def test_what_is_no_console_ends_with_5_and_a_sentence(console, asking, answer, said):
+def test_what_is_no_console_ends_with_5_and_a_sentence(console, asking, answer, sentence):
     console.answer("GET", "/api/v1/slos/", answer)
 
-    ran = asking("slo")
+    result = asking("slo")
 
-    assert (ran.code, ran.out) == (exits.UNREACHABLE, "")
-    assert said in ran.err
+    assert (result.code, result.out) == (exits.UNREACHABLE, "")
+    assert sentence in result.err
 
 
 @pytest.mark.parametrize(
@@ -93,10 +93,10 @@ def test_every_refusal_has_its_exit_code_and_the_problem_is_passed_on(
     problem = {"type": "urn:x", "title": "No", "status": status, "detail": "Because.", "more": [1]}
     console.answer("POST", PATH, (status, problem))
 
-    ran = asking(*ENGAGE, "--json")
+    result = asking(*ENGAGE, "--json")
 
-    assert (ran.code, ran.out) == (code, "")
-    assert ran.problem == problem
+    assert (result.code, result.out) == (code, "")
+    assert result.problem == problem
 
 
 def test_wrong_fields_are_named_as_the_options_are(console, asking):
@@ -104,9 +104,9 @@ def test_wrong_fields_are_named_as_the_options_are(console, asking):
     problem = {"status": 400, "detail": "…", "errors": errors}
     console.answer("POST", PATH, (400, problem))
 
-    said = asking(*ENGAGE).err.splitlines()
+    lines = asking(*ENGAGE).err.splitlines()
 
-    assert said == [
+    assert lines == [
         "switchgear: 3 things are wrong.",
         "  --reason: Too short.",
         "  --plan (plan[1].percent): Must grow.",
@@ -118,11 +118,11 @@ def test_reasons_of_others_do_not_move_the_terminal(console, asking):
     console.answer("GET", "/api/v1/switches/", {"next": None, "results": [ENGAGED]})
     console.answer("GET", "/api/v1/degradation", {"level": 0, "name": "normal", "causes": []})
 
-    ran = asking("status")
+    result = asking("status")
 
-    assert "Wrong \ufffd[31mfigures\ufffd" in ran.out
-    assert "\x1b" not in ran.out
-    assert "\u202e" not in ran.out
+    assert "Wrong \ufffd[31mfigures\ufffd" in result.out
+    assert "\x1b" not in result.out
+    assert "\u202e" not in result.out
 
 
 def test_times_follow_the_consoles_clock_not_this_machines(console, asking):
@@ -134,10 +134,10 @@ def test_times_follow_the_consoles_clock_not_this_machines(console, asking):
         "GET", "/api/v1/switches/global/all/", (200, date, json.dumps(RELEASED).encode())
     )
 
-    ran = asking("status", "feature:chat")
+    result = asking("status", "feature:chat")
 
-    assert "in 3 h (" in ran.out
-    assert "1 h ago" in ran.out
+    assert "in 3 h (" in result.out
+    assert "1 h ago" in result.out
 
 
 def test_pages_are_followed_on_this_console_whatever_host_they_name(console, asking):
@@ -148,17 +148,21 @@ def test_pages_are_followed_on_this_console_whatever_host_they_name(console, ask
         {"next": None, "results": last},
     )  # fmt: skip
 
-    ran = asking("slo", "--json")
+    result = asking("slo", "--json")
 
-    assert [one["name"] for one in ran.json] == ["a", "b"]
+    assert [one["name"] for one in result.json] == ["a", "b"]
     assert "cursor=abc" in console.asked[1][1]
 
 
 def test_token_is_in_no_output(console, asking):
     console.answer("POST", PATH, (500, {"detail": "It broke.", "status": 500}))
 
-    for ran in (asking(*ENGAGE), asking(*ENGAGE, "--json"), Shell("http://127.0.0.1:1")(*ENGAGE)):
-        assert TOKEN not in ran.out + ran.err
+    for result in (
+        asking(*ENGAGE),
+        asking(*ENGAGE, "--json"),
+        Shell("http://127.0.0.1:1")(*ENGAGE),
+    ):
+        assert TOKEN not in result.out + result.err
 
 
 def test_proxy_that_refuses_is_named_without_its_password(monkeypatch):
@@ -166,8 +170,8 @@ def test_proxy_that_refuses_is_named_without_its_password(monkeypatch):
     monkeypatch.delenv("no_proxy", raising=False)
     monkeypatch.delenv("NO_PROXY", raising=False)
 
-    ran = Shell("http://console.invalid")("slo")
+    result = Shell("http://console.invalid")("slo")
 
-    assert ran.code == exits.UNREACHABLE
-    assert "by the proxy 127.0.0.1:1 " in ran.err
-    assert "secret" not in ran.err
+    assert result.code == exits.UNREACHABLE
+    assert "by the proxy 127.0.0.1:1 " in result.err
+    assert "secret" not in result.err

@@ -96,5 +96,5 @@ def test_slo_shows_burn_rates_and_budget(shell, api):
     assert "FIRING" in shown.out
     assert "99.9 %" in shown.out
     assert document["status"]["burn_rates"]["1h"] == pytest.approx(40)
-    assert [one["name"] for one in listed] == ["checkout"]
+    assert [slo["name"] for slo in listed] == ["checkout"]
     assert alerts.code == 0

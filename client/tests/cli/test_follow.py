@@ -37,49 +37,49 @@ def test_ramp_is_followed_to_its_end_a_line_for_each_change(console, asking):
     console.answer("GET", "/api/v1/ramps/4/", ramp("running"), ramp("running"),
                    ramp("holding", hold_reason="no data"), ramp("completed", 1))  # fmt: skip
 
-    ran = asking("ramp", "follow", "feature:chat")
+    result = asking("ramp", "follow", "feature:chat")
 
-    told = [line for line in ran.err.splitlines() if line.startswith("feature:chat")]
-    assert ran.code == 0
-    assert len(told) == 3
-    assert "holding: no data" in told[1]
-    assert "completed" in ran.out
+    lines = [line for line in result.err.splitlines() if line.startswith("feature:chat")]
+    assert result.code == 0
+    assert len(lines) == 3
+    assert "holding: no data" in lines[1]
+    assert "completed" in result.out
 
 
 def test_ramp_that_is_aborted_ends_with_1_and_says_why(console, asking):
     aborted = ramp("aborted", outcome="The gate slo failed.")
     console.answer("GET", "/api/v1/ramps/4/", ramp("running"), aborted)
 
-    ran = asking("ramp", "follow", "4", "--json")
+    result = asking("ramp", "follow", "4", "--json")
 
-    assert ran.code == exits.FAILED
-    assert ran.json == aborted
-    assert "The gate slo failed." in ran.problem["detail"]
+    assert result.code == exits.FAILED
+    assert result.json == aborted
+    assert "The gate slo failed." in result.problem["detail"]
 
 
 def test_console_that_goes_away_meanwhile_is_waited_for(console, asking):
     console.answer("GET", JOB, job("running", 10), CLOSE, CLOSE, job("completed", 40))
 
-    ran = asking("dlq", "job", "follow", "7")
+    result = asking("dlq", "job", "follow", "7")
 
-    assert ran.code == 0
-    assert "Still waiting." in ran.err
-    assert "40 of 40" in ran.err
+    assert result.code == 0
+    assert "Still waiting." in result.err
+    assert "40 of 40" in result.err
 
 
 def test_job_that_fails_ends_with_1(console, asking):
     console.answer("GET", JOB, job("failed", 10))
 
-    ran = asking("dlq", "job", "follow", "7")
+    result = asking("dlq", "job", "follow", "7")
 
-    assert ran.code == exits.FAILED
-    assert "it broke" in ran.err
+    assert result.code == exits.FAILED
+    assert "it broke" in result.err
 
 
 def test_switch_without_a_ramp_ends_with_3(console, asking):
     console.answer("GET", "/api/v1/switches/feature/chat/", {"ramp": None})
 
-    ran = asking("ramp", "abort", "feature:chat", "--reason", "It looks bad")
+    result = asking("ramp", "abort", "feature:chat", "--reason", "It looks bad")
 
-    assert ran.code == exits.NOT_FOUND
+    assert result.code == exits.NOT_FOUND
     assert len(console.asked) == 1

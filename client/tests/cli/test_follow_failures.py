@@ -32,11 +32,11 @@ def test_change_is_told_if_its_proof_cannot_be_had(console, asking, answer):
     console.answer("GET", SWITCH, answer)
 
     began = time.monotonic()
-    ran = asking(*WAIT, "--json")
+    result = asking(*WAIT, "--json")
 
-    assert ran.json["state"] == "engaged"
-    assert ran.code == exits.FAILED
-    assert "no proof of effect" in ran.problem["detail"]
+    assert result.json["state"] == "engaged"
+    assert result.code == exits.FAILED
+    assert "no proof of effect" in result.problem["detail"]
     assert time.monotonic() - began < 20
 
 
@@ -44,10 +44,10 @@ def test_what_is_told_says_that_it_is_done_and_why_there_is_no_proof(console, as
     console.answer("POST", PATH, ENGAGED)
     console.answer("GET", SWITCH, (401, {**PROBLEM, "status": 401}))
 
-    ran = asking(*WAIT)
+    result = asking(*WAIT)
 
-    assert "ENGAGED" in ran.out
-    assert "It is done, but there is no proof of effect: It is not to be." in ran.err
+    assert "ENGAGED" in result.out
+    assert "It is done, but there is no proof of effect: It is not to be." in result.err
 
 
 def test_console_that_asks_for_patience_is_asked_again(console, asking):
@@ -55,9 +55,9 @@ def test_console_that_asks_for_patience_is_asked_again(console, asking):
     console.answer("POST", PATH, ENGAGED)
     console.answer("GET", SWITCH, busy, PROVEN)
 
-    ran = asking(*ENGAGE, "--wait", "--json")
+    result = asking(*ENGAGE, "--wait", "--json")
 
-    assert (ran.code, ran.json) == (0, PROVEN)
+    assert (result.code, result.json) == (0, PROVEN)
 
 
 def test_without_proof_it_ends_with_1_though_it_waits_for_approval_too(console, asking):
@@ -65,10 +65,10 @@ def test_without_proof_it_ends_with_1_though_it_waits_for_approval_too(console, 
     console.answer("POST", PATH, {**ENGAGED, "approval": approval})
     console.answer("GET", SWITCH, ENGAGED)
 
-    ran = asking(*ENGAGE, "--for", "permanent", "--wait", "--wait-seconds", "1")
+    result = asking(*ENGAGE, "--for", "permanent", "--wait", "--wait-seconds", "1")
 
-    assert ran.code == exits.FAILED
-    assert "request 5" in ran.out
+    assert result.code == exits.FAILED
+    assert "request 5" in result.out
 
 
 def test_release_is_told_if_its_ramp_cannot_be_followed(console, asking):
@@ -76,10 +76,10 @@ def test_release_is_told_if_its_ramp_cannot_be_followed(console, asking):
     console.answer("POST", "/api/v1/switches/feature/chat/release", released)
     console.answer("GET", "/api/v1/ramps/4/", (403, PROBLEM))
 
-    ran = asking(*RELEASE, "--json")
+    result = asking(*RELEASE, "--json")
 
-    assert (ran.code, ran.json) == (exits.FAILED, released)
-    assert "switchgear ramp follow 4" in ran.problem["detail"]
+    assert (result.code, result.json) == (exits.FAILED, released)
+    assert "switchgear ramp follow 4" in result.problem["detail"]
 
 
 def test_bulk_job_is_told_if_it_cannot_be_followed(console, asking):
@@ -87,9 +87,9 @@ def test_bulk_job_is_told_if_it_cannot_be_followed(console, asking):
     console.answer("POST", "/api/v1/dlq/jobs/", job)
     console.answer("GET", "/api/v1/dlq/jobs/7/", (401, PROBLEM))
 
-    ran = asking("dlq", "retry", "a", "--all", "--reason", "Fixed now", "--follow", "--json")
+    result = asking("dlq", "retry", "a", "--all", "--reason", "Fixed now", "--follow", "--json")
 
-    assert (ran.code, ran.json) == (exits.FAILED, job)
+    assert (result.code, result.json) == (exits.FAILED, job)
 
 
 def test_ctrl_c_while_waiting_still_tells_the_change(console):

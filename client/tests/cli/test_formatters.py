@@ -24,7 +24,7 @@ HERE = Clock(NOW, SEOUL)  # Monday, 02:30
 
 
 @pytest.mark.parametrize(
-    ("seconds", "said"),
+    ("seconds", "expected"),
     [
         (0, "0 s"),
         (59.4, "59 s"),
@@ -39,8 +39,8 @@ HERE = Clock(NOW, SEOUL)  # Monday, 02:30
         (3 * 86400 + 4 * 3600, "3 d 4 h"),
     ],
 )
-def test_span_is_rounded_and_has_two_units_at_most(seconds, said):
-    assert format_duration(seconds) == said
+def test_span_is_rounded_and_has_two_units_at_most(seconds, expected):
+    assert format_duration(seconds) == expected
 
 
 def test_moment_of_today_has_no_day_and_is_in_the_readers_zone():

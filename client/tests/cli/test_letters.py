@@ -11,14 +11,14 @@ WHY = ("--reason", "Oracle answers again since 14:20")
 @pytest.fixture
 def letters(stream):
     """Three dead letters, of which two failed alike; their ids."""
-    said = ("timeout after 31 ms", "timeout after 77 ms", "값이 잘못되었습니다")
+    errors = ("timeout after 31 ms", "timeout after 77 ms", "값이 잘못되었습니다")
     return [
         stream.redis.xadd(
             stream.dead,
             {"order": str(n), "password": "hunter2", "dlq_error": error,
              "dlq_error_type": "TimeoutError" if n < 2 else "ValueError", "dlq_attempts": "3"},
         ).decode()
-        for n, error in enumerate(said)
+        for n, error in enumerate(errors)
     ]  # fmt: skip
 
 
@@ -48,18 +48,18 @@ def test_letter_is_retried_with_an_edit_and_another_discarded_and_restored(shell
 
 
 def test_first_letter_that_fails_ends_it_and_those_before_are_told(shell, stream, letters):
-    ran = shell("dlq", "discard", stream.dead, letters[0], "1-1", letters[1], *WHY, "--json")
+    result = shell("dlq", "discard", stream.dead, letters[0], "1-1", letters[1], *WHY, "--json")
 
-    assert ran.code == exits.NOT_FOUND
-    assert [one["id"] for one in ran.json] == [letters[0]]
+    assert result.code == exits.NOT_FOUND
+    assert [one["id"] for one in result.json] == [letters[0]]
     assert stream.redis.xlen(stream.dead) == 2
 
 
 def test_dry_run_of_many_counts_and_touches_nothing(shell, stream, letters):
-    ran = shell("dlq", "retry", stream.dead, "--error-type", "TimeoutError", *WHY, "--dry-run")
+    result = shell("dlq", "retry", stream.dead, "--error-type", "TimeoutError", *WHY, "--dry-run")
 
-    assert ran.code == 0
-    assert "2 letters" in ran.out
+    assert result.code == 0
+    assert "2 letters" in result.out
     assert stream.redis.xlen(stream.dead) == 3
 
 
@@ -77,10 +77,10 @@ def test_many_are_a_job_that_can_be_paused_and_cancelled(shell, stream, letters)
 
 
 def test_purge_waits_for_a_second_person(shell, stream, letters):
-    ran = shell("dlq", "purge", stream.dead, "--all", *WHY)
+    result = shell("dlq", "purge", stream.dead, "--all", *WHY)
 
-    assert ran.code == exits.NEEDS_APPROVAL
-    assert "second person" in ran.out
+    assert result.code == exits.NEEDS_APPROVAL
+    assert "second person" in result.out
     assert stream.redis.xlen(stream.dead) == 3
 
 

@@ -40,10 +40,10 @@ def test_switch_is_engaged_extended_acknowledged_and_undone(shell):
 def test_undo_at_once_releases_it(shell):
     shell("engage", "feature:chat", *WHY)
 
-    ran = shell("undo", "feature:chat")
+    result = shell("undo", "feature:chat")
 
-    assert ran.code == 0
-    assert "released" in ran.out
+    assert result.code == 0
+    assert "released" in result.out
 
 
 def test_status_lists_what_is_stopped_global_first_and_aligned(shell):
@@ -51,16 +51,16 @@ def test_status_lists_what_is_stopped_global_first_and_aligned(shell):
     engaged("global:all", reason="Everything leaks since 02:10")
     overdue("segment:late")
 
-    ran = shell("status")
+    result = shell("status")
 
-    table = [line for line in ran.out.splitlines() if "ENGAGED" in line]
+    table = [line for line in result.out.splitlines() if "ENGAGED" in line]
     places = [cell_len(line[: line.index(":")].rsplit(" ", 1)[0]) for line in table]
-    assert ran.code == 0
-    assert "3 engaged (1 OVERDUE)" in ran.out
+    assert result.code == 0
+    assert "3 engaged (1 OVERDUE)" in result.out
     assert "global:all" in table[0]
     assert len(set(places)) == 1
-    assert "재무 답변에 다른 부서의 값이 나옵니다" in ran.out
-    assert "Degradation: 0, normal" in ran.out
+    assert "재무 답변에 다른 부서의 값이 나옵니다" in result.out
+    assert "Degradation: 0, normal" in result.out
 
 
 def test_history_tells_what_each_episode_was_and_how_it_ended(shell):
@@ -112,7 +112,7 @@ def test_status_as_json_is_what_the_api_says(shell):
 
 
 @pytest.mark.parametrize(
-    ("stopped", "asked", "code"),
+    ("stopped", "queried", "code"),
     [
         (None, "feature:chat", 0),
         ("feature:chat", "feature:chat", exits.STOPPED),
@@ -121,22 +121,22 @@ def test_status_as_json_is_what_the_api_says(shell):
         ("global:all", "global", exits.STOPPED),
     ],
 )
-def test_exit_code_says_whether_it_is_stopped(shell, stopped, asked, code):
+def test_exit_code_says_whether_it_is_stopped(shell, stopped, queried, code):
     if stopped:
         engaged(stopped)
 
-    assert shell("status", asked, "--exit-code").code == code
-    assert shell("status", asked).code == 0
+    assert shell("status", queried, "--exit-code").code == code
+    assert shell("status", queried).code == 0
 
 
 def test_release_begins_a_ramp_by_the_plan_that_was_said(shell):
     engaged("feature:chat")
 
-    ran = shell("release", "feature:chat", "--reason", "Fixed by deploy 412", "--plan", "5,50,100",
-                "--dwell", "2m", "--gate", "breaker:core->oracle", "--json")  # fmt: skip
+    plan = ("--plan", "5,50,100", "--dwell", "2m", "--gate", "breaker:core->oracle")
+    result = shell("release", "feature:chat", "--reason", "Fixed by deploy 412", *plan, "--json")
 
-    steps = ran.json["ramp"]["steps"]
-    assert ran.code == 0
+    steps = result.json["ramp"]["steps"]
+    assert result.code == 0
     assert [(one["percent"], one["dwell_seconds"]) for one in steps] == [
         (5, 120), (50, 120), (100, 120),
     ]  # fmt: skip
@@ -186,22 +186,22 @@ def test_safety_rule_is_named_and_broken_only_when_it_is_named_back(shell):
 
 
 def test_dry_run_changes_nothing(shell):
-    ran = shell("engage", "segment:finance", *WHY, "--dry-run")
+    result = shell("engage", "segment:finance", *WHY, "--dry-run")
 
-    assert ran.code == 0
-    assert ran.out.startswith("Dry run: nothing was done.")
-    assert "would hit" in ran.out
+    assert result.code == 0
+    assert result.out.startswith("Dry run: nothing was done.")
+    assert "would hit" in result.out
     assert shell("status", "segment:finance", "--json").json["state"] == "released"
 
 
 def test_engaged_already_says_by_whom_and_how_to_go_on(shell):
     engaged("segment:finance", reason="Double charges since 02:10")
 
-    ran = shell("engage", "segment:finance", *WHY)
+    result = shell("engage", "segment:finance", *WHY)
 
-    assert ran.code == exits.FAILED
-    assert "Double charges since 02:10" in ran.err
-    assert "switchgear extend segment:finance" in ran.err
+    assert result.code == exits.FAILED
+    assert "Double charges since 02:10" in result.err
+    assert "switchgear extend segment:finance" in result.err
 
 
 def test_missing_scope_and_unknown_token_end_with_4(shell_of):
@@ -220,13 +220,13 @@ def test_wait_ends_when_every_instance_applies_it(shell):
     instance.start()
     time.sleep(0.3)
 
-    ran = shell("engage", "segment:finance", *WHY, "--wait", "--wait-seconds", "30", "--json")
+    result = shell("engage", "segment:finance", *WHY, "--wait", "--wait-seconds", "30", "--json")
 
     over.set()
     instance.join()
-    assert ran.code == 0
-    assert (ran.json["effect"]["applied"], ran.json["effect"]["instances"]) == (1, 1)
-    assert ran.err == ""
+    assert result.code == 0
+    assert (result.json["effect"]["applied"], result.json["effect"]["instances"]) == (1, 1)
+    assert result.err == ""
 
 
 @contextmanager
@@ -243,11 +243,11 @@ def no_instances():
 
 def test_wait_without_any_instance_ends_with_1_though_it_is_engaged(shell):
     with no_instances():
-        ran = shell("engage", "segment:finance", *WHY, "--wait", "--wait-seconds", "1")
+        result = shell("engage", "segment:finance", *WHY, "--wait", "--wait-seconds", "1")
 
-    assert ran.code == exits.FAILED
-    assert "no instance was heard from" in ran.err
-    assert "0 of 0 instances" in ran.err
+    assert result.code == exits.FAILED
+    assert "no instance was heard from" in result.err
+    assert "0 of 0 instances" in result.err
     assert shell("status", "segment:finance", "--exit-code").code == exits.STOPPED
 
 
@@ -258,9 +258,11 @@ def _apply_what_is_published(shell, over):
     """
     headers = {"Authorization": f"Bearer {shell.token}", "Switchgear-Instance": "core/a1"}
     while not over.wait(0.1):
-        got = httpx.get(f"{shell.url}/api/v1/snapshot", headers=headers, timeout=10, verify=False)
-        if got.status_code == 200:
-            snapshot = got.json()
+        response = httpx.get(
+            f"{shell.url}/api/v1/snapshot", headers=headers, timeout=10, verify=False
+        )
+        if response.status_code == 200:
+            snapshot = response.json()
             published = f"{snapshot['epoch']}.{snapshot['version']}"
             if snapshot["switches"] and headers.get("Switchgear-Applied") == published:
                 return

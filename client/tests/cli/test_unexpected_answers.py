@@ -39,10 +39,10 @@ def in_shell(console, command):
 def test_answer_of_another_shape_ends_with_5_and_a_sentence(console, asking, command, path, answer):
     console.answer("GET", f"/api/v1{path}", answer)
 
-    ran = asking(*command)
+    result = asking(*command)
 
-    assert "Traceback" not in ran.err
-    assert (ran.code, command, answer) in [
+    assert "Traceback" not in result.err
+    assert (result.code, command, answer) in [
         (exits.UNREACHABLE, command, answer),
         (exits.DONE, ("dlq",), []),
     ]
@@ -51,10 +51,10 @@ def test_answer_of_another_shape_ends_with_5_and_a_sentence(console, asking, com
 def test_change_with_an_answer_of_another_shape_is_said_to_have_been_sent(console, asking):
     console.answer("POST", PATH, {})
 
-    ran = asking(*ENGAGE)
+    result = asking(*ENGAGE)
 
-    assert ran.code == exits.UNREACHABLE
-    assert "was sent" in ran.err
+    assert result.code == exits.UNREACHABLE
+    assert "was sent" in result.err
 
 
 def test_list_whose_next_page_is_the_same_ends(console, asking):
@@ -80,37 +80,37 @@ def test_list_that_is_cut_off_says_so_with_documents_too(console, asking):
     page = {"next": "/api/v1/dlq/jobs/?cursor=a", "results": [{"id": n} for n in range(50)]}
     console.answer("GET", "/api/v1/dlq/jobs/", page)
 
-    ran = asking("dlq", "job", "--json")
+    result = asking("dlq", "job", "--json")
 
-    assert len(ran.json) == 50
-    assert "more than 50" in ran.problem["note"]
+    assert len(result.json) == 50
+    assert "more than 50" in result.problem["note"]
 
 
 def test_output_that_is_full_is_said_in_one_line(console):
     console.answer("POST", PATH, ENGAGED)
 
-    ran = in_shell(console, "engage feature:chat --reason 'Wrong figures' --json >/dev/full")
+    result = in_shell(console, "engage feature:chat --reason 'Wrong figures' --json >/dev/full")
 
-    assert ran.returncode == exits.FAILED
-    assert len(ran.stderr.splitlines()) == 1
-    assert "is done" in ran.stderr
+    assert result.returncode == exits.FAILED
+    assert len(result.stderr.splitlines()) == 1
+    assert "is done" in result.stderr
 
 
 @pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "2>/dev/full", "| true"])
 def test_output_that_is_closed_changes_no_exit_code(console, closed):
     console.answer("POST", PATH, ENGAGED)
 
-    ran = in_shell(console, f"engage feature:chat --reason 'Wrong figures' --json {closed}")
+    result = in_shell(console, f"engage feature:chat --reason 'Wrong figures' --json {closed}")
 
-    assert ran.returncode == 0
-    assert ran.stderr == ""
+    assert result.returncode == 0
+    assert result.stderr == ""
 
 
 def test_words_that_are_not_utf_8_are_refused(console):
-    ran = in_shell(console, "engage feature:chat --reason $'Wrong \\xff figures'")
+    result = in_shell(console, "engage feature:chat --reason $'Wrong \\xff figures'")
 
-    assert ran.returncode == exits.USAGE
-    assert "UTF-8" in ran.stderr
+    assert result.returncode == exits.USAGE
+    assert "UTF-8" in result.stderr
     assert console.asked == []
 
 
@@ -120,10 +120,10 @@ def test_documents_hold_nothing_that_a_terminal_obeys(console, asking):
         "GET", "/api/v1/slos/", {"next": None, "results": [{"name": said, "state": "ok"}]}
     )
 
-    ran = asking("slo", "--json")
+    result = asking("slo", "--json")
 
-    assert ran.json[0]["name"] == said
-    assert "a\\u009bb\\u202ec\\u2028d 김" in ran.out
+    assert result.json[0]["name"] == said
+    assert "a\\u009bb\\u202ec\\u2028d 김" in result.out
 
 
 @pytest.mark.parametrize(
@@ -141,8 +141,8 @@ def test_documents_hold_nothing_that_a_terminal_obeys(console, asking):
     ],
 )  # fmt: skip
 def test_wrong_command_line_is_a_document_where_documents_are_wanted(arguments):
-    ran = NOWHERE(*arguments, "--json")
+    result = NOWHERE(*arguments, "--json")
 
-    assert (ran.code, ran.out) == (exits.USAGE, "")
-    assert ran.problem["type"] == "urn:switchgear:cli:usage"
-    assert ran.problem["detail"]
+    assert (result.code, result.out) == (exits.USAGE, "")
+    assert result.problem["type"] == "urn:switchgear:cli:usage"
+    assert result.problem["detail"]

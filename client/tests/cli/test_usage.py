@@ -30,14 +30,14 @@ def bare(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str
 
 
 def test_help_lists_every_exit_code_and_command():
-    ran = NOWHERE("--help")
+    result = NOWHERE("--help")
 
-    assert ran.code == 0
+    assert result.code == 0
     for code, meaning in exits.MEANINGS.items():
-        assert re.search(rf"^ +{code}  {re.escape(meaning)}$", ran.out, re.MULTILINE)
+        assert re.search(rf"^ +{code}  {re.escape(meaning)}$", result.out, re.MULTILINE)
     for name in ("status", "engage", "release", "extend", "acknowledge", "undo", "history", "ramp",
                  "breakers", "dlq", "slo", "watch"):  # fmt: skip
-        assert re.search(rf"^ +{name} ", ran.out, re.MULTILINE)
+        assert re.search(rf"^ +{name} ", result.out, re.MULTILINE)
 
 
 @pytest.mark.parametrize(
@@ -65,27 +65,27 @@ def test_help_lists_every_exit_code_and_command():
     ],
 )
 def test_wrong_command_line_ends_with_2_and_asks_nobody(arguments):
-    ran = NOWHERE(*arguments)
+    result = NOWHERE(*arguments)
 
-    assert ran.code == exits.USAGE
-    assert ran.out == ""
-    assert ran.err.strip()
+    assert result.code == exits.USAGE
+    assert result.out == ""
+    assert result.err.strip()
 
 
 def test_without_a_url_it_says_where_to_put_one():
-    ran = Shell(None)("status")
+    result = Shell(None)("status")
 
-    assert (ran.code, ran.out) == (exits.USAGE, "")
-    assert "SWITCHGEAR_URL" in ran.err
+    assert (result.code, result.out) == (exits.USAGE, "")
+    assert "SWITCHGEAR_URL" in result.err
 
 
 @pytest.mark.parametrize("token", [None, "", "two words"])
 def test_without_a_usable_token_it_ends_with_4(token):
-    ran = Shell("http://127.0.0.1:1", token)("status", "--json")
+    result = Shell("http://127.0.0.1:1", token)("status", "--json")
 
-    assert ran.code == exits.NO_RIGHTS
-    assert "token" in ran.problem["detail"].lower()
-    assert "two words" not in ran.err
+    assert result.code == exits.NO_RIGHTS
+    assert "token" in result.problem["detail"].lower()
+    assert "two words" not in result.err
 
 
 def test_token_file_is_read_and_one_that_is_not_there_is_named(tmp_path, console):
@@ -104,10 +104,10 @@ def test_token_file_is_read_and_one_that_is_not_there_is_named(tmp_path, console
 
 
 def test_without_its_packages_it_says_what_to_install():
-    ran = bare("status", SWITCHGEAR_URL="http://127.0.0.1:1", SWITCHGEAR_TOKEN="sg_a_b")
+    result = bare("status", SWITCHGEAR_URL="http://127.0.0.1:1", SWITCHGEAR_TOKEN="sg_a_b")
     watching = bare("watch", "--json", SWITCHGEAR_URL="http://127.0.0.1:1", SWITCHGEAR_TOKEN="t")
 
-    for one in (ran, watching):
+    for one in (result, watching):
         assert one.returncode == exits.USAGE
         assert one.stdout == ""
         assert "pip install 'switchgear[cli]'" in one.stderr
@@ -132,10 +132,10 @@ def test_reader_that_has_enough_is_no_error(console):
     command = f"{shlex.quote(sys.executable)} -m switchgear slo --json | head -1"
     environment = {**os.environ, "SWITCHGEAR_URL": console.url, "SWITCHGEAR_TOKEN": "sg_a_b"}
 
-    ran = subprocess.run(
+    result = subprocess.run(
         ["bash", "-c", command], cwd=CLIENT, env=environment, capture_output=True, timeout=60,
         check=True,
     )  # fmt: skip
 
-    assert ran.stdout == b"[\n"
-    assert ran.stderr == b""
+    assert result.stdout == b"[\n"
+    assert result.stderr == b""

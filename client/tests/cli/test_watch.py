@@ -25,11 +25,11 @@ class Watching:
     """A real process, and what it says line by line."""
 
     def __init__(self, shell, *arguments):
-        given = {"SWITCHGEAR_URL": shell.url, "SWITCHGEAR_TOKEN": shell.token}
+        environment = {"SWITCHGEAR_URL": shell.url, "SWITCHGEAR_TOKEN": shell.token}
         self.process = subprocess.Popen(
             [sys.executable, "-m", "tests.cli.quick_cli", "watch", *arguments],
             cwd=CLIENT,
-            env={**os.environ, **given},
+            env={**os.environ, **environment},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -39,13 +39,13 @@ class Watching:
 
     def read_until(self, *words):
         """The first line from here on that has all the words."""
-        seen = []
-        while not seen or not all(word in seen[-1] for word in words):
+        lines = []
+        while not lines or not all(word in lines[-1] for word in words):
             try:
-                seen.append(self._lines.get(timeout=SECONDS))
+                lines.append(self._lines.get(timeout=SECONDS))
             except queue.Empty:
-                raise AssertionError(f"no {words} among {seen}") from None
-        return seen[-1]
+                raise AssertionError(f"no {words} among {lines}") from None
+        return lines[-1]
 
     def interrupt(self):
         self.process.send_signal(signal.SIGINT)
@@ -58,14 +58,14 @@ class Watching:
 
 @contextmanager
 def watching(shell, *arguments):
-    one = Watching(shell, *arguments)
+    watch = Watching(shell, *arguments)
     try:
-        yield one
+        yield watch
     finally:
-        one.process.kill()
-        one.process.wait()
-        one.process.stdout.close()
-        one.process.stderr.close()
+        watch.process.kill()
+        watch.process.wait()
+        watch.process.stdout.close()
+        watch.process.stderr.close()
 
 
 @pytest.mark.django_db(transaction=True)

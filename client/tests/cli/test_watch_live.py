@@ -43,8 +43,8 @@ def live(answers, *sockets):
     def answer(_socket, request):
         if request.path == "/ws/live/":
             return None
-        said = answers.pop(0) if len(answers) > 1 else answers[0]
-        status, document = said if isinstance(said, tuple) else (200, said)
+        reply = answers.pop(0) if len(answers) > 1 else answers[0]
+        status, document = reply if isinstance(reply, tuple) else (200, reply)
         body = json.dumps(document).encode()
         headers = {"Content-Type": "application/json", "Content-Length": str(len(body)),
                    "Connection": "close"}  # fmt: skip
@@ -52,8 +52,8 @@ def live(answers, *sockets):
 
     def talk(socket):
         stays = len(scripts) == 1
-        for one in scripts[0] if stays else scripts.pop(0):
-            socket.send(json.dumps(one))
+        for message in scripts[0] if stays else scripts.pop(0):
+            socket.send(json.dumps(message))
         if stays:
             with contextlib.suppress(ConnectionClosed):
                 socket.recv()
@@ -83,9 +83,9 @@ def test_what_was_missed_is_read_again_until_it_can_be(last):
         watch.read_until("at first")
         watch.read_until("missed")
 
-        said = complaints(watch, 2)
+        notes = complaints(watch, 2)
 
-    assert said == ["Not live: The database does not answer.", "Live again."]
+    assert notes == ["Not live: The database does not answer.", "Live again."]
 
 
 def test_first_read_that_fails_is_tried_again_and_nothing_is_called_live_before():

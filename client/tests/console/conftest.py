@@ -5,6 +5,6 @@ from tests.console.change_listeners import NotifiedStore
 
 @pytest.fixture
 def store():
-    made = NotifiedStore()
-    yield made
-    made.notifier.stop()
+    notified = NotifiedStore()
+    yield notified
+    notified.notifier.stop()

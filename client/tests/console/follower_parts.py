@@ -53,18 +53,18 @@ def parts(
 @contextlib.contextmanager
 def following(there: Console, *, is_heard: bool = True, **more: Any) -> Iterator[Parts]:
     """A follower at work, which has heard the console; afterwards it has ended, in time."""
-    made = parts(there.url, **more)
-    made.disk.restore(made.store)
+    follower_parts = parts(there.url, **more)
+    follower_parts.disk.restore(follower_parts.store)
     with raising_nothing():
-        made.follower.start()
+        follower_parts.follower.start()
         try:
             if is_heard:
-                assert made.follower.synced.wait(20), made.follower.error
-            yield made
+                assert follower_parts.follower.synced.wait(20), follower_parts.follower.error
+            yield follower_parts
         finally:
-            made.follower.stop()
-            made.follower.join(10)
-            assert not made.follower._thread.is_alive()
+            follower_parts.follower.stop()
+            follower_parts.follower.join(10)
+            assert not follower_parts.follower._thread.is_alive()
 
 
 @contextlib.contextmanager

@@ -38,13 +38,13 @@ def client(url=NOWHERE, **arguments):
 
 @pytest.fixture
 def file(tmp_path):
-    made = tmp_path / "snapshot.json"
-    made.write_bytes(snapshot())
-    return made
+    path = tmp_path / "snapshot.json"
+    path.write_bytes(snapshot())
+    return path
 
 
 def errors(caplog):
-    return [one.getMessage() for one in caplog.records if one.levelno >= logging.ERROR]
+    return [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
 
 
 @pytest.fixture

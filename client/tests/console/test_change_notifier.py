@@ -12,19 +12,19 @@ from tests.wait_helpers import our_threads, wait_until
 
 
 def test_engaged_switch_is_told_with_its_reason(store):
-    heard = []
-    store.notifier.add(heard.append, ())
+    changes = []
+    store.notifier.add(changes.append, ())
 
     store.show(row("feature:chat"))
 
-    wait_until(lambda: heard)
-    assert heard == [Change("feature:chat", "released", "engaged", "a leak", 0.0, 1)]
+    wait_until(lambda: changes)
+    assert changes == [Change("feature:chat", "released", "engaged", "a leak", 0.0, 1)]
 
 
 def test_each_step_from_engaged_to_released_is_told(store):
-    heard = []
+    changes = []
     store.show(row("feature:chat"))
-    store.notifier.add(heard.append, ())
+    store.notifier.add(changes.append, ())
 
     for rows in (
         [row("feature:chat", "ramping", 5)],
@@ -32,25 +32,25 @@ def test_each_step_from_engaged_to_released_is_told(store):
         [],
     ):
         store.show(*rows)
-        wait_until(lambda: len(heard) == store.version - 1)
+        wait_until(lambda: len(changes) == store.version - 1)
 
-    assert [(one.before, one.after, one.allow_percent, one.version) for one in heard] == [
+    assert [(step.before, step.after, step.allow_percent, step.version) for step in changes] == [
         ("engaged", "ramping", 5.0, 2),
         ("ramping", "ramping", 25.5, 3),
         ("ramping", "released", 100.0, 4),
     ]
-    assert heard[-1].reason == "a leak"
+    assert changes[-1].reason == "a leak"
 
 
 def test_what_was_so_before_and_what_stays_is_not_told(store):
-    heard = []
+    changes = []
     store.show(row("feature:chat"))
-    store.notifier.add(heard.append, ())
+    store.notifier.add(changes.append, ())
 
     store.show(row("feature:chat"), row("segment:finance"))
 
-    wait_until(lambda: heard)
-    assert [one.switch for one in heard] == ["segment:finance"]
+    wait_until(lambda: changes)
+    assert [one.switch for one in changes] == ["segment:finance"]
 
 
 def test_callback_hears_only_of_the_switches_it_named(store):
@@ -81,24 +81,24 @@ def test_callback_that_raises_is_logged_and_the_others_are_told(store, caplog):
     def fail(change):
         raise SystemExit(change.switch)
 
-    heard = []
+    changes = []
     store.notifier.add(fail, ())
-    store.notifier.add(heard.append, ())
+    store.notifier.add(changes.append, ())
 
     with caplog.at_level(logging.ERROR, "switchgear"):
         store.show(row("feature:chat"))
-        wait_until(lambda: len(heard) == 1)
+        wait_until(lambda: len(changes) == 1)
         store.show()
-        wait_until(lambda: len(heard) == 2)
+        wait_until(lambda: len(changes) == 2)
 
     assert len([one for one in caplog.records if "feature:chat" in one.getMessage()]) == 2
 
 
 def test_what_happens_while_a_callback_is_busy_becomes_one_change(store):
-    begun, may_go_on, heard = threading.Event(), threading.Event(), []
+    begun, may_go_on, changes = threading.Event(), threading.Event(), []
 
     def listen(change):
-        heard.append(change)
+        changes.append(change)
         begun.set()
         may_go_on.wait(30)
 
@@ -110,10 +110,10 @@ def test_what_happens_while_a_callback_is_busy_becomes_one_change(store):
     store.show(row("feature:chat", "ramping", 50))
     may_go_on.set()
 
-    wait_until(lambda: len(heard) == 2)
+    wait_until(lambda: len(changes) == 2)
     store.show()
-    wait_until(lambda: len(heard) == 3)
-    assert [(one.before, one.after, one.allow_percent) for one in heard] == [
+    wait_until(lambda: len(changes) == 3)
+    assert [(step.before, step.after, step.allow_percent) for step in changes] == [
         ("released", "engaged", 0.0),
         ("engaged", "ramping", 50.0),
         ("ramping", "released", 100.0),
@@ -121,49 +121,49 @@ def test_what_happens_while_a_callback_is_busy_becomes_one_change(store):
 
 
 def test_engagement_that_ends_by_itself_is_told_once(store):
-    heard = []
-    store.notifier.add(heard.append, ())
+    changes = []
+    store.notifier.add(changes.append, ())
     brief = row("feature:chat", expires_at=store.expiry(60), on_expiry="release")
     held = row("segment:finance", expires_at=store.expiry(60), on_expiry="hold")
     store.show(brief, held)
-    wait_until(lambda: len(heard) == 2)
+    wait_until(lambda: len(changes) == 2)
 
     store.clock.advance(64)
     store.notifier.notify()
     time.sleep(0.05)
-    assert len(heard) == 2
+    assert len(changes) == 2
     store.clock.advance(1)
 
-    wait_until(lambda: len(heard) == 3)
-    assert heard[2] == Change("feature:chat", "engaged", "released", "a leak", 100.0, 1)
+    wait_until(lambda: len(changes) == 3)
+    assert changes[2] == Change("feature:chat", "engaged", "released", "a leak", 100.0, 1)
     store.show(held)
     store.show()
-    wait_until(lambda: len(heard) == 4)
-    assert (heard[3].switch, heard[3].version) == ("segment:finance", 3)
+    wait_until(lambda: len(changes) == 4)
+    assert (changes[3].switch, changes[3].version) == ("segment:finance", 3)
 
 
 def test_switch_that_is_forced_here_is_told_without_a_snapshot(store):
-    heard = []
-    store.notifier.add(heard.append, ())
+    changes = []
+    store.notifier.add(changes.append, ())
 
     store.store.force("feature:chat", "a rehearsal")
 
-    wait_until(lambda: heard)
-    assert heard == [Change("feature:chat", "released", "engaged", "a rehearsal", 0.0, None)]
+    wait_until(lambda: changes)
+    assert changes == [Change("feature:chat", "released", "engaged", "a rehearsal", 0.0, None)]
 
 
 def test_stopped_announcer_has_no_thread_and_tells_nobody(store):
-    heard = []
-    store.notifier.add(heard.append, ())
+    changes = []
+    store.notifier.add(changes.append, ())
     store.show(row("feature:chat"))
-    wait_until(lambda: heard)
+    wait_until(lambda: changes)
 
     store.notifier.stop()
     store.show()
-    store.notifier.add(heard.append, ())
+    store.notifier.add(changes.append, ())
 
     wait_until(lambda: "switchgear-notifier" not in our_threads())
-    assert len(heard) == 1
+    assert len(changes) == 1
 
 
 def test_callback_may_stop_what_calls_it(store):
@@ -180,12 +180,12 @@ def test_callback_may_stop_what_calls_it(store):
 
 
 def test_switch_may_be_named_global_and_no_other_way(store):
-    heard = []
-    store.notifier.add(heard.append, ["global"])
+    changes = []
+    store.notifier.add(changes.append, ["global"])
     with pytest.raises(ValueError, match="feature;chat"):
-        store.notifier.add(heard.append, ["feature;chat"])
+        store.notifier.add(changes.append, ["feature;chat"])
 
     store.show(row("global:all"))
 
-    wait_until(lambda: heard)
-    assert heard[0].switch == "global:all"
+    wait_until(lambda: changes)
+    assert changes[0].switch == "global:all"

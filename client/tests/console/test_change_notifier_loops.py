@@ -11,31 +11,31 @@ from tests.wait_helpers import wait_until
 
 def test_coroutine_function_runs_on_the_loop_it_was_given_on(store):
     async def serve():
-        heard, threads = [], set()
+        changes, threads = [], set()
 
         async def listen(change):
             await asyncio.sleep(0)
             threads.add(threading.current_thread())
-            heard.append(change.after)
+            changes.append(change.after)
 
         store.notifier.add(listen, ())
         for rows in ([row("feature:chat")], []):
             await asyncio.to_thread(store.show, *rows)
             async with asyncio.timeout(30):
-                while len(heard) < store.version:
+                while len(changes) < store.version:
                     await asyncio.sleep(0.01)
-        return heard, threads == {threading.current_thread()}
+        return changes, threads == {threading.current_thread()}
 
     assert asyncio.run(serve()) == (["engaged", "released"], True)
 
 
 def test_slow_coroutine_is_called_by_one_at_a_time(store):
     async def serve():
-        heard, inside = [], []
+        changes, inside = [], []
 
         async def listen(change):
             inside.append(1)
-            heard.append((len(inside), change.after))
+            changes.append((len(inside), change.after))
             await asyncio.sleep(0.1)
             inside.pop()
             if change.after == "ramping":
@@ -46,13 +46,13 @@ def test_slow_coroutine_is_called_by_one_at_a_time(store):
             await asyncio.to_thread(store.show, *rows)
             await asyncio.sleep(0.05)
         async with asyncio.timeout(30):
-            while heard[-1][1] != "released":
+            while changes[-1][1] != "released":
                 await asyncio.sleep(0.01)
-        return heard
+        return changes
 
-    heard = asyncio.run(serve())
+    changes = asyncio.run(serve())
 
-    assert {count for count, _ in heard} == {1}
+    assert {count for count, _ in changes} == {1}
 
 
 def test_coroutine_function_without_a_loop_is_refused(store):
@@ -69,35 +69,35 @@ def test_changes_after_the_loop_was_closed_are_dropped_with_a_count(store):
         store.notifier.add(listen, ())
 
     asyncio.run(serve())
-    heard = []
-    store.notifier.add(heard.append, ())
+    changes = []
+    store.notifier.add(changes.append, ())
 
     store.show(row("feature:chat"), row("feature:search"))
-    wait_until(lambda: len(heard) == 2)
+    wait_until(lambda: len(changes) == 2)
     store.show()
-    wait_until(lambda: len(heard) == 4)
+    wait_until(lambda: len(changes) == 4)
 
     assert store.notifier.dropped == 2
 
 
 def test_callback_that_waits_for_what_was_cancelled_hears_the_other_changes(store, caplog):
     async def serve():
-        heard = []
+        changes = []
 
         async def listen(change):
-            heard.append(change.switch)
+            changes.append(change.switch)
             gone = asyncio.get_running_loop().create_future()
             gone.cancel()
             await gone
 
         store.notifier.add(listen, ())
         for rows in ([row("feature:a"), row("feature:b")], []):
-            before = len(heard)
+            before = len(changes)
             await asyncio.to_thread(store.show, *rows)
             async with asyncio.timeout(30):
-                while len(heard) < before + 2:
+                while len(changes) < before + 2:
                     await asyncio.sleep(0.01)
-        return heard
+        return changes
 
     assert asyncio.run(serve()) == ["feature:a", "feature:b"] * 2
     assert "was cut short" in caplog.text
@@ -106,10 +106,10 @@ def test_callback_that_waits_for_what_was_cancelled_hears_the_other_changes(stor
 
 def test_task_that_is_cancelled_before_it_begins_is_not_the_last_one(store):
     async def serve():
-        heard = []
+        changes = []
 
         async def listen(change):
-            heard.append(change.switch)
+            changes.append(change.switch)
 
         store.notifier.add(listen, ())
         [listener] = store.notifier._listeners
@@ -123,26 +123,26 @@ def test_task_that_is_cancelled_before_it_begins_is_not_the_last_one(store):
         missed = store.notifier.dropped
         await asyncio.to_thread(store.show, row("feature:chat"), row("feature:search"))
         async with asyncio.timeout(30):
-            while not heard:
+            while not changes:
                 await asyncio.sleep(0.01)
-        return missed, heard
+        return missed, changes
 
     assert asyncio.run(serve()) == (1, ["feature:search"])
 
 
 def test_coroutine_that_nobody_awaits_is_logged_once(store, caplog):
-    heard = []
+    changes = []
 
     async def listen(change): ...
 
     def mislead(change):
-        heard.append(change)
+        changes.append(change)
         return listen(change)
 
     store.notifier.add(mislead, ())
     store.show(row("feature:a"), row("feature:b"))
 
-    wait_until(lambda: len(heard) == 2)
+    wait_until(lambda: len(changes) == 2)
     store.show()
-    wait_until(lambda: len(heard) == 4)
+    wait_until(lambda: len(changes) == 4)
     assert caplog.text.count("is not awaited") == 1

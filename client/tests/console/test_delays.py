@@ -20,8 +20,8 @@ CLIENTS = 1000
 def test_every_pause_is_within_its_range(failures, drawn):
     assert 0 <= timings.backoff_delay(failures, lambda: drawn) <= timings.MAX_SECONDS
     assert 0 <= timings.failure_delay(failures, lambda: drawn, 401) <= timings.REFUSED_MAX_SECONDS
-    told = timings.failure_delay(failures, lambda: drawn, 503, 7.0)
-    assert 7 <= told <= 7 + timings.MAX_SECONDS
+    delay = timings.failure_delay(failures, lambda: drawn, 503, 7.0)
+    assert 7 <= delay <= 7 + timings.MAX_SECONDS
 
 
 def test_pauses_grow_up_to_the_most():
@@ -57,8 +57,8 @@ def test_what_retry_after_says_is_understood_or_left_aside(text, seconds):
 
 @given(st.text(max_size=60))
 def test_whatever_retry_after_says_nothing_is_raised(text):
-    found = timings.parse_retry_after(text, NOW)
-    assert found is None or 0 <= found <= 60
+    seconds = timings.parse_retry_after(text, NOW)
+    assert seconds is None or 0 <= seconds <= 60
 
 
 def test_polls_differ_by_a_fifth():

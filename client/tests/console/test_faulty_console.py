@@ -67,10 +67,10 @@ def test_each_outage_is_logged_once_and_so_is_its_end(caplog):
         there.lie = None
         wait_until(here.follower.synced.is_set, 20)
         wait_until(lambda: here.follower.way == "stream", 20)
-    said = [(one.levelname, one.getMessage()) for one in caplog.records]
-    assert [level for level, _ in said] == ["WARNING", "INFO"]
-    assert f"{there.url}: it answers 500; nothing is known" in said[0][1]
-    assert "answers again" in said[1][1]
+    messages = [(record.levelname, record.getMessage()) for record in caplog.records]
+    assert [level for level, _ in messages] == ["WARNING", "INFO"]
+    assert f"{there.url}: it answers 500; nothing is known" in messages[0][1]
+    assert "answers again" in messages[1][1]
 
 
 @pytest.mark.parametrize(

@@ -268,10 +268,10 @@ def test_it_is_not_looked_after_at_every_word(folder):
 
 @pytest.mark.parametrize("left", [{}, {"left_epochs": 7}])
 def test_a_sound_checksum_over_something_else_is_damage(folder, caplog, left):
-    told = {"format": 1, "epoch": EPOCH, "version": 1, **left}
+    header = {"format": 1, "epoch": EPOCH, "version": 1, **left}
     keep(folder, knowing(1))
     body = knowing(1).snapshot.document
-    first = json.dumps({**told, "sha256": checksum(told, body)}).encode()
+    first = json.dumps({**header, "sha256": checksum(header, body)}).encode()
     the_file(folder).write_bytes(first + b"\n" + body)
     assert restored(folder).snapshot is None
     assert "it is damaged" in caplog.text

@@ -45,7 +45,7 @@ def test_a_client_without_streams_only_polls():
         wait_until(lambda: here.blocks("chat"), 10)
         assert here.follower.way == "poll"
         assert not there.requests_for(STREAM)
-        assert not [one for one in there.asked if "wait" in one.query]
+        assert not [request for request in there.asked if "wait" in request.query]
 
 
 def test_a_stream_that_is_held_back_gives_way_to_held_polls():
@@ -81,12 +81,12 @@ def test_a_stream_begins_after_what_is_known():
 def test_another_epoch_is_taken_and_the_one_before_never_again():
     with console() as there, following(there) as here:
         wait_until(lambda: here.follower.way == "stream", 10)
-        left = there.epoch
+        previous_epoch = there.epoch
         there.engage("feature:chat")
         wait_until(lambda: here.blocks("chat"), 10)
         there.restart()
         wait_until(lambda: here.store.snapshot.epoch == there.epoch, 10)
-        now, there.epoch = there.epoch, left
+        now, there.epoch = there.epoch, previous_epoch
         there.release("feature:chat")
         wait_until(lambda: here.follower.error is not None, 10)
         assert here.store.snapshot.epoch == now

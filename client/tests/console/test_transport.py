@@ -37,11 +37,11 @@ def test_one_connection_serves_many_requests():
         exchange.reply(200, exchange.asked.body)
 
     with console(lie=look, report_lie=look) as there:
-        one = connection(there.url)
+        client = connection(there.url)
         for number in range(5):
-            assert one.request("GET", SNAPSHOT).status == 200
+            assert client.request("GET", SNAPSHOT).status == 200
             body = b"%d" % number
-            assert one.request("POST", "/api/v1/report", body=body).body == body
+            assert client.request("POST", "/api/v1/report", body=body).body == body
     assert len(ports) == 1
 
 
@@ -51,9 +51,9 @@ def test_a_kept_connection_that_was_closed_is_opened_again():
         raise faults.Gone
 
     with console(lie=once, report_lie=once) as there:
-        one = connection(there.url)
+        client = connection(there.url)
         for method, path in [("GET", SNAPSHOT), ("POST", "/api/v1/report")] * 3:
-            assert one.request(method, path, body=b"{}").body == b"said"
+            assert client.request(method, path, body=b"{}").body == b"said"
             time.sleep(0.02)
 
 
@@ -76,10 +76,10 @@ def test_no_answer_takes_longer_than_it_may(lie):
 
 def test_what_nobody_reads_is_not_sent_for_longer_than_it_may_take():
     with socket.create_server(("127.0.0.1", 0)) as deaf:
-        one = connection(f"http://127.0.0.1:{deaf.getsockname()[1]}")
+        client = connection(f"http://127.0.0.1:{deaf.getsockname()[1]}")
         began = time.monotonic()
         with pytest.raises(RequestFailed, match="in time"):
-            one.request("POST", "/", body=b"x" * 50_000_000, seconds=0.5)
+            client.request("POST", "/", body=b"x" * 50_000_000, seconds=0.5)
         assert time.monotonic() - began < 5
 
 
@@ -128,24 +128,24 @@ def test_when_to_come_back_is_handed_on():
 
 def test_headers_that_are_none_are_refused_without_quoting_them():
     with console() as there:
-        one = connection(there.url, token="sg_test_secret\r\nX: y")
+        client = connection(there.url, token="sg_test_secret\r\nX: y")
         with pytest.raises(RequestFailed) as failed:
-            one.request("GET", SNAPSHOT)
-        assert "secret" not in f"{failed.value!r} {failed.value.__cause__!r} {one!r}"
+            client.request("GET", SNAPSHOT)
+        assert "secret" not in f"{failed.value!r} {failed.value.__cause__!r} {client!r}"
         assert not there.asked
 
 
 @pytest.mark.parametrize("lie", [faults.hangs, faults.dripping_body])
 def test_an_abort_ends_a_request_at_once(lie):
     with console(lie=lie) as there:
-        one = connection(there.url)
-        threading.Timer(0.3, one.abort).start()
+        client = connection(there.url)
+        threading.Timer(0.3, client.abort).start()
         began = time.monotonic()
         with pytest.raises(RequestFailed, match="closed here"):
-            one.request("GET", SNAPSHOT, seconds=30)
+            client.request("GET", SNAPSHOT, seconds=30)
         assert time.monotonic() - began < 5
         with pytest.raises(RequestFailed, match="closed here"):
-            one.request("GET", SNAPSHOT)
+            client.request("GET", SNAPSHOT)
 
 
 def test_a_stream_gives_what_is_there_and_ends_when_it_is_aborted():
@@ -155,15 +155,15 @@ def test_a_stream_gives_what_is_there_and_ends_when_it_is_aborted():
         exchange.rest(60)
 
     with console(stream_lie=says) as there:
-        one = connection(there.url)
-        with one.stream(STREAM) as stream:
+        client = connection(there.url)
+        with client.stream(STREAM) as stream:
             assert stream.read(5) == b"one"
             assert not stream.has_more()
             with pytest.raises(RequestFailed, match="in time"):
                 stream.read(0.1)
-        with one.stream(STREAM) as stream:
+        with client.stream(STREAM) as stream:
             assert stream.read(5) == b"one"
-            threading.Timer(0.2, one.abort).start()
+            threading.Timer(0.2, client.abort).start()
             began = time.monotonic()
             with pytest.raises(RequestFailed, match="closed here"):
                 stream.read(30)
@@ -171,8 +171,8 @@ def test_a_stream_gives_what_is_there_and_ends_when_it_is_aborted():
 
 
 def test_addresses_are_taken_apart():
-    one = Address.parse("https://there.example/base/")
-    assert (one.host, one.port, one.base, one.authority) == (
+    address = Address.parse("https://there.example/base/")
+    assert (address.host, address.port, address.base, address.authority) == (
         "there.example", 443, "/base", "there.example",
     )  # fmt: skip
     assert Address.parse("http://[::1]:8000").authority == "[::1]:8000"
@@ -196,11 +196,11 @@ def test_who_can_not_be_reached_is_said(url, why):
 
 def test_an_answer_in_crumbs_takes_little_of_the_processor():
     with console(lie=faults.crumbs) as there:
-        one = connection(there.url)
+        client = connection(there.url)
         began = time.thread_time()
         # A fast processor comes to the end of what may be sent before it has had enough.
         with pytest.raises(RequestFailed, match=r"too little at a time|too much"):
-            one.request("GET", SNAPSHOT, seconds=60)
+            client.request("GET", SNAPSHOT, seconds=60)
         assert time.thread_time() - began < 2
 
 
@@ -218,15 +218,15 @@ def test_date_in_retry_after_is_compared_with_the_date_of_the_same_answer(ahead_
     assert failed.value.retry_after == "7"
 
 
-@pytest.mark.parametrize("said", ["7", "soon", "Sun, 22 Nov 2026 02:00:30 GMT"])
-def test_retry_after_of_an_answer_without_a_date_is_left_as_it_is(said):
+@pytest.mark.parametrize("header", ["7", "soon", "Sun, 22 Nov 2026 02:00:30 GMT"])
+def test_retry_after_of_an_answer_without_a_date_is_left_as_it_is(header):
     with (
-        console(lie=lambda asked: asked.reply(503, retry_after=said), dates=False) as there,
+        console(lie=lambda asked: asked.reply(503, retry_after=header), dates=False) as there,
         pytest.raises(RequestFailed) as failed,
     ):
         connection(there.url).request("GET", SNAPSHOT).expect(200)
 
-    assert failed.value.retry_after == said
+    assert failed.value.retry_after == header
 
 
 def test_a_compressed_answer_is_asked_for_and_unpacked():

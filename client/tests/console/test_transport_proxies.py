@@ -134,9 +134,9 @@ def test_a_certificate_is_verified(secure, certificate, monkeypatch):
     with pytest.raises(RequestFailed, match="certificate is refused"):
         connection(secure).request("GET", "/x", seconds=5)
     monkeypatch.setenv("SSL_CERT_FILE", f"{certificate}.crt")
-    one = connection(secure)
+    client = connection(secure)
     for _ in range(3):
-        assert one.request("GET", "/x", seconds=5).body == b"passed"
+        assert client.request("GET", "/x", seconds=5).body == b"passed"
     other = connection(secure.replace("localhost", "127.0.0.1"))
     with pytest.raises(RequestFailed, match="certificate is refused"):
         other.request("GET", "/x", seconds=5)
@@ -145,25 +145,25 @@ def test_a_certificate_is_verified(secure, certificate, monkeypatch):
 def test_a_tunnel_leads_through_a_proxy(secure, certificate, proxy, monkeypatch):
     monkeypatch.setenv("SSL_CERT_FILE", f"{certificate}.crt")
     monkeypatch.setenv("https_proxy", proxy)
-    one = connection(secure)
+    client = connection(secure)
     for _ in range(2):
-        assert one.request("GET", "/x", seconds=5).body == b"passed"
+        assert client.request("GET", "/x", seconds=5).body == b"passed"
     authority = secure.removeprefix("https://")
     assert Proxy.seen == [(f"CONNECT {authority} HTTP/1.1", BASIC)]
 
 
 def test_an_abort_ends_what_waits_for_tls():
     with socket.create_server(("127.0.0.1", 0)) as deaf:
-        one = connection(f"https://127.0.0.1:{deaf.getsockname()[1]}")
+        client = connection(f"https://127.0.0.1:{deaf.getsockname()[1]}")
 
         def abort_when_greeted() -> None:
             accepted, _ = deaf.accept()
             with accepted:
                 accepted.recv(1)
-                one.abort()
+                client.abort()
 
         threading.Thread(target=abort_when_greeted).start()
         began = time.monotonic()
         with pytest.raises(RequestFailed, match="closed here"):
-            one.request("GET", "/", seconds=30)
+            client.request("GET", "/", seconds=30)
         assert time.monotonic() - began < 5

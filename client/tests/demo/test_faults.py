@@ -72,13 +72,13 @@ def test_a_fault_is_over_after_its_seconds() -> None:
 
 
 def test_what_is_asked_for_is_read() -> None:
-    found = faults.parse_fault({"errors": 1, "delay_ms": 800, "down": True, "seconds": 5})
+    fault = faults.parse_fault({"errors": 1, "delay_ms": 800, "down": True, "seconds": 5})
 
-    assert found == Fault(errors=1, delay_ms=800, down=True, seconds=5)
+    assert fault == Fault(errors=1, delay_ms=800, down=True, seconds=5)
 
 
 @pytest.mark.parametrize(
-    "given",
+    "body",
     [
         {"error": 0.3},
         {"errors": 1.5},
@@ -95,6 +95,6 @@ def test_what_is_asked_for_is_read() -> None:
         {"seconds": 3601},
     ],
 )
-def test_what_can_be_no_fault_is_refused(given: dict[str, Any]) -> None:
+def test_what_can_be_no_fault_is_refused(body: dict[str, Any]) -> None:
     with pytest.raises(WrongFault):
-        faults.parse_fault(given)
+        faults.parse_fault(body)

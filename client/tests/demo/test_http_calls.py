@@ -17,26 +17,26 @@ from switchgear.patterns.propagation import incoming, outgoing
 @contextmanager
 def telling() -> Iterator[tuple[int, list[tuple[float | None, str | None]]]]:
     """A service that keeps what it has heard with each call: seconds left, and the attempt."""
-    heard: list[tuple[float | None, str | None]] = []
+    calls: list[tuple[float | None, str | None]] = []
 
     def answer(_: Body) -> ServiceResponse:
-        heard.append((deadline.left(), outgoing().get("X-Retry-Attempt")))
-        return ServiceResponse(503 if len(heard) < 3 else 200, {})
+        calls.append((deadline.left(), outgoing().get("X-Retry-Attempt")))
+        return ServiceResponse(503 if len(calls) < 3 else 200, {})
 
     with run_service(FaultyService({("POST", "/answer"): answer}, Faults())) as port:
-        yield port, heard
+        yield port, calls
 
 
 def test_a_call_without_a_limit_brings_none_along() -> None:
-    with telling() as (port, heard):
+    with telling() as (port, calls):
         call(port, "/answer", {}, seconds=20)
 
-    assert heard == [(None, None)]
+    assert calls == [(None, None)]
 
 
 def test_time_that_is_left_and_each_attempt_arrive() -> None:
     retry = Retry("core->oracle", RetryParameters(base_seconds=0.0))
-    with telling() as (port, heard), Deadline(60):
+    with telling() as (port, calls), Deadline(60):
         for attempt in retry:
             with attempt:
                 status, _ = call(port, "/answer", {}, seconds=20)
@@ -44,8 +44,8 @@ def test_time_that_is_left_and_each_attempt_arrive() -> None:
                     raise Unreachable("not yet")
 
     # The last one says so by another header.
-    assert [attempt for _, attempt in heard] == ["0", "1", None]
-    assert all(left is not None and 30 < left <= 60 for left, _ in heard)
+    assert [attempt for _, attempt in calls] == ["0", "1", None]
+    assert all(left is not None and 30 < left <= 60 for left, _ in calls)
 
 
 def test_a_call_takes_no_longer_than_what_is_left() -> None:
@@ -65,9 +65,9 @@ def test_a_call_takes_no_longer_than_what_is_left() -> None:
 
 
 def test_what_arrives_too_late_is_not_begun() -> None:
-    with telling() as (port, heard):
+    with telling() as (port, calls):
         connection = HTTPConnection("127.0.0.1", port, timeout=20)
         connection.request("POST", "/answer", "{}", {"X-Request-Timeout-Ms": "0"})
         status = connection.getresponse().status
 
-    assert (status, heard) == (504, [])
+    assert (status, calls) == (504, [])

@@ -42,4 +42,4 @@ def test_a_token_is_kept_for_this_user_alone(tmp_path: Path) -> None:
     assert file.read_text() == "sg_abc_second\n"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
-    assert [one.name for one in file.parent.iterdir()] == ["token"]
+    assert [path.name for path in file.parent.iterdir()] == ["token"]

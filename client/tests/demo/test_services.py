@@ -67,8 +67,8 @@ class World:
         )
 
     def ask(self, **question: str) -> tuple[int, dict[str, Any]]:
-        asked = {"user": MEMBER, "segment": "hr", "intent": world.NL2SQL, **question}
-        return call(self.ports["core"], "/ask", asked, seconds=20)
+        body = {"user": MEMBER, "segment": "hr", "intent": world.NL2SQL, **question}
+        return call(self.ports["core"], "/ask", body, seconds=20)
 
     def counted(self, service: str, sli: str) -> tuple[int, int]:
         return self.gears[service].sli(sli).get_counts()
@@ -91,10 +91,10 @@ def test_nothing_engaged_answers_all(three: World) -> None:
 def test_an_engaged_feature_refuses_its_questions_and_counts_none_of_them(three: World) -> None:
     three.console.engage("feature:nl2sql", reason="Wrong totals in the answers")
 
-    status, said = three.ask()
+    status, body = three.ask()
 
     assert status == 503
-    assert (said["switch"], said["reason"]) == ("feature:nl2sql", "Wrong totals in the answers")
+    assert (body["switch"], body["reason"]) == ("feature:nl2sql", "Wrong totals in the answers")
     assert three.ask(intent=world.ONTOLOGY)[0] == 200
     assert three.counted("core", "core-availability") == (1, 1)
 
@@ -121,9 +121,9 @@ def test_a_switch_that_only_oracle_has_heard_of_is_no_failure_of_core(three: Wor
             FaultyService({("POST", "/ask"): core.ask}, Faults()), poll_seconds=0.01
         ) as port:
             asked = {"user": MEMBER, "segment": "hr", "intent": world.NL2SQL}
-            status, said = call(port, "/ask", asked, seconds=20)
+            status, body = call(port, "/ask", asked, seconds=20)
 
-        assert (status, said["switch"]) == (503, "feature:nl2sql")
+        assert (status, body["switch"]) == (503, "feature:nl2sql")
         assert unaware.sli("core-availability").get_counts() == (0, 0)
 
 
@@ -151,9 +151,9 @@ def test_who_was_answered_before_is_told_the_same_while_oracle_is_down_and_that_
 def test_an_open_breaker_turns_visitors_away_at_once_and_says_who_is_away(three: World) -> None:
     three.console.force("core->oracle", "forced_open", expires_in=60)
 
-    status, said = three.ask()
+    status, body = three.ask()
 
-    assert (status, said["code"]) == (503, "ORACLE_UNAVAILABLE")
+    assert (status, body["code"]) == (503, "ORACLE_UNAVAILABLE")
     assert three.ask(intent=world.ONTOLOGY)[0] == 200
     assert three.counted("core", "core-availability") == (1, 2)
     assert "core-&gt;oracle: \N{HEAVY MULTIPLICATION X} open" in page_of(three.ports["core"])
@@ -196,9 +196,9 @@ def test_a_slow_answer_is_waited_for_as_long_as_the_console_says(three: World) -
     three.console.configure("core->oracle", {"timeout_ms": 200})
     three.faults["oracle"].inject(Fault(delay_ms=2_000))
 
-    status, said = three.ask()
+    status, body = three.ask()
 
-    assert (status, said["code"]) == (502, "ORACLE_UNAVAILABLE")
+    assert (status, body["code"]) == (502, "ORACLE_UNAVAILABLE")
     assert three.calls.policies[world.NL2SQL].counters.counted()["timeout"] == 1
 
 

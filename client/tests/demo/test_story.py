@@ -68,20 +68,20 @@ def test_a_chapter_mends_what_it_broke(player: Player, stage: Stage, name: str) 
     player.play(chapter)
 
     assert stage.waited == pytest.approx(chapter.seconds)
-    assert all(one.present == WELL for one in stage.faults.values())
+    assert all(faults.present == WELL for faults in stage.faults.values())
 
 
 def test_a_fault_is_in_while_its_chapter_plays(player: Player, stage: Stage) -> None:
-    seen = []
+    faults_seen = []
 
     def wait(seconds: float) -> bool:
-        seen.append(stage.faults["oracle"].present.only)
+        faults_seen.append(stage.faults["oracle"].present.only)
         return stage.wait(seconds)
 
     player._wait = wait
     player.play(CHAPTERS["experiment"])
 
-    assert set(seen) == {"experiment:rag-v2"}
+    assert set(faults_seen) == {"experiment:rag-v2"}
 
 
 def test_a_stopped_experiment_ends_its_chapter(player: Player, stage: Stage) -> None:
@@ -130,7 +130,7 @@ def test_a_service_that_comes_up_late_is_broken_still(
     stage: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
-    seen: list[bool] = []
+    faults_seen: list[bool] = []
     with ExitStack() as stack:
         port = free_port()
 
@@ -138,14 +138,14 @@ def test_a_service_that_comes_up_late_is_broken_still(
             if stage.waited == 0:
                 stack.enter_context(run_service(FaultyService({}, stage.faults["oracle"]), port))
             else:
-                seen.append(stage.faults["oracle"].present.down)
+                faults_seen.append(stage.faults["oracle"].present.down)
             return stage.wait(seconds)
 
         player = Player({"oracle": port}, wait, "http://c", stage.clock.monotonic)
         player.play(CHAPTERS["outage"])
 
-    assert len(seen) > 1
-    assert all(seen)
+    assert len(faults_seen) > 1
+    assert all(faults_seen)
     assert caplog.text.count("is mended") == 1
 
 
@@ -211,12 +211,12 @@ def test_no_chapter_comes_back_within_half_an_hour() -> None:
 
 
 def test_visitors_tell_how_they_fared_since_they_last_told() -> None:
-    tally = load.Tally()
+    counts = load.Tally()
     for outcome in ("answered", "answered", "failed"):
-        tally.note(outcome, 0.1)
-    tally.note("refused", 0.1, "feature:nl2sql")
+        counts.note(outcome, 0.1)
+    counts.note("refused", 0.1, "feature:nl2sql")
 
-    first, second = tally.line(), tally.line()
+    first, second = counts.line(), counts.line()
 
     assert first == "2 answered, 1 refused (1 by feature:nl2sql), 1 failed; p95 100 ms"
     assert re.match("0 answered, 0 refused, 0 failed", second)
@@ -229,8 +229,8 @@ def test_a_rate_that_can_not_be_is_refused(text: str) -> None:
 
 
 def test_questions_are_of_all_segments_and_both_intents() -> None:
-    asked = [load.make_question() for _ in range(2000)]
+    questions = [load.make_question() for _ in range(2000)]
 
-    assert {one["segment"] for one in asked} == set(world.SEGMENTS)
-    assert {one["intent"] for one in asked} == {world.NL2SQL, world.ONTOLOGY}
-    assert {world.takes_part(one["user"]) for one in asked} == {True, False}
+    assert {question["segment"] for question in questions} == set(world.SEGMENTS)
+    assert {question["intent"] for question in questions} == {world.NL2SQL, world.ONTOLOGY}
+    assert {world.takes_part(question["user"]) for question in questions} == {True, False}

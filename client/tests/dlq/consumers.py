@@ -5,9 +5,9 @@ from tests.dlq.streams import GROUP
 
 
 def consumer_of(stream, handler, client=None, **terms):
-    given = {"consumer": "w1", "backoff_seconds": 0, "wait_seconds": 0.05, **terms}
+    arguments = {"consumer": "w1", "backoff_seconds": 0, "wait_seconds": 0.05, **terms}
     return Consumer(
-        redis=client or stream.redis, handler=handler, stream=stream.name, group=GROUP, **given
+        redis=client or stream.redis, handler=handler, stream=stream.name, group=GROUP, **arguments
     )
 
 

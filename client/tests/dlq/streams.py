@@ -29,7 +29,7 @@ class Stream:
 
     def given_to(self, consumer: str, *, group: str = GROUP, count: int = 1) -> list[str]:
         """Let a consumer read messages and not finish them; return their ids."""
-        if not any(one["name"] == group.encode() for one in self._groups()):
+        if not any(existing["name"] == group.encode() for existing in self._groups()):
             self.redis.xgroup_create(self.name, group, "0", mkstream=True)
         [[_, entries]] = self.redis.execute_command(
             "XREADGROUP GROUP", group, consumer, "COUNT", count, "STREAMS", self.name, ">"
@@ -48,23 +48,23 @@ class Stream:
     @property
     def pending(self) -> list[tuple[str, str, int]]:
         """Id, consumer and deliveries of pending messages."""
-        found = self.redis.xpending_range(self.name, GROUP, "-", "+", 100)
+        rows = self.redis.xpending_range(self.name, GROUP, "-", "+", 100)
         return [
-            (one["message_id"].decode(), one["consumer"].decode(), one["times_delivered"])
-            for one in found
+            (row["message_id"].decode(), row["consumer"].decode(), row["times_delivered"])
+            for row in rows
         ]
 
     @property
     def letters(self) -> list[list[tuple[bytes, bytes]]]:
         """Names and values of every dead letter, in order."""
-        found = self.redis.eval("return redis.call('XRANGE', KEYS[1], '-', '+')", 1, self.dead)
-        return [list(zip(flat[::2], flat[1::2], strict=True)) for _, flat in found]
+        entries = self.redis.eval("return redis.call('XRANGE', KEYS[1], '-', '+')", 1, self.dead)
+        return [list(zip(flat[::2], flat[1::2], strict=True)) for _, flat in entries]
 
     @property
     def letter(self) -> dict[bytes, bytes]:
         """The only dead letter."""
-        [found] = self.letters
-        return dict(found)
+        [only_letter] = self.letters
+        return dict(only_letter)
 
     def _groups(self) -> list[Any]:
         return self.redis.xinfo_groups(self.name) if self.redis.exists(self.name) else []
@@ -73,6 +73,6 @@ class Stream:
 @pytest.fixture
 def stream() -> Iterator[Stream]:
     with redis.Redis.from_url(URL, protocol=2) as client:
-        made = Stream(f"axiom:client-{uuid.uuid4().hex}", client)
-        yield made
-        client.delete(made.name, made.dead)
+        new_stream = Stream(f"axiom:client-{uuid.uuid4().hex}", client)
+        yield new_stream
+        client.delete(new_stream.name, new_stream.dead)

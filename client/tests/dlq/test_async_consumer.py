@@ -17,9 +17,9 @@ def run(stream, work, **options):
         async with redis.asyncio.Redis.from_url(URL, **options) as client:
 
             def consumer_of(handler, **terms):
-                given = {"consumer": "w1", "backoff_seconds": 0, "wait_seconds": 0.05, **terms}
+                arguments = {"consumer": "w1", "backoff_seconds": 0, "wait_seconds": 0.05, **terms}
                 return AsyncConsumer(
-                    redis=client, handler=handler, stream=stream.name, group=GROUP, **given
+                    redis=client, handler=handler, stream=stream.name, group=GROUP, **arguments
                 )
 
             return await work(consumer_of)
@@ -33,12 +33,12 @@ async def failing(message):
 
 @pytest.mark.parametrize("options", [{}, {"decode_responses": True}, {"protocol": 2}])
 def test_messages_are_handled_or_dead_letters(stream, options):
-    seen = []
+    messages = []
     stream.redis.execute_command("XADD", stream.name, "*", "n", b"\xff", "n", "1")
     stream.add(n=2)
 
     async def handler(message):
-        seen.append((message.pairs, message.attempt))
+        messages.append((message.pairs, message.attempt))
         if message.value("n") == b"2":
             await failing(message)
 
@@ -49,14 +49,14 @@ def test_messages_are_handled_or_dead_letters(stream, options):
 
     counts = run(stream, work, **options)
 
-    assert seen[0] == (((b"n", b"\xff"), (b"n", b"1")), 1)
-    assert [attempt for _, attempt in seen] == [1, 1, 2, 3]
+    assert messages[0] == (((b"n", b"\xff"), (b"n", b"1")), 1)
+    assert [attempt for _, attempt in messages] == [1, 1, 2, 3]
     assert (counts.handled, counts.dead_lettered, stream.pending) == (1, 1, [])
     assert stream.letter[b"dlq_attempts"] == b"3"
 
 
 def test_what_was_left_behind_is_taken_over_and_given_up_after_three_workers(stream):
-    seen = []
+    messages = []
     stream.add(n=1)
     stream.add(n=2)
     first, second = stream.given_to("dead", count=2)
@@ -64,7 +64,7 @@ def test_what_was_left_behind_is_taken_over_and_given_up_after_three_workers(str
     stream.idle(second, "dead", deliveries=3)
 
     async def handler(message):
-        seen.append((message.id, message.deliveries))
+        messages.append((message.id, message.deliveries))
 
     async def work(consumer_of):
         consumer = consumer_of(handler)
@@ -73,13 +73,13 @@ def test_what_was_left_behind_is_taken_over_and_given_up_after_three_workers(str
 
     run(stream, work)
 
-    assert seen == [(first, 2)]
+    assert messages == [(first, 2)]
     assert stream.letter[b"dlq_error_type"] == b"switchgear.dlq.WorkersDied"
     assert stream.pending == []
 
 
 def test_a_cancelled_task_frees_its_messages_at_once(stream):
-    seen = []
+    messages = []
     ids = [stream.add(), stream.add()]
 
     async def work(consumer_of):
@@ -90,7 +90,7 @@ def test_a_cancelled_task_frees_its_messages_at_once(stream):
             await asyncio.sleep(3600)
 
         async def handler(message):
-            seen.append((message.id, message.deliveries))
+            messages.append((message.id, message.deliveries))
 
         task = asyncio.create_task(consumer_of(hanging).run())
         await begun.wait()
@@ -103,16 +103,16 @@ def test_a_cancelled_task_frees_its_messages_at_once(stream):
 
     run(stream, work)
 
-    assert seen == [(one, 1) for one in ids]
+    assert messages == [(one, 1) for one in ids]
     assert stream.pending == []
 
 
 def test_what_takes_longer_than_the_idle_time_is_not_taken_over(stream):
-    seen = []
+    messages = []
     stream.add()
 
     async def other(message):
-        seen.append("other")
+        messages.append("other")
 
     async def work(consumer_of):
         begun = asyncio.Event()
@@ -120,18 +120,18 @@ def test_what_takes_longer_than_the_idle_time_is_not_taken_over(stream):
         async def slow(message):
             begun.set()
             await asyncio.sleep(1.4)
-            seen.append("slow")
+            messages.append("slow")
 
         task = asyncio.create_task(consumer_of(slow, idle_seconds=0.6).step())
         await begun.wait()
-        another = consumer_of(other, consumer="w2", idle_seconds=0.6)
+        second = consumer_of(other, consumer="w2", idle_seconds=0.6)
         while not task.done():
-            await another.step()
+            await second.step()
             await asyncio.sleep(0.05)
 
     run(stream, work)
 
-    assert seen == ["slow"]
+    assert messages == ["slow"]
     assert stream.pending == []
 
 
@@ -155,19 +155,19 @@ def test_refused_handler_keeps_the_message_until_it_may_run(stream):
     console = Console()
     console.engage("feature:orders")
     guard = console.client().guard(feature="orders")
-    seen = []
+    messages = []
     stream.add(order="17")
 
     @guard
     async def handler(message):
-        seen.append(message.attempt)
+        messages.append(message.attempt)
 
     async def work(consumer_of):
         consumer = consumer_of(handler, refused_seconds=0.02)
         running = asyncio.create_task(consumer.run())
         while consumer.counts.refused < 5:
             await asyncio.sleep(0.01)
-        before = list(seen)
+        before = list(messages)
         console.release("feature:orders")
         while not consumer.counts.handled:
             await asyncio.sleep(0.01)
@@ -177,5 +177,5 @@ def test_refused_handler_keeps_the_message_until_it_may_run(stream):
 
     before = run(stream, work)
 
-    assert (before, seen) == ([], [1])
+    assert (before, messages) == ([], [1])
     assert (stream.letters, stream.pending) == ([], [])

@@ -15,24 +15,24 @@ from tests.wait_helpers import wait_until
 
 
 def test_what_is_handled_is_acknowledged(stream):
-    seen = []
+    messages = []
     ids = [stream.add(number=number) for number in range(3)]
-    consumer = consumer_of(stream, lambda message: seen.append((message.id, message.fields)))
+    consumer = consumer_of(stream, lambda message: messages.append((message.id, message.fields)))
 
     assert consumer.step() == 3
 
-    assert seen == [(ids[number], {"number": str(number)}) for number in range(3)]
+    assert messages == [(ids[number], {"number": str(number)}) for number in range(3)]
     assert (consumer.counts.handled, stream.pending, stream.letters) == (3, [], [])
 
 
 @pytest.mark.parametrize("options", [{"decode_responses": True}, {"protocol": 3}, {"protocol": 2}])
 def test_a_message_is_the_same_whatever_the_client_decodes(stream, options):
-    seen = []
+    messages = []
     stream.redis.execute_command("XADD", stream.name, "*", "n", b"\xff", "n", "é")
     with redis.Redis.from_url(URL, **options) as client:
-        consumer_of(stream, seen.append, client).step()
+        consumer_of(stream, messages.append, client).step()
 
-    [message] = seen
+    [message] = messages
     assert message.pairs == ((b"n", b"\xff"), (b"n", "é".encode()))
     assert message.fields == {"n": "é"}
     assert message.value("n") == b"\xff"
@@ -94,64 +94,64 @@ def test_a_permanent_failure_is_not_tried_again(stream):
 
 
 def test_one_poisoned_message_does_not_stop_the_others(stream):
-    seen = []
+    messages = []
 
     def handler(message):
         if message.fields["n"] == "1":
             failing(message)
-        seen.append(message.fields["n"])
+        messages.append(message.fields["n"])
 
     for number in range(3):
         stream.add(n=number)
 
     consumer_of(stream, handler).step()
 
-    assert seen == ["0", "2"]
+    assert messages == ["0", "2"]
     assert stream.letter[b"n"] == b"1"
 
 
 def test_what_a_dead_worker_left_is_taken_over_once_it_is_idle(stream):
-    seen = []
+    messages = []
     stream.add()
     [entry_id] = stream.given_to("dead")
-    consumer = consumer_of(stream, seen.append)
+    consumer = consumer_of(stream, messages.append)
     consumer.step()
-    assert seen == []
+    assert messages == []
 
     stream.idle(entry_id, "dead")
-    consumer_of(stream, seen.append).step()
+    consumer_of(stream, messages.append).step()
 
-    assert [(one.id, one.deliveries) for one in seen] == [(entry_id, 2)]
+    assert [(one.id, one.deliveries) for one in messages] == [(entry_id, 2)]
     assert stream.pending == []
 
 
 def test_what_killed_its_workers_is_a_dead_letter_without_being_tried(stream):
-    seen = []
+    messages = []
     stream.add()
     [entry_id] = stream.given_to("dead")
     stream.idle(entry_id, "dead", deliveries=3)
 
-    consumer_of(stream, seen.append).step()
+    consumer_of(stream, messages.append).step()
 
-    assert seen == []
+    assert messages == []
     assert stream.letter[b"dlq_error_type"] == b"switchgear.dlq.WorkersDied"
     assert stream.letter[b"dlq_attempts"] == b"3"
     assert stream.pending == []
 
 
 def test_what_lost_its_content_is_counted_and_let_go(stream):
-    seen = []
+    messages = []
     kept, lost = stream.add(), stream.add()
     stream.given_to("dead", count=2)
     for entry_id in (kept, lost):
         stream.idle(entry_id, "dead")
     stream.redis.xdel(stream.name, lost)
-    consumer = consumer_of(stream, seen.append)
+    consumer = consumer_of(stream, messages.append)
 
     for _ in range(3):
         consumer.step()
 
-    assert [one.id for one in seen] == [kept]
+    assert [one.id for one in messages] == [kept]
     assert (consumer.counts.vanished, stream.pending) == (1, [])
 
 
@@ -170,17 +170,17 @@ def test_what_is_taken_over_while_it_fails_is_no_dead_letter_of_ours(stream):
 
 
 def test_what_takes_longer_than_the_idle_time_is_not_taken_over(stream):
-    seen = []
+    messages = []
     begun = threading.Event()
 
     def slow(message):
         begun.set()
         time.sleep(1.4)
-        seen.append("slow")
+        messages.append("slow")
 
     stream.add()
     first = consumer_of(stream, slow, idle_seconds=0.6)
-    other = consumer_of(stream, lambda _: seen.append("other"), consumer="w2", idle_seconds=0.6)
+    other = consumer_of(stream, lambda _: messages.append("other"), consumer="w2", idle_seconds=0.6)
     working = threading.Thread(target=first.step)
     working.start()
     assert begun.wait(10)
@@ -188,7 +188,7 @@ def test_what_takes_longer_than_the_idle_time_is_not_taken_over(stream):
         other.step()
         time.sleep(0.05)
 
-    assert seen == ["slow"]
+    assert messages == ["slow"]
     assert stream.pending == []
 
 
@@ -205,10 +205,10 @@ def test_an_emptied_redis_is_begun_again(stream):
 
 
 def test_what_redis_refuses_to_take_stays_pending_and_holds_up_nobody(stream):
-    seen = []
+    messages = []
 
     def handler(message):
-        seen.append(message.fields["n"])
+        messages.append(message.fields["n"])
         if message.fields["n"] == "0":
             failing(message)
 
@@ -220,18 +220,18 @@ def test_what_redis_refuses_to_take_stays_pending_and_holds_up_nobody(stream):
     with no_wait():
         consumer.step()
 
-    assert seen == ["0", "1"]
+    assert messages == ["0", "1"]
     assert len(stream.pending) == 1
     stream.redis.delete(stream.dead)
 
 
 def test_many_consumers_give_each_message_to_one(stream):
-    seen = []
+    messages = []
     for number in range(200):
         stream.add(n=number)
 
     def handler(message):
-        seen.append(message.id)
+        messages.append(message.id)
         if int(message.fields["n"]) % 10 == 0:
             failing(message)
 
@@ -247,7 +247,7 @@ def test_many_consumers_give_each_message_to_one(stream):
     for worker in workers:
         worker.join(5)
 
-    assert len(seen) == len(set(seen)) == 200
+    assert len(messages) == len(set(messages)) == 200
     assert (len(stream.letters), stream.pending) == (20, [])
 
 
@@ -275,22 +275,22 @@ def test_refused_handler_keeps_the_message_until_it_may_run(stream):
     console = Console()
     console.engage("feature:orders")
     guard = console.client().guard(feature="orders")
-    seen = []
+    messages = []
     consumer = consumer_of(
-        stream, guard(lambda message: seen.append(message.attempt)), refused_seconds=0.02
+        stream, guard(lambda message: messages.append(message.attempt)), refused_seconds=0.02
     )
     stream.add(order="17")
     thread = threading.Thread(target=consumer.run)
     thread.start()
 
     wait_until(lambda: consumer.counts.refused >= 5)
-    before = list(seen)
+    before = list(messages)
     console.release("feature:orders")
     wait_until(lambda: consumer.counts.handled == 1)
     consumer.stop()
     thread.join()
 
-    assert (before, seen) == ([], [1])
+    assert (before, messages) == ([], [1])
     assert (consumer.counts.failed_attempts, stream.letters, stream.pending) == (0, [], [])
 
 

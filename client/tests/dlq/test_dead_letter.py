@@ -80,10 +80,10 @@ def test_a_name_that_comes_twice_stays_twice(stream):
 def test_repeated_it_changes_nothing(stream):
     stream.add()
     [entry_id] = stream.given_to("w1")
-    given = {"stream": stream.name, "group": GROUP, "entry_id": entry_id, **FAILED}
-    dead_letter(stream.redis, **given)
+    arguments = {"stream": stream.name, "group": GROUP, "entry_id": entry_id, **FAILED}
+    dead_letter(stream.redis, **arguments)
 
-    again = dead_letter(stream.redis, **given)
+    again = dead_letter(stream.redis, **arguments)
 
     assert again.outcome is Outcome.SETTLED
     assert len(stream.letters) == 1
@@ -111,12 +111,12 @@ def test_what_the_stream_has_no_more_comes_from_the_caller(stream):
     stream.add(a="1")
     [entry_id] = stream.given_to("w1")
     stream.redis.xdel(stream.name, entry_id)
-    given = {"stream": stream.name, "group": GROUP, "entry_id": entry_id, **FAILED}
+    arguments = {"stream": stream.name, "group": GROUP, "entry_id": entry_id, **FAILED}
 
     with pytest.raises(ValueError, match="fields="):
-        dead_letter(stream.redis, **given)
+        dead_letter(stream.redis, **arguments)
     assert len(stream.pending) == 1
-    done = dead_letter(stream.redis, fields={"a": 1}, **given)
+    done = dead_letter(stream.redis, fields={"a": 1}, **arguments)
 
     assert done.outcome is Outcome.DEAD
     assert stream.letter[b"a"] == b"1"
@@ -127,10 +127,10 @@ def test_more_fields_than_a_script_can_add(stream):
     fields = {f"f{number}": str(number) for number in range(5000)}
     stream.add(**fields)
     [entry_id] = stream.given_to("w1")
-    given = {"stream": stream.name, "group": GROUP, "entry_id": entry_id, **FAILED}
+    arguments = {"stream": stream.name, "group": GROUP, "entry_id": entry_id, **FAILED}
 
-    done = dead_letter(stream.redis, **given)
-    again = dead_letter(stream.redis, **given)
+    done = dead_letter(stream.redis, **arguments)
+    again = dead_letter(stream.redis, **arguments)
 
     assert (done.outcome, again.outcome) == (Outcome.DEAD, Outcome.SETTLED)
     assert len(stream.letter) == 5006

@@ -45,8 +45,8 @@ def test_with_asyncio_it_is_one_too(stream, happens):
 
     async def work():
         async with redis.asyncio.Redis.from_url(URL) as client:
-            given = {"stream": stream.name, "group": GROUP, "attempts": 1}
-            await AsyncConsumer(redis=client, handler=handler, **given).step()
+            arguments = {"stream": stream.name, "group": GROUP, "attempts": 1}
+            await AsyncConsumer(redis=client, handler=handler, **arguments).step()
 
     stream.add(order="17")
 
@@ -57,8 +57,8 @@ def test_with_asyncio_it_is_one_too(stream, happens):
 
 def test_what_is_a_dead_letter_already_when_it_is_deleted_is_none_again(stream):
     def handler(message):
-        given = {"entry_id": message.id, "error": "no", "attempts": 1}
-        dead_letter(stream.redis, stream=stream.name, group=GROUP, **given)
+        arguments = {"entry_id": message.id, "error": "no", "attempts": 1}
+        dead_letter(stream.redis, stream=stream.name, group=GROUP, **arguments)
         deleted(stream, message.id)
         failing(message)
 
@@ -107,14 +107,14 @@ class CutOff:
 
 
 def test_what_was_taken_over_before_the_line_breaks_is_handled(stream):
-    seen = []
+    messages = []
     stream.add()
     [entry_id] = stream.given_to("dead")
     stream.idle(entry_id, "dead")
-    consumer = consumer_of(stream, seen.append, CutOff(stream.redis))
+    consumer = consumer_of(stream, messages.append, CutOff(stream.redis))
 
     with pytest.raises(redis.ConnectionError):
         consumer.step()
 
-    assert [one.id for one in seen] == [entry_id]
+    assert [one.id for one in messages] == [entry_id]
     assert (stream.pending, consumer.counts.handled) == ([], 1)

@@ -56,8 +56,8 @@ def test_a_message_that_kills_its_workers_is_given_up_and_takes_no_other_along(s
 
 @pytest.fixture(scope="module")
 def cluster_of_one(tmp_path_factory):
-    with cluster(tmp_path_factory.mktemp("cluster")) as made:
-        yield made
+    with cluster(tmp_path_factory.mktemp("cluster")) as redis_cluster:
+        yield redis_cluster
 
 
 @pytest.fixture
@@ -72,12 +72,12 @@ def test_a_server_that_was_away_is_waited_for_and_nothing_is_lost(tmp_path, time
     with server(tmp_path, "appendfsync always") as place:
         client = redis.Redis.from_url(place.url, socket_timeout=timeout, protocol=2)
         stream = Stream("axiom:events", client)
-        seen = []
+        messages = []
         at_hand, go_on = threading.Event(), threading.Event()
 
         def handler(message):
-            seen.append(message.id)
-            if len(seen) == 1:
+            messages.append(message.id)
+            if len(messages) == 1:
                 at_hand.set()
                 go_on.wait(10)
             if message.fields["n"] == "1":
@@ -103,7 +103,7 @@ def test_a_server_that_was_away_is_waited_for_and_nothing_is_lost(tmp_path, time
         consumer.stop()
         working.join(10)
 
-        assert seen == ids
+        assert messages == ids
         assert (len(stream.letters), stream.pending) == (1, [])
 
 
@@ -169,7 +169,7 @@ def test_in_a_cluster_the_consumer_for_asyncio_does_the_same(emptied_cluster, na
 def test_it_needs_nothing_but_python():
     code = "import sys; sys.path.insert(0, '.'); import switchgear.dlq; print('it does')"
 
-    told = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-I", "-S", "-c", code],
         cwd=CLIENT,
         env={"PATH": os.defpath},
@@ -177,4 +177,4 @@ def test_it_needs_nothing_but_python():
         text=True,
     )
 
-    assert (told.stdout, told.stderr) == ("it does\n", "")
+    assert (result.stdout, result.stderr) == ("it does\n", "")

@@ -19,12 +19,12 @@ def test_a_stop_in_a_pause_frees_the_message_at_once(stream):
     consumer.stop()
     working.join(5)
     assert not working.is_alive()
-    seen = []
-    other = consumer_of(stream, seen.append, consumer="w2")
+    messages = []
+    other = consumer_of(stream, messages.append, consumer="w2")
     for _ in range(3):
         other.step()
 
-    assert [(one.id, one.deliveries) for one in seen] == [(one, 1) for one in ids]
+    assert [(one.id, one.deliveries) for one in messages] == [(one, 1) for one in ids]
     assert stream.letters == []
 
 

@@ -117,12 +117,12 @@ def test_call_dependent_decisions_are_counted_by_decision() -> None:
     console.ramp("feature:chat", 50)
     console.ramp("segment:finance", 50)
 
-    told = [
+    decisions = [
         client.check(segment="finance", feature="chat", targeting_key=f"u{n}") for n in range(200)
     ]
 
     blocked = {
-        each: sum(one.switch == each for one in told)
+        each: sum(one.switch == each for one in decisions)
         for each in ("segment:finance", "feature:chat")
     }
     assert all(blocked.values())
@@ -149,6 +149,6 @@ def test_looking_at_the_counts_does_not_change_them() -> None:
     for _ in range(5):
         client.allowed(feature="chat")
 
-    seen = [client._store.switch_counts()["feature:chat"] for _ in range(4)]
+    counts = [client._store.switch_counts()["feature:chat"] for _ in range(4)]
 
-    assert seen == [(5, 0)] * 4
+    assert counts == [(5, 0)] * 4

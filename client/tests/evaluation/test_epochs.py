@@ -31,7 +31,7 @@ def snapshot_of(*switches: str, epoch: str, version: int = 1, **row: Any) -> sna
 
 
 def logged(caplog: pytest.LogCaptureFixture) -> list[tuple[int, str]]:
-    return [(one.levelno, one.getMessage()) for one in caplog.records]
+    return [(record.levelno, record.getMessage()) for record in caplog.records]
 
 
 def test_new_epoch_that_releases_everything_is_an_error(caplog: pytest.LogCaptureFixture) -> None:

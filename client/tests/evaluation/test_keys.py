@@ -86,7 +86,7 @@ WRONG = [
 
 
 def errors(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [one.getMessage() for one in caplog.records if one.levelno == logging.ERROR]
+    return [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
 
 
 @pytest.mark.parametrize(("switch", "key"), KEYS)
@@ -156,10 +156,10 @@ def test_answer_that_is_kept_is_found_by_keys_of_any_type(question: Any) -> None
     store = SnapshotStore(ConsoleClock(FakeClock()))
     decision = store.decide(*question, targeting_key=None)
 
-    found = store.view.cached_query(question)
+    cached = store.view.cached_query(question)
 
-    assert found is not None
-    assert found.decision is decision
+    assert cached is not None
+    assert cached.decision is decision
 
 
 def test_numbers_and_their_text_are_one_kept_answer() -> None:
@@ -195,7 +195,8 @@ def test_wrong_types_are_logged_once_for_each_argument(caplog: pytest.LogCapture
         gear.allowed(segment=number / 3, feature=number / 3, experiments=(number / 3, object()))
 
     assert len(errors(caplog)) == 4
-    assert {one.split()[1] for one in errors(caplog)} == {"segment", "feature", "experiments"}
+    names = {message.split()[1] for message in errors(caplog)}
+    assert names == {"segment", "feature", "experiments"}
 
 
 def test_key_of_a_wrong_type_does_not_hide_the_other_keys() -> None:

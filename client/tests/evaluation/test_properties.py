@@ -45,8 +45,8 @@ def entries(draw: Any) -> SnapshotEntry:
     )
 
 
-def unique(found: list[SnapshotEntry]) -> list[SnapshotEntry]:
-    return sorted({entry.id: entry for entry in found}.values(), key=lambda entry: entry.id)
+def unique(entries: list[SnapshotEntry]) -> list[SnapshotEntry]:
+    return sorted({entry.id: entry for entry in entries}.values(), key=lambda entry: entry.id)
 
 
 _SEVERAL = st.lists(KEYS, max_size=3, unique=True).map(tuple)
@@ -83,8 +83,8 @@ def test_every_question_is_decided_as_the_console_decides_it(
         question, {entry.id: entry for entry in stopped}, now=NOW, draw=lambda: drawn
     )
     for decision in ours:
-        said = (decision.allowed, decision.switch, decision.reason)
-        assert said == (decided.allowed, decided.switch, decided.reason)
+        expected = (decision.allowed, decision.switch, decision.reason)
+        assert expected == (decided.allowed, decided.switch, decided.reason)
 
 
 @given(st.text(), st.text())

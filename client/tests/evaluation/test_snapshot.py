@@ -42,12 +42,12 @@ def with_row(**other: Any) -> bytes:
 
 
 def test_snapshot_is_read_as_it_was_published() -> None:
-    found = parse_snapshot(document())
+    snapshot = parse_snapshot(document())
 
-    assert (found.epoch, found.version, found.poll_seconds) == (EPOCH, 17, 5.0)
-    assert found.mark == f"{EPOCH}.17"
-    assert found.document == document()
-    [entry] = found.entries.values()
+    assert (snapshot.epoch, snapshot.version, snapshot.poll_seconds) == (EPOCH, 17, 5.0)
+    assert snapshot.mark == f"{EPOCH}.17"
+    assert snapshot.document == document()
+    [entry] = snapshot.entries.values()
     assert (entry.id, entry.state, entry.reason) == (
         "segment:finance",
         "engaged",
@@ -143,10 +143,10 @@ def test_document_of_as_many_switches_as_there_may_be_is_read() -> None:
         del row[name]
     rows = [{**row, "id": f"feature:f{number}", "salt": "s"} for number in range(MAX_SWITCHES)]
 
-    found = parse_snapshot(document(switches=rows, poll_seconds=2.5))
+    snapshot = parse_snapshot(document(switches=rows, poll_seconds=2.5))
 
-    assert len(found.entries) == MAX_SWITCHES
-    assert found.entries["feature:f7"].allow_points == 1250
+    assert len(snapshot.entries) == MAX_SWITCHES
+    assert snapshot.entries["feature:f7"].allow_points == 1250
 
 
 def test_entries_that_have_not_changed_are_the_same_objects() -> None:
@@ -170,21 +170,21 @@ def test_reading_many_switches_takes_no_more_memory_than_their_entries() -> None
     large = document(switches=rows)
 
     tracemalloc.start()
-    found = parse_snapshot(large)
-    kept, most = tracemalloc.get_traced_memory()
+    snapshot = parse_snapshot(large)
+    kept_bytes, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 
-    assert len(found.entries) == 5_000
-    assert most < 1.2 * kept + len(large)
+    assert len(snapshot.entries) == 5_000
+    assert most < 1.2 * kept_bytes + len(large)
 
 
 @pytest.mark.parametrize("other", [ENGAGED, {"id": "segment:mars:7"}, {"id": 7, "a": [ENGAGED]}])
 def test_switch_like_object_elsewhere_is_ignored(other: Any) -> None:
-    found = parse_snapshot(
+    snapshot = parse_snapshot(
         document(switches=[{**ENGAGED, "later": other}], later=other, id="feature:chat")
     )
 
-    assert list(found.entries) == ["segment:finance"]
+    assert list(snapshot.entries) == ["segment:finance"]
 
 
 def test_half_a_surrogate_pair_in_a_reason_can_be_written() -> None:
@@ -215,9 +215,9 @@ def test_poll_hint_that_makes_no_sense_is_left_aside(hint: str) -> None:
 
 
 def test_unknown_fields_are_ignored() -> None:
-    found = parse_snapshot(document(switches=[{**ENGAGED, "colour": "red"}], later={"a": [1]}))
+    snapshot = parse_snapshot(document(switches=[{**ENGAGED, "colour": "red"}], later={"a": [1]}))
 
-    assert list(found.entries) == ["segment:finance"]
+    assert list(snapshot.entries) == ["segment:finance"]
 
 
 def test_state_of_a_later_console_blocks() -> None:
@@ -257,9 +257,9 @@ def test_no_json_raises_anything_else(fields: dict[str, Any], row: dict[str, Any
     switches = {"switches": [{**ENGAGED, **row}]}
     text = json.dumps({**GOOD, **switches, **fields})
     try:
-        found = parse_snapshot(text.encode())
+        snapshot = parse_snapshot(text.encode())
     except InvalidSnapshot as error:
         assert str(error)
     else:
-        assert all(is_switch_id(switch) for switch in found.entries)
-        assert all(0 <= entry.allow_points <= 10_000 for entry in found.entries.values())
+        assert all(is_switch_id(switch) for switch in snapshot.entries)
+        assert all(0 <= entry.allow_points <= 10_000 for entry in snapshot.entries.values())

@@ -174,8 +174,8 @@ def test_unknown_entries_are_left_out_with_one_warning_each(caplog):
         with pytest.raises(TimeoutError):
             ask("why")
 
-    said = [record.getMessage() for record in caplog.records if "chain" in record.getMessage()]
-    assert len(said) == 5
+    messages = [record.getMessage() for record in caplog.records if "chain" in record.getMessage()]
+    assert len(messages) == 5
     assert openai.asked == ["gpt-4o", "gpt-4o"]
 
 
@@ -227,9 +227,9 @@ def test_coroutine_functions_are_awaited(document):
             raise RateLimitError
         return model
 
-    asked = chain(document, {"openai": ask}, environment={})(ask)
+    guarded = chain(document, {"openai": ask}, environment={})(ask)
 
-    assert asyncio.run(asked("why")) == "gpt-4o-mini"
+    assert asyncio.run(guarded("why")) == "gpt-4o-mini"
 
 
 def test_providers_that_are_generator_functions_stream(document, fallback_entries):
@@ -238,9 +238,9 @@ def test_providers_that_are_generator_functions_stream(document, fallback_entrie
             raise RateLimitError
         yield from (model, prompt)
 
-    asked = chain(document, {"openai": openai}, environment={})(openai)
+    guarded = chain(document, {"openai": openai}, environment={})(openai)
 
-    assert list(asked("why")) == ["gpt-4o-mini", "why"]
+    assert list(guarded("why")) == ["gpt-4o-mini", "why"]
     assert latest_answer().source == "openai/gpt-4o-mini"
     assert [entry.fields["reason"] for entry in fallback_entries] == ["rate_limit"]
 
@@ -254,8 +254,8 @@ def test_providers_that_are_asynchronous_generator_functions_stream(document):
             yield each
 
     async def collected():
-        asked = chain(document, {"openai": openai}, environment={})(openai)
-        return [each async for each in asked("why")]
+        guarded = chain(document, {"openai": openai}, environment={})(openai)
+        return [each async for each in guarded("why")]
 
     assert asyncio.run(collected()) == ["gpt-4o-mini", "why"]
 
@@ -272,16 +272,16 @@ def test_unanswered_stream_raises_the_consoles_error(document):
 
 
 def test_same_call_is_not_made_again_under_the_name_of_another_model(document, caplog):
-    asked = []
+    models = []
 
     def openai(prompt):
-        asked.append(prompt)
+        models.append(prompt)
         raise TimeoutError("slow")
 
     with pytest.raises(ProviderUnavailable):
         chain(document, {"openai": openai}, environment={})(openai)("why")
 
-    assert asked == ["why"]
+    assert models == ["why"]
     assert "takes no model" in caplog.text
 
 

@@ -22,8 +22,8 @@ def clock():
     return Clock()
 
 
-def budget(parameters=MINUTE, clock=None, **given):
-    return SpendBudget("core->openai", parameters, clock=clock or Clock(), **given)
+def budget(parameters=MINUTE, clock=None, **arguments):
+    return SpendBudget("core->openai", parameters, clock=clock or Clock(), **arguments)
 
 
 def test_reservation_that_does_not_fit_is_refused_before_anything_is_spent(clock):
@@ -262,17 +262,17 @@ def test_refused_call_in_a_policy_spends_nothing_and_is_not_counted():
         retry=RetryParameters(attempts=3),
         fallback=Fallback("a", default="Not now."),
     )
-    asked = []
+    calls = []
 
     @policy
     def ask(prompt):
         with policy.budget.reserve(2000):
-            asked.append(prompt)
+            calls.append(prompt)
 
     assert ask("why") == "Not now."
     assert policy.breaker.state == "closed"
     assert policy.counters.counted()["retry"] == 0
-    assert (asked, policy.budget.look().reserved) == ([], 0)
+    assert (calls, policy.budget.look().reserved) == ([], 0)
 
 
 def test_reservation_ends_once():

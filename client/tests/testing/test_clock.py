@@ -57,15 +57,15 @@ def test_sleep_advances_the_clock_and_returns_at_once(clock):
 
 
 def test_sleep_in_a_coroutine_lets_other_tasks_run(clock):
-    seen = []
+    steps = []
 
     async def other():
-        seen.append(clock.monotonic())
+        steps.append(clock.monotonic())
 
     async def main():
         task = asyncio.create_task(other())
         await clock.async_sleep(1)
-        assert seen == [1.0]
+        assert steps == [1.0]
         await task
 
     asyncio.run(main())
@@ -134,18 +134,18 @@ def test_retry_alone_takes_the_clock_and_its_sleep(clock):
 
 def test_deadline_of_a_policy_sees_the_back_offs(clock, gear):
     policy = gear.policy("core->oracle", retry=FOUR, deadline_seconds=5)
-    seen = []
+    steps = []
 
     @policy
     def ask():
-        seen.append(left())
+        steps.append(left())
         clock.advance(3)
         raise ConnectionError("gone")
 
     with pytest.raises(ConnectionError) as caught:
         ask()
 
-    assert seen[0] == 5
+    assert steps[0] == 5
     assert caught.value.switchgear_retried.why == "deadline"
 
 

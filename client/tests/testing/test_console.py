@@ -154,18 +154,18 @@ def test_version_grows_with_each_change_only():
 def test_callbacks_hear_of_changes():
     console = Console()
     client = console.client()
-    heard = threading.Event()
+    called = threading.Event()
     changes = []
 
     def callback(change):
         changes.append(change)
-        heard.set()
+        called.set()
 
     end = client.on_change(callback, "feature:chat")
     console.engage("feature:search")
     console.engage("feature:chat")
 
-    assert heard.wait(10)
+    assert called.wait(10)
     end()
     client.close()
     assert [change.switch for change in changes] == ["feature:chat"]

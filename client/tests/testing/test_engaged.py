@@ -71,12 +71,12 @@ def test_blocks_overlap_and_the_last_one_left_releases():
 
 def test_overlapping_blocks_of_threads_release_all_switches():
     with Switchgear(None) as client:
-        seen = []
+        states = []
 
         def rehearse():
             for _ in range(50):
                 with engaged("feature:chat"):
-                    seen.append(client.allowed(feature="chat"))
+                    states.append(client.allowed(feature="chat"))
 
         threads = [threading.Thread(target=rehearse) for _ in range(6)]
         for thread in threads:
@@ -84,7 +84,7 @@ def test_overlapping_blocks_of_threads_release_all_switches():
         for thread in threads:
             thread.join()
 
-        assert seen == [False] * 300
+        assert states == [False] * 300
         assert client.allowed(feature="chat")
         assert client.status().forced == ()
 

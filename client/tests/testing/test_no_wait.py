@@ -58,11 +58,11 @@ def test_retries_in_the_block_do_not_wait_and_are_counted():
 
 
 def test_retries_of_coroutines_do_not_wait_and_let_other_tasks_run():
-    failing, ran = Failing(), []
+    failing, calls = Failing(), []
 
     async def other():
         for _ in range(3):
-            ran.append(failing.calls)
+            calls.append(failing.calls)
             await asyncio.sleep(0)
 
     async def main():
@@ -74,7 +74,7 @@ def test_retries_of_coroutines_do_not_wait_and_let_other_tasks_run():
     with no_wait():
         assert asyncio.run(main()) == "fine"
 
-    assert ran[1] > ran[0]
+    assert calls[1] > calls[0]
 
 
 def test_attempts_of_a_policy_do_not_wait():
@@ -88,13 +88,13 @@ def test_attempts_of_a_policy_do_not_wait():
     assert failing.calls == 4
 
 
-@pytest.mark.parametrize("said", ["20", "29.5"])
-def test_retry_after_of_a_response_is_not_waited_for(said):
-    answers = [httpx.Response(429, headers={"Retry-After": said}), httpx.Response(200)]
-    asked = httpx.MockTransport(lambda request: answers.pop(0))
+@pytest.mark.parametrize("retry_after", ["20", "29.5"])
+def test_retry_after_of_a_response_is_not_waited_for(retry_after):
+    answers = [httpx.Response(429, headers={"Retry-After": retry_after}), httpx.Response(200)]
+    transport = httpx.MockTransport(lambda request: answers.pop(0))
     policy = Policy("a", retry=RetryParameters(attempts=2))
 
-    with no_wait(), httpx.Client(transport=Transport(policy, asked)) as client:
+    with no_wait(), httpx.Client(transport=Transport(policy, transport)) as client:
         response = client.get("http://oracle.test/")
 
     assert response.status_code == 200
@@ -103,11 +103,11 @@ def test_retry_after_of_a_response_is_not_waited_for(said):
 
 def test_retry_after_is_not_waited_for_in_a_coroutine():
     answers = [httpx.Response(503, headers={"Retry-After": "20"}), httpx.Response(200)]
-    asked = httpx.MockTransport(lambda request: answers.pop(0))
+    transport = httpx.MockTransport(lambda request: answers.pop(0))
     policy = Policy("a", retry=RetryParameters(attempts=2))
 
     async def main():
-        async with httpx.AsyncClient(transport=AsyncTransport(policy, asked)) as client:
+        async with httpx.AsyncClient(transport=AsyncTransport(policy, transport)) as client:
             return await client.get("http://oracle.test/")
 
     with no_wait():
