@@ -127,9 +127,12 @@ def test_policies_that_protect_nothing_do_not_pass(tmp_path: Path) -> None:
     ]
 
 
-def test_a_service_without_any_policy_does_not_pass(tmp_path: Path) -> None:
-    assert run("pre_deployment", "careless:none", tmp_path)[0] == 1
-
-
-def test_a_wrong_use_is_told_apart(tmp_path: Path) -> None:
-    assert run("pre_deployment", "", tmp_path)[0] == 2
+@pytest.mark.parametrize(
+    ("policies", "code"),
+    [
+        pytest.param("careless:none", 1, id="a service without any policy"),
+        pytest.param("", 2, id="a wrong use"),
+    ],
+)
+def test_what_can_not_pass_has_its_exit_code(policies: str, code: int, tmp_path: Path) -> None:
+    assert run("pre_deployment", policies, tmp_path)[0] == code

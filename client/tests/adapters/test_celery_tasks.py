@@ -109,9 +109,15 @@ def test_what_a_task_asks_for_ends_at_max_retries(tasks: ModuleType, key: str) -
     assert len(attempts_of(key)) == 4
 
 
-def test_retry_that_a_task_asks_for_is_no_failure(tasks: ModuleType, key: str) -> None:
-    """A single failure would open its breaker."""
-    assert tasks.ask_again.delay(key).get(timeout=PATIENCE) == 3
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("ask_again", id="by its body, whose breaker a single failure would open"),
+        pytest.param("bare", id="without a policy"),
+    ],
+)
+def test_task_that_asks_for_it_is_tried_again(tasks: ModuleType, key: str, name: str) -> None:
+    assert getattr(tasks, name).delay(key).get(timeout=PATIENCE) == 3
 
 
 def test_deadline_of_who_waits_holds_in_the_worker(tasks: ModuleType, key: str) -> None:
@@ -135,10 +141,6 @@ def test_task_is_not_tried_again_where_who_waits_does(tasks: ModuleType, key: st
     with pytest.raises(ConnectionError):
         retry(lambda: tasks.awaited_flaky.delay(key).get(timeout=PATIENCE))()
     assert [each["attempt"] for each in attempts_of(key)] == ["0", "1"]
-
-
-def test_retry_within_a_task_that_has_none_tries_again(tasks: ModuleType, key: str) -> None:
-    assert tasks.bare.delay(key).get(timeout=PATIENCE) == 3
 
 
 def test_task_that_is_called_is_a_function_in_its_policy(tasks: ModuleType, key: str) -> None:

@@ -100,54 +100,40 @@ def test_coroutine_function_is_tried_again(retrying):
     assert counters.counted()["retry"] == 2
 
 
-def test_last_error_is_raised_as_it_is_and_is_no_retry(retrying):
+@pytest.mark.parametrize(
+    ("error", "attempts"),
+    [
+        pytest.param(ConnectionError, 3, id="a failure"),
+        pytest.param(CircuitOpen, 1, id="a refusal"),
+    ],
+)
+def test_last_error_is_raised_as_it_is_and_is_no_retry(retrying, error, attempts):
     decorate, counters = retrying
-    call, calls = failing(9)
-    with pytest.raises(ConnectionError):
+    call, calls = failing(9, error)
+    with pytest.raises(error):
         decorate(call)()
-    assert len(calls) == 3
-    assert counters.counted()["retry"] == 2
+    assert len(calls) == attempts
+    assert counters.counted()["retry"] == attempts - 1
 
 
-def test_refusal_is_not_tried_again(retrying):
-    decorate, counters = retrying
-    call, calls = failing(9, CircuitOpen)
-    with pytest.raises(CircuitOpen):
-        decorate(call)()
-    assert len(calls) == 1
-    assert counters.counted()["retry"] == 0
-
-
-def test_within_our_retry_it_is_left_out(retrying):
-    decorate, counters = retrying
-    call, calls = failing(9)
-    ours = Retry(parameters=RetryParameters(attempts=3, base_seconds=0))
-    with pytest.raises(ConnectionError):
-        ours(decorate(call))()
-    assert len(calls) == 3
-    assert counters.counted()["retry"] == 0
-
-
-def test_our_retry_within_it_is_left_out(retrying):
+@pytest.mark.parametrize(
+    ("is_ours_outer", "retry_on", "retries"),
+    [
+        pytest.param(True, None, 0, id="within ours"),
+        pytest.param(False, None, 2, id="around ours"),
+        pytest.param(True, (KeyError,), 2, id="within ours of other errors"),
+    ],
+)
+def test_with_our_retry_only_the_outer_one_retries(retrying, is_ours_outer, retry_on, retries):
     decorate, counters = retrying
     call, calls = failing(9)
-    ours = Retry(parameters=RetryParameters(attempts=3, base_seconds=0))
-    with pytest.raises(ConnectionError):
-        decorate(ours(call))()
-    assert len(calls) == 3
-    assert counters.counted()["retry"] == 2
-
-
-def test_within_our_retry_of_other_errors_it_retries(retrying):
-    decorate, counters = retrying
-    call, calls = failing(9)
-    job = Retry("job", RetryParameters(base_seconds=0), retry_on=(KeyError,))
+    ours = Retry(parameters=RetryParameters(attempts=3, base_seconds=0), retry_on=retry_on)
 
     with pytest.raises(ConnectionError):
-        job(decorate(call))()
+        (ours(decorate(call)) if is_ours_outer else decorate(ours(call)))()
 
     assert len(calls) == 3
-    assert counters.counted()["retry"] == 2
+    assert counters.counted()["retry"] == retries
 
 
 def of_tenacity(error):

@@ -71,6 +71,21 @@ def shell(shell_of: Callable[..., Shell]) -> Shell:
 
 
 @pytest.fixture
+def admin(shell_of: Callable[..., Shell]) -> Shell:
+    """A shell of an admin, who may register dependencies."""
+    return shell_of(role="admin")
+
+
+@pytest.fixture
+def api(admin: Shell) -> Iterator[httpx.Client]:
+    """A client of the console's API, with the token of `admin`."""
+    headers = {"Authorization": f"Bearer {admin.token}"}
+    url = f"{admin.url}/api/v1"
+    with httpx.Client(base_url=url, headers=headers, timeout=15, verify=False) as client:
+        yield client
+
+
+@pytest.fixture
 def console() -> Iterator[Scripted]:
     with scripted() as scripted_console:
         yield scripted_console

@@ -3,7 +3,6 @@
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
-import httpx
 import pytest
 
 from controlplane.tests.installation import wait_until
@@ -11,20 +10,6 @@ from switchgear.cli import exits
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(180)]
 WHY = ("--reason", "Oracle answers with wrong figures")
-
-
-@pytest.fixture
-def shell(shell_of):
-    """Return a client of an admin, who may register dependencies."""
-    return shell_of(role="admin")
-
-
-@pytest.fixture
-def api(shell):
-    headers = {"Authorization": f"Bearer {shell.token}"}
-    url = f"{shell.url}/api/v1"
-    with httpx.Client(base_url=url, headers=headers, timeout=15, verify=False) as client:
-        yield client
 
 
 @pytest.fixture
@@ -45,10 +30,10 @@ def reported(api):
     api.put("/dependencies/core/oracle/", json={"protocol": "http"}).raise_for_status()
 
 
-def test_open_breaker_is_shown_with_who_has_it_and_why(shell, reported):
-    listed = shell("breakers")
-    history = shell("breakers", "history", "core->oracle")
-    shown = shell("breakers", "show", "core/oracle", "--json").json
+def test_open_breaker_is_shown_with_who_has_it_and_why(admin, reported):
+    listed = admin("breakers")
+    history = admin("breakers", "history", "core->oracle")
+    shown = admin("breakers", "show", "core/oracle", "--json").json
 
     assert "OPEN" in listed.out
     assert "1 open" in listed.out
@@ -57,12 +42,12 @@ def test_open_breaker_is_shown_with_who_has_it_and_why(shell, reported):
     assert shown["dependency"]["protocol"] == "http"
 
 
-def test_breaker_is_forced_reset_and_let_be(shell, reported):
-    forced = shell("breakers", "override", "core/oracle", "forced_open", "--for", "30m", *WHY)
-    listed = shell("breakers")
-    cleared = shell("breakers", "clear", "core/oracle", *WHY)
-    again = shell("breakers", "clear", "core/oracle", *WHY)
-    reset = shell("breakers", "reset", "core/oracle", *WHY, "--json")
+def test_breaker_is_forced_reset_and_let_be(admin, reported):
+    forced = admin("breakers", "override", "core/oracle", "forced_open", "--for", "30m", *WHY)
+    listed = admin("breakers")
+    cleared = admin("breakers", "clear", "core/oracle", *WHY)
+    again = admin("breakers", "clear", "core/oracle", *WHY)
+    reset = admin("breakers", "reset", "core/oracle", *WHY, "--json")
 
     assert (forced.code, cleared.code, reset.code) == (0, 0, 0)
     assert "in 30 min" in forced.out
@@ -72,13 +57,13 @@ def test_breaker_is_forced_reset_and_let_be(shell, reported):
     assert reset.json["mode"] == "reset"
 
 
-def test_unknown_breaker_and_slo_end_with_3(shell):
-    assert shell("breakers", "show", "no/body").code == exits.NOT_FOUND
-    assert shell("slo", "show", "nothing").code == exits.NOT_FOUND
-    assert shell("slo", "ack", "4711").code == exits.NOT_FOUND
+def test_unknown_breaker_and_slo_end_with_3(admin):
+    assert admin("breakers", "show", "no/body").code == exits.NOT_FOUND
+    assert admin("slo", "show", "nothing").code == exits.NOT_FOUND
+    assert admin("slo", "ack", "4711").code == exits.NOT_FOUND
 
 
-def test_slo_shows_burn_rates_and_budget(shell, api):
+def test_slo_shows_burn_rates_and_budget(admin, api):
     start = datetime.now(UTC) - timedelta(minutes=80)
     points = [
         {"slo": "checkout", "source": "t", "boot": "b", "good": 960 * n, "total": 1000 * n,
@@ -88,10 +73,10 @@ def test_slo_shows_burn_rates_and_budget(shell, api):
     api.put("/slos/checkout/", json={"target": 0.999}).raise_for_status()
     api.post("/sli/", json={"points": points}).raise_for_status()
 
-    shown = shell("slo", "show", "checkout")
-    document = shell("slo", "show", "checkout", "--json").json
-    listed = shell("slo", "--json").json
-    alerts = shell("slo", "alerts")
+    shown = admin("slo", "show", "checkout")
+    document = admin("slo", "show", "checkout", "--json").json
+    listed = admin("slo", "--json").json
+    alerts = admin("slo", "alerts")
 
     assert "FIRING" in shown.out
     assert "99.9 %" in shown.out

@@ -1,6 +1,5 @@
 """A service's policy, driven by a real console from a shell, and what the console sees of it."""
 
-import httpx
 import pytest
 
 from controlplane.tests.installation import wait_until
@@ -12,12 +11,6 @@ WHY = ("--reason", "Oracle answers with wrong figures")
 
 
 @pytest.fixture
-def shell(shell_of):
-    """Return a client of an admin, who may register dependencies."""
-    return shell_of(role="admin")
-
-
-@pytest.fixture
 def _forgotten(web_process):
     """Restart the console after the test: it may write a heartbeat of its client 10 s later."""
     yield
@@ -25,26 +18,18 @@ def _forgotten(web_process):
     web_process.start(ready_within=90)
 
 
-@pytest.fixture
-def api(shell):
-    headers = {"Authorization": f"Bearer {shell.token}"}
-    url = f"{shell.url}/api/v1"
-    with httpx.Client(base_url=url, headers=headers, timeout=15, verify=False) as client:
-        yield client
-
-
 @pytest.mark.slow
 @pytest.mark.usefixtures("_forgotten")
-def test_policy_follows_overrides_and_is_seen_by_operators(shell, api):
+def test_policy_follows_overrides_and_is_seen_by_operators(admin, api):
     policy = {"timeout_ms": 500, "breaker": {"failure_threshold": 2, "window_seconds": 60}}
     api.put("/dependencies/core/oracle/", json=policy).raise_for_status()
-    with PromptClient(shell.url, shell.token, service="core", state_dir=None) as gear:
+    with PromptClient(admin.url, admin.token, service="core", state_dir=None) as gear:
         oracle = gear.policy("core->oracle", fallback=lambda: "instead")
         ask = oracle(lambda: "itself")
         wait_until(lambda: oracle.timeout_seconds == 0.5, 30)
         assert oracle.breaker.parameters.failure_count == 2
 
-        forced = shell("breakers", "override", "core/oracle", "forced_open", "--for", "30m", *WHY)
+        forced = admin("breakers", "override", "core/oracle", "forced_open", "--for", "30m", *WHY)
         assert forced.code == 0
         wait_until(lambda: ask() == "instead", 30)
 
