@@ -10,7 +10,6 @@ from switchgear.steps.drivers import Execution
 from switchgear.steps.job_run import JobRun, wrap_attempt
 from switchgear.steps.json_values import copy_json
 from switchgear.steps.records import EffectRecord, EffectState, StepRecord, StepStatus
-from switchgear.steps.step_writer import StepWriter
 
 _MAY_HAVE_HAPPENED = (EffectState.DONE, EffectState.UNKNOWN)
 _HAPPENED = (StepStatus.SUCCEEDED, StepStatus.COMPENSATION_FAILED)
@@ -47,7 +46,7 @@ def _compensate_step(job_run: JobRun, row: StepRecord) -> Execution[None]:
         return
     if step.compensate is None:
         if effects:
-            job_run.note("compensation_missing", row, effects=len(effects))
+            writer.note("compensation_missing", effects=len(effects))
         return
 
     def begin() -> Context:
@@ -68,22 +67,15 @@ def _compensate_step(job_run: JobRun, row: StepRecord) -> Execution[None]:
             "status": StepStatus.COMPENSATION_FAILED, "error": describe_error(error),
         }  # fmt: skip
         yield job_run.request(lambda: writer.write(**changes))
-        job_run.note("compensation_failed", row, error=type(error).__name__)
+        writer.note("compensation_failed", error=type(error).__name__)
     else:
-        yield from _mark_compensated(job_run, writer)
-
-
-def _mark_compensated(job_run: JobRun, writer: StepWriter) -> Execution[None]:
-    """Mark the step as compensated, and its effects as undone.
-
-    The effects are read again, since the compensation may have changed the state of unknown ones.
-    """
-    found = yield job_run.request(writer.look)
-    effects = _effects_to_undo(found.effects_of(writer.row.position))
-    rows = [replace(each, state=EffectState.UNDONE) for each in effects]
-    yield job_run.request(lambda: writer.write(*rows, status=StepStatus.COMPENSATED))
-    job_run.rows[writer.row.position] = writer.row
-    job_run.note("step_compensated", writer.row)
+        # Read again: the compensation may have changed the state of unknown effects.
+        found = yield job_run.request(writer.look)
+        undone = _effects_to_undo(found.effects_of(row.position))
+        rows = [replace(each, state=EffectState.UNDONE) for each in undone]
+        yield job_run.request(lambda: writer.write(*rows, status=StepStatus.COMPENSATED))
+        job_run.rows[row.position] = writer.row
+        writer.note("step_compensated")
 
 
 def _effects_to_undo(effects: tuple[EffectRecord, ...]) -> list[EffectRecord]:

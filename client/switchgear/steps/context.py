@@ -1,16 +1,15 @@
 """Context of a step: earlier results, checkpoints, effects and approvals."""
 
 import json
-import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
-from switchgear import journal
 from switchgear.failures.error_labels import describe_error
+from switchgear.journal import log
 from switchgear.lazy import asyncio
 from switchgear.steps.drivers import call, call_async
-from switchgear.steps.effects import Effect, note_repeated
+from switchgear.steps.effects import Effect
 from switchgear.steps.errors import LeaseLost, Paused
 from switchgear.steps.json_values import copy_json, json_value, require_text
 from switchgear.steps.records import ApprovalRecord, ApprovalState, EffectRecord, EffectState
@@ -29,8 +28,6 @@ A later decision is made by `Runner.approve` or `Runner.decline`. The hook is a 
 coroutine function. It may be called several times for one request, for example after it raised an
 error, which is logged.
 """
-
-log = logging.getLogger("switchgear")
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +97,7 @@ class Context:
         size = len(json.dumps(value))
         self.writer.write(checkpoint=value)
         name = "checkpoint_large" if size > LARGE_CHECKPOINT_BYTES else "checkpoint_saved"
-        journal.record(name, self.writer.job.name, job=self.job_id, step=self.step, bytes=size)
+        self.writer.note(name, bytes=size)
 
     async def asave_checkpoint(self, checkpoint: Any) -> None:
         await asyncio.to_thread(self.save_checkpoint, checkpoint)
@@ -149,7 +146,7 @@ class Context:
         """
         done = self._find_done(self._intent(kind, target, key))
         if done is not None:
-            note_repeated(self.writer, done)
+            self.writer.note("effect_repeated", kind=done.kind)
             return done.outcome
         with self.effect(kind, target, key, details, is_keyed=is_keyed) as effect:
             effect.outcome = act()
@@ -168,7 +165,7 @@ class Context:
         """Like :meth:`once`, with a coroutine function."""
         done = await asyncio.to_thread(self._find_done, self._intent(kind, target, key))
         if done is not None:
-            note_repeated(self.writer, done)
+            self.writer.note("effect_repeated", kind=done.kind)
             return done.outcome
         async with self.effect(kind, target, key, details, is_keyed=is_keyed) as effect:
             effect.outcome = await act()
@@ -244,14 +241,14 @@ class Context:
             expires_at=now + timeout,
         )
         self.writer.save(question)
-        self._note("approval_requested", risk=risk)
+        self.writer.note("approval_requested", risk=risk)
         return question, None
 
     def _record_answer(self, question: ApprovalRecord, decision: bool | None) -> bool | None:
         if decision is not None:
             state = ApprovalState.GIVEN if decision else ApprovalState.DECLINED
             self.writer.save(replace(question, state=state, decided_at=self.writer.now()))
-            self._note("approval_given" if decision else "approval_declined")
+            self.writer.note("approval_given" if decision else "approval_declined")
         return decision
 
     def _postpone_question(self, question: ApprovalRecord, error: Exception) -> NoReturn:
@@ -273,6 +270,3 @@ class Context:
             waiting.question = question
             raise waiting
         return answer
-
-    def _note(self, name: str, **fields: Any) -> None:
-        journal.record(name, self.writer.job.name, job=self.job_id, step=self.step, **fields)

@@ -4,7 +4,6 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any
 
-from switchgear import journal
 from switchgear.failures.error_labels import describe_error
 from switchgear.lazy import asyncio
 from switchgear.patterns.idempotency import MAX_KEY_LENGTH, idempotency_key_of
@@ -72,7 +71,7 @@ class Effect:
         self._record = replace(self._record, at=writer.now())
         found = writer.intend(self._record, is_keyed=self._is_keyed)
         if found is not None and found.state is EffectState.DONE:
-            note_repeated(writer, self._record)
+            writer.note("effect_repeated", kind=self._record.kind)
             raise EffectRepeated(self.key)
         self.is_unknown = found is not None and found.state is EffectState.UNKNOWN
         if found is not None and self.is_unknown and not self._is_keyed:
@@ -103,9 +102,3 @@ class Effect:
         text = None if error is None else describe_error(error)
         self._record = replace(self._record, state=state, outcome=self.outcome, error=text)
         self._writer.save(self._record)
-
-
-def note_repeated(writer: StepWriter, row: EffectRecord) -> None:
-    """Record in the journal that an effect was not repeated, since it is done."""
-    about = writer.job.name
-    journal.record("effect_repeated", about, job=writer.job.id, step=writer.row.name, kind=row.kind)

@@ -1,16 +1,14 @@
 """Heartbeats of running jobs, by which other workers detect a dead worker."""
 
 import contextlib
-import logging
 import threading
 from collections.abc import Callable, Iterator
 
 from switchgear import journal
+from switchgear.journal import log
 from switchgear.patterns import forks
 from switchgear.steps.errors import LeaseLost
 from switchgear.steps.records import Lease
-
-log = logging.getLogger("switchgear")
 
 
 class HeartbeatThread:

@@ -1,4 +1,4 @@
-"""Forward run of a job: one step after the other, each recorded before the next."""
+"""One run of a job: one step after the other, each recorded before the next; its end or pause."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -8,15 +8,16 @@ from switchgear import cancellation, journal
 from switchgear.decorators import is_coroutine_function
 from switchgear.failures.error_labels import describe_error
 from switchgear.lazy import asyncio
-from switchgear.refusals import Refused
+from switchgear.refusals import CircuitOpen, Refused
 from switchgear.steps.context import Approve, Context
 from switchgear.steps.drivers import CallRequest, Execution
-from switchgear.steps.errors import RUN_ENDING_ERRORS, NotApproved
+from switchgear.steps.errors import RUN_ENDING_ERRORS, NotApproved, Paused
 from switchgear.steps.jobs import Job, Step
 from switchgear.steps.json_values import CopiedOutputs, copy_json, json_value, require_text
 from switchgear.steps.records import (
     ApprovalState,
     JobRecord,
+    JobStatus,
     Lease,
     Progress,
     Row,
@@ -81,6 +82,42 @@ class JobRun:
         ]
         yield self.request(self.save, *former)
 
+    def end(self, status: JobStatus, reason: str | None) -> Execution[None]:
+        """End the job with the final `status`."""
+        now = self.now()
+        changes: dict[str, Any] = {"status": status, "reason": reason, "completed_at": now}
+        yield self.request(self.save, replace(self.record, **changes))
+        name = "job_completed" if status is JobStatus.COMPLETED else "job_failed"
+        seconds = max(now - (self.record.started_at or now), 0.0)
+        journal.record(name, self.job.name, job=self.record.id, seconds=seconds)
+
+    def pause(self, refusal: Refused, refused_seconds: float) -> Execution[None]:
+        """Pause the job after `refusal`.
+
+        The job is due again after the time that the refusal names; if it names none, after
+        `refused_seconds`. If an approval request is open, the job is due at its expiry at the
+        latest. After a :class:`Paused` without seconds or request, a person has to resume the job.
+        """
+        now, question = self.now(), None
+        seconds: float | None = refused_seconds
+        if isinstance(refusal, Paused):
+            seconds, question = refusal.seconds, refusal.question
+        elif isinstance(refusal, CircuitOpen) and refusal.retry_after:
+            seconds = refusal.retry_after
+        moments = [] if seconds is None else [now + seconds]
+        if question is not None:
+            moments.append(question.expires_at)
+        record = replace(
+            self.record,
+            status=JobStatus.PAUSED,
+            reason=describe_error(refusal),
+            resume_at=min(moments, default=None),
+        )
+        rows: tuple[Row, ...] = (record,) if question is None else (record, question)
+        yield self.request(self.save, *rows)
+        why = type(refusal).__name__
+        journal.record("job_paused", self.job.name, job=self.record.id, why=why)
+
     def context(self, position: int, writer: StepWriter, **more: Any) -> Context:
         """Return the context of the step at `position`, with `more` as further fields."""
         before = (self.rows[each] for each in range(position) if each in self.rows)
@@ -120,7 +157,7 @@ class JobRun:
                     yield from self._finish_step(
                         writer, output=found.output, is_reused=True, completed_at=self.now()
                     )
-                    self.note("step_reused", writer.row)
+                    writer.note("step_reused")
                     return
             yield from self._request_approval(position, step, writer)
             output = yield self.request(self._make_attempt(position, step, writer))
@@ -172,7 +209,7 @@ class JobRun:
         now = self.now()
         seconds = max(now - (writer.row.started_at or now), 0.0)
         yield from self._finish_step(writer, output=output, error=None, completed_at=now)
-        self.note("step_succeeded", writer.row, attempts=writer.row.attempts, seconds=seconds)
+        writer.note("step_succeeded", attempts=writer.row.attempts, seconds=seconds)
 
     def _finish_step(self, writer: StepWriter, **changes: Any) -> Execution[None]:
         record = replace(self.record, current=writer.row.position + 1)
@@ -187,12 +224,7 @@ class JobRun:
             )
         )
         self.rows[writer.row.position] = writer.row
-        self.note(
-            "step_failed", writer.row, attempts=writer.row.attempts, error=type(error).__name__
-        )
-
-    def note(self, name: str, row: StepRecord, **fields: Any) -> None:
-        journal.record(name, self.job.name, job=self.record.id, step=row.name, **fields)
+        writer.note("step_failed", attempts=writer.row.attempts, error=type(error).__name__)
 
 
 def wrap_attempt(

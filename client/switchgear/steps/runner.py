@@ -1,11 +1,11 @@
 """Runner of jobs, which resumes a job where its last worker stopped."""
 
-import logging
+import contextlib
 import os
 import socket
 import time
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from switchgear import journal
 from switchgear.failures.classification import FailureClass, classify
 from switchgear.failures.error_labels import describe_error
 from switchgear.failures.responses import respond
+from switchgear.journal import log
 from switchgear.lazy import asyncio
 from switchgear.refusals import Refused
 from switchgear.steps.compensation import compensate_steps
@@ -26,7 +27,6 @@ from switchgear.steps.errors import (
     PlanChanged,
 )
 from switchgear.steps.heartbeat import HeartbeatThread
-from switchgear.steps.job_ends import end_job, log_failures, pause_job
 from switchgear.steps.job_run import JobRun, StepFailed
 from switchgear.steps.jobs import Job
 from switchgear.steps.json_values import json_value, require_text
@@ -40,8 +40,6 @@ from switchgear.steps.records import (
 )
 from switchgear.steps.risks import Risk
 from switchgear.steps.store import Store
-
-log = logging.getLogger("switchgear")
 
 
 class Runner:
@@ -156,14 +154,14 @@ class Runner:
         """
         done = []
         for job_id in self._list_due(most):
-            with log_failures(job_id):
+            with _log_failures(job_id):
                 done.append(self.run(job_id))
         return done
 
     async def arun_due(self, most: int = 20) -> list[JobRecord]:
         done = []
         for job_id in await asyncio.to_thread(self._list_due, most):
-            with log_failures(job_id):
+            with _log_failures(job_id):
                 done.append(await self.arun(job_id))
         return done
 
@@ -251,7 +249,7 @@ class Runner:
         except Refused as refusal:
             if job_run is None:
                 raise
-            yield from pause_job(job_run, refusal, self._refused_seconds)
+            yield from job_run.pause(refusal, self._refused_seconds)
         except BaseException:
             self._release(lease, job_run.record if job_run else before.job)
             raise
@@ -267,16 +265,16 @@ class Runner:
             is_held = classify(error) is FailureClass.CATASTROPHIC  # People decide.
             if job_run.job.on_failure == "compensate" and not is_held:
                 yield from compensate_steps(job_run, failed.position, reason)
-            yield from end_job(job_run, JobStatus.FAILED, reason)
+            yield from job_run.end(JobStatus.FAILED, reason)
         else:
-            yield from end_job(job_run, JobStatus.COMPLETED, None)
+            yield from job_run.end(JobStatus.COMPLETED, None)
 
     def _compensate(self, job_run: JobRun, before: JobRecord, *, is_again: bool) -> Execution[None]:
         reason = job_run.record.failure
         if before.status is JobStatus.FAILED:
             reason = reason or before.reason
         yield from compensate_steps(job_run, job_run.record.current, reason, is_again=is_again)
-        yield from end_job(job_run, JobStatus.FAILED, reason or "compensated")
+        yield from job_run.end(JobStatus.FAILED, reason or "compensated")
 
     def _release(self, lease: Lease, record: JobRecord) -> None:
         """Make an interrupted job pending, so that another worker can take it over at once."""
@@ -306,3 +304,14 @@ class Runner:
         if name not in self._jobs:
             raise LookupError(f"there is no job called {name}")
         return self._jobs[name]
+
+
+@contextlib.contextmanager
+def _log_failures(job_id: str) -> Iterator[None]:
+    """Log an error raised in the block instead of raising it, so that other jobs run."""
+    try:
+        yield
+    except (JobTaken, LeaseLost):
+        pass  # Another worker runs the job.
+    except Exception as error:
+        log.error("switchgear: the job %s was not run: %s", job_id, describe_error(error))

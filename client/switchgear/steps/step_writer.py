@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+from switchgear import journal
 from switchgear.failures.error_labels import describe_error
 from switchgear.refusals import Refused
 from switchgear.steps.errors import KeyTaken, LeaseLost, NotKept
@@ -89,6 +90,10 @@ class StepWriter:
         Return None if there is none.
         """
         return call_store(self.store.succeeded, self.job.name, self.row.name, key)
+
+    def note(self, name: str, **fields: Any) -> None:
+        """Record an event about the step in the journal."""
+        journal.record(name, self.job.name, job=self.job.id, step=self.row.name, **fields)
 
     def _check_lease(self) -> None:
         if self.lease.is_lost:

@@ -23,11 +23,9 @@ class Store(Protocol):
 
     def add(self, job: JobRecord) -> bool:
         """Add a new job; return False, without effect, if its id exists already."""
-        ...
 
     def look(self, job_id: str) -> Progress | None:
         """Return a job with its steps, effects and approvals; None if it does not exist."""
-        ...
 
     def due(self, names: tuple[str, ...], now: float, stuck_seconds: float, most: int) -> list[str]:
         """Return at most `most` ids of claimable jobs of these names, the oldest first.
@@ -35,7 +33,6 @@ class Store(Protocol):
         Claimable jobs are pending, paused until a past time, or running without a heartbeat for
         `stuck_seconds`.
         """
-        ...
 
     def claim(
         self,
@@ -53,11 +50,9 @@ class Store(Protocol):
         `also_failed` and it was not compensated, or if `is_undoing` and one of its compensations
         failed. A heartbeat in the future, left by a clock that was set back, is replaced by `now`.
         """
-        ...
 
     def beat(self, lease: Lease, now: float) -> None:
         """Record a heartbeat of the job's worker."""
-        ...
 
     def save(self, lease: Lease, *rows: Row) -> None:
         """Write these records of a job.
@@ -65,14 +60,12 @@ class Store(Protocol):
         Of a :class:`JobRecord`, only status, progress and reason are written. A status other than
         running ends the lease.
         """
-        ...
 
     def succeeded(self, job_name: str, step: str, key: str) -> StepRecord | None:
         """Return a step named `step` that succeeded under `key` and was not compensated, if any.
 
         It may belong to any ended job of the name `job_name`.
         """
-        ...
 
     def begin(self, lease: Lease, job_name: str, step: StepRecord) -> StepRecord | None:
         """Write `step`, unless another job holds its key: then return that job's step.
@@ -80,7 +73,6 @@ class Store(Protocol):
         A job of the name `job_name` holds the key if its step of the same name has this key, and
         either it succeeded or the job has not ended.
         """
-        ...
 
     def effect(self, job_name: str, wanted: EffectRecord) -> EffectRecord | None:
         """Return the record of the effect `wanted`: of its kind, target, key and `is_compensation`.
@@ -89,7 +81,6 @@ class Store(Protocol):
         of the same job is preferred to the effect of another job named `job_name`. Effects of
         compensations are looked up in their own job only.
         """
-        ...
 
     def intend(
         self, lease: Lease, job_name: str, wanted: EffectRecord, is_keyed: bool
@@ -98,18 +89,15 @@ class Store(Protocol):
 
         Write nothing if the effect is done, or if it is unknown and the target supports no keys.
         """
-        ...
 
     def decide(self, job_id: str, position: int, state: ApprovalState, by: str, now: float) -> int:
         """Set the state of the open approval requests about a step; make its paused job pending.
 
         Return the number of decided requests.
         """
-        ...
 
     def settle(self, effect: EffectRecord, state: EffectState) -> bool:
         """Set the state of an unknown effect, and make its paused job pending.
 
         Return False if the effect is no longer unknown.
         """
-        ...
