@@ -28,14 +28,12 @@ class CancelSource(Protocol):
 
     def refusal(self) -> Refused | None:
         """Return the refusal of a call that has not begun, None if it may begin. Never blocks."""
-        ...
 
     def subscribe(self, callback: Callback) -> Callback:
         """Call `callback` after changes that may refuse calls; return a function to unsubscribe.
 
         `callback` runs in the thread that makes the change, and must neither block nor raise.
         """
-        ...
 
 
 Sources = Sequence[CancelSource]

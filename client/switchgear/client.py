@@ -1,6 +1,5 @@
 """The client of the console that a service creates."""
 
-import logging
 import os
 from collections.abc import Callable, Iterable
 from time import monotonic
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
     from switchgear.policies.arguments import BreakerArguments, PolicyArguments
     from switchgear.policies.dependency import Dependency
     from switchgear.policies.policy import Policy
-
-log = logging.getLogger("switchgear")
 
 
 class Switchgear:

@@ -32,11 +32,9 @@ class Time(Protocol):
 
     def monotonic(self) -> float:
         """Return seconds of a clock that never goes back."""
-        ...
 
     def wall(self) -> float:
         """Return UNIX seconds by the local clock, which may be wrong."""
-        ...
 
 
 class SystemTime:
@@ -56,7 +54,6 @@ class Alarm(Protocol):
 
     def advance(self) -> None:
         """Advance the clock to the time of the alarm, unless that time has passed."""
-        ...
 
 
 def alarm_setter(

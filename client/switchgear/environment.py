@@ -1,11 +1,11 @@
 """A client's arguments from `SWITCHGEAR_*` variables, and a description of each invalid one."""
 
-import logging
 import os
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from switchgear.journal import log
 from switchgear.settings import (
     FORCE_ENGAGED,
     as_name,
@@ -22,9 +22,6 @@ _CONSOLE = re.compile(r"SWITCHGEAR_(DATA_DIR|STATIC_DIR|ADMIN_PASSWORD|SUPERVISO
 """Variables of a console that runs in the same environment."""
 _KUBERNETES = re.compile(r"SWITCHGEAR_(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\w+)?)")
 """Variables that Kubernetes sets in each pod for services called `switchgear` or `switchgear-…`."""
-
-
-log = logging.getLogger("switchgear")
 
 
 def client_arguments(given: Mapping[str, Any], *, strict: bool) -> tuple[dict[str, Any], list[str]]:

@@ -3,7 +3,7 @@
 import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from switchgear.argument_finders import KeyFinder, make_finder
 from switchgear.cancellation import (
@@ -13,7 +13,12 @@ from switchgear.cancellation import (
     enter,
     leave,
 )
-from switchgear.decorators import is_async_generator_function, is_coroutine_function, wrap_by_kind
+from switchgear.decorators import (
+    F,
+    is_async_generator_function,
+    is_coroutine_function,
+    wrap_by_kind,
+)
 from switchgear.evaluation.decisions import Decision, iter_keys
 from switchgear.evaluation.keys import KEY_TYPES, Key, key_text
 from switchgear.evaluation.snapshot_store import SnapshotStore
@@ -33,7 +38,6 @@ Unknown = Literal["allow", "block"]
 OnEngage = Literal["finish", "cancel"]
 """The treatment of a running call when its switch is engaged."""
 
-F = TypeVar("F", bound=Callable[..., Any])
 
 NAMES = ("segment", "feature", "experiments", "targeting_key")
 

@@ -1,12 +1,13 @@
 """Management of clients at forks, at process exit and on garbage collection."""
 
 import atexit
-import logging
 import os
 import time
 import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from switchgear.journal import log
 
 if TYPE_CHECKING:
     from switchgear.console.change_notifier import ChangeNotifier
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 
 EXIT_SECONDS = 1.0
 """Time for the final reports of all clients together at process exit."""
-
-log = logging.getLogger("switchgear")
 
 
 class Client(Protocol):

@@ -68,16 +68,11 @@ def refusal_in(error: BaseException, deepest: int = MAX_DEPTH) -> Refused | None
         if found is None or isinstance(found, Refused):
             return found
         if isinstance(found, BaseExceptionGroup):
-            inside = _all_refused(found, depth - 1)
-            if inside is not None:
-                return inside
+            inside = [refusal_in(each, depth - 1) for each in found.exceptions]
+            if None not in inside:
+                return inside[0]
         found = found.__cause__
     return None
-
-
-def _all_refused(group: BaseExceptionGroup[BaseException], deepest: int) -> Refused | None:
-    refusals = [refusal_in(each, deepest) for each in group.exceptions]
-    return None if None in refusals else refusals[0]
 
 
 def walk_errors(error: BaseException, *, contexts: bool = False) -> Iterator[BaseException]:

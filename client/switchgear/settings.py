@@ -1,6 +1,5 @@
 """The settings of a client, from its arguments or the environment."""
 
-import logging
 import os
 import re
 import socket
@@ -12,11 +11,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from switchgear.evaluation.snapshot import resolve_switch_id
+from switchgear.journal import log
 
 MAX_NAME_LENGTH = 120
 FORCE_ENGAGED = "SWITCHGEAR_FORCE_ENGAGED"
-
-log = logging.getLogger("switchgear")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,16 +1,15 @@
 """Counters of good and total events for the console's SLOs. Bounded memory."""
 
 import concurrent.futures
-import logging
 import threading
 import time
-from collections.abc import Callable
 from contextlib import AbstractContextManager
 from operator import index
-from typing import Any, TypeVar
+from typing import Any
 
-from switchgear.decorators import wrap
+from switchgear.decorators import F, wrap
 from switchgear.guards import SwitchEngaged
+from switchgear.journal import log
 
 MAX_NAMES = 200
 """Maximum number of SLO names that the console accepts from one process."""
@@ -21,10 +20,6 @@ MAX_WARNINGS = 20
 
 UNCOUNTED_ERRORS = (SwitchEngaged, concurrent.futures.CancelledError)
 """Errors of calls that neither succeeded nor failed."""
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-log = logging.getLogger("switchgear")
 
 
 class SLI:
@@ -50,7 +45,12 @@ class SLI:
         except TypeError:
             is_valid = False
         if not is_valid:
-            self._warn_invalid(good, total)
+            if not self._is_warned:
+                self._is_warned = True
+                log.warning(
+                    "switchgear: SLI %s: %.50r good of %.50r events can't be, and is left out",
+                    *(self.name, good, total),
+                )
             return
         with self._lock:
             if self._total + total > MAX_EVENTS or not self._is_reported:
@@ -82,14 +82,6 @@ class SLI:
         self._good = self._total = 0
         self.dropped = 0
         """Events that are not reported."""
-
-    def _warn_invalid(self, good: object, total: object) -> None:
-        if not self._is_warned:
-            self._is_warned = True
-            log.warning(
-                "switchgear: SLI %s: %.50r good of %.50r events can't be, and is left out",
-                *(self.name, good, total),
-            )
 
 
 class SLIMeasure(AbstractContextManager[None]):

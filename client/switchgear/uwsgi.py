@@ -1,15 +1,14 @@
 """A warning about uWSGI options that keep a client's threads from running in its workers."""
 
-import logging
 import sys
 from collections.abc import Mapping
+
+from switchgear.journal import log
 
 THREADS_BY_DEFAULT = (2, 0, 31)
 """uWSGI versions from this one on are known to enable threads by default."""
 FORK_HOOKS = ("lazy-apps", "lazy", "py-call-osafterfork", "py-call-uwsgi-fork-hooks")
 """Options with which a client starts in the worker, or is notified of the fork."""
-
-log = logging.getLogger("switchgear")
 
 
 def warn_without_threads() -> None:

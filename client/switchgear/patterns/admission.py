@@ -1,6 +1,5 @@
 """Waits of calls for a permit of a full bulkhead, and their priorities."""
 
-import logging
 import operator
 import threading
 from collections.abc import Callable
@@ -9,14 +8,12 @@ from typing import Any
 from switchgear import async_backend, cancellation
 from switchgear.async_backend import AsyncBell
 from switchgear.cancellation import Sources
-from switchgear.journal import record
+from switchgear.journal import log, record
 from switchgear.patterns.parameters import BulkheadParameters
 from switchgear.patterns.permits import PermitPool, Waiter
 from switchgear.patterns.queue_time import QueueWait
 from switchgear.patterns.time_limits import Clock, remaining_seconds
 from switchgear.refusals import BulkheadFull
-
-log = logging.getLogger("switchgear")
 
 
 class AdmissionQueue:

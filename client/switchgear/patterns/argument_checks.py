@@ -13,19 +13,14 @@ def check_type(name: str, given: object, kind: type, *, is_optional: bool = Fals
         raise TypeError(f"{name} must be {expected}, not {given!r:.50}")
 
 
-def check_functions(*, is_optional: bool = True, **arguments: object) -> None:
-    """Raise :class:`TypeError` for a class or a non-callable; with `is_optional`, allow None."""
+def check_functions(
+    *, is_optional: bool = True, may_be_class: bool = False, **arguments: object
+) -> None:
+    """Raise :class:`TypeError` for a non-callable; allow None or a class if told to."""
     for name, given in arguments.items():
         if given is None and is_optional:
             continue
-        if not callable(given) or isinstance(given, type):
-            raise TypeError(f"{name} must be a function, not {given!r:.50}")
-
-
-def check_callables(**arguments: object) -> None:
-    """Raise :class:`TypeError` for an argument that is neither callable nor None."""
-    for name, given in arguments.items():
-        if given is not None and not callable(given):
+        if not callable(given) or (isinstance(given, type) and not may_be_class):
             raise TypeError(f"{name} must be a function, not {given!r:.50}")
 
 

@@ -3,16 +3,14 @@
 from collections.abc import Callable
 from functools import partial
 from types import CoroutineType
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
-from switchgear.decorators import refuse_coroutine, wrap_by_kind, wrap_generator
+from switchgear.decorators import F, refuse_coroutine, wrap_by_kind, wrap_generator
 from switchgear.patterns.argument_checks import BareDecorator
 from switchgear.patterns.call_recorder import CallRecorder
 from switchgear.patterns.entered_contexts import CallScope, pop_entry, push_entry
 from switchgear.patterns.generation import CallPermit
 from switchgear.patterns.queue_time import CallTimer, queued_seconds
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Breaker(CallRecorder, BareDecorator):

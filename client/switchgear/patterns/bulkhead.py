@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from switchgear import cancellation
 from switchgear.argument_finders import KeyFinder, make_finder
-from switchgear.decorators import refuse_coroutine, wrap_by_kind, wrap_generator
+from switchgear.decorators import F, refuse_coroutine, wrap_by_kind, wrap_generator
 from switchgear.evaluation.keys import Key, require_key_text
 from switchgear.patterns import forks
 from switchgear.patterns.admission import AdmissionQueue, validate_priority
@@ -17,7 +17,6 @@ from switchgear.patterns.limit_controller import LimitController, MeasuredPermit
 from switchgear.patterns.parameters import BulkheadParameters, Tier, resolve_bulkhead_parameters
 from switchgear.patterns.permits import Occupancy, PermitPool
 
-F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 HeldPermit = PermitPool | MeasuredPermit
 """A permit in use; its `release` returns the permit to the bulkhead."""

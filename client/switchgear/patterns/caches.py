@@ -31,11 +31,9 @@ class Cache(Protocol):
 
     def get(self, key: Any) -> Any:
         """Return the value of `key`, or `MISSING`."""
-        ...
 
     def put(self, key: Any, value: Any) -> Any:
         """Store `value` under `key`."""
-        ...
 
 
 class MemoryCache:

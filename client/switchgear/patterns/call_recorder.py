@@ -13,7 +13,7 @@ from switchgear.patterns.argument_checks import check_exceptions, check_function
 from switchgear.patterns.breaker_rules import OutcomeClassifier
 from switchgear.patterns.counters import Counters
 from switchgear.patterns.generation import MODES, BreakerStatus, CallPermit, Mode, State
-from switchgear.patterns.listeners import BreakerListeners, TransitionListener
+from switchgear.patterns.listeners import BreakerListeners, TransitionListener, add_listener
 from switchgear.patterns.parameters import BreakerParameters
 from switchgear.patterns.queue_time import is_queue_timeout
 from switchgear.patterns.state_machine import BreakerStateMachine
@@ -167,7 +167,7 @@ class CallRecorder:
         errors are logged. Two threads may report transitions at once or out of order: sort them by
         `n`.
         """
-        return self._listeners.add(watcher)
+        return add_listener(self._listeners.of_transitions, watcher)
 
     def refusal(self) -> CircuitOpen | None:
         """Return the error that refuses new calls if the breaker is forced open, else None."""
@@ -181,13 +181,13 @@ class CallRecorder:
         `callback` runs in the thread that called `force`, `unforce` or `reset`; its errors are
         logged. Forked children start without callbacks. Waiting calls use it to be woken.
         """
-        return self._listeners.add_mode_listener(callback)
+        return add_listener(self._listeners.of_modes, callback)
 
     def after_fork(self) -> None:
         """Reset in a forked child: empty the window, keep a forced mode, and close otherwise."""
         forks.keep_alive(self._lock)
         self.counters.after_fork()
-        self._listeners.after_fork()
+        self._listeners.of_modes.clear()  # They belong to calls that wait in the parent.
         self._reset_state(self._machine.parameters, self._machine.mode)
 
     def _reset_state(self, parameters: BreakerParameters, mode: Mode) -> None:

@@ -7,7 +7,7 @@ from functools import partial
 from types import CoroutineType
 from typing import Any, ParamSpec, TypeVar
 
-from switchgear.decorators import is_async_generator_function, refuse_coroutine, wrap_by_kind
+from switchgear.decorators import F, is_async_generator_function, refuse_coroutine, wrap_by_kind
 from switchgear.generator_steps import drive, drive_async
 from switchgear.guards import Guard
 from switchgear.patterns.answers import (
@@ -37,7 +37,6 @@ from switchgear.patterns.streams import (
     make_stream_function,
 )
 
-F = TypeVar("F", bound=Callable[..., Any])
 P = ParamSpec("P")
 T = TypeVar("T")
 

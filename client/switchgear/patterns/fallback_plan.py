@@ -2,7 +2,6 @@
 
 import copy
 import functools
-import logging
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -14,10 +13,10 @@ from switchgear.decorators import NotAwaited
 from switchgear.failures.error_labels import is_stop_request
 from switchgear.failures.responses import respond
 from switchgear.guards import SwitchEngaged
-from switchgear.journal import log_error, record
+from switchgear.journal import log, log_error, record
 from switchgear.patterns import forks
 from switchgear.patterns.answers import Answer, record_answer
-from switchgear.patterns.argument_checks import check_callables, check_exceptions, check_type
+from switchgear.patterns.argument_checks import check_exceptions, check_functions, check_type
 from switchgear.patterns.caches import MISSING, Cache
 from switchgear.patterns.counters import Counters
 from switchgear.patterns.fallback_targets import FallbackTarget
@@ -31,8 +30,6 @@ ErrorFilter = (
 )
 
 TargetHook = Callable[[FallbackTarget | None, FallbackTarget, BaseException], object]
-
-log = logging.getLogger("switchgear")
 
 
 class NotGood(Exception):
@@ -61,7 +58,8 @@ class FallbackPlan:
         check_type("name", self.name, str)
         check_type("on_switch", self.on_switch, bool)
         check_type("counters", self.counters, Counters)
-        check_callables(
+        check_functions(
+            may_be_class=True,
             cache_key=self.cache_key,
             is_good=self.is_good,
             on_target=self.on_target,

@@ -8,7 +8,6 @@ from typing import Protocol
 class ForkAware(Protocol):
     def after_fork(self) -> None:
         """Reset in a child process: new locks, no waiting calls, no counts of the parent."""
-        ...
 
 
 _all: dict[weakref.ReferenceType[ForkAware], None] = {}

@@ -4,12 +4,12 @@ The rules are those of gRPC's hedging policy; Finagle has them as backup request
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from switchgear import journal
 from switchgear.async_backend import require_asyncio
 from switchgear.cancellation import find_refusal
-from switchgear.decorators import wrap_by_kind
+from switchgear.decorators import F, wrap_by_kind
 from switchgear.lazy import asyncio
 from switchgear.patterns import retried_calls, time_limits
 from switchgear.patterns.argument_checks import check_type
@@ -22,7 +22,6 @@ from switchgear.refusals import refusal_in
 
 MAX_HEDGES = 10
 
-F = TypeVar("F", bound=Callable[..., Any])
 if TYPE_CHECKING:
     Task = asyncio.Task[Any]
 

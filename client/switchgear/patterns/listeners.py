@@ -8,7 +8,6 @@ from switchgear import journal
 from switchgear.patterns.generation import State, StateTransition, WouldOpen
 
 TransitionListener = Callable[[StateTransition], object]
-ModeListener = Callable[[], object]
 T = TypeVar("T")
 
 EVENTS: Mapping[State, str] = {
@@ -23,24 +22,12 @@ class BreakerListeners:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._transition_listeners: dict[object, TransitionListener] = {}
-        self._mode_listeners: dict[object, ModeListener] = {}
-
-    def add(self, listener: TransitionListener) -> Callable[[], None]:
-        """Call `listener` with each transition from now on; return a function that removes it."""
-        return _register(self._transition_listeners, listener)
-
-    def add_mode_listener(self, listener: ModeListener) -> Callable[[], None]:
-        """Call `listener` after each change of the mode; return a function that removes it."""
-        return _register(self._mode_listeners, listener)
-
-    def after_fork(self) -> None:
-        """Drop the mode listeners: they belong to calls that wait in the parent."""
-        self._mode_listeners = {}
+        self.of_transitions: dict[object, TransitionListener] = {}
+        self.of_modes: dict[object, Callable[[], object]] = {}
 
     def notify_mode(self) -> None:
         """Call the mode listeners, without holding a lock. Never raises."""
-        for listener in list(self._mode_listeners.values()):
+        for listener in list(self.of_modes.values()):
             self._call(listener)
 
     def notify(self, events: deque[StateTransition | WouldOpen]) -> None:
@@ -59,7 +46,7 @@ class BreakerListeners:
                 continue
             states = {"from": each.before, "to": each.after}
             journal.record(EVENTS[each.after], self._name, **states, **fields)
-            for listener in list(self._transition_listeners.values()):
+            for listener in list(self.of_transitions.values()):
                 self._call(listener, each)
 
     def _call(self, listener: Callable[..., object], *args: object) -> None:
@@ -69,7 +56,8 @@ class BreakerListeners:
             journal.log_error("a watcher of breaker %s failed", self._name)
 
 
-def _register(listeners: dict[object, T], listener: T) -> Callable[[], None]:
+def add_listener(listeners: dict[object, T], listener: T) -> Callable[[], None]:
+    """Add `listener` to `listeners`; return a function that removes it."""
     key = object()
     listeners[key] = listener
 

@@ -11,14 +11,13 @@ from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from contextlib import closing
 from inspect import isawaitable
 from types import CoroutineType
-from typing import Any, TypeVar
+from typing import Any
 
 from switchgear import cancellation
-from switchgear.decorators import refuse_coroutine, wrap_by_kind
+from switchgear.decorators import F, refuse_coroutine, wrap_by_kind
 from switchgear.patterns import retried_calls
 from switchgear.patterns.argument_checks import (
     BareDecorator,
-    check_callables,
     check_error_kinds,
     check_functions,
     check_type,
@@ -31,7 +30,6 @@ from switchgear.patterns.retry_state import RetryCallState, RetryState
 from switchgear.patterns.time_limits import Clock
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
-F = TypeVar("F", bound=Callable[..., Any])
 
 NO_RESULT = object()
 
@@ -115,8 +113,12 @@ class Retry(BareDecorator):
         check_type("budget", budget, RetryBudget, is_optional=True)
         check_type("counters", counters, Counters, is_optional=True)
         check_error_kinds(retry_on=retry_on, never=never)
-        check_callables(
-            retry_result=retry_result, truncate=truncate, on_retry=on_retry, sleep=sleep
+        check_functions(
+            may_be_class=True,
+            retry_result=retry_result,
+            truncate=truncate,
+            on_retry=on_retry,
+            sleep=sleep,
         )
         check_functions(is_optional=False, clock=clock, rng=rng)
         self.name = name

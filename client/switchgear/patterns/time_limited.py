@@ -3,9 +3,9 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from types import CoroutineType
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
-from switchgear.decorators import is_async_generator_function, refuse_coroutine, wrap_by_kind
+from switchgear.decorators import F, is_async_generator_function, refuse_coroutine, wrap_by_kind
 from switchgear.failures.error_labels import is_timeout
 from switchgear.generator_steps import wrap_steps
 from switchgear.patterns.time_limits import (
@@ -21,8 +21,6 @@ from switchgear.patterns.time_limits import (
     validate_seconds,
 )
 from switchgear.patterns.timeout_errors import DeadlineExceeded
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 class TimeLimited(ABC):

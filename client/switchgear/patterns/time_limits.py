@@ -85,43 +85,27 @@ def begin(owner: object, seconds: float | None, clock: Clock) -> TimeLimit | Non
 
     Return None if there is neither. Raise :class:`NoTimeLeft` if no time is left.
     """
-    previous = _limit.get()
-    if previous is None:
-        if seconds is None:
-            return None
-        limit = TimeLimit(owner, seconds, clock() + seconds, clock)
-    else:
-        inner = _begin_inside(previous, owner, seconds, clock)
-        if inner is None:
-            return None
-        limit = inner
-    _limit.set(limit)
-    return limit
-
-
-def _begin_inside(
-    previous: TimeLimit | None, owner: object, seconds: float | None, clock: Clock
-) -> TimeLimit | None:
-    outer = previous
+    outer = _limit.get()
     while outer is not None and outer.is_over:
         outer = outer.previous
     if outer is None or (until := outer.until) == FOREVER:
         if seconds is None:
             return None
         limit = TimeLimit(owner, seconds, clock() + seconds, clock)
-        limit.previous = outer
-        return limit
-    outer_clock = outer.clock
-    now = outer_clock()
-    if seconds is not None and now + seconds < until:
-        began = now if clock is outer_clock else clock()
-        limit = TimeLimit(owner, seconds, began + seconds, clock)
-    elif now < until:
-        limit = TimeLimit(owner, outer.seconds, until, outer_clock)
-        limit.inherited_from = outer.inherited_from or outer
     else:
-        raise outer.source.make_error(NoTimeLeft)
-    limit.previous = limit.outer = outer
+        outer_clock = outer.clock
+        now = outer_clock()
+        if seconds is not None and now + seconds < until:
+            began = now if clock is outer_clock else clock()
+            limit = TimeLimit(owner, seconds, began + seconds, clock)
+        elif now < until:
+            limit = TimeLimit(owner, outer.seconds, until, outer_clock)
+            limit.inherited_from = outer.inherited_from or outer
+        else:
+            raise outer.source.make_error(NoTimeLeft)
+        limit.outer = outer
+    limit.previous = outer
+    _limit.set(limit)
     return limit
 
 

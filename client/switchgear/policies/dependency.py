@@ -1,6 +1,5 @@
 """The breaker, bulkhead, retry budget and configuration that all policies of one name share."""
 
-import logging
 import threading
 import time
 from collections import deque
@@ -8,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack
 
+from switchgear.journal import log
 from switchgear.patterns import forks
 from switchgear.patterns.breaker import Breaker
 from switchgear.patterns.bulkhead import Bulkhead
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 MAX_TRANSITIONS = 100
 """The console's limit of transitions of one breaker in one report."""
-
-log = logging.getLogger("switchgear")
 
 
 class Dependency:

@@ -1,6 +1,5 @@
 """A policy: all patterns around the calls of one dependency, in their order."""
 
-import logging
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import nullcontext
@@ -8,9 +7,10 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, Unpack
 
-from switchgear.decorators import is_async_generator_function, wrap_by_kind
+from switchgear.decorators import F, is_async_generator_function, wrap_by_kind
 from switchgear.generator_steps import wrap_steps
 from switchgear.guards import Guard
+from switchgear.journal import log
 from switchgear.patterns import forks
 from switchgear.patterns.admission import validate_priority
 from switchgear.patterns.answers import Answer, require_latest_answer
@@ -43,9 +43,6 @@ from switchgear.policies.layers import (
 if TYPE_CHECKING:
     from switchgear.llm.spend_budget import SpendBudget
 
-log = logging.getLogger("switchgear")
-
-F = TypeVar("F", bound=Callable[..., Any])
 P = ParamSpec("P")
 T = TypeVar("T")
 

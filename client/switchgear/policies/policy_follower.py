@@ -4,7 +4,6 @@ One daemon thread runs for each service whose policies are used, usually one. Th
 document stays in force and on disk until a newer valid one arrives.
 """
 
-import logging
 import re
 import time
 from collections.abc import Callable
@@ -18,6 +17,7 @@ from switchgear.console.file_cache import CachedDocument, FileCache, find_file_n
 from switchgear.console.follower_thread import FollowerThread
 from switchgear.console.timings import Timings, poll_delay
 from switchgear.console.transport import Connection, Response, update_clock
+from switchgear.journal import log
 from switchgear.policies.registry import Registry
 from switchgear.settings import Settings
 
@@ -28,8 +28,6 @@ POLL_SECONDS = 5.0
 PAUSE_JITTER_SECONDS = 0.2
 """Maximum pause after an answer, since the console answers all held polls at one moment."""
 _ETAG = re.compile(r'"([\w.-]{1,100})\.c([0-9]{1,18})(?:-gzip)?"', re.ASCII)
-
-log = logging.getLogger("switchgear")
 
 
 class PolicyFollower(FollowerThread):

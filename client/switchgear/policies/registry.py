@@ -1,6 +1,5 @@
 """The dependencies of one client, and the console's configuration of them."""
 
-import logging
 import math
 import threading
 from collections.abc import Callable
@@ -9,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from switchgear.clock import ConsoleClock
 from switchgear.console.follower_thread import start_thread
 from switchgear.evaluation.snapshot_store import MAX_EPOCHS
+from switchgear.journal import log
 from switchgear.policies import documents
 from switchgear.policies.dependency import Dependency
 from switchgear.policies.dependency_names import NAME_FORMAT, caller_of, suggested_name
@@ -21,8 +21,6 @@ MAX_CALLERS = 4
 MAX_LOGGED = 20
 CHECK_SECONDS = 1.0
 """Longest interval of the checks for expired overrides: a clock correction can move the expiry."""
-
-log = logging.getLogger("switchgear")
 
 
 class OutdatedDocument(ValueError):
