@@ -1,9 +1,10 @@
-"""Checks of the arguments of patterns; each error names the argument."""
+"""Checks of the arguments of patterns, each of which names the argument, and safe predicates."""
 
 from collections.abc import Callable
-from typing import Any, Self, TypeVar, overload
+from typing import Any, Self, overload
 
-F = TypeVar("F", bound=Callable[..., Any])
+from switchgear.decorators import F
+from switchgear.journal import log_error
 
 
 def check_type(name: str, given: object, kind: type, *, is_optional: bool = False) -> None:
@@ -51,6 +52,17 @@ def check_error_kinds(**arguments: object) -> None:
                 f"{argument} must be a tuple of exception classes or a function that is given the "
                 f"error, not {given!r:.50}"
             )
+
+
+def evaluate_predicate(
+    predicate: Callable[[Any], bool], outcome: object, question: str, *, if_raised: bool = False
+) -> bool:
+    """Return the answer of `predicate`; if it raises, log that, and return `if_raised`."""
+    try:
+        return bool(predicate(outcome))
+    except Exception:  # The caller must get the outcome of the call, not this error.
+        log_error(f"%r could not say {question}", predicate)
+        return if_raised
 
 
 class BareDecorator:

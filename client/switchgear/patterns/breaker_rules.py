@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from switchgear.failures.classification import is_catastrophic
 from switchgear.failures.error_labels import is_client_error
-from switchgear.journal import log_error
+from switchgear.patterns.argument_checks import evaluate_predicate
 from switchgear.patterns.parameters import BreakerParameters
 from switchgear.patterns.sliding_window import CallCounts
 from switchgear.refusals import refusal_in
@@ -28,11 +28,11 @@ class OutcomeClassifier:
             return "nothing"
         if self.is_failure is None:
             return "good" if self._is_response(error) else "bad"
-        return "bad" if _evaluate_predicate(self.is_failure, error) else "good"
+        return "bad" if _is_failed(self.is_failure, error) else "good"
 
     def is_failed_result(self, value: Any) -> bool:
         predicate = self.result_predicate
-        return predicate is not None and _evaluate_predicate(predicate, value)
+        return predicate is not None and _is_failed(predicate, value)
 
     def _is_ignored(self, error: BaseException) -> bool:
         """Return True for an outcome that is not counted; for a group, if no member is counted."""
@@ -54,13 +54,8 @@ class OutcomeClassifier:
         return is_client_error(error) and not is_catastrophic(error)
 
 
-def _evaluate_predicate(predicate: Callable[[Any], bool], argument: Any) -> bool:
-    """Return the result of `predicate`; True, a failure, if it raises."""
-    try:
-        return bool(predicate(argument))
-    except Exception:  # The caller must get the outcome of the call, not this error.
-        log_error("%r could not say whether a call failed", predicate)
-        return True
+def _is_failed(predicate: Callable[[Any], bool], outcome: object) -> bool:
+    return evaluate_predicate(predicate, outcome, "whether a call failed", if_raised=True)
 
 
 def open_cause(parameters: BreakerParameters, tally: CallCounts, consecutive: int) -> str | None:

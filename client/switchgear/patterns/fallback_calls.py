@@ -104,7 +104,7 @@ class FallbackCalls:
                     return error
                 last, before = error, target
                 continue
-            return self._label(value, target.name, target.is_partial, failures, first)
+            return self._label(Answer(value, target.name, target.is_partial), failures, first)
         if (refusal := self._refusal(switches)) is not None:
             return _raised_from(refusal, last)
         return (yield from self._last_resort(args, kwargs, first, failures))
@@ -128,20 +128,12 @@ class FallbackCalls:
         return kind(call, step_context).open
 
     def _label(
-        self,
-        value: Any,
-        source: str,
-        is_partial: bool,
-        failures: list[tuple[str, str]],
-        first: Exception,
-        age_seconds: float | None = None,
+        self, given: Answer[Any], failures: list[tuple[str, str]], first: Exception
     ) -> Answer[Any]:
-        """Count and record an answer from `source`, and return it. The record omits streams."""
-        texts = tuple(text for _, text in failures)
-        if not self.is_stream:
-            return self.plan.record_fallback(value, source, is_partial, texts, first, age_seconds)
-        label = self.plan.record_fallback(None, source, is_partial, texts, first)
-        return replace(label, value=value)
+        """Count and record an answer with its causes, and return it. The record omits streams."""
+        answer = replace(given, causes=tuple(text for _, text in failures))
+        self.plan.record_fallback(replace(answer, value=None) if self.is_stream else answer, first)
+        return answer
 
     def _last_resort(
         self,
@@ -154,7 +146,8 @@ class FallbackCalls:
         plan = self.plan
         value, age = yield from self._read_cache(args, kwargs)
         if value is not MISSING:
-            return self._label(value, "cache", True, failures, first, age)
+            answer = Answer(value, "cache", is_partial=True, age_seconds=age)
+            return self._label(answer, failures, first)
         if plan.make_default is not None:
             try:
                 make = plan.make_default
@@ -162,7 +155,7 @@ class FallbackCalls:
             except Exception as error:
                 failures.append(("default", describe_error(error)))
             else:
-                return self._label(value, "default", True, failures, first)
+                return self._label(Answer(value, "default", is_partial=True), failures, first)
         return _final_error(plan, first, failures)
 
     def _read_cache(
@@ -244,9 +237,8 @@ class FallbackBlock:
             return False
         check(cause=error)
         self.value = self._make_default()
-        self.answer = plan.record_fallback(
-            self.value, "default", True, (describe_error(error),), error
-        )
+        answer = Answer(self.value, "default", True, (describe_error(error),))
+        self.answer = plan.record_fallback(answer, error)
         return True
 
     async def __aenter__(self) -> "FallbackBlock":

@@ -13,10 +13,15 @@ from switchgear.decorators import NotAwaited
 from switchgear.failures.error_labels import is_stop_request
 from switchgear.failures.responses import respond
 from switchgear.guards import SwitchEngaged
-from switchgear.journal import log, log_error, record
+from switchgear.journal import log, record
 from switchgear.patterns import forks
 from switchgear.patterns.answers import Answer, record_answer
-from switchgear.patterns.argument_checks import check_exceptions, check_functions, check_type
+from switchgear.patterns.argument_checks import (
+    check_exceptions,
+    check_functions,
+    check_type,
+    evaluate_predicate,
+)
 from switchgear.patterns.caches import MISSING, Cache
 from switchgear.patterns.counters import Counters
 from switchgear.patterns.fallback_targets import FallbackTarget
@@ -103,20 +108,12 @@ class FallbackPlan:
         """Return True if `error` is among the errors that this fallback is configured for."""
         return self.on_switch if _is_switch_engaged(error) else _matches(self.on, error)
 
-    def record_fallback(
-        self,
-        value: Any,
-        source: str,
-        is_partial: bool,
-        causes: tuple[str, ...],
-        first: BaseException,
-        age_seconds: float | None = None,
-    ) -> Answer[Any]:
-        """Count and report an answer from `source`, and return it."""
-        self.answer_counts.count(source)
+    def record_fallback(self, answer: Answer[Any], first: BaseException) -> Answer[Any]:
+        """Count and report an answer in place of the error `first`, and return it."""
+        self.answer_counts.count(answer.source)
         self.counters.fallback()
-        record("call_fallback", self.name, source=source, error=type(first).__name__)
-        return record_answer(Answer(value, source, is_partial, causes, age_seconds))
+        record("call_fallback", self.name, source=answer.source, error=type(first).__name__)
+        return record_answer(answer)
 
     def check(self, value: Any) -> None:
         if self.is_good is not None and not self.is_good(value):
@@ -247,11 +244,7 @@ def _matches(on: ErrorFilter, error: BaseException) -> bool:
     if isinstance(error, NotGood):
         return True
     if not isinstance(on, type | tuple):
-        try:
-            return bool(on(error))
-        except Exception:  # The caller must get the error of the call, not this one.
-            log_error("%r could not say whether to fall back", on)
-            return False
+        return evaluate_predicate(on, error, "whether to fall back")
     if isinstance(error, BaseExceptionGroup) and not isinstance(error, on):
         return all(_matches(on, each) for each in error.exceptions)
     return isinstance(error, on)

@@ -5,9 +5,7 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
-from typing import Any
 
-from switchgear import journal
 from switchgear.clock import parse_date, parse_retry_after_header
 from switchgear.failures.classification import is_catastrophic
 from switchgear.failures.error_labels import is_stop_request, response_header, retry_after_header
@@ -37,15 +35,6 @@ def _is_cancelled(error: BaseException) -> bool:
         return any(_is_cancelled(each) for each in error.exceptions)
     is_stopped = isinstance(error, CancelledError) or is_stop_request(error)
     return not isinstance(error, Exception) or is_stopped
-
-
-def evaluate_predicate(predicate: Callable[[Any], bool], result: object) -> bool:
-    """Return the result of `predicate`; return False and log a warning if it raises."""
-    try:
-        return bool(predicate(result))
-    except Exception:  # The caller must get the outcome of the call, not this error.
-        journal.log_error("%r could not say whether to try again", predicate)
-        return False
 
 
 def matches_kinds(

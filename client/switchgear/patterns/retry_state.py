@@ -8,11 +8,11 @@ from switchgear import journal
 from switchgear.failures.classification import RetrySummary
 from switchgear.failures.error_labels import NON_RETRYABLE_LABELS, error_labels
 from switchgear.patterns import retried_calls, time_limits
+from switchgear.patterns.argument_checks import evaluate_predicate
 from switchgear.patterns.retry_budget import RetryBudget
 from switchgear.patterns.retry_rules import (
     NOTE_PREFIX,
     backoff_seconds,
-    evaluate_predicate,
     is_final,
     iter_members,
     jitter_retry_after,
@@ -25,6 +25,7 @@ from switchgear.patterns.retry_rules import (
 if TYPE_CHECKING:
     from switchgear.patterns.retry import Retry
 
+QUESTION = "whether to try again"
 CONTEXT_TOO_LONG = "context_length_exceeded"
 BUDGET_NOTE_INTERVAL_SECONDS = 10.0
 
@@ -108,7 +109,7 @@ class RetryCallState(retried_calls.RetriedCall):
         """Handle an attempt that returned `result`. If this returns None, return the result."""
         predicate = self.settings.retry_result
         self.truncates = False
-        if predicate is None or not evaluate_predicate(predicate, result):
+        if predicate is None or not evaluate_predicate(predicate, result, QUESTION):
             return None
         if retried_calls.find_retrying_result(self.outer, result) is not None:
             return None
@@ -126,7 +127,7 @@ class RetryCallState(retried_calls.RetriedCall):
             labels = error_labels(response)
             if labels & set(parameters.never) or not labels & set(parameters.retry_on):
                 return None
-        elif not evaluate_predicate(predicate, response):
+        elif not evaluate_predicate(predicate, response, QUESTION):
             return None
         if self.outer is not None:
             error = status_error(response)
@@ -149,7 +150,7 @@ class RetryCallState(retried_calls.RetriedCall):
         predicate = self.settings.retry_result
         return (
             predicate is not None
-            and evaluate_predicate(predicate, result)
+            and evaluate_predicate(predicate, result, QUESTION)
             and self._can_wait(result)
         )
 

@@ -35,7 +35,7 @@ MAX_TRANSITIONS = 100
 class Dependency:
     """The shared state of all policies of one name. Thread-safe; `clock` is monotonic.
 
-    The console's configuration is applied in place by :meth:`apply_config`: an open breaker stays
+    The console's configuration is applied in place by :meth:`apply_pending`: an open breaker stays
     open. One thread at a time applies configurations, including those that other threads set
     meanwhile. No lock is held while the breaker changes, since its listeners may request another
     policy.
@@ -151,17 +151,11 @@ class Dependency:
         self.apply_pending()
         return spend
 
-    def apply_config(self, config: DependencyConfig, now: float) -> None:
-        """Apply the console's configuration; `now` is UNIX seconds by the console's clock.
-
-        If another thread is applying configurations at the moment, that thread applies this one,
-        too, perhaps after this method has returned: see `is_applied`.
-        """
-        self.set_config(config, now)
-        self.apply_pending()
-
     def set_config(self, config: DependencyConfig, now: float) -> None:
-        """Set the console's configuration, which the next :meth:`apply_pending` applies."""
+        """Set the console's configuration, which the next :meth:`apply_pending` applies.
+
+        `now` is UNIX seconds by the console's clock.
+        """
         with self._lock:
             self.target_config, self._now = config, now
             self._is_pending = True
@@ -180,7 +174,7 @@ class Dependency:
         self.apply_pending()
 
     def apply_pending(self) -> None:
-        """Apply the latest configuration, unless another thread is doing so."""
+        """Apply the latest configuration, or leave it to a thread that is applying one."""
         while self._claim_pending():
             try:
                 self._apply_target()

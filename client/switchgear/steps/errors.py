@@ -1,21 +1,33 @@
 """Errors of jobs. A step that raises a subclass of :class:`Refused` does not count as failed."""
 
+from dataclasses import astuple, dataclass
+from typing import ClassVar
+
 from switchgear.refusals import Refused
 from switchgear.steps.records import ApprovalRecord
 
 
-class LeaseLost(Refused):
+class _JobError(Exception):
+    """Base of errors that are dataclasses; their fields are also their `args`, for pickles."""
+
+    _message: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        self.args = astuple(self)  # type: ignore[call-overload]
+
+    def __str__(self) -> str:
+        return self._message.format(**vars(self))
+
+
+@dataclass(eq=False, repr=False)
+class LeaseLost(_JobError, Refused):
     """Raised if the job `job_id` was cancelled or taken over; nothing was written.
 
     The step must stop.
     """
 
-    def __init__(self, job_id: str) -> None:
-        super().__init__(job_id)
-        self.job_id = job_id
-
-    def __str__(self) -> str:
-        return f"the job {self.job_id} is no longer this worker's"
+    job_id: str
+    _message = "the job {job_id} is no longer this worker's"
 
 
 class Paused(Refused):
@@ -34,96 +46,75 @@ class Paused(Refused):
         return f"paused: {self.reason}"
 
 
-class NotKept(Refused):
+@dataclass(eq=False, repr=False)
+class NotKept(_JobError, Refused):
     """Raised if the store could not be read or written, with the reason `why`; nothing was done."""
 
-    def __init__(self, why: str) -> None:
-        super().__init__(why)
-        self.why = why
-
-    def __str__(self) -> str:
-        return f"the store of jobs has failed: {self.why}"
+    why: str
+    _message = "the store of jobs has failed: {why}"
 
 
-class KeyTaken(Refused):
+@dataclass(eq=False, repr=False)
+class KeyTaken(_JobError, Refused):
     """Raised if another unfinished job, `job_id`, has the same idempotency key at the step `step`.
 
     The present job waits for the result of the other job.
     """
 
-    def __init__(self, step: str, job_id: str) -> None:
-        super().__init__(step, job_id)
-        self.step = step
-        self.job_id = job_id
-
-    def __str__(self) -> str:
-        return f"the job {self.job_id} has the idempotency key of the step {self.step}"
+    step: str
+    job_id: str
+    _message = "the job {job_id} has the idempotency key of the step {step}"
 
 
 RUN_ENDING_ERRORS = (LeaseLost, Paused, NotKept, KeyTaken)
 """Errors that end the run of a job without failing a step."""
 
 
-class JobTaken(Exception):
+@dataclass(eq=False, repr=False)
+class JobTaken(_JobError):
     """Raised if another worker runs the job, and has sent a heartbeat recently."""
 
-    def __init__(self, job_id: str) -> None:
-        super().__init__(job_id)
-        self.job_id = job_id
-
-    def __str__(self) -> str:
-        return f"another worker is at the job {self.job_id}"
+    job_id: str
+    _message = "another worker is at the job {job_id}"
 
 
-class JobCompleted(Exception):
+@dataclass(eq=False, repr=False)
+class JobCompleted(_JobError):
     """Raised on compensating the completed job `job_id`, since others may rely on its effects."""
 
-    def __init__(self, job_id: str) -> None:
-        super().__init__(job_id)
-        self.job_id = job_id
-
-    def __str__(self) -> str:
-        return f"the job {self.job_id} is completed: only one that failed or waits can be undone"
+    job_id: str
+    _message = "the job {job_id} is completed: only one that failed or waits can be undone"
 
 
-class PlanChanged(Exception):
+@dataclass(eq=False, repr=False)
+class PlanChanged(_JobError):
     """Raised if the steps of the job `name` changed since `job_id` began.
 
     Finish `job_id` with the code that began it, or rename the changed job.
     """
 
-    def __init__(self, job_id: str, name: str) -> None:
-        super().__init__(job_id, name)
-        self.job_id = job_id
-        self.name = name
-
-    def __str__(self) -> str:
-        return (
-            f"the steps of {self.name} changed since the job {self.job_id} began: finish it with "
-            "the code that began it, or give the changed job another name"
-        )
+    job_id: str
+    name: str
+    _message = (
+        "the steps of {name} changed since the job {job_id} began: finish it with "
+        "the code that began it, or give the changed job another name"
+    )
 
 
-class EffectRepeated(Exception):
+@dataclass(eq=False, repr=False)
+class EffectRepeated(_JobError):
     """Raised if the effect `key` is done already.
 
     To avoid the error, check `was_recorded` first or use `once`.
     """
 
-    def __init__(self, key: str) -> None:
-        super().__init__(key)
-        self.key = key
-
-    def __str__(self) -> str:
-        return f"the effect {self.key} is done already: ask was_recorded() before, or use once()"
+    key: str
+    _message = "the effect {key} is done already: ask was_recorded() before, or use once()"
 
 
-class NotApproved(Exception):
+@dataclass(eq=False, repr=False)
+class NotApproved(_JobError):
     """Raised if a person declined the step `step`, or nobody approved it in time."""
 
-    def __init__(self, step: str) -> None:
-        super().__init__(step)
-        self.step = step
-
-    def __str__(self) -> str:
-        return f"the step {self.step} was not approved"
+    step: str
+    _message = "the step {step} was not approved"

@@ -4,6 +4,8 @@ import json
 from typing import Any
 
 from switchgear.clock import ConsoleClock
+from switchgear.policies.dependency import Dependency
+from switchgear.policies.documents import DependencyConfig
 from switchgear.policies.registry import Registry
 from switchgear.testing import FakeClock
 
@@ -15,6 +17,11 @@ def registry() -> Registry:
     clock = ConsoleClock(FakeClock())
     clock.trust_local()
     return Registry(clock, ends_alone=False)
+
+
+def apply_config(dependency: Dependency, config: DependencyConfig, now: float) -> None:
+    dependency.set_config(config, now)
+    dependency.apply_pending()
 
 
 def override(mode: str, version: int, ends_at: str = FOREVER) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from switchgear.clock import ConsoleClock, SystemTime
 from switchgear.policies.dependency import Dependency
 from switchgear.policies.documents import DependencyConfig, ForcedMode
 from switchgear.policies.resilience_report import ResilienceReport
-from tests.policies.registries import EPOCH, document, override, registry
+from tests.policies.registries import EPOCH, apply_config, document, override, registry
 from tests.wait_helpers import wait_until
 
 A, B = "core->a", "core->b"
@@ -30,8 +30,10 @@ def test_watcher_may_wait_for_a_thread_that_wants_a_policy(how):
     made, seen = registry(), []
     breaker = made.get_dependency(A).get_breaker()
     if how == "end":
-        made.get_dependency(A).apply_config(
-            DependencyConfig(override=ForcedMode("forced_open", 5.0, 1)), 0.0
+        apply_config(
+            made.get_dependency(A),
+            DependencyConfig(override=ForcedMode("forced_open", 5.0, 1)),
+            0.0,
         )
     breaker.watch(lambda step: seen.append(apart(lambda: made.get_dependency("core->new"))))
     breaker.watch(lambda step: seen.append(apart(lambda: made.get_dependency(A).get_breaker())))
@@ -55,11 +57,11 @@ def test_what_is_said_meanwhile_is_put_in_force_by_who_is_at_it():
 
     def watcher(step):
         for said in says:
-            dependency.apply_config(said, 0.0)
+            apply_config(dependency, said, 0.0)
             settled.append(dependency.is_applied)
 
     breaker.watch(watcher)
-    dependency.apply_config(DependencyConfig(timeout_seconds=1.0, override=OPEN), 0.0)
+    apply_config(dependency, DependencyConfig(timeout_seconds=1.0, override=OPEN), 0.0)
 
     assert settled == [False]
     assert dependency.is_applied
@@ -140,10 +142,10 @@ def test_calls_meanwhile_keep_their_bulkhead():
     thread.start()
     try:
         for number in range(300):
-            dependency.apply_config(DependencyConfig(timeout_seconds=1 + number), 0.0)
+            apply_config(dependency, DependencyConfig(timeout_seconds=1 + number), 0.0)
             window = BreakerParameters(window_size=10 + number)
             limit = BulkheadParameters(limit=9)
-            dependency.apply_config(DependencyConfig(breaker=window, bulkhead=limit), 0.0)
+            apply_config(dependency, DependencyConfig(breaker=window, bulkhead=limit), 0.0)
             wait_until(lambda: policy.bulkhead is not None)
     finally:
         stop.set()

@@ -10,7 +10,7 @@ from switchgear.testing import FakeClock
 from tests.fake_console import console, policies
 from tests.faults import hangs
 from tests.policies.policy_clients import NAME, following, wait_for_version
-from tests.policies.registries import EPOCH, document, override
+from tests.policies.registries import EPOCH, apply_config, document, override
 from tests.wait_helpers import wait_until
 
 
@@ -47,7 +47,7 @@ def test_override_of_the_copy_on_disk_holds_once_the_console_is_heard(there, tmp
 def test_override_that_a_wrong_clock_ended_begins_again():
     dependency = Dependency(NAME)
     breaker = dependency.get_breaker()
-    dependency.apply_config(DependencyConfig(override=ForcedMode("forced_open", 1000.0, 1)), 900.0)
+    apply_config(dependency, DependencyConfig(override=ForcedMode("forced_open", 1000.0, 1)), 900.0)
     dependency.expire_override(8000.0)
     assert breaker.mode == "normal"
 
@@ -74,11 +74,11 @@ def test_reset_is_done_once_whatever_the_clock_shows():
     dependency = Dependency(NAME)
     breaker = dependency.get_breaker()
     said = DependencyConfig(override=ForcedMode("reset", 1000.0, 1))
-    dependency.apply_config(said, 900.0)
+    apply_config(dependency, said, 900.0)
     breaker.fail(breaker.admit(), ValueError())
     for now in (8000.0, 901.0):
         dependency.expire_override(now)
-        dependency.apply_config(said, now)
+        apply_config(dependency, said, now)
 
     assert breaker.look().calls == 1
 
