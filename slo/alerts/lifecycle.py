@@ -2,10 +2,9 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
 
 import orjson
-from django.db import connection, transaction
+from django.db import transaction
 
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
@@ -13,6 +12,7 @@ from controlplane.core.errors import Conflict, NotFound
 from controlplane.core.escalations import services as escalation
 from controlplane.core.json_values import require_readable
 from controlplane.core.live.change_notices import notify_changed
+from controlplane.core.sql import execute, fetch_all
 from slo.arithmetic.hysteresis import AlertKey, FiringRule, OpenAlert, plan_changes
 from slo.arithmetic.minutes import due_minute
 from slo.models import Alert, EvaluatedMinute
@@ -54,9 +54,7 @@ def update_alerts(
     reason. `before` is the time of the previous evaluation; for `missed` before it, nothing was
     evaluated. Call :func:`notify_and_act` next, in the same transaction.
     """
-    _execute(
-        "SELECT pg_advisory_xact_lock(%(space)s, %(lock)s)", space=_LOCK_SPACE, lock=ALERTS_LOCK
-    )
+    execute("SELECT pg_advisory_xact_lock(%s, %s)", [_LOCK_SPACE, ALERTS_LOCK])
     rows = Alert.objects.filter(kind=kind, resolved_at__isnull=True)
     open_alerts = [
         OpenAlert(pk, (rule, subject), firing_at)
@@ -68,10 +66,11 @@ def update_alerts(
     changes = plan_changes(lasting_rules, unknown, lasting, at=now, before=before, missed=missed)
     if changes.continued:
         evidence = [orjson.dumps(dict(one.evidence)).decode() for one in changes.continued.values()]
-        _execute(_CONTINUE, now=now, ids=[*changes.continued], evidence=evidence)
+        execute(_CONTINUE, {"now": now, "ids": [*changes.continued], "evidence": evidence})
         _acknowledge_known(changes.continued, now)
     if changes.postponed:
-        _execute(_POSTPONE, ids=[*changes.postponed], times=[*changes.postponed.values()])
+        times = [*changes.postponed.values()]
+        execute(_POSTPONE, {"ids": [*changes.postponed], "times": times})
     opened = _open_alerts(kind, changes.opened[:MAX_OPENED], now)
     ended |= dict.fromkeys(changes.resolved, "Its rule has not fired for two minutes.")
     _resolve_alerts(ended, now)
@@ -159,14 +158,7 @@ def _resolve_alerts(ended: Mapping[int, str], now: datetime) -> None:
         actions.end_actions(ended, now)
 
 
-def _execute(statement: str, **columns: Any) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute(statement, columns)
-
-
 def try_lock(lock: int) -> bool:
     """Take an advisory lock until the transaction ends; return False if another process has it."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_xact_lock(%s, %s)", [_LOCK_SPACE, lock])
-        (is_free,) = cursor.fetchone()
+    ((is_free,),) = fetch_all("SELECT pg_try_advisory_xact_lock(%s, %s)", [_LOCK_SPACE, lock])
     return bool(is_free)

@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import transaction
 
+from controlplane.core.sql import execute, fetch_all
 from slo.arithmetic.minutes import last_ended
 from slo.arithmetic.windows import ZERO, CounterValues
 
@@ -50,9 +51,7 @@ def compact_minutes(now: datetime, *, most: int) -> int:
     before = last_ended(now - COMPACTED_AFTER) // MINUTES_AN_HOUR * MINUTES_AN_HOUR
     packed = after = 0
     while packed < most:
-        with connection.cursor() as cursor:
-            cursor.execute(_DUE, {"after": after, "before": before, "most": MAX_SLIS})
-            due = dict(cursor.fetchall())
+        due = dict(fetch_all(_DUE, {"after": after, "before": before, "most": MAX_SLIS}))
         if not due:
             if not after:
                 break
@@ -68,21 +67,17 @@ def compact_minutes(now: datetime, *, most: int) -> int:
 def _compact_slis(until: Mapping[int, int]) -> int:
     writer.lock_slis(until.keys())
     arguments = postgres_arrays.number_arrays(slis=until, until=until.values())
-    with connection.cursor() as cursor:
-        cursor.execute(_LAST, arguments)
-        last = {row[0]: CounterValues(*row[1:]) for row in cursor.fetchall()}
-        cursor.execute(_ROWS, arguments)
-        rows: dict[int, dict[int, CounterValues]] = {}
-        for sli, minute, *columns in cursor.fetchall():
-            rows.setdefault(sli, {})[minute] = CounterValues(*columns)
-        written = [
-            hour
-            for sli, minutes in rows.items()
-            for hour in _hour_rows(sli, minutes, last.get(sli, ZERO))
-        ]
-        hours.save_hours(written)
-        cursor.execute(_DELETE, arguments)
-        return int(cursor.rowcount)
+    last = {row[0]: CounterValues(*row[1:]) for row in fetch_all(_LAST, arguments)}
+    rows: dict[int, dict[int, CounterValues]] = {}
+    for sli, minute, *columns in fetch_all(_ROWS, arguments):
+        rows.setdefault(sli, {})[minute] = CounterValues(*columns)
+    written = [
+        hour
+        for sli, minutes in rows.items()
+        for hour in _hour_rows(sli, minutes, last.get(sli, ZERO))
+    ]
+    hours.save_hours(written)
+    return execute(_DELETE, arguments)
 
 
 def _hour_rows(

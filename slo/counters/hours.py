@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from django.db import connection
-
+from controlplane.core.sql import fetch_all
 from slo.arithmetic.increments import MinuteIncrements
 from slo.arithmetic.windows import ZERO, CounterValues
 
@@ -57,10 +56,8 @@ def add_to_hours(increments: Mapping[int, MinuteIncrements]) -> dict[int, Carrie
     first = {sli: added.minutes()[0] // MINUTES_AN_HOUR for sli, added in increments.items()}
     found: dict[int, dict[int, list[list[Any]]]] = {}
     arguments = postgres_arrays.number_arrays(slis=first, hours=first.values())
-    with connection.cursor() as cursor:
-        cursor.execute(_HOURS, arguments)
-        for sli, hour, *columns in cursor.fetchall():
-            found.setdefault(sli, {})[hour] = columns
+    for sli, hour, *columns in fetch_all(_HOURS, arguments):
+        found.setdefault(sli, {})[hour] = columns
     written: list[dict[str, Any]] = []
     carried = {
         sli: _add_one(sli, hours, first[sli], increments[sli], written)

@@ -9,8 +9,7 @@ from bisect import bisect_right
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from django.db import connection
-
+from controlplane.core.sql import fetch_all
 from slo.arithmetic.windows import ZERO, CounterValues
 from slo.models import CounterHour, Sli, Slo
 
@@ -71,27 +70,23 @@ def load_counts(sli_minutes: Mapping[int, Collection[int]]) -> dict[tuple[int, i
         return {}
     slis, minutes = zip(*pairs, strict=True)
     arguments = postgres_arrays.number_arrays(slis=slis, minutes=minutes)
-    with connection.cursor() as cursor:
-        cursor.execute(_COUNTS, arguments)
-        return {
-            (sli, minute): CounterValues(good, total, covered)
-            for sli, minute, good, total, covered in cursor.fetchall()
-        }
+    return {
+        (sli, minute): CounterValues(good, total, covered)
+        for sli, minute, good, total, covered in fetch_all(_COUNTS, arguments)
+    }
 
 
 def load_history(sli_id: int, first_minute: int, last_minute: int) -> CounterHistory:
     """Return the counters of an SLI at each minute from `first_minute` to `last_minute`."""
     arguments = {"sli": sli_id, "first": first_minute, "last": last_minute}
     minutes, known = [first_minute], [ZERO]
-    with connection.cursor() as cursor:
-        cursor.execute(_HISTORY, arguments)
-        for start, *columns in cursor.fetchall():
-            for minute, row in enumerate(zip(*columns, strict=True), start):
-                if minute <= first_minute:
-                    known[0] = CounterValues(*row)
-                elif minute <= last_minute:
-                    minutes.append(minute)
-                    known.append(CounterValues(*row))
+    for start, *columns in fetch_all(_HISTORY, arguments):
+        for minute, row in enumerate(zip(*columns, strict=True), start):
+            if minute <= first_minute:
+                known[0] = CounterValues(*row)
+            elif minute <= last_minute:
+                minutes.append(minute)
+                known.append(CounterValues(*row))
     return CounterHistory(minutes, known, load_first_minute(sli_id))
 
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any
 
-from django.db import connection, transaction
+from django.db import transaction
 
 from controlplane.core.retention import purge_by_statements
+from controlplane.core.sql import execute, fetch_all
 from slo.arithmetic.minutes import last_ended
 from slo.models import Series
 from slo.models.counters import IMPORTED
@@ -124,14 +124,8 @@ def purge_samples(now: datetime, *, at_once: int, most: int) -> int:
     done = after = 0
     rows = Series.objects.exclude(source=IMPORTED).order_by("pk").values_list("pk", flat=True)
     while done < most and (some := list(rows.filter(pk__gt=after)[:at_once])):
-        arguments: dict[str, Any] = {
-            "series": some,
-            "before": now - SAMPLES_KEPT_FOR,
-            "most": at_once,
-        }
-        with connection.cursor() as cursor:
-            cursor.execute(_SAMPLES, arguments)
-            deleted = int(cursor.rowcount)
+        arguments = {"series": some, "before": now - SAMPLES_KEPT_FOR, "most": at_once}
+        deleted = execute(_SAMPLES, arguments)
         done += deleted
         if deleted < at_once:
             after = some[-1]
@@ -153,10 +147,8 @@ def purge_old(now: datetime, *, at_once: int, most: int) -> int:
 def _purge_history(minute: int, most: int) -> int:
     done = after = 0
     while done < most:
-        with connection.cursor() as cursor:
-            arguments = {"least": MIN_DAYS, "more": EXTRA_DAYS, "after": after, "most": MAX_SLIS}
-            cursor.execute(_OLD, {**arguments, "minute": minute})
-            old = dict(cursor.fetchall())
+        arguments = {"least": MIN_DAYS, "more": EXTRA_DAYS, "after": after, "most": MAX_SLIS}
+        old = dict(fetch_all(_OLD, {**arguments, "minute": minute}))
         if not old:
             break
         done += _delete_hours(old)
@@ -177,12 +169,10 @@ def _delete_hours(old: dict[int, int]) -> int:
         for (sli, _), count in load_counts(before).items()
     ]
     arguments = postgres_arrays.number_arrays(slis=old, hours=old.values())
-    with connection.cursor() as cursor:
-        cursor.execute(_DELETE, arguments)
-        deleted = int(cursor.rowcount)
-        cursor.execute(_DELETE_SAMPLES, arguments)
-        hours.save_hours(origins)
-        cursor.execute(_BEGIN, arguments)
+    deleted = execute(_DELETE, arguments)
+    execute(_DELETE_SAMPLES, arguments)
+    hours.save_hours(origins)
+    execute(_BEGIN, arguments)
     return deleted
 
 
@@ -197,11 +187,5 @@ def purge_removed(now: datetime, *, most: int) -> int:
 
 @transaction.atomic
 def _purge_batch(found: str, statements: Sequence[str], before: datetime) -> int:
-    done = 0
-    with connection.cursor() as cursor:
-        cursor.execute(found, {"before": before, "most": REMOVED_BATCH_SIZE})
-        ids = [row[0] for row in cursor.fetchall()]
-        for statement in statements if ids else ():
-            cursor.execute(statement, {"ids": ids})
-            done += int(cursor.rowcount)
-    return done
+    ids = [row[0] for row in fetch_all(found, {"before": before, "most": REMOVED_BATCH_SIZE})]
+    return sum(execute(statement, {"ids": ids}) for statement in (statements if ids else ()))

@@ -6,8 +6,7 @@ Rows are cumulative, so an increment in one minute is added to all later rows to
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from django.db import connection
-
+from controlplane.core.sql import fetch_all
 from slo.arithmetic.increments import MinuteIncrements
 from slo.arithmetic.windows import CounterValues
 
@@ -58,9 +57,8 @@ class LockedSli(NamedTuple):
 
 def lock_slis(slis: Collection[int]) -> dict[int, LockedSli]:
     """Lock the SLIs with these ids until the transaction ends; return the existing ones by id."""
-    with connection.cursor() as cursor:
-        cursor.execute(_LOCK, [postgres_arrays.number_array(sorted(slis))])
-        return {row[0]: LockedSli(*row) for row in cursor.fetchall()}
+    rows = fetch_all(_LOCK, [postgres_arrays.number_array(sorted(slis))])
+    return {row[0]: LockedSli(*row) for row in rows}
 
 
 def add_increments(
@@ -100,17 +98,15 @@ def _load_preceding(
     """Return, by (SLI id, minute), the last two rows at or before that minute, later first."""
     pairs = [(sli, minute) for sli, minutes in minutes_by_sli.items() for minute in minutes]
     found: dict[tuple[int, int], list[MinuteRow]] = {}
-    with connection.cursor() as cursor:
-        for start in range(0, len(pairs), postgres_arrays.BATCH_SIZE):
-            some = pairs[start : start + postgres_arrays.BATCH_SIZE]
-            slis, minutes = map(postgres_arrays.number_array, zip(*some, strict=True))
-            cursor.execute(_PRECEDING, {"slis": slis, "minutes": minutes})
-            for sli, minute, at, good, total, covered in cursor.fetchall():
-                found.setdefault((sli, minute), []).append(
-                    (at, CounterValues(good, total, covered))
-                )
-    for rows in found.values():
-        rows.sort(reverse=True)
+    for start in range(0, len(pairs), postgres_arrays.BATCH_SIZE):
+        some = pairs[start : start + postgres_arrays.BATCH_SIZE]
+        slis, minutes = map(postgres_arrays.number_array, zip(*some, strict=True))
+        rows = fetch_all(_PRECEDING, {"slis": slis, "minutes": minutes})
+        for sli, minute, at, good, total, covered in rows:
+            counts = CounterValues(good, total, covered)
+            found.setdefault((sli, minute), []).append((at, counts))
+    for some_rows in found.values():
+        some_rows.sort(reverse=True)
     return found
 
 

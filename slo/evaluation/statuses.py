@@ -8,9 +8,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import orjson
-from django.db import connection
 
 from controlplane.core.canonical import timestamp
+from controlplane.core.sql import execute
 from slo.alerts import actions, notifications
 from slo.alerts.actions import LABELS, UNKNOWN_PREFIX, PlannedAction
 from slo.arithmetic.evaluate import FIRING, UNKNOWN, RuleEvaluation
@@ -88,8 +88,7 @@ def save_statuses(
         }
         for one in evaluated
     ]
-    with connection.cursor() as cursor:
-        cursor.execute(_UPSERT, {"minute": minute, "at": at, "rows": orjson.dumps(rows).decode()})
+    execute(_UPSERT, {"minute": minute, "at": at, "rows": orjson.dumps(rows).decode()})
 
 
 def _rule_documents(

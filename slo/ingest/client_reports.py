@@ -1,12 +1,12 @@
 """Events reported by client libraries, and their addition to the minute counters by a task."""
 
 from datetime import datetime, timedelta
-from typing import Any
 
-from django.db import connection, transaction
+from django.db import transaction
 
 from controlplane.accounts.models.tokens import Token
 from controlplane.core.instances.exports import load_counted_slos
+from controlplane.core.sql import fetch_all
 from slo.arithmetic.boots import PRESENCE_BOOT
 
 from . import points, recorder
@@ -65,9 +65,7 @@ def record_presence(now: datetime) -> int:
 
 @transaction.atomic
 def _add_batch(now: datetime) -> int:
-    with connection.cursor() as cursor:
-        cursor.execute(_DELETE_BATCH, [BATCH_SIZE])
-        rows: list[tuple[Any, ...]] = cursor.fetchall()
+    rows = fetch_all(_DELETE_BATCH, [BATCH_SIZE])
     if not rows:
         return 0
     known = points.load_targets({row[0] for row in rows})

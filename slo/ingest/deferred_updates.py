@@ -5,8 +5,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import transaction
 
+from controlplane.core.sql import fetch_all
 from slo.arithmetic import increments
 from slo.arithmetic.boots import MergeResult, MicrosSpan
 from slo.arithmetic.increments import Increment, MinuteIncrements, covered_minutes, minute_of
@@ -141,9 +142,7 @@ def _apply_batch() -> int:
     if not slis:
         return 0
     locked = writer.lock_slis(slis)
-    with connection.cursor() as cursor:
-        cursor.execute(_DELETE, [slis])
-        rows = cursor.fetchall()
+    rows = fetch_all(_DELETE, [slis])
     minutes_by_sli: dict[int, MinuteIncrements] = defaultdict(MinuteIncrements)
     for sli, began, ended, good, total, covers in rows:
         if covers:
@@ -158,12 +157,9 @@ def _apply_batch() -> int:
 
 def _due_slis() -> list[int]:
     """Return the ids of SLIs to update in one transaction, oldest deferred updates first."""
-    with connection.cursor() as cursor:
-        cursor.execute(_DUE, [MAX_SLIS])
-        waiting = cursor.fetchall()
     slis: list[int] = []
     minutes_left = MAX_MINUTES
-    for sli, minutes in waiting:
+    for sli, minutes in fetch_all(_DUE, [MAX_SLIS]):
         minutes_left -= min(minutes, increments.MAX_MINUTES)
         if minutes_left < 0 and slis:
             break

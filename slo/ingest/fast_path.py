@@ -2,9 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from django.db import connection
-
 from controlplane.core.gates import event_counts
+from controlplane.core.sql import execute
 from slo.arithmetic.increments import MAX_STEP, Increment, Sample, increment_between, minute_of
 from slo.counters import postgres_arrays
 
@@ -94,5 +93,4 @@ class FastPath:
             more_good=more_good,
             more=more,
         )
-        with connection.cursor() as cursor:
-            cursor.execute(_WRITE, {**arguments, "is_noted": is_noted})
+        execute(_WRITE, {**arguments, "is_noted": is_noted})

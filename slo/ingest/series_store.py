@@ -3,8 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from django.db import connection
-
+from controlplane.core.sql import fetch_all
 from slo.arithmetic.boots import Boot
 from slo.arithmetic.increments import Sample, minute_of
 from slo.counters import postgres_arrays
@@ -106,11 +105,9 @@ def load_series(keys: Collection[SourceKey]) -> dict[SourceKey, dict[str, Stored
         "slis": postgres_arrays.number_array(sli for sli, _ in keys),
         "sources": postgres_arrays.text_array(source for _, source in keys),
     }
-    with connection.cursor() as cursor:
-        cursor.execute(_SERIES, arguments)
-        for sli, source, boot, pk, started, first, counted, *head in cursor.fetchall():
-            known = StoredSeries(pk, started, first, counted, Sample(*head))
-            found.setdefault((sli, source), {})[boot] = known
+    for sli, source, boot, pk, started, first, counted, *head in fetch_all(_SERIES, arguments):
+        known = StoredSeries(pk, started, first, counted, Sample(*head))
+        found.setdefault((sli, source), {})[boot] = known
     return found
 
 

@@ -6,12 +6,12 @@ before SLOs are evaluated at it. No transaction is open during a query.
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
 
 import structlog
-from django.db import connection, transaction
+from django.db import transaction
 
 from controlplane.core.egress_guard import name_resolution
+from controlplane.core.sql import fetch_all
 from slo.arithmetic.minutes import MINUTES_A_DAY, end_of, last_ended
 from slo.ingest import recorder
 from slo.ingest.samples import SampleBatch
@@ -80,13 +80,11 @@ def due_moments(asked_to: int | None, now: datetime) -> tuple[datetime, ...]:
 def _claim_due(now: datetime) -> dict[int, CounterQuery]:
     """Claim the SLIs to query now, so that no other process does; return queries by SLI id."""
     last = last_ended(now - SCRAPE_DELAY)
-    parameters: dict[str, Any] = {"now": now, "until": now + LEASE, "last": last, "most": MAX_SLIS}
-    with connection.cursor() as cursor:
-        cursor.execute(_CLAIM, parameters)
-        return {
-            key: CounterQuery(url, good, total, due_moments(asked_to, now))
-            for key, url, good, total, asked_to in cursor.fetchall()
-        }
+    parameters = {"now": now, "until": now + LEASE, "last": last, "most": MAX_SLIS}
+    return {
+        key: CounterQuery(url, good, total, due_moments(asked_to, now))
+        for key, url, good, total, asked_to in fetch_all(_CLAIM, parameters)
+    }
 
 
 @transaction.atomic
