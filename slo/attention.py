@@ -9,6 +9,7 @@ from django.urls import reverse
 from controlplane.core.durations import format_readable
 from controlplane.core.page_registry import AttentionItem, attention_source
 from controlplane.core.threshold_metrics import find_metric
+from slo.alerts import notifications
 from slo.arithmetic.minutes import end_of
 from slo.models import Alert, EvaluatedMinute, Sli, Slo, SloStatus, ThresholdRule
 from slo.models.alerts import WORST_FIRST
@@ -49,7 +50,7 @@ def list_alerts(now: datetime) -> Sequence[AttentionItem]:
             severity=one.severity,
             title=one.said.replace("->", " → "),
             detail=_describe_advice(one),
-            path=reverse("alert_page", args=[one.pk]),
+            path=notifications.alert_path(one),
             since=min(one.opened_at, now),
         )
         for one in alerts[:MAX_ITEMS]
@@ -66,7 +67,7 @@ def list_unread_sources(now: datetime) -> Sequence[AttentionItem]:
             severity="warning",
             title=f"The source of {one.slo.name} can't be read",
             detail=one.source_error,
-            path=_slo_path(one.slo),
+            path=notifications.slo_path(one.slo),
             since=min(one.source_error_since or now, now),
         )
         for one in rows.order_by("source_error_since", "pk")[:MAX_ITEMS]
@@ -85,7 +86,7 @@ def list_long_unknown(now: datetime) -> Sequence[AttentionItem]:
             title=f"Nothing is known of {one.slo.name}",
             detail=f"For {format_readable(now - one.since)}. Until events are counted again none "
             "of its rules can fire, and ramps that it guards are held.",
-            path=_slo_path(one.slo),
+            path=notifications.slo_path(one.slo),
             since=min(one.since, now),
         )
         for one in rows.order_by("since", "pk")[:MAX_ITEMS]
@@ -103,7 +104,7 @@ def list_exhausted(now: datetime) -> Sequence[AttentionItem]:
             title=f"The budget of {one.slo.name} is spent",
             detail=f"{1 - (one.remaining_ratio or 0):.0%} of what may fail in {one.slo.window_days}"
             " days has failed. Reliability goes before features until it recovers.",
-            path=_slo_path(one.slo),
+            path=notifications.slo_path(one.slo),
             since=min(one.since, now),
         )
         for one in rows.select_related("slo").order_by("remaining_ratio", "pk")[:MAX_ITEMS]
@@ -146,10 +147,6 @@ def _exclude_duplicates(alerts: QuerySet[Alert], now: datetime) -> QuerySet[Aler
         if known is not None and known[0].waiting is not None:
             alerts = alerts.exclude(rule=rule.name, subject__in=list(known[0].waiting(now)))
     return alerts
-
-
-def _slo_path(slo: Slo) -> str:
-    return reverse("slo_page", args=[slo.name])
 
 
 def _describe_advice(alert: Alert) -> str:

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 from django.db.models import Count, Q
-from django.urls import reverse
 from django.utils import timezone
 
 from controlplane.core.page_registry import REPORT_SECTIONS, Chart, ReportRow, ReportSection
+from slo.alerts.notifications import slo_path
 from slo.arithmetic.minutes import last_ended
 from slo.evaluation import budgets
 from slo.evaluation.budgets import SpentBudget
@@ -30,7 +30,10 @@ def budgets_section(start: datetime, end: datetime, now: datetime) -> ReportSect
     edges = [*map(last_ended, days), last_ended(until)]
     slos = list(Slo.objects.present().order_by("name"))
     spent = budgets.load_spent(slos, edges)
-    alert_counts = _count_alerts(start, end)
+    opened = Alert.objects.filter(slo__isnull=False, opened_at__gte=start, opened_at__lt=end)
+    pages, tickets = (Count("pk", filter=Q(label=label)) for label in ("page", "ticket"))
+    counted = opened.order_by().values_list("slo_id").annotate(page=pages, ticket=tickets)
+    alert_counts = {pk: {"page": page, "ticket": ticket} for pk, page, ticket in counted if pk}
     nothing = SpentBudget(None, ())
     budget_rows = [(slo, spent.get(slo.pk, nothing), alert_counts.get(slo.pk, {})) for slo in slos]
     budget_rows.sort(key=_sort_key)
@@ -47,14 +50,6 @@ def budgets_section(start: datetime, end: datetime, now: datetime) -> ReportSect
             _make_chart(slo, one, days) for slo, one, _ in by_spent[:CHARTS] if one.in_all
         ),
     )
-
-
-def _count_alerts(start: datetime, end: datetime) -> dict[int, Mapping[str, int]]:
-    rows = Alert.objects.filter(slo__isnull=False, opened_at__gte=start, opened_at__lt=end)
-    counted = rows.values_list("slo_id").annotate(
-        page=Count("pk", filter=Q(label="page")), ticket=Count("pk", filter=Q(label="ticket"))
-    )
-    return {pk: {"page": page, "ticket": ticket} for pk, page, ticket in counted.order_by() if pk}
 
 
 def _sort_key(one: BudgetRow) -> tuple[bool, float, float, str]:
@@ -82,7 +77,7 @@ def _make_row(slo: Slo, spent: SpentBudget, alert_counts: Mapping[str, int]) -> 
         "pages": alert_counts.get("page", 0),
         "tickets": alert_counts.get("ticket", 0),
     }
-    return ReportRow(cells, reverse("slo_page", args=[slo.name]))
+    return ReportRow(cells, slo_path(slo))
 
 
 def _summarize(budget_rows: Sequence[BudgetRow]) -> str:

@@ -5,6 +5,7 @@ than alerts of threshold rules, for postmortems.
 """
 
 from datetime import datetime, timedelta
+from functools import partial
 
 from controlplane.core.retention import RETENTION_RULES, RetentionRule, keep_permanently, purge
 from slo.counters import retention
@@ -16,14 +17,16 @@ _OLD = """
         FROM slo_sli s LEFT JOIN slo_slo o ON o.id = s.slo_id WHERE s.id = it.sli_id)
 """
 
-HOURS = RetentionRule(
+_purged_rule = partial(RetentionRule, tick="slo.purge")
+_alert_rule = partial(_purged_rule, model="slo.Alert", since="opened_at", order="opened_at")
+
+HOURS = _purged_rule(
     name="slo-history",
     model="slo.CounterHour",
     parts=("slo.CounterMinute",),
     period=timedelta(days=retention.MIN_DAYS),
     where=_OLD.format(least=retention.MIN_DAYS, more=retention.EXTRA_DAYS),
     since="to_timestamp(nullif(greatest(hour, 0), 0) * 3600.0)",
-    tick="slo.purge",
     why="What was counted, by the minute, as far as any budget looks back.",
     exempt=f"An SLO's whole window and {retention.EXTRA_DAYS} days; what it came to, for ever.",
 )
@@ -41,57 +44,46 @@ SAMPLES = RetentionRule(
     why="For as long as a late figure may still come in between.",
     exempt="The last of each series; those of imported files.",
 )
-SERIES = RetentionRule(
+SERIES = _purged_rule(
     name="slo-series",
     model="slo.Series",
     period=retention.SERIES_KEPT_FOR,
     where="at < %(before)s AND NOT EXISTS (SELECT FROM slo_sample m WHERE m.series_id = it.id)",
     since="at",
-    tick="slo.purge",
     why="What each source said last, so that nothing is counted twice when it comes back.",
     exempt=f"Sooner, after a day: boots beyond the newest {retention.MAX_BOOTS_KEPT} of a source.",
 )
-BATCHES = RetentionRule(
+BATCHES = _purged_rule(
     name="slo-batches",
     model="slo.DeltaBatch",
     period=retention.BATCHES_KEPT_FOR,
     since="received_at",
-    tick="slo.purge",
     why="A batch that is sent again is not counted again.",
 )
-REMOVED = RetentionRule(
+REMOVED = _purged_rule(
     name="removed-slos",
     model="slo.Slo",
     parts=("slo.Sli", "slo.SloStatus", "slo.Exclusion", "slo.DeferredUpdate"),
     period=retention.REMOVED_KEPT_FOR,
     where=retention.PURGEABLE.format(slo="it"),
     since="removed_at",
-    tick="slo.purge",
     why="So that a removal can be looked at, and its files put back.",
     exempt="What was not removed, and the whole of one while there are alerts of it.",
 )
-ALERTS = RetentionRule(
+ALERTS = _alert_rule(
     name="alerts-of-thresholds",
-    model="slo.Alert",
     period=timedelta(days=35),
     where="kind = 'threshold' AND opened_at < %(before)s AND resolved_at < %(before)s"
     " AND over_told_at IS NOT NULL",
-    since="opened_at",
-    order="opened_at",
     bounds=(8, 400),
-    tick="slo.purge",
     why="What threshold rules told of, for the weekly report.",
     exempt="What is open, and those of SLOs.",
 )
-BURNS = RetentionRule(
+BURNS = _alert_rule(
     name="alerts-of-slos",
-    model="slo.Alert",
     period=timedelta(days=400),
     where="kind = 'burn' AND opened_at < %(before)s AND resolved_at < %(before)s",
-    since="opened_at",
-    order="opened_at",
     bounds=(35, 3650),
-    tick="slo.purge",
     why="What burned budgets, for postmortems and for comparison a year later.",
     exempt="What is open.",
 )

@@ -18,7 +18,7 @@ from controlplane.core.threshold_metrics import (
     format_count,
 )
 from slo.arithmetic.minutes import MINUTE, last_ended
-from slo.arithmetic.windows import CounterValues, Exact, WindowCounts, measure_window
+from slo.arithmetic.windows import Exact, measure_window
 from slo.counters import reader
 from slo.ingest.histograms import nearest_edges
 from slo.models import Sli
@@ -88,16 +88,13 @@ def read_latency(query: MetricQuery, now: datetime) -> Iterator[MetricReading]:
     slis = [sli for some in edges.values() for _, sli in some]
     counts = reader.load_counts({sli: {at, at - minutes} for sli in slis})
     for (service, metric), some in edges.items():
-        windows = [(ms, _count_window(counts, sli, minutes, at)) for ms, sli in some]
-        known = [(ms, one) for ms, one in windows if one.is_known(0)]
-        histogram = [HistogramEdge(ms, one.total - one.bad, one.total) for ms, one in known]
+        histogram = []
+        for ms, sli in some:
+            bounds = {minute: counts[sli, minute] for minute in (at - minutes, at)}
+            window = measure_window(minutes, at, bounds.__getitem__, ())
+            if window.is_known(0):
+                histogram.append(HistogramEdge(ms, window.total - window.bad, window.total))
         yield _make_reading(query, service, metric, histogram)
-
-
-def _count_window(
-    counts: Mapping[tuple[int, int], CounterValues], sli: int, minutes: int, at: int
-) -> WindowCounts:
-    return measure_window(minutes, at, lambda minute: counts[sli, minute], ())
 
 
 def _load_edges(part: str) -> dict[tuple[str, str], list[tuple[float, int]]]:

@@ -10,26 +10,24 @@ from slo.models import Slo, SloStatus
 
 
 def read_statuses(ids: Sequence[str], _now: datetime) -> dict[str, dict[str, Any]]:
+    """Return stored statuses like `GET …/status`, plus `name`, `service` and `since`, by name."""
     rows = Slo.objects.present().filter(name__in=ids).select_related("status")
-    return {slo.name: status_resource(slo, getattr(slo, "status", None)) for slo in rows}
-
-
-def status_resource(slo: Slo, status: SloStatus | None) -> dict[str, Any]:
-    """Return a stored status like `GET …/status`, plus `name`, `service` and `since`."""
-    shown = status or SloStatus(state="unknown")
-    budget = {
-        "remaining_ratio": shown.remaining_ratio,
-        "exhausts_at": timestamp_or_none(shown.exhausts_at),
-    }
+    statuses = {slo: getattr(slo, "status", None) or SloStatus(state="unknown") for slo in rows}
     return {
-        "name": slo.name,
-        "service": slo.service,
-        "state": shown.state,
-        "since": timestamp_or_none(shown.since),
-        "burn_rates": shown.burn_rates,
-        "budget": budget,
-        "rules": shown.rules,
-        "coverage": shown.coverage,
+        slo.name: {
+            "name": slo.name,
+            "service": slo.service,
+            "state": status.state,
+            "since": timestamp_or_none(status.since),
+            "burn_rates": status.burn_rates,
+            "budget": {
+                "remaining_ratio": status.remaining_ratio,
+                "exhausts_at": timestamp_or_none(status.exhausts_at),
+            },
+            "rules": status.rules,
+            "coverage": status.coverage,
+        }
+        for slo, status in statuses.items()
     }
 
 

@@ -71,7 +71,17 @@ def update_alerts(
     if changes.postponed:
         times = [*changes.postponed.values()]
         execute(_POSTPONE, {"ids": [*changes.postponed], "times": times})
-    opened = _open_alerts(kind, changes.opened[:MAX_OPENED], now)
+    opened = Alert.objects.bulk_create(
+        Alert(  # The fields of a firing rule are named like the alert's columns.
+            **{**vars(one), "said": one.said[:MAX_OUTPUT_LENGTH]},
+            kind=kind,
+            opened_at=now,
+            firing_at=now,
+            latest=one.evidence,
+            acknowledged_at=now if one.acknowledged_by else None,
+        )
+        for one in changes.opened[:MAX_OPENED]
+    )
     ended |= dict.fromkeys(changes.resolved, "Its rule has not fired for two minutes.")
     _resolve_alerts(ended, now)
     if kind == Alert.Kind.BURN:
@@ -125,20 +135,6 @@ def acknowledge_alert(*, alert_id: int, actor: Actor, now: datetime, comment: st
         now=now,
     )
     return alert
-
-
-def _open_alerts(kind: str, new: Sequence[FiringRule], now: datetime) -> list[Alert]:
-    return Alert.objects.bulk_create(
-        Alert(  # The fields of a firing rule are named like the alert's columns.
-            **{**vars(one), "said": one.said[:MAX_OUTPUT_LENGTH]},
-            kind=kind,
-            opened_at=now,
-            firing_at=now,
-            latest=one.evidence,
-            acknowledged_at=now if one.acknowledged_by else None,
-        )
-        for one in new
-    )
 
 
 def _acknowledge_known(continued: Mapping[int, FiringRule], now: datetime) -> None:

@@ -15,7 +15,6 @@ from slo.models import Sli, Slo
 from slo.objectives import documents
 
 from . import replay
-from .replay import BacktestAlert
 
 MAX_STEPS = 2000
 """Most steps of a response that lists each step."""
@@ -83,7 +82,16 @@ def run_backtest(
         "step_seconds": width // SECOND,
         "ticks": len(found),
         "states": dict(Counter(one.state for _, one in found)),
-        "alerts": [_alert_document(one, end) for one in replay.collect_alerts(found)],
+        "alerts": [
+            {
+                **one.rule.document(),
+                "opened_at": canonical.timestamp(one.opened_at),
+                "resolved_at": canonical.timestamp_or_none(one.resolved_at),
+                "lasted_seconds": one.duration(end) // SECOND,
+                "worst": one.worst,
+            }
+            for one in replay.collect_alerts(found)
+        ],
     }
     if each:
         outcome["results"] = [
@@ -110,16 +118,6 @@ def _evaluate(
     sli = Sli.objects.filter(slo=slo).first()
     history = replay.load_history(sli, [objective], start, end)
     return [*replay.evaluate_minutes(objective, history, start, end)]
-
-
-def _alert_document(one: BacktestAlert, end: datetime) -> dict[str, Any]:
-    return {
-        **one.rule.document(),
-        "opened_at": canonical.timestamp(one.opened_at),
-        "resolved_at": canonical.timestamp_or_none(one.resolved_at),
-        "lasted_seconds": one.duration(end) // SECOND,
-        "worst": one.worst,
-    }
 
 
 def _require_span(start: datetime, end: datetime, now: datetime, first: str, last: str) -> None:

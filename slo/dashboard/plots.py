@@ -26,11 +26,11 @@ MAX_AGE = timedelta(days=400)
 
 
 @dataclass(frozen=True)
-class BurnPlot:
-    """A plot of burn rates at `minutes`, which are `step` minutes apart, except the last.
+class PlotLines:
+    """A plot of `lines`, by name, at `minutes`, which are `step` minutes apart, except the last.
 
-    `lines` are the rates by window (`1h`). The rate at each of `minutes` is the highest since the
-    one before, None if unknown.
+    Lines of burn rates are named by window (`1h`); their value at each minute is the highest since
+    the one before, None if unknown.
     """
 
     minutes: tuple[int, ...]
@@ -55,7 +55,7 @@ class UsagePart:
     left: float | None = None
 
 
-def load_burn_plot(slo: Slo, first: int, last: int) -> BurnPlot:
+def load_burn_plot(slo: Slo, first: int, last: int) -> PlotLines:
     """Return burn rates over each window of the rules, from minute `first` to minute `last`."""
     # The interval between points, in minutes.
     step = next((step for step in STEPS if last - first <= step * MAX_POINTS), STEPS[-1])
@@ -66,20 +66,22 @@ def load_burn_plot(slo: Slo, first: int, last: int) -> BurnPlot:
     names = sorted(set(names), key=window_minutes)
     sli = Sli.objects.filter(slo=slo, first__isnull=False).first()
     if sli is None:
-        return BurnPlot((), step, dict.fromkeys(names, ()))
+        return PlotLines((), step, dict.fromkeys(names, ()))
     begin = points[0] - step - window_minutes(names[-1])
     counts = reader.load_history(sli.pk, begin, last).counts_at
     lines = {name: _worst_rates(objective, spans, counts, name, points, step) for name in names}
-    return BurnPlot(points, step, lines)
+    return PlotLines(points, step, lines)
 
 
-def load_budget_plot(slo: Slo, last: int) -> tuple[tuple[int, ...], tuple[float, ...]]:
-    """Return the period's minutes up to `last`, and the budget left at each; empty if unknown."""
+def load_budget_plot(slo: Slo, last: int) -> PlotLines:
+    """Return the budget `left` over the period up to the minute `last`; no minutes if unknown."""
     period = slo.window_days * MINUTES_A_DAY
     step = max(1, period // BUDGET_POINTS)
     points = tuple(sorted({*range(last - period, last + 1, step), last}))
     left = [one.left for one in reversed(load_usage(slo, points)) if one.left is not None]
-    return (points, tuple(map(round_ratio, (1.0, *left)))) if left else ((), ())
+    if not left:
+        return PlotLines((), 0, {"left": ()})
+    return PlotLines(points, points[1] - points[0], {"left": tuple(map(round_ratio, (1.0, *left)))})
 
 
 def load_usage(slo: Slo, edges: Sequence[int]) -> list[UsagePart]:

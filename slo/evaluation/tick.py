@@ -3,7 +3,6 @@
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 import structlog
 from django.db import transaction
@@ -187,24 +186,19 @@ def build_firing_rule(evaluated: EvaluatedSlo, rule_evaluation: RuleEvaluation) 
         label=rule.severity,
         said=message,
         path=notifications.slo_path(slo),
-        evidence=_build_evidence(evaluated, rule_evaluation),
+        evidence={
+            "burn_rate": json_number(rule.burn_rate),
+            "windows": {
+                name: {**_event_counts(found.windows[name]), "burn_rate": rates[name]}
+                for name in (rule.long, rule.short)
+            },
+            "target": f"{slo.target.normalize():f}",
+            "remaining_ratio": left,
+            "exhausts_at": timestamp_or_none(found.exhausts_at),
+        },
         slo_id=slo.pk,
         facts={name: fact for name, fact in facts.items() if fact},
     )
-
-
-def _build_evidence(evaluated: EvaluatedSlo, rule_evaluation: RuleEvaluation) -> dict[str, Any]:
-    found, rule = evaluated.evaluation, rule_evaluation.rule
-    return {
-        "burn_rate": json_number(rule.burn_rate),
-        "windows": {
-            name: {**_event_counts(found.windows[name]), "burn_rate": found.burn_rates[name]}
-            for name in (rule.long, rule.short)
-        },
-        "target": f"{evaluated.slo.target.normalize():f}",
-        "remaining_ratio": found.remaining_ratio,
-        "exhausts_at": timestamp_or_none(found.exhausts_at),
-    }
 
 
 def _format_rate(rate: float | None) -> str:

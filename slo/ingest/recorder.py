@@ -11,7 +11,6 @@ from slo.arithmetic import increments
 from slo.arithmetic.boots import PRESENCE_BOOT
 from slo.arithmetic.increments import Increment
 from slo.counters import writer
-from slo.counters.writer import LockedSli
 
 from . import deferred_updates, series_store
 from .deferred_updates import CounterUpdate
@@ -57,7 +56,20 @@ def record_samples(
         new[sli] += count
     deferred_updates.apply_update(update, at_once=at_once)
     if not is_noted:
-        _record_gate_events([*gate_increments, *merger.gate_increments], locked)
+        event_counts.record(
+            [
+                {
+                    "slo": name,
+                    "instance": source,
+                    "began": step.began,
+                    "ended": step.ended,
+                    "good": int(step.good),
+                    "total": int(step.total),
+                }
+                for (sli, source), step in (*gate_increments, *merger.gate_increments)
+                if (name := locked[sli].slo) and step.total >= 1
+            ]
+        )
     return new
 
 
@@ -85,22 +97,3 @@ def _add_counted(
             last_reported[key] = ended
         gate_increments.append(((sli, source), step))
     return gate_increments
-
-
-def _record_gate_events(
-    gate_increments: Iterable[SourceIncrement], locked: Mapping[int, LockedSli]
-) -> None:
-    event_counts.record(
-        [
-            {
-                "slo": name,
-                "instance": source,
-                "began": step.began,
-                "ended": step.ended,
-                "good": int(step.good),
-                "total": int(step.total),
-            }
-            for (sli, source), step in gate_increments
-            if (name := locked[sli].slo) and step.total >= 1
-        ]
-    )

@@ -52,7 +52,15 @@ def load_timeline(alert: Alert, escalations: Sequence[Escalation]) -> list[Timel
     found = [
         TimelineEntry(alert.opened_at, "attention", "It opened", alert.said),
         *_notification_entries(alert),
-        *_escalation_entries(escalations),
+        *(
+            TimelineEntry(
+                datetime.fromisoformat(notified["at"]),
+                "person",
+                f"Called: {', '.join(str(name) for name in notified['who'])}",
+            )
+            for one in escalations
+            for notified in one.facts.get(NOTIFIED_FACT, [])
+        ),
         *_acknowledgement_entries(alert),
         *_trip_entries(load_trip_requests(alert)),
     ]
@@ -93,13 +101,6 @@ def _notification_entries(alert: Alert) -> Iterator[TimelineEntry]:
         text = "The recovery was told" if event == notifications.RESOLVED_EVENT else "It was told"
         more = f"{failed} of {len(destinations)} could not be delivered" if failed else ""
         yield TimelineEntry(at, "delivery", f"{text}: {names}", more, path="/deliveries/")
-
-
-def _escalation_entries(escalations: Sequence[Escalation]) -> Iterator[TimelineEntry]:
-    for one in escalations:
-        for notified in one.facts.get(NOTIFIED_FACT, []):
-            who = ", ".join(str(name) for name in notified["who"])
-            yield TimelineEntry(datetime.fromisoformat(notified["at"]), "person", f"Called: {who}")
 
 
 def _acknowledgement_entries(alert: Alert) -> Iterator[TimelineEntry]:

@@ -15,7 +15,6 @@ from switches.models import Episode
 from switches.scopes import SCOPES
 
 from . import alert_timeline
-from .alert_timeline import TimelineEntry
 
 RESPONSE_TARGETS = {"critical": timedelta(minutes=5), "warning": timedelta(minutes=30)}
 """Longest time until an acknowledgement, by severity; others may take until the next workday."""
@@ -66,8 +65,12 @@ def _write_summary(alert: Alert, stopped: Sequence[Episode], now: datetime) -> I
 
 def _write_timeline(alert: Alert, now: datetime) -> Iterator[str]:
     events, is_cut = alert_timeline.load_incident_events(alert, now)
-    rows = [f"| {_format_time(one.at)} | {_event_text(one)} |" for one in events]
-    yield "\n".join(["| Time (UTC) | Event |", "|---|---|", *rows])
+    table = ["| Time (UTC) | Event |", "|---|---|"]
+    for one in events:
+        by = f" (by {escape_markdown(one.who)})" if one.who else ""
+        why = f": {escape_markdown(one.more)}" if one.more else ""
+        table.append(f"| {_format_time(one.at)} | {escape_markdown(one.text)}{by}{why} |")
+    yield "\n".join(table)
     if is_cut:
         yield f"*Only the first {alert_timeline.MAX_EVENTS} events of the audit trail are here.*"
     yield "*That is the whole installation: take out what had nothing to do with it.*"
@@ -78,7 +81,11 @@ def _write_cause(alert: Alert) -> Iterator[str]:
     windows = alert.evidence.get("windows")
     if isinstance(windows, Mapping) and windows:
         yield "When it opened, this was counted:"
-        yield _window_table(windows)
+        table = ["| Window | Events | Bad | Burn rate |", "|---|---|---|---|"]
+        for name, one in windows.items():
+            figures = (_format_figure(one.get(field)) for field in ("total", "bad", "burn_rate"))
+            table.append(f"| {' | '.join((escape_markdown(name), *figures))} |")
+        yield "\n".join(table)
     elif alert.evidence:
         yield "When it opened, this was found:"
         pairs = alert.evidence.items()
@@ -146,14 +153,6 @@ def _describe_budget(alert: Alert, now: datetime) -> str:
     )
 
 
-def _window_table(windows: Mapping[str, Mapping[str, Any]]) -> str:
-    table = "| Window | Events | Bad | Burn rate |\n|---|---|---|---|"
-    for name, one in windows.items():
-        figures = (_format_figure(one.get(field)) for field in ("total", "bad", "burn_rate"))
-        table += f"\n| {' | '.join((escape_markdown(name), *figures))} |"
-    return table
-
-
 def _format_figure(value: Any) -> str:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return escape_markdown(f"{value:,.10g}") if is_number else "not known"
@@ -161,12 +160,6 @@ def _format_figure(value: Any) -> str:
 
 def _format_share(ratio: float) -> str:
     return f"{100 * ratio:,.3g} %"
-
-
-def _event_text(event: TimelineEntry) -> str:
-    by = f" (by {escape_markdown(event.who)})" if event.who else ""
-    why = f": {escape_markdown(event.more)}" if event.more else ""
-    return f"{escape_markdown(event.text)}{by}{why}"
 
 
 def _format_time(at: datetime) -> str:

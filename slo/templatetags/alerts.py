@@ -17,17 +17,16 @@ from slo.backtests.trials import RuleTrial
 from slo.models import Alert
 from slo.objectives import documents
 
-from .slos import long_for, state_badge
+from .slos import state_badge
 
 register = template.Library()
-register.filter("long", long_for)
+register.filter("long", durations.format_readable)
 
 FRESH = timedelta(minutes=2)
 """Time since a rule last fired within which it is shown as firing."""
 
 _FIELDS = {
     **documents.FIELD_LABELS,
-    "window_days": "period",
     "source.url": "address",
     "source.good": "good events",
     "source.total": "all events",
@@ -161,7 +160,7 @@ def trial_strip(trial: RuleTrial) -> SafeString:
         ((trial.rule.severity, x, width) for x, width in trial.places),
     )
     times = len(trial.places)
-    label = "It never fires" if not times else f"It fires {times} time{'' if times == 1 else 's'}"
+    label = f"It fires {times} time{'' if times == 1 else 's'}" if times else "It never fires"
     return format_html(
         '<svg class="backtest-rule__strip" viewBox="0 0 100 10" preserveAspectRatio="none"'
         ' role="img" aria-label="{}">{}</svg>',

@@ -49,21 +49,31 @@ def burn_spark(spark: Sparkline) -> SafeString:
     width = STEP * PARTS - (STEP - WIDTH)
     paths: dict[str, list[str]] = {}
     for place, rate in enumerate(spark.rates):
-        look, height = _column_look(rate, spark.limit)
-        paths.setdefault(look, []).append(f"M{STEP * place + WIDTH // 2} {HEIGHT}v-{height}")
+        look, height = "none", 1.5
+        if rate is not None:
+            is_grave = spark.limit is not None and rate > spark.limit
+            look = "grave" if is_grave else "fast" if rate > 1 else "calm"
+            height = max(1.5, _rate_height(rate))
+        start = f"M{STEP * place + WIDTH // 2} {HEIGHT}"
+        paths.setdefault(look, []).append(f"{start}v-{_format_number(height)}")
     columns = format_html_join(
         "",
         '<path class="burn__{}" d="{}"></path>',
         ((look, "".join(paths[look])) for look in sorted(paths)),
     )
-    even = HEIGHT - _rate_height(1.0)
+    label = "Nothing is known of the last 24 hours"
+    if spark.most is not None:
+        label = f"The last 24 hours: at most {times(spark.most)}"
+        if spark.unknown_minutes:
+            unknown = durations.format_readable(timedelta(minutes=spark.unknown_minutes))
+            label += f"; nothing known for {unknown}"
     return format_html(
         '<svg class="burn" viewBox="0 0 {0} {1}" width="{0}" height="{1}" role="img" '
         'aria-label="{2}"><path class="burn__even" d="M0 {3}H{0}"></path>{4}</svg>',
         width,
         HEIGHT,
-        _describe_spark(spark),
-        _format_number(even),
+        label,
+        _format_number(HEIGHT - _rate_height(1.0)),
         columns,
     )
 
@@ -86,28 +96,9 @@ def rate_meter(rate: float | None, limit: float) -> SafeString:
     )
 
 
-def _column_look(rate: float | None, limit: float | None) -> tuple[str, str]:
-    if rate is None:
-        return "none", "1.5"
-    look = "grave" if limit is not None and rate > limit else "fast" if rate > 1 else "calm"
-    return look, _format_number(max(1.5, _rate_height(rate)))
-
-
 def _rate_height(rate: float) -> float:
     """Return the height of a column for a burn rate, on a logarithmic scale."""
     return HEIGHT * math.log1p(min(max(rate, 0.0), MAX_RATE)) / math.log1p(MAX_RATE)
-
-
-def _describe_spark(spark: Sparkline) -> str:
-    if spark.most is None:
-        return "Nothing is known of the last 24 hours"
-    unknown_minutes = spark.unknown_minutes
-    unknown = (
-        f"; nothing known for {durations.format_readable(timedelta(minutes=unknown_minutes))}"
-        if unknown_minutes
-        else ""
-    )
-    return f"The last 24 hours: at most {times(spark.most)}{unknown}"
 
 
 def _format_number(number: float) -> str:

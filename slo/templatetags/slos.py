@@ -1,8 +1,6 @@
 """Template tags of SLOs: states, rules and readable figures."""
 
 from datetime import datetime, timedelta
-from decimal import Decimal
-from typing import Any
 
 from django import template
 from django.contrib.staticfiles.storage import staticfiles_storage
@@ -19,6 +17,9 @@ from slo.models import Alert, Slo
 from slo.objectives import documents
 
 register = template.Library()
+register.filter("target", documents.format_percent)
+register.filter("long_for", durations.format_readable)
+register.filter("action_words", documents.describe_action)
 
 # condition → icon, word, tone
 CONDITIONS = {
@@ -117,11 +118,6 @@ def share(value: float | None) -> str:
 
 
 @register.filter
-def target(value: Decimal) -> str:
-    return documents.format_percent(value)
-
-
-@register.filter
 def milliseconds(value: float) -> str:
     return f"{value:,.10g}"
 
@@ -148,22 +144,12 @@ def window_long(window: str) -> str:
 
 
 @register.filter
-def long_for(lasting: timedelta) -> str:
-    return durations.format_readable(lasting)
-
-
-@register.filter
 def whole_minutes(until: datetime, since: datetime) -> str:
     """Format the time from `since` to `until` in whole minutes."""
     minutes = max(0, (until - since) // timedelta(minutes=1))
     return (
         durations.format_readable(timedelta(minutes=minutes)) if minutes else "less than a minute"
     )
-
-
-@register.filter
-def action_words(action: dict[str, Any]) -> str:
-    return documents.describe_action(action)
 
 
 @register.filter

@@ -65,16 +65,16 @@ def test_rules_come_and_go_by_their_buttons():
     rule = {"long": "1h", "short": "5m", "burn_rate": "14", "severity": "page"}
     draft = Draft({}, (rule, {**rule, "long": "6h"}))
 
-    assert len(draft.apply_button("add-rule", []).rules) == 3
-    assert draft.apply_button("remove-rule-0", []).rules == ({**rule, "long": "6h"},)
-    assert draft.apply_button("remove-rule-7", []).rules == draft.rules
-    assert len(draft.apply_button("add-action", []).actions) == 1
+    assert len(draft.apply_button("add-rule").rules) == 3
+    assert draft.apply_button("remove-rule-0").rules == ({**rule, "long": "6h"},)
+    assert draft.apply_button("remove-rule-7").rules == draft.rules
+    assert len(draft.apply_button("add-action").actions) == 1
 
 
 def test_rows_are_never_more_than_the_form_may_have():
     draft = Draft({})
     for _ in range(drafts.MAX_ROWS + 5):
-        draft = draft.apply_button("add-rule", [])
+        draft = draft.apply_button("add-rule")
 
     assert len(draft.rules) == drafts.MAX_ROWS
 

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db
 URL = "/slos/core-availability/series/"
 
 
-def line(found: plots.BurnPlot, window: str) -> dict[int, float | None]:
+def line(found: plots.PlotLines, window: str) -> dict[int, float | None]:
     return dict(zip(found.minutes, found.lines[window], strict=True))
 
 
@@ -65,7 +65,7 @@ def test_nothing_counted_draws_nothing():
     slo, last = factories.slo(), last_ended(db_now())
 
     assert plots.load_burn_plot(slo, last - 60, last).minutes == ()
-    assert plots.load_budget_plot(slo, last) == ((), ())
+    assert plots.load_budget_plot(slo, last) == plots.PlotLines((), 0, {"left": ()})
     assert plots.load_usage(slo, [last - 60, last]) == []
 
 
@@ -79,7 +79,7 @@ def test_period_of_which_nothing_is_known_draws_no_budget_and_tells_no_share():
     (day,) = plots.load_usage(slo, [last - 1440, last])
 
     assert seen.evaluation.remaining_ratio is None
-    assert plots.load_budget_plot(slo, last) == ((), ())
+    assert plots.load_budget_plot(slo, last) == plots.PlotLines((), 0, {"left": ()})
     assert (day.spent, day.left) == (None, None)
     assert day.bad > 0
 
@@ -91,7 +91,7 @@ def test_budget_begins_whole_and_ends_with_what_is_left():
     last = last_ended(now)
     excluded(slo, last - 3 * 1440, last - 2 * 1440)
 
-    _, shares = plots.load_budget_plot(slo, last)
+    shares = plots.load_budget_plot(slo, last).lines["left"]
     (seen,) = evaluator.evaluate_slos([slo], last)
 
     assert shares[0] == 1

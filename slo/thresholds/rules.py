@@ -52,7 +52,17 @@ def validate(name: str, fields: Mapping[str, Any]) -> Document:
     document = {
         "title": json_values.read_text("title", raw.get("title"), 200, errors),
         "metric": metric,
-        "statistic": _read_statistic(raw, metric_type, errors),
+        # It may be omitted if the metric has only one.
+        "statistic": json_values.read_choice(
+            "statistic",
+            raw.get(
+                "statistic", metric_type.statistics[0] if len(metric_type.statistics) == 1 else None
+            ),
+            metric_type.statistics,
+            errors,
+        )
+        if metric_type
+        else "",
         "window": _read_window(raw.get("window", ""), metric_type, errors),
         "comparison": json_values.read_choice(
             "comparison",
@@ -60,7 +70,7 @@ def validate(name: str, fields: Mapping[str, Any]) -> Document:
             metric_type.comparisons if metric_type else COMPARISONS,
             errors,
         ),
-        "value": _read_value(raw.get("value"), errors),
+        "value": json_values.read_number("value", raw.get("value", 0), 0, MAX_VALUE, errors),
         "min_events": json_values.read_integer(
             "min_events", raw.get("min_events", 1), 0, MAX_EVENTS, errors
         ),
@@ -68,6 +78,8 @@ def validate(name: str, fields: Mapping[str, Any]) -> Document:
         "enabled": raw.get("enabled", True),
         "runbook_url": json_values.read_url("runbook_url", raw.get("runbook_url"), 500, errors),
     }
+    if "value" not in raw:
+        add_error(errors, "value", "Say with what it is compared.")
     if not isinstance(document["enabled"], bool):
         add_error(errors, "enabled", "Must be true or false, without quotes.")
     if not errors and metric_type is not None:
@@ -123,18 +135,6 @@ def _find_metric(metric: str, errors: Errors) -> ThresholdMetric | None:
     return found[0]
 
 
-def _read_statistic(
-    raw: Mapping[str, Any], metric_type: ThresholdMetric | None, errors: Errors
-) -> str:
-    """Return a rule's statistic, such as p95; it may be omitted if the metric has only one."""
-    if metric_type is None:
-        return ""
-    default = metric_type.statistics[0] if len(metric_type.statistics) == 1 else None
-    return json_values.read_choice(
-        "statistic", raw.get("statistic", default), metric_type.statistics, errors
-    )
-
-
 def _read_window(raw: Any, metric_type: ThresholdMetric | None, errors: Errors) -> str:
     text = json_values.read_text("window", raw, 12, errors)
     if metric_type is None or "window" in errors:
@@ -158,26 +158,16 @@ def _read_window(raw: Any, metric_type: ThresholdMetric | None, errors: Errors) 
     return durations.format_canonical(found) if "window" not in errors else ""
 
 
-def _read_value(raw: Any, errors: Errors) -> float:
-    if raw is None:
-        add_error(errors, "value", "Say with what it is compared.")
-        return 0.0
-    return json_values.read_number("value", raw, 0, MAX_VALUE, errors)
-
-
 def _refuse_constant_rules(
     document: Document, metric_type: ThresholdMetric, errors: Errors
 ) -> None:
     """Add an error for a rule that would never or always fire."""
     value, comparison = document["value"], document["comparison"]
-    if metric_type.unit == RATIO and value > 1:
+    highest = 1 if metric_type.unit == RATIO else None
+    if highest and value > highest:
         meant = f" {value:g} % is {value / 100:g}." if value <= 100 else ""
         add_error(errors, "value", f"Must be a share from 0 to 1.{meant}")
-    elif (comparison == BELOW and value == 0) or (
-        comparison == ABOVE and metric_type.unit == RATIO and value == 1
-    ):
+    elif (comparison, value) in {(BELOW, 0), (ABOVE, highest)}:
         add_error(errors, "value", "No figure can be beyond that: the rule would never fire.")
-    elif (comparison == AT_LEAST and value == 0) or (
-        comparison == AT_MOST and metric_type.unit == RATIO and value == 1
-    ):
+    elif (comparison, value) in {(AT_LEAST, 0), (AT_MOST, highest)}:
         add_error(errors, "value", "Every figure is beyond that: the rule would always fire.")

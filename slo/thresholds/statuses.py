@@ -76,7 +76,10 @@ def load_statuses(found: Sequence[ThresholdRule], now: datetime) -> list[Thresho
     with _cache_lock:
         for key in [key for key, (at, _) in _cache.items() if abs(now - at) >= CACHED_FOR]:
             del _cache[key]
-        cached = [_cached_status(one, now) for one in found]
+        for one in found:
+            if (one.pk, one.version) not in _cache:
+                _cache[one.pk, one.version] = (now, compute_status(one, now))
+        cached = [_cache[one.pk, one.version][1] for one in found]
     return [
         replace(status, rule=one, open=counts.get(one.name, 0))
         for one, status in zip(found, cached, strict=True)
@@ -86,13 +89,6 @@ def load_statuses(found: Sequence[ThresholdRule], now: datetime) -> list[Thresho
 _cache: dict[tuple[int, int], tuple[datetime, ThresholdStatus]] = {}
 """Cached statuses with the time of their evaluation, by rule id and version."""
 _cache_lock = threading.Lock()
-
-
-def _cached_status(rule: ThresholdRule, now: datetime) -> ThresholdStatus:
-    key = (rule.pk, rule.version)
-    if key not in _cache:
-        _cache[key] = (now, compute_status(rule, now))
-    return _cache[key][1]
 
 
 def compute_status(rule: ThresholdRule, now: datetime) -> ThresholdStatus:

@@ -78,6 +78,10 @@ def alert_page(request: PersonRequest, alert_id: int) -> HttpResponse:
     escalations = alert_timeline.load_escalations(alert)
     latest = escalations[-1] if escalations else None
     status = SloStatus.objects.filter(slo=alert.slo).first() if alert.slo else None
+    is_related = Q(subject=alert.subject)
+    if alert.service:
+        is_related |= Q(service=alert.service)
+    related = Alert.objects.filter(is_related, resolved_at__isnull=True).exclude(pk=alert.pk)
     context = {
         "now": now,
         "alert": alert,
@@ -94,7 +98,7 @@ def alert_page(request: PersonRequest, alert_id: int) -> HttpResponse:
         "holds": list(Hold.objects.filter(key=notifications.alert_subject(alert))),
         "entries": alert_timeline.load_timeline(alert, escalations),
         "runbook": notifications.find_runbook(alert),
-        "others": list(_related_alerts(alert)),
+        "others": list(related.order_by(WORST_FIRST, "opened_at")[:10]),
     }
     return responses.render_live(request, "alert", context)
 
@@ -195,14 +199,6 @@ def _figure_row(name: str, value: Any) -> dict[str, Any]:
     if unit == "seconds" and isinstance(value, int | float):
         return {"name": words, "value": durations.format_readable(timedelta(seconds=value))}
     return {"name": name.replace("_", " "), "value": value}
-
-
-def _related_alerts(alert: Alert) -> QuerySet[Alert]:
-    is_related = Q(subject=alert.subject)
-    if alert.service:
-        is_related |= Q(service=alert.service)
-    rows = Alert.objects.filter(is_related, resolved_at__isnull=True).exclude(pk=alert.pk)
-    return rows.order_by(WORST_FIRST, "opened_at")[:10]
 
 
 def _clean(text: str) -> str:

@@ -13,7 +13,7 @@ from slo.arithmetic.objective import (
     describe_rule,
 )
 from slo.models import Slo
-from slo.objectives import documents
+from slo.objectives import documents, rules
 
 Errors = Mapping[str, Sequence[str]]
 
@@ -76,8 +76,12 @@ class Draft:
         return {name: _to_text(one.get(name)) for name in names}
 
     def document(self) -> dict[str, Any]:
-        """Return the form as an SLO document, not validated; unreadable numbers stay texts."""
+        """Return the form as an SLO document, not validated; unreadable numbers stay texts.
+
+        Empty fields of rules and actions are left out, except burn rates.
+        """
         found: dict[str, Any] = {name: self.text(name) for name in SIMPLE if name != "name"}
+        found |= {"rules": [], "actions": []}
         found["target"] = _parse_share(self.text("target"))
         found |= {name: _parse_number(self.text(name)) for name in NUMBERS if self.text(name)}
         if self.text("kind") != "latency":
@@ -85,12 +89,17 @@ class Draft:
         found["source"] = {"type": self.text("source") or "push"}
         if self.text("source") == "prometheus":
             found["source"] |= {name: self.text(name) for name in SOURCE}
-        found["rules"] = [_to_rule(one) for one in self.rules]
-        found["actions"] = [_to_action(one) for one in self.actions]
+        for row in self.rules:
+            burn_rate = _parse_number(row["burn_rate"]) if row["burn_rate"] else None
+            filled = {name: text for name, text in row.items() if text}
+            found["rules"].append({**filled, "burn_rate": burn_rate})
+        for row in self.actions:
+            names = ACTION if row["do"] == "trip" else ("on", "do", "on_unknown")
+            found["actions"].append({name: row[name] for name in names if row[name]})
         return found
 
-    def apply_button(self, do: str, rules: Sequence[Mapping[str, str]]) -> "Draft":
-        """Return the draft after the button `do` added or removed a row, or set preset `rules`."""
+    def apply_button(self, do: str) -> "Draft":
+        """Return the draft after the button `do` added or removed a row, or chose preset rules."""
         verb, _, place = do.rpartition("-")
         match verb:
             case "add" if place == "rule":
@@ -101,7 +110,12 @@ class Draft:
                 return replace(self, rules=_remove_row(self.rules, place))
             case "remove-action":
                 return replace(self, actions=_remove_row(self.actions, place))
-        return replace(self, rules=tuple(rules)) if rules else self
+        preset = do.removeprefix("preset-")
+        if preset not in rules.PRESETS:
+            return self
+        chosen = rules.reachable_rules(preset, *(parse_target(self) or USUAL))
+        texts = tuple(self.to_texts(one, RULE) for one in chosen)
+        return replace(self, rules=texts or self.rules)
 
     def hidden(self) -> Iterator[tuple[str, str]]:
         """Yield the name and text of every field, for hidden inputs."""
@@ -169,7 +183,7 @@ def _describe_rule(texts: Mapping[str, str], target: Decimal, days: int) -> Rule
     if isinstance(burn_rate, str) or burn_rate <= 0:
         return None
     exact = Decimal(str(burn_rate))
-    if exact * (1 - target) >= 1:
+    if not rules.can_fire(exact, target):
         return None
     try:
         return describe_rule(BurnRateRule(texts["long"], texts["short"], exact, ""), target, days)
@@ -217,18 +231,6 @@ def _parse_rows(
 
 def _remove_row(rows: Sequence[Mapping[str, str]], place: str) -> tuple[Mapping[str, str], ...]:
     return tuple(row for at, row in enumerate(rows) if str(at) != place)
-
-
-def _to_rule(texts: Mapping[str, str]) -> dict[str, Any]:
-    """Return a row of the form as a rule, without empty fields other than `burn_rate`."""
-    filled = {name: text for name, text in texts.items() if text}
-    return filled | {"burn_rate": _parse_number(texts["burn_rate"]) if texts["burn_rate"] else None}
-
-
-def _to_action(texts: Mapping[str, str]) -> dict[str, Any]:
-    """Return a row of the form as an action document: the filled fields that its kind has."""
-    names = ACTION if texts["do"] == "trip" else ("on", "do", "on_unknown")
-    return {name: texts[name] for name in names if texts[name]}
 
 
 def _clean(text: Any) -> str:

@@ -3,13 +3,14 @@
 from typing import Any
 
 from django import forms
+from django.db.models import Model
 from django.http import HttpResponse
 
 from controlplane.core import page_responses
 from controlplane.core.change_views import ServiceForm
 from controlplane.core.page_responses import PersonRequest, show
 from controlplane.core.reasons import MAX_CHARACTERS
-from slo.models import Slo
+from slo.models import Slo, ThresholdRule
 
 PART = "live"
 
@@ -25,9 +26,13 @@ def render_live(request: PersonRequest, name: str, context: dict[str, Any]) -> H
     return page_responses.render_live(request, template, {**context, "live": True, "oob": part})
 
 
-def show_refusal(request: PersonRequest, detail: str, slo: Slo | None) -> HttpResponse:
+def show_refusal(
+    request: PersonRequest, detail: str, slo: Slo | None = None, *, about: type[Model] = Slo
+) -> HttpResponse:
+    """Show why nothing was changed, with a link to `slo`, or to the page of all rows of `about`."""
+    is_threshold = about is ThresholdRule
     context = {"heading": "Nothing was changed", "detail": detail, "slo": slo}
-    return show(request, "slo/notice.html", context, status=409)
+    return show(request, "slo/notice.html", context | {"is_threshold": is_threshold}, status=409)
 
 
 class OptionalReasonForm(ServiceForm):

@@ -14,8 +14,15 @@ from controlplane.core.audit.differences import AuditChange, compare_texts
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.page_responses import PersonRequest, signed_in
-from slo.arithmetic.minutes import MINUTE_SECONDS, end_of, last_ended, minute_of, window_minutes
-from slo.arithmetic.objective import Objective, describe_objective
+from slo.arithmetic.minutes import (
+    MINUTE_SECONDS,
+    MINUTES_A_DAY,
+    end_of,
+    last_ended,
+    minute_of,
+    window_minutes,
+)
+from slo.arithmetic.objective import BurnRateRule, describe_objective
 from slo.arithmetic.windows import min_covered
 from slo.dashboard import annotations, board, plots
 from slo.dashboard.annotations import Annotation
@@ -46,8 +53,19 @@ def slo_page(request: PersonRequest, name: str) -> HttpResponse:
     context = {
         **_current_context(slo, now),
         **_history_context(request, slo),
-        **({} if responses.is_part(request) else _plot_context(request, slo, now)),
     }
+    if not responses.is_part(request):
+        span, last = plots.parse_span(request.GET, now), last_ended(now)
+        marks = annotations.load_annotations(slo, span.since, span.until)
+        context |= {
+            "span": span,
+            "ranges": plots.RANGES,
+            "hours": plots.load_usage(slo, [last - 60 * hour for hour in range(HOURS, -1, -1)]),
+            "days": _load_days(slo, last),
+            "marks": marks[:MARKS_SHOWN],
+            "more_marks": max(0, len(marks) - MARKS_SHOWN),
+            "mark_kinds": sorted({mark.kind for mark in marks}),
+        }
     return responses.render_live(request, "slo", context)
 
 
@@ -116,24 +134,9 @@ def _window_rows(slo: Slo, status: SloStatus, *, is_evaluated: bool) -> list[dic
     return rows
 
 
-def _plot_context(request: PersonRequest, slo: Slo, now: datetime) -> dict[str, Any]:
-    span, last = plots.parse_span(request.GET, now), last_ended(now)
-    hours = plots.load_usage(slo, [last - 60 * hour for hour in range(HOURS, -1, -1)])
-    marks = annotations.load_annotations(slo, span.since, span.until)
-    return {
-        "span": span,
-        "ranges": plots.RANGES,
-        "hours": hours,
-        "days": _load_days(slo, last),
-        "marks": marks[:MARKS_SHOWN],
-        "more_marks": max(0, len(marks) - MARKS_SHOWN),
-        "mark_kinds": sorted({mark.kind for mark in marks}),
-    }
-
-
 def _load_days(slo: Slo, last: int) -> list[UsagePart]:
     """Return events and budget spent for each day (in local time) of the period up to `last`."""
-    begin = last - slo.window_days * 1440
+    begin = last - slo.window_days * MINUTES_A_DAY
     midnight = timezone.localtime(end_of(last)).replace(hour=0, minute=0, second=0, microsecond=0)
     edges = {begin, last}
     day = midnight
@@ -146,24 +149,19 @@ def _load_days(slo: Slo, last: int) -> list[UsagePart]:
 def _history_context(request: PersonRequest, slo: Slo) -> dict[str, Any]:
     alerts = list(Alert.objects.filter(slo=slo).order_by("-opened_at")[: ALERTS_SHOWN + 1])
     excluded = Exclusion.objects.filter(slo=slo).order_by("-starts_at", "-pk")
+    rows = AuditEntry.objects.filter(target=f"slo:{slo.name}").order_by("-id")
+    before = request.GET.get("audit_before", "")
+    if before.isascii() and before.isdigit() and len(before) < 18:
+        rows = rows.filter(pk__lt=int(before))
+    entries = list(rows[: ENTRIES_SHOWN + 1])
     return {
         "alerts": alerts[:ALERTS_SHOWN],
         "more_alerts": len(alerts) > ALERTS_SHOWN,
         "exclusions": list(excluded[:ALERTS_SHOWN]),
         "picture": documents.describe_document(documents.to_document(slo)),
-        **_audit_context(request, slo),
+        "entries": [(entry, _describe_entry(entry)) for entry in entries[:ENTRIES_SHOWN]],
+        "older_entries": entries[ENTRIES_SHOWN - 1].pk if len(entries) > ENTRIES_SHOWN else None,
     }
-
-
-def _audit_context(request: PersonRequest, slo: Slo) -> dict[str, Any]:
-    rows = AuditEntry.objects.filter(target=f"slo:{slo.name}").order_by("-id")
-    before = request.GET.get("audit_before", "")
-    if before.isascii() and before.isdigit() and len(before) < 18:
-        rows = rows.filter(pk__lt=int(before))
-    found = list(rows[: ENTRIES_SHOWN + 1])
-    older = found[ENTRIES_SHOWN - 1].pk if len(found) > ENTRIES_SHOWN else None
-    entries = [(entry, _describe_entry(entry)) for entry in found[:ENTRIES_SHOWN]]
-    return {"entries": entries, "older_entries": older}
 
 
 def _describe_entry(entry: AuditEntry) -> Sequence[AuditChange]:
@@ -225,45 +223,32 @@ def explain_unknown_window(name: str, coverage: Mapping[str, float | None], min_
 def slo_series(request: PersonRequest, name: str) -> HttpResponse:
     """Return a plot's data as JSON: burn rates, or with `plot=budget` the budget left."""
     slo, now = find_slo(name), db_now()
-    drawn = _budget_data(slo, last_ended(now)) if request.GET.get("plot") == "budget" else None
-    return JsonResponse(drawn or _burn_data(slo, plots.parse_span(request.GET, now)))
-
-
-def _burn_data(slo: Slo, span: plots.PlotSpan) -> dict[str, Any]:
-    found = plots.load_burn_plot(slo, span.first, span.last)
+    if request.GET.get("plot") == "budget":
+        last = last_ended(now)
+        plot = plots.load_budget_plot(slo, last)
+        rules: tuple[BurnRateRule, ...] = ()
+        span = plots.PlotSpan("", last - slo.window_days * MINUTES_A_DAY, last)
+    else:
+        span = plots.parse_span(request.GET, now)
+        plot = plots.load_burn_plot(slo, span.first, span.last)
+        rules = objective_loader.load_objective(slo).rules
     marks = annotations.load_annotations(slo, span.since, span.until)
-    return {
-        "times": [minute * MINUTE_SECONDS for minute in found.minutes],
-        "step": found.step * MINUTE_SECONDS,
-        "lines": [{"name": name, "values": rates} for name, rates in found.lines.items()],
-        "limits": _limit_lines(objective_loader.load_objective(slo)),
-        "bands": [_to_band(mark) for mark in marks],
-    }
-
-
-def _budget_data(slo: Slo, last: int) -> dict[str, Any]:
-    minutes, left = plots.load_budget_plot(slo, last)
-    span = plots.PlotSpan("", last - slo.window_days * 1440, last)
-    marks = annotations.load_annotations(slo, span.since, span.until)
-    return {
-        "times": [minute * MINUTE_SECONDS for minute in minutes],
-        "step": (minutes[1] - minutes[0]) * MINUTE_SECONDS if minutes else 0,
-        "lines": [{"name": "left", "values": left}],
-        "limits": [],
-        "bands": [_to_band(mark) for mark in marks],
-    }
-
-
-def _limit_lines(objective: Objective) -> list[dict[str, Any]]:
-    ordered = sorted(objective.rules, key=lambda rule: (rule.severity != "page", -rule.burn_rate))
-    return [
+    return JsonResponse(
         {
-            "value": float(rule.burn_rate),
-            "severity": rule.severity,
-            "name": f"{rule.severity} × {rule.burn_rate.normalize():f}",
+            "times": [minute * MINUTE_SECONDS for minute in plot.minutes],
+            "step": plot.step * MINUTE_SECONDS,
+            "lines": [{"name": name, "values": values} for name, values in plot.lines.items()],
+            "limits": [
+                {
+                    "value": float(rule.burn_rate),
+                    "severity": rule.severity,
+                    "name": f"{rule.severity} × {rule.burn_rate.normalize():f}",
+                }
+                for rule in sorted(rules, key=lambda one: (one.severity != "page", -one.burn_rate))
+            ],
+            "bands": [_to_band(mark) for mark in marks],
         }
-        for rule in ordered
-    ]
+    )
 
 
 def _to_band(mark: Annotation) -> dict[str, Any]:

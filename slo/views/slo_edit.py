@@ -105,7 +105,7 @@ def _handle_form(request: PersonRequest, slo: Slo | None, draft: Draft) -> HttpR
         return render(request, "slo/edit.html", _form_context(slo, draft, {}))
     do = request.POST.get("do", "")
     draft = Draft.from_post(request.POST, slo)
-    draft = draft.apply_button(do, _preset_rules(draft, do))
+    draft = draft.apply_button(do)
     context = _validated_context(slo, draft) | _typed_context(request)
     target = str(request.htmx.target) if request.htmx else ""
     if target in PARTS:
@@ -125,7 +125,8 @@ def _save(
     if slo and not context["changes"]:
         messages.info(request, f"Nothing was different: {slo.name} stays as it was.")
         return redirect("slo_page", name=slo.name)
-    name = draft.text("name")
+    name, version = draft.text("name"), request.POST.get("version", "")
+    is_number = version.isascii() and version.isdigit() and len(version) < 10
     try:
         if slo is None:
             services.require_new(name)
@@ -133,7 +134,7 @@ def _save(
             name=name,
             fields=context["fields"],
             reason=context["reason"],
-            version=_posted_version(request) if slo else None,
+            version=(int(version) if is_number else 0) if slo else None,
             actor=actor_of(request),
             now=db_now(),
         )
@@ -182,19 +183,6 @@ def _typed_context(request: PersonRequest) -> dict[str, Any]:
         "version": request.POST.get("version", ""),
         "reason": request.POST.get("reason", "")[:MAX_CHARACTERS],
     }
-
-
-def _preset_rules(draft: Draft, do: str) -> list[dict[str, str]]:
-    name = do.removeprefix("preset-")
-    if name not in rules.PRESETS:
-        return []
-    target, days = drafts.parse_target(draft) or drafts.USUAL
-    return [Draft.to_texts(one, drafts.RULE) for one in rules.reachable_rules(name, target, days)]
-
-
-def _posted_version(request: PersonRequest) -> int:
-    text = request.POST.get("version", "")
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
 
 
 @signed_in

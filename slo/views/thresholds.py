@@ -120,9 +120,20 @@ def edit_page(request: PersonRequest, name: str) -> HttpResponse:
     rule = get_object_or_404(ThresholdRule, name=name)
     known = find_metric(rule.metric)
     if known is None:
-        return _show_refusal(request, f"{rule.metric} is measured by nobody here; remove the rule.")
-    form = ThresholdForm(submitted_data(request), initial=_rule_initial(rule, *known))
-    return _handle_form(request, rule, known[0], form)
+        detail = f"{rule.metric} is measured by nobody here; remove the rule."
+        return responses.show_refusal(request, detail, about=ThresholdRule)
+    metric_type, part = known
+    value = Decimal(repr(rule.value)) * (_HUNDRED if metric_type.unit == RATIO else 1)
+    initial = {
+        **rules.to_document(rule),
+        "name": rule.name,
+        "part": part,
+        "value": f"{value.normalize():f}",
+        "min_events": str(rule.min_events),
+        "version": rule.version,
+    }
+    form = ThresholdForm(submitted_data(request), initial=initial)
+    return _handle_form(request, rule, metric_type, form)
 
 
 @signed_in
@@ -148,7 +159,7 @@ def remove_page(request: PersonRequest, name: str) -> HttpResponse:
             "open_alerts": statuses.count_open_alerts([name]).get(name, 0),
         },
         back=reverse("thresholds_page"),
-        refused=lambda error: _show_refusal(request, error.detail),
+        refused=lambda error: responses.show_refusal(request, error.detail, about=ThresholdRule),
     )
 
 
@@ -169,7 +180,10 @@ def _handle_form(
                 _save(name, rule, form, metric_type, actor_of(request), now)
                 done = f"{name} is saved; it is looked at within seconds."
                 return respond_done(request, done, reverse("thresholds_page"))
-            more["outlook"], status = _preview_status(name, form, metric_type, now), 200
+            fields = {**form.to_fields(metric_type), "enabled": True}
+            preview = ThresholdRule(name=name, changed_at=now)
+            rules.apply_document(preview, rules.validate(name, fields))
+            more["outlook"], status = statuses.compute_status(preview, now), 200
         except InvalidInput as error:
             form.add_service_errors(error.errors)
         except Conflict as conflict:
@@ -208,36 +222,6 @@ def _save(
         actor=actor,
         now=now,
     )
-
-
-def _preview_status(
-    name: str, form: ThresholdForm, metric_type: ThresholdMetric, now: datetime
-) -> statuses.ThresholdStatus:
-    document = rules.validate(name, {**form.to_fields(metric_type), "enabled": True})
-    rule = ThresholdRule(name=name, changed_at=now)
-    rules.apply_document(rule, document)
-    return statuses.compute_status(rule, now)
-
-
-def _show_refusal(request: PersonRequest, detail: str) -> HttpResponse:
-    context = {
-        "heading": "Nothing was changed",
-        "detail": detail,
-        "back": reverse("thresholds_page"),
-    }
-    return show(request, "slo/thresholds_notice.html", context, status=409)
-
-
-def _rule_initial(rule: ThresholdRule, metric_type: ThresholdMetric, part: str) -> dict[str, Any]:
-    value = Decimal(repr(rule.value)) * (_HUNDRED if metric_type.unit == RATIO else 1)
-    return {
-        **rules.to_document(rule),
-        "name": rule.name,
-        "part": part,
-        "value": f"{value.normalize():f}",
-        "min_events": str(rule.min_events),
-        "version": rule.version,
-    }
 
 
 def _parse_value(text: str, metric_type: ThresholdMetric) -> float | str | None:

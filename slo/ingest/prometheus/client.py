@@ -90,7 +90,12 @@ async def _query_all(
     end = asyncio.get_running_loop().time() + seconds
     by_server: dict[str, list[int]] = defaultdict(list)
     for key, query in queries.items():
-        by_server[_server_key(query.url)].append(key)
+        try:  # Scheme, host and port identify a server.
+            url = httpx.URL(query.url)
+            server = f"{url.scheme}://{url.netloc.decode('ascii', 'replace')}"
+        except (httpx.InvalidURL, ValueError):
+            server = query.url
+        by_server[server].append(key)
 
     async def query_server(keys: Sequence[int]) -> list[tuple[int, QueryResult]]:
         transport = GuardedTransport(PROMETHEUS, resolver=resolver)
@@ -185,12 +190,3 @@ async def _fetch(
             if len(body) > MAX_RESPONSE_BYTES:
                 raise QueryFailed("the answer is too long: write sum(…), which is one series")
         return response.status_code, body
-
-
-def _server_key(url: str) -> str:
-    """Return scheme, host and port of a URL, which identify a server."""
-    try:
-        parsed = httpx.URL(url)
-    except (httpx.InvalidURL, ValueError):
-        return url
-    return f"{parsed.scheme}://{parsed.netloc.decode('ascii', 'replace')}"

@@ -85,7 +85,10 @@ class Command(ShellCommand):
                 slo=slo, text_lines=text.splitlines(), actor=shell_actor(), now=db_now()
             )
         except InvalidInput as error:
-            raise CommandError(_describe_errors(error)) from error
+            lines = [f"{where}: {text}" for where, texts in error.errors.items() for text in texts]
+            more = len(lines) - MAX_ERRORS
+            shown = lines[:MAX_ERRORS] + ([f"… and {more} more"] if more > 0 else [])
+            raise CommandError("\n".join(shown)) from error
         self.line(f"{slo.name}: {outcome}")
 
     def _backtest(self, slo: Slo, options: dict[str, Any]) -> None:
@@ -94,8 +97,15 @@ class Command(ShellCommand):
             raise CommandError("--end is before --start.", returncode=WRONG_ARGUMENT)
         found = replay.evaluate_ticks(slo, start=start, end=end, step=options["step"])
         for at, evaluation in found:
-            as_json = options["json"]
-            self.line(_tick_json(at, evaluation) if as_json else _tick_line(at, evaluation))
+            if options["json"]:
+                rules = [
+                    {"long": one.rule.long, "short": one.rule.short, "state": one.state}
+                    for one in evaluation.rules
+                ]
+                tick = {**history.tick_document(at, evaluation), "rules": rules}
+                self.line(json.dumps(tick))
+            else:
+                self.line(_tick_line(at, evaluation))
 
     def _span(
         self, slo: Slo, start: datetime | None, end: datetime | None
@@ -108,14 +118,6 @@ class Command(ShellCommand):
         return start or end_of(sli.first), end or end_of(sli.last)
 
 
-def _tick_json(at: datetime, evaluation: Evaluation) -> str:
-    rules = [
-        {"long": one.rule.long, "short": one.rule.short, "state": one.state}
-        for one in evaluation.rules
-    ]
-    return json.dumps({**history.tick_document(at, evaluation), "rules": rules})
-
-
 def _tick_line(at: datetime, evaluation: Evaluation) -> str:
     rates = "  ".join(
         f"{window} {'?' if rate is None else format(rate, 'g')}"
@@ -123,9 +125,3 @@ def _tick_line(at: datetime, evaluation: Evaluation) -> str:
     )
     firing = ", ".join(one.rule.key for one in evaluation.rules if one.state == "firing")
     return f"{at:%Y-%m-%d %H:%M:%S}  {evaluation.state:7}  {rates}{'  ' if firing else ''}{firing}"
-
-
-def _describe_errors(error: InvalidInput) -> str:
-    lines = [f"{where}: {text}" for where, texts in error.errors.items() for text in texts]
-    more = len(lines) - MAX_ERRORS
-    return "\n".join(lines[:MAX_ERRORS] + ([f"… and {more} more"] if more > 0 else []))
