@@ -56,8 +56,9 @@ SERIES = _purged_rule(
 BATCHES = _purged_rule(
     name="slo-batches",
     model="slo.DeltaBatch",
-    period=retention.BATCHES_KEPT_FOR,
+    period=timedelta(days=8),
     since="received_at",
+    order="received_at",
     why="A batch that is sent again is not counted again.",
 )
 REMOVED = _purged_rule(
@@ -99,6 +100,6 @@ keep_permanently(
 )
 
 
-def purge_alerts(now: datetime, *, at_once: int, most: int) -> int:
-    """Delete at most `most` old alerts, in transactions of `at_once`; return how many."""
-    return purge([ALERTS, BURNS], now, at_once=at_once, most=most)
+def purge_rows(now: datetime, *, at_once: int, most: int) -> int:
+    """Delete old batches and alerts, at most `most` by each rule, in transactions of `at_once`."""
+    return purge([BATCHES, ALERTS, BURNS], now, at_once=at_once, most=most)

@@ -77,4 +77,4 @@ def purge_samples(now: datetime) -> int:
 def purge_counters(now: datetime) -> int:
     forgotten = retention.purge_old(now, at_once=AT_ONCE, most=MAX_PURGED)
     forgotten += retention.purge_removed(now, most=MAX_PURGED)
-    return forgotten + retention_rules.purge_alerts(now, at_once=AT_ONCE, most=MAX_PURGED)
+    return forgotten + retention_rules.purge_rows(now, at_once=AT_ONCE, most=MAX_PURGED)

@@ -21,7 +21,6 @@ SAMPLES_KEPT_FOR = timedelta(hours=25)
 SERIES_KEPT_FOR = timedelta(days=35)
 MAX_BOOTS_KEPT = 100
 """Newest boots of a source to keep; older boots are deleted along with their last samples."""
-BATCHES_KEPT_FOR = timedelta(days=8)
 MAX_SLIS = 100
 # The age of an SLI's history counts from its own last row, so that imported history of last year
 # stays; a row in the future does not count.
@@ -77,11 +76,6 @@ _BOOTS = """
         SELECT id, row_number() OVER (PARTITION BY sli_id, source ORDER BY at DESC, id DESC) AS n
         FROM slo_series) counted WHERE n > {})
 """
-_BATCHES = """
-    DELETE FROM slo_batch WHERE id = ANY(ARRAY(
-        SELECT id FROM slo_batch WHERE received_at < %(before)s
-        ORDER BY received_at LIMIT %(most)s FOR UPDATE SKIP LOCKED))
-"""
 REMOVED_KEPT_FOR = timedelta(days=35)
 REMOVED_BATCH_SIZE = 10
 """SLIs or SLOs to delete in a transaction: each may have a year of minutes."""
@@ -133,11 +127,10 @@ def purge_samples(now: datetime, *, at_once: int, most: int) -> int:
 
 
 def purge_old(now: datetime, *, at_once: int, most: int) -> int:
-    """Delete old sample series, delta batches and counters; return how many rows were deleted."""
+    """Delete old sample series and counters; return how many rows were deleted."""
     rules = [
         (_SERIES.format(_BOOTS.format(MAX_BOOTS_KEPT)), SAMPLES_KEPT_FOR),
         (_SERIES.format(""), SERIES_KEPT_FOR),
-        (_BATCHES, BATCHES_KEPT_FOR),
     ]
     return purge_by_statements(rules, now, at_once=at_once, most=most) + _purge_history(
         last_ended(now), most

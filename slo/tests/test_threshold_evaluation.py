@@ -229,7 +229,7 @@ def test_alerts_that_were_over_long_ago_are_forgotten_and_others_are_not(queues)
     kept = retention_rules.ALERTS.period
 
     done = [
-        retention_rules.purge_alerts(NOW + kept + more * MINUTE, at_once=10, most=100)
+        retention_rules.purge_rows(NOW + kept + more * MINUTE, at_once=10, most=100)
         for more in (3, 4, 5)
     ]
 

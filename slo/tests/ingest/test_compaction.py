@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 
+from slo import retention_rules
 from slo.counters import compaction, reader, retention
 from slo.models import CounterHour, CounterMinute, DeltaBatch, Series, Sli, StoredSample
 from slo.models.counters import IMPORTED
@@ -189,6 +190,6 @@ def test_batches_are_forgotten_when_nobody_repeats_them() -> None:
     for days in (9, 7):
         DeltaBatch.objects.create(sender="a", batch_id=str(days), received_at=NOW - days * DAY)
 
-    retention.purge_old(moment_at(0), at_once=10, most=100)
+    retention_rules.purge_rows(moment_at(0), at_once=10, most=100)
 
     assert [one.batch_id for one in DeltaBatch.objects.all()] == ["7"]

@@ -194,6 +194,6 @@ def test_alerts_of_slos_that_were_over_more_than_a_year_ago_are_forgotten(sli: S
             **said,
         )
 
-    retention_rules.purge_alerts(NOW, at_once=10, most=100)
+    retention_rules.purge_rows(NOW, at_once=10, most=100)
 
     assert [alert.subject for alert in Alert.objects.all()] == ["399"]
