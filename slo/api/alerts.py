@@ -21,12 +21,7 @@ from .bodies import AcknowledgeAlertBody, AlertFilters
 from .resources import ONE_ALERT, AlertAcknowledgementShape, AlertShape, PostmortemShape
 from .slos import READ, WRITE, parse_id
 
-COLUMN_BY_FILTER = {
-    "kind": "kind",
-    "severity": "severity",
-    "service": "service",
-    "slo": "slo__name",
-}
+COLUMN_BY_FILTER = {name: name for name in ("kind", "severity", "service")} | {"slo": "slo__name"}
 RELATED = ("slo", "threshold")
 CONDITION_BY_STATE = {
     "open": Q(resolved_at__isnull=True, acknowledged_at__isnull=True),

@@ -30,14 +30,11 @@ class SloBody(EmptyBody):
     rules = RulesField(required=False)
     min_events = serializers.JSONField(required=False)
     actions = ActionsField(required=False)
+    source = SourceField(required=False)  # type: ignore[assignment]
     description = Text(required=False)
     owner = Text(required=False)
     runbook_url = Text(required=False)
     reason = Text(required=False, max_length=2000, help_text="Reason for the audit trail.")
-
-    def get_fields(self) -> dict[str, Any]:
-        """Add the field `source`; as a class attribute it would override `Field.source`."""
-        return {**super().get_fields(), "source": SourceField(required=False)}
 
 
 class NewSloBody(SloBody):

@@ -1,6 +1,5 @@
 """The API of OpenSLO documents: import and export."""
 
-from collections.abc import Mapping
 from datetime import datetime
 from typing import IO, Any
 
@@ -34,13 +33,10 @@ class YamlParser(BaseParser):
     media_type = "application/yaml"
 
     def parse(
-        self,
-        stream: IO[Any],
-        media_type: str | None = None,
-        parser_context: Mapping[str, Any] | None = None,
+        self, stream: IO[Any], media_type: str | None = None, parser_context: Any = None
     ) -> dict[str, Any]:
-        request = (parser_context or {}).get("request")
-        limit = max_body_bytes(request.path if request is not None else "")
+        request = parser_context["request"]
+        limit = max_body_bytes(request.path)
         body = stream.read(limit + 1)
         if len(body) > limit:
             raise too_large(limit)
@@ -48,7 +44,7 @@ class YamlParser(BaseParser):
             text = body.decode("utf-8")
         except UnicodeDecodeError as error:
             raise InvalidInput({"text": ["Must be UTF-8."]}) from error
-        query = request.query_params if request is not None else {}
+        query = request.query_params
         beside = {name: query[name] for name in QUERY_FIELDS if name in query}
         dry_run = query.get("dry_run", "false")
         if dry_run not in ("true", "false"):

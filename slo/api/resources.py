@@ -35,6 +35,7 @@ class SloShape(serializers.Serializer[Slo]):
     target = serializers.FloatField(help_text="Share of events that must be good.")
     window_days = serializers.IntegerField()
     threshold_ms = serializers.FloatField(allow_null=True)
+    source = SourceField()  # type: ignore[assignment]
     rules = RulesField()
     min_events = serializers.IntegerField(help_text="A window with fewer events is unknown.")
     actions = ActionsField()
@@ -58,10 +59,6 @@ class SloShape(serializers.Serializer[Slo]):
         allow_null=True, help_text="Error of the last attempt to read the source."
     )
     source_error_since = serializers.DateTimeField(allow_null=True)
-
-    def get_fields(self) -> dict[str, Any]:
-        """Add the field `source`; as a class attribute it would override `Field.source`."""
-        return {**super().get_fields(), "source": SourceField()}
 
 
 class SavedSloShape(SloShape):
@@ -180,6 +177,9 @@ class AlertShape(Resource[Alert]):
     threshold = serializers.CharField(source="threshold.name", allow_null=True)
     service = serializers.CharField()
     severity = serializers.ChoiceField(SEVERITIES)
+    label = serializers.CharField(  # type: ignore[assignment]
+        help_text="`page` or `ticket` for an SLO's rule."
+    )
     said = serializers.CharField()
     path = serializers.CharField()
     opened_at = TimestampField()
@@ -191,11 +191,6 @@ class AlertShape(Resource[Alert]):
     acknowledged_because = OptionalTextField()
     resolved_at = TimestampField(allow_null=True)
     resolved_because = OptionalTextField()
-
-    def get_fields(self) -> dict[str, Any]:
-        """Add the field `label`; as a class attribute it would override `Field.label`."""
-        label = serializers.CharField(help_text="`page` or `ticket` for an SLO's rule.")
-        return {**super().get_fields(), "label": label}
 
 
 class AlertAcknowledgementShape(AlertShape):
@@ -209,12 +204,13 @@ class PostmortemShape(serializers.Serializer[Any]):
 
 COLUMNS: tuple[Any, ...] = (
     "name", "service", "kind", "target", "window_days", "threshold_ms",
-    *(Cast(column, TextField()) for column in ("source", "rules", "actions")),
-    "min_events", "description", "owner", "runbook_url", "version", "created_at", "changed_at",
-    "status__state", "status__since", "status__minute", "status__remaining_ratio",
+    Cast("source", TextField()), Cast("rules", TextField()), "min_events",
+    Cast("actions", TextField()), "description", "owner", "runbook_url", "version", "created_at",
+    "changed_at", "status__state", "status__since", "status__minute", "status__remaining_ratio",
     "status__exhausts_at", "sli__last", "sli__source_error", "sli__source_error_since",
 )  # fmt: skip
-"""Columns to select for :func:`serialize_row`: of an SLO, its status and its SLI."""
+"""Columns to select for :func:`serialize_row`, in the order of the fields of :class:`SloShape`."""
+_FIELDS = tuple(SloShape().fields)
 
 
 def slo_resource(slo: Slo) -> dict[str, Any]:
@@ -223,37 +219,19 @@ def slo_resource(slo: Slo) -> dict[str, Any]:
 
 def serialize_row(row: tuple[Any, ...]) -> dict[str, Any]:
     """Return an SLO with its stored status, from a query's row with the columns `COLUMNS`."""
-    (
-        name, service, kind, target, window_days, threshold_ms, source, rules, actions,
-        min_events, description, owner, runbook_url, version, created_at, changed_at,
-        state, since, minute, remaining_ratio, exhausts_at, last, source_error, source_error_since,
-    ) = row  # fmt: skip
-    return {
-        "name": name,
-        "service": service,
-        "kind": kind,
-        "target": float(target),
-        "window_days": window_days,
-        "threshold_ms": documents.threshold_as_number(threshold_ms),
-        "source": orjson.Fragment(source),
-        "rules": orjson.Fragment(rules),
-        "min_events": min_events,
-        "actions": orjson.Fragment(actions),
-        "description": description,
-        "owner": owner,
-        "runbook_url": runbook_url,
-        "version": version,
-        "created_at": format_moment(created_at),
-        "changed_at": format_moment(changed_at),
-        "state": state or "unknown",
-        "since": format_moment(since),
-        "judged_at": None if minute is None else timestamp(end_of(minute)),
-        "remaining_ratio": remaining_ratio,
-        "exhausts_at": format_moment(exhausts_at),
-        "counted_to": None if last is None else timestamp(end_of(last)),
-        "source_error": source_error or None,
-        "source_error_since": format_moment(source_error_since),
-    }
+    values = dict(zip(_FIELDS, row, strict=True))
+    values["target"] = float(values["target"])
+    values["threshold_ms"] = documents.threshold_as_number(values["threshold_ms"])
+    values["state"] = values["state"] or "unknown"
+    values["source_error"] = values["source_error"] or None
+    for name in ("source", "rules", "actions"):
+        values[name] = orjson.Fragment(values[name])
+    for name in ("created_at", "changed_at", "since", "exhausts_at", "source_error_since"):
+        values[name] = format_moment(values[name])
+    for name in ("judged_at", "counted_to"):
+        minute = values[name]
+        values[name] = None if minute is None else timestamp(end_of(minute))
+    return values
 
 
 def outcome_resource(done: ExclusionOutcome) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """The API for pushing counters, from applications, sidecars and scripts."""
 
-from collections.abc import Mapping
 from datetime import datetime
 from typing import IO, Any
 
@@ -81,13 +80,9 @@ class SliPointsBody(EmptyBody):
             name: value for name, value in self.initial_data.items() if name not in _BULK_FIELDS
         }
         return {
-            **_OtherFields(data=other_fields).read(),
+            **EmptyBody(data=other_fields).read(),
             "entries": push_body.parse_body(self.initial_data),
         }
-
-
-class _OtherFields(EmptyBody):
-    pass
 
 
 class RefusedPointShape(serializers.Serializer[Any]):
@@ -110,10 +105,7 @@ class SliParser(StrictJSONParser):
     """A JSON parser without the usual check of every string: `push_body` checks each field."""
 
     def parse(
-        self,
-        stream: IO[Any],
-        media_type: str | None = None,
-        parser_context: Mapping[str, Any] | None = None,
+        self, stream: IO[Any], media_type: str | None = None, parser_context: Any = None
     ) -> dict[str, Any]:
         self.require_utf8(media_type or "")
         body = stream.read(MAX_SLI_BODY_BYTES + 1)

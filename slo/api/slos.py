@@ -71,10 +71,9 @@ class SloList(ListView[Slo]):
                 in_state |= Q(status__isnull=True)
             rows = rows.filter(in_state)
         if "q" in filters:
-            result = Q()
-            for column in ("name", "service", "owner", "description"):
-                result |= Q(**{f"{column}__icontains": filters["q"]})
-            rows = rows.filter(result)
+            columns = ("name", "service", "owner", "description")
+            matches = ((f"{column}__icontains", filters["q"]) for column in columns)
+            rows = rows.filter(Q(*matches, _connector=Q.OR))
         return rows
 
     def present(self, rows: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
