@@ -41,19 +41,23 @@ def exhausted_statuses(_now: datetime) -> QuerySet[SloStatus]:
 @attention_source(7, only_if=unacknowledged_alerts)
 def list_alerts(now: datetime) -> Sequence[AttentionItem]:
     """Return items for unacknowledged alerts, unless the subject has an item of another source."""
-    alerts = _exclude_duplicates(unacknowledged_alerts(now), now).order_by(
-        WORST_FIRST, "opened_at", "pk"
-    )
+    alerts = unacknowledged_alerts(now)
+    for rule in ThresholdRule.objects.filter(pk__in=alerts.values("threshold_id")):
+        known = find_metric(rule.metric)
+        if known is not None and known[0].waiting is not None:
+            alerts = alerts.exclude(rule=rule.name, subject__in=list(known[0].waiting(now)))
     return [
         AttentionItem(
             kind="slo_alert",
             severity=one.severity,
             title=one.said.replace("->", " → "),
-            detail=_describe_advice(one),
+            detail=str(one.facts.get("to_do") or "")
+            or f"{', '.join(filter(None, (one.subject, one.label)))}: acknowledge it, so that "
+            "nobody else is called; its page has what was counted.",
             path=notifications.alert_path(one),
             since=min(one.opened_at, now),
         )
-        for one in alerts[:MAX_ITEMS]
+        for one in alerts.order_by(WORST_FIRST, "opened_at", "pk")[:MAX_ITEMS]
     ]
 
 
@@ -139,18 +143,3 @@ def list_evaluation_stopped(now: datetime) -> Sequence[AttentionItem]:
             since=since,
         )
     ]
-
-
-def _exclude_duplicates(alerts: QuerySet[Alert], now: datetime) -> QuerySet[Alert]:
-    for rule in ThresholdRule.objects.filter(pk__in=alerts.order_by().values("threshold_id")):
-        known = find_metric(rule.metric)
-        if known is not None and known[0].waiting is not None:
-            alerts = alerts.exclude(rule=rule.name, subject__in=list(known[0].waiting(now)))
-    return alerts
-
-
-def _describe_advice(alert: Alert) -> str:
-    if to_do := alert.facts.get("to_do"):
-        return str(to_do)
-    about = f"{alert.subject}, {alert.label}" if alert.label else alert.subject
-    return f"{about}: acknowledge it, so that nobody else is called; its page has what was counted."

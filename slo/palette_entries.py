@@ -29,9 +29,8 @@ register_commands(
 def find_slos(query: PaletteQuery) -> Sequence[PaletteEntry]:
     found = Slo.objects.present()
     for word in query.words[:6]:
-        found = found.filter(
-            Q(name__icontains=word) | Q(service__icontains=word) | Q(description__icontains=word)
-        )
+        columns = ("name__icontains", "service__icontains", "description__icontains")
+        found = found.filter(Q(*((column, word) for column in columns), _connector=Q.OR))
     entries = [
         PaletteEntry(
             "SLO",

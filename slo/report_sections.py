@@ -12,8 +12,11 @@ from slo.arithmetic.minutes import last_ended
 from slo.evaluation import budgets
 from slo.evaluation.budgets import SpentBudget
 from slo.models import Alert, Slo
+from switches.report.section_rows import pluralize
+from switches.scopes import join_words
 
 MAX_ROWS = 50
+MAX_NAMED = 3
 CHARTS = 3
 LOW = 0.25
 """An SLO with less than this share of its budget left is highlighted."""
@@ -44,7 +47,21 @@ def budgets_section(start: datetime, end: datetime, now: datetime) -> ReportSect
         summary=_summarize(budget_rows),
         tone=_choose_tone(budget_rows),
         columns=("objective", "service", "target", "left", "spent_this_week", "pages", "tickets"),
-        rows=tuple(_make_row(*one) for one in budget_rows[:MAX_ROWS]),
+        rows=tuple(
+            ReportRow(
+                {
+                    "objective": slo.name,
+                    "service": slo.service,
+                    "target": format_percent(float(slo.target), digits=6),
+                    "left": format_percent(one.remaining_ratio),
+                    "spent_this_week": format_percent(one.in_all),
+                    "pages": counts.get("page", 0),
+                    "tickets": counts.get("ticket", 0),
+                },
+                slo_path(slo),
+            )
+            for slo, one, counts in budget_rows[:MAX_ROWS]
+        ),
         total=len(budget_rows),
         charts=tuple(
             _make_chart(slo, one, days) for slo, one, _ in by_spent[:CHARTS] if one.in_all
@@ -67,19 +84,6 @@ def _choose_tone(budget_rows: Sequence[BudgetRow]) -> str:
     return "unknown" if len(left) < len(budget_rows) else "good"
 
 
-def _make_row(slo: Slo, spent: SpentBudget, alert_counts: Mapping[str, int]) -> ReportRow:
-    cells = {
-        "objective": slo.name,
-        "service": slo.service,
-        "target": format_percent(float(slo.target), digits=6),
-        "left": format_percent(spent.remaining_ratio),
-        "spent_this_week": format_percent(spent.in_all),
-        "pages": alert_counts.get("page", 0),
-        "tickets": alert_counts.get("ticket", 0),
-    }
-    return ReportRow(cells, slo_path(slo))
-
-
 def _summarize(budget_rows: Sequence[BudgetRow]) -> str:
     if not budget_rows:
         return "There is no SLO."
@@ -99,10 +103,10 @@ def _summarize(budget_rows: Sequence[BudgetRow]) -> str:
     tickets = sum(alert_counts.get("ticket", 0) for *_, alert_counts in budget_rows)
     if pages or tickets:
         sentences.append(
-            f"{_format_count(pages, 'page')} and {_format_count(tickets, 'ticket')} in the week."
+            f"{pluralize(pages, 'page')} and {pluralize(tickets, 'ticket')} in the week."
         )
     if unknown:
-        sentences.append(f"Of {_format_count(unknown, 'SLO')} nothing is known.")
+        sentences.append(f"Of {pluralize(unknown, 'SLO')} nothing is known.")
     return " ".join(sentences)
 
 
@@ -128,11 +132,5 @@ def format_percent(share: float | None, digits: int = 2) -> str:
 
 
 def _join_names(names: Sequence[str]) -> str:
-    some = names[:3]
-    if len(names) > len(some):
-        return f"{', '.join(some)} and {len(names) - len(some)} more"
-    return " and ".join(filter(None, (", ".join(some[:-1]), some[-1])))
-
-
-def _format_count(count: int, thing: str) -> str:
-    return f"{count:,} {thing}{'' if count == 1 else 's'}"
+    more = [f"{len(names) - MAX_NAMED} more"] if len(names) > MAX_NAMED else []
+    return join_words([*names[:MAX_NAMED], *more])

@@ -1,7 +1,7 @@
 """Latency percentiles from pushed histograms, as a metric for threshold rules."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from fractions import Fraction
@@ -23,14 +23,8 @@ from slo.counters import reader
 from slo.ingest.histograms import nearest_edges
 from slo.models import Sli
 
-SHARES: Mapping[str, Fraction] = {
-    "p50": Fraction(50, 100),
-    "p75": Fraction(75, 100),
-    "p90": Fraction(90, 100),
-    "p95": Fraction(95, 100),
-    "p99": Fraction(99, 100),
-    "p99.9": Fraction(999, 1000),
-}
+SHARES = {f"p{one}": Fraction(one) / 100 for one in ("50", "75", "90", "95", "99", "99.9")}
+"""Percentiles, as shares of all events."""
 TO_DO = "See what became slow: a callee, a queue, or the load."
 PAGE = "/slos/thresholds/"
 

@@ -83,7 +83,11 @@ def update_alerts(
         for one in changes.opened[:MAX_OPENED]
     )
     ended |= dict.fromkeys(changes.resolved, "Its rule has not fired for two minutes.")
-    _resolve_alerts(ended, now)
+    for why in sorted(set(ended.values())):
+        ids = [pk for pk, reason in ended.items() if reason == why]
+        Alert.objects.filter(pk__in=ids).update(resolved_at=now, resolved_because=why)
+    if ended:
+        actions.end_actions(ended, now)
     if kind == Alert.Kind.BURN:
         over = (one.key[1] for one in open_alerts if one.id in ended)
         notify_changed("slo", *{*(one.subject for one in opened), *over})
@@ -144,14 +148,6 @@ def _acknowledge_known(continued: Mapping[int, FiringRule], now: datetime) -> No
         alert.acknowledged_at, alert.acknowledged_by = now, labels[alert.pk]
         alert.save(update_fields=["acknowledged_at", "acknowledged_by"])
         escalation.close(subject=notifications.alert_subject(alert), now=now)
-
-
-def _resolve_alerts(ended: Mapping[int, str], now: datetime) -> None:
-    for why in sorted(set(ended.values())):
-        ids = [pk for pk, reason in ended.items() if reason == why]
-        Alert.objects.filter(pk__in=ids).update(resolved_at=now, resolved_because=why)
-    if ended:
-        actions.end_actions(ended, now)
 
 
 def try_lock(lock: int) -> bool:

@@ -86,7 +86,14 @@ def _notify_opened(alerts: Sequence[Alert], now: datetime) -> None:
     """
     if not alerts:
         return
-    recent = _count_recent(now)
+    # Alerts announced recently, and not yet as resolved.
+    rows = Alert.objects.filter(over_told_at__isnull=True, told_at__range=_recent_range(now))
+    is_critical = Q(severity=CRITICAL)
+    recent = rows.aggregate(
+        critical=Count("pk", filter=is_critical & Q(told_alone=True)),
+        others=Count("pk", filter=~is_critical),
+        summarized=Count("pk", filter=Q(told_alone=False)),
+    )
     critical = [one for one in alerts if one.severity == CRITICAL]
     others = [one for one in alerts if one.severity != CRITICAL]
     single = critical[: max(0, MAX_SINGLE_CRITICAL - recent["critical"])]
@@ -101,21 +108,6 @@ def _notify_opened(alerts: Sequence[Alert], now: datetime) -> None:
     if summarized and not recent["summarized"]:
         _announce_summary(summarized, ALERT_SUMMARY_EVENT, now)
         _update_rows(summarized, told_at=now, told_alone=False)
-
-
-def _count_recent(now: datetime) -> dict[str, int]:
-    """Count recently announced alerts that are not yet announced as resolved.
-
-    `critical` alerts had a message of their own; `summarized` alerts were part of a summary;
-    `others` are all that are not critical.
-    """
-    rows = Alert.objects.filter(over_told_at__isnull=True, told_at__range=_recent_range(now))
-    is_critical = Q(severity=CRITICAL)
-    return rows.aggregate(
-        critical=Count("pk", filter=is_critical & Q(told_alone=True)),
-        others=Count("pk", filter=~is_critical),
-        summarized=Count("pk", filter=Q(told_alone=False)),
-    )
 
 
 def _recent_range(now: datetime) -> tuple[datetime, datetime]:

@@ -1,6 +1,6 @@
 """Evaluation of an SLO at a minute, from its counters alone: for ticks, status and backtests."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -36,6 +36,7 @@ class RuleEvaluation:
 class Evaluation:
     """The evaluation of an SLO at a minute.
 
+    `state` is the worst state of the rules; without rules, `ok` if any window is known.
     `burn_rates`, `coverage` and `windows` are keyed by window (`5m`). A burn rate is None if
     unknown; coverage is the share of the window's minutes with samples. `remaining_ratio` is the
     share of the period's budget that is left, negative if overspent. `exhausts_at` is the forecast
@@ -87,8 +88,11 @@ def evaluate(
         RuleEvaluation(rule, _rule_state(rule, objective, windows_by_name, rates))
         for rule in objective.rules
     )
+    states = {one.state for one in rules}
+    if not states:
+        states = {UNKNOWN if all(rate is None for rate in rates.values()) else OK}
     return Evaluation(
-        state=_overall_state(rules, rates.values()),
+        state=next(state for state in (FIRING, UNKNOWN, OK) if state in states),
         burn_rates=rates,
         coverage={name: one.coverage for name, one in windows_by_name.items()},
         rules=rules,
@@ -139,14 +143,6 @@ def _rule_state(
         elif not is_above(windows_by_name[name], objective, rule.burn_rate):
             return OK
     return FIRING if is_known else UNKNOWN
-
-
-def _overall_state(rules: tuple[RuleEvaluation, ...], rates: Iterable[float | None]) -> str:
-    """Return the worst state of the rules; without rules, `ok` if any window is known."""
-    states = {one.state for one in rules}
-    if not states:
-        return OK if any(rate is not None for rate in rates) else UNKNOWN
-    return next(state for state in (FIRING, UNKNOWN, OK) if state in states)
 
 
 @lru_cache(maxsize=4096)

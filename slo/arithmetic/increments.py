@@ -7,6 +7,7 @@ Times are whole microseconds since 1970. Counts are exact floats (integers up to
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from typing import NamedTuple
 
 MICROSECOND = timedelta(microseconds=1)
@@ -79,7 +80,10 @@ def split_by_minute(increment: Increment) -> Iterator[tuple[int, float, float]]:
     all_good, all_bad = int(good * parts), int((total - good) * parts)
     length = ended - began
     put_good = put_bad = 0
-    for minute in _spread_minutes(began // MINUTE + 1, last):
+    first = began // MINUTE + 1
+    near = max(first, last - MAX_MINUTES)
+    hour = -(-max(first, last - MAX_HOUR_MINUTES) // 60) * 60
+    for minute in chain(range(hour, near, 60), range(near, last)):
         elapsed = minute * MINUTE - began
         now_good, now_bad = all_good * elapsed // length, all_bad * elapsed // length
         if now_good != put_good or now_bad != put_bad:
@@ -88,14 +92,6 @@ def split_by_minute(increment: Increment) -> Iterator[tuple[int, float, float]]:
             put_good, put_bad = now_good, now_bad
     rest_good, rest_bad = all_good - put_good, all_bad - put_bad
     yield last, rest_good / parts, (rest_good + rest_bad) / parts
-
-
-def _spread_minutes(first: int, last: int) -> Iterator[int]:
-    """Yield minutes to spread a long increment over: all but the last, and one an hour long ago."""
-    near = max(first, last - MAX_MINUTES)
-    hour = -(-max(first, last - MAX_HOUR_MINUTES) // 60) * 60
-    yield from range(hour, near, 60)
-    yield from range(near, last)
 
 
 def covered_minutes(began: int, ended: int) -> range:

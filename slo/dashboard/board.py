@@ -155,11 +155,11 @@ def load_page(filters: SloBoardFilters, now: datetime) -> tuple[list[SloBoardRow
     found = list(ordered[start : start + PAGE_SIZE + 1])
     sparklines = load_sparklines(found[:PAGE_SIZE], now)
     oldest = last_ended(now) - LATE_MINUTES
-    rows_shown = []
-    for slo in found[:PAGE_SIZE]:
-        status = getattr(slo, "status", None)
-        is_late = status is not None and status.minute < oldest
-        rows_shown.append(SloBoardRow(slo, status, sparklines[slo.pk], is_late))
+    statuses = ((slo, getattr(slo, "status", None)) for slo in found[:PAGE_SIZE])
+    rows_shown = [
+        SloBoardRow(slo, status, sparklines[slo.pk], bool(status and status.minute < oldest))
+        for slo, status in statuses
+    ]
     return rows_shown, len(found) > PAGE_SIZE
 
 

@@ -8,8 +8,7 @@ from typing import Any
 
 from slo.arithmetic.evaluate import burn_rate, round_ratio
 from slo.arithmetic.minutes import MINUTES_A_DAY, end_of, last_ended, window_minutes
-from slo.arithmetic.objective import MinuteSpan, Objective
-from slo.arithmetic.windows import CounterLookup, measure_window, merge_spans
+from slo.arithmetic.windows import measure_window, merge_spans
 from slo.counters import reader
 from slo.evaluation import budgets, objective_loader
 from slo.models import Sli, Slo
@@ -69,7 +68,19 @@ def load_burn_plot(slo: Slo, first: int, last: int) -> PlotLines:
         return PlotLines((), step, dict.fromkeys(names, ()))
     begin = points[0] - step - window_minutes(names[-1])
     counts = reader.load_history(sli.pk, begin, last).counts_at
-    lines = {name: _worst_rates(objective, spans, counts, name, points, step) for name in names}
+    lines = {}
+    for name in names:
+        minutes = window_minutes(name)
+        interval = max(1, min(step, minutes // 2), (points[-1] - points[0]) // MAX_CHECKS)
+        worst: list[float | None] = []
+        before = points[0] - 1
+        for point in points:
+            checked = range(point, before, -interval)
+            windows = (measure_window(minutes, at, counts, spans) for at in checked)
+            rates = (burn_rate(one, objective) for one in windows)
+            worst.append(max((rate for rate in rates if rate is not None), default=None))
+            before = point
+        lines[name] = tuple(worst)
     return PlotLines(points, step, lines)
 
 
@@ -113,28 +124,6 @@ def load_usage(slo: Slo, edges: Sequence[int]) -> list[UsagePart]:
             )
         )
     return found[::-1]
-
-
-def _worst_rates(
-    objective: Objective,
-    spans: Sequence[MinuteSpan],
-    counts: CounterLookup,
-    name: str,
-    points: Sequence[int],
-    step: int,
-) -> tuple[float | None, ...]:
-    minutes = window_minutes(name)
-    interval = max(1, min(step, minutes // 2), (points[-1] - points[0]) // MAX_CHECKS)
-    found: list[float | None] = []
-    before = points[0] - 1
-    for point in points:
-        windows = (
-            measure_window(minutes, at, counts, spans) for at in range(point, before, -interval)
-        )
-        rates = (burn_rate(one, objective) for one in windows)
-        found.append(max((rate for rate in rates if rate is not None), default=None))
-        before = point
-    return tuple(found)
 
 
 @dataclass(frozen=True)

@@ -91,13 +91,29 @@ def load_counters(slos: Sequence[Slo], edges: Sequence[int]) -> dict[int, SloCou
         for slo in slos
         if slo.pk in slis
     }
-    counts = reader.load_counts({one.sli: _needed_minutes(one, edges) for one in counted.values()})
+    # The edges, the start of each period, and the bounds of excluded spans.
+    needed = {}
+    for one in counted.values():
+        first, last = edges[-1] - one.objective.period, edges[-1]
+        bounds = {edge for span in one.excluded for edge in span}
+        inside = (edge for edge in bounds if min(first, edges[0]) < edge < last)
+        needed[one.sli] = {first, *edges, *inside}
+    counts = reader.load_counts(needed)
     return {pk: replace(one, counts=counts) for pk, one in counted.items()}
 
 
 def load_spent(slos: Sequence[Slo], edges: Sequence[int]) -> dict[int, SpentBudget]:
     """Return, by SLO id, the budget spent between each two consecutive minutes of `edges`."""
-    return {pk: _compute_spent(one, edges) for pk, one in load_counters(slos, edges).items()}
+    spent = {}
+    for pk, counted in load_counters(slos, edges).items():
+        left = counted.remaining_ratio(edges[-1])
+        parts: list[float | None] = [None] * (len(edges) - 1)
+        if left is not None:
+            allowed = counted.measure_period(edges[-1]).total * Fraction(counted.objective.budget)
+            windows = (counted.measure(start, end) for start, end in pairwise(edges))
+            parts = [round_ratio(float(one.bad / allowed)) for one in windows]
+        spent[pk] = SpentBudget(left, tuple(parts))
+    return spent
 
 
 def estimate_exclusion(slo: Slo, span: MinuteSpan, at: int) -> ExclusionEffect:
@@ -115,20 +131,3 @@ def estimate_exclusion(slo: Slo, span: MinuteSpan, at: int) -> ExclusionEffect:
         bad=float(events.bad) if events else 0.0,
         total=float(events.total) if events else 0.0,
     )
-
-
-def _compute_spent(counted: SloCounters, edges: Sequence[int]) -> SpentBudget:
-    left = counted.remaining_ratio(edges[-1])
-    if left is None:
-        return SpentBudget(None, (None,) * (len(edges) - 1))
-    allowed = counted.measure_period(edges[-1]).total * Fraction(counted.objective.budget)
-    parts = (counted.measure(start, end) for start, end in pairwise(edges))
-    return SpentBudget(left, tuple(round_ratio(float(one.bad / allowed)) for one in parts))
-
-
-def _needed_minutes(counted: SloCounters, edges: Sequence[int]) -> set[int]:
-    """Return the minutes needed: `edges`, the start of the period, and bounds of excluded spans."""
-    last = edges[-1]
-    first = last - counted.objective.period
-    bounds = {edge for span in counted.excluded for edge in span}
-    return {first, *edges, *(one for one in bounds if min(first, edges[0]) < one < last)}

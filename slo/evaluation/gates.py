@@ -64,7 +64,12 @@ def answer_open_gates(now: datetime) -> int:
     reports = ReportedEvents.objects.filter(slo__in=names).order_by()
     oldest = reports.values_list("slo").annotate(Min("ended_at"))
     pending = {name: minute_of(ended) for name, ended in oldest}
-    windows = [_gate_window(one, known, pending, now) for one in questions]
+    windows = []
+    for one in questions:
+        name, start = _slo_name(one), min(now, max(one.since, now - _window_length(one)))
+        first, last = minute_of(start), due_minute(now)
+        last = max(first, min(last, pending.get(name, last + 1) - 1))
+        windows.append(GateWindow(name, start, first, last, *known.get(name, (None, Decimal(1)))))
     counts = _count_events(windows, now)
     return sum(
         _write_answer(one, evaluate_gate(one.spec, gate_window, good, total, now), now)
@@ -94,16 +99,6 @@ def evaluate_gate(
     rate = round_ratio(float(bad / allowed))
     verdict = FAIL if bad > Fraction(limit) * allowed else PASS
     return GateAnswer(verdict, {**evidence, "burn_rate": rate})
-
-
-def _gate_window(
-    gate: Gate, known: Mapping[str, tuple[int, Decimal]], pending: Mapping[str, int], now: datetime
-) -> GateWindow:
-    start = min(now, max(gate.since, now - _window_length(gate)))
-    first, last = minute_of(start), due_minute(now)
-    last = min(last, pending.get(_slo_name(gate), last + 1) - 1)
-    sli, budget = known.get(_slo_name(gate), (None, Decimal(1)))
-    return GateWindow(_slo_name(gate), start, first, max(first, last), sli, budget)
 
 
 def _count_events(windows: Sequence[GateWindow], now: datetime) -> list[tuple[float, float]]:

@@ -5,7 +5,6 @@ Each SLO has one status, which is replaced every minute.
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
 
 import orjson
 
@@ -82,21 +81,18 @@ def save_statuses(
             "state": one.evaluation.state,
             "burn_rates": one.evaluation.burn_rates,
             "coverage": one.evaluation.coverage,
-            "rules": _rule_documents(one.evaluation.rules, since.get(one.slo.pk)),
+            "rules": [
+                {**rule.document(), "since": timestamp(since[one.slo.pk][rule.rule.key])}
+                if one.slo.pk in since
+                else rule.document()
+                for rule in one.evaluation.rules
+            ],
             "remaining": one.evaluation.remaining_ratio,
             "exhausts": one.evaluation.exhausts_at,
         }
         for one in evaluated
     ]
     execute(_UPSERT, {"minute": minute, "at": at, "rows": orjson.dumps(rows).decode()})
-
-
-def _rule_documents(
-    rules: Sequence[RuleEvaluation], since: Mapping[str, datetime] | None
-) -> list[dict[str, Any]]:
-    if since is None:
-        return [one.document() for one in rules]
-    return [{**one.document(), "since": timestamp(since[one.rule.key])} for one in rules]
 
 
 def run_unknown_actions(

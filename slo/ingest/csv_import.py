@@ -105,7 +105,13 @@ def _parse_columns(columns: list[str]) -> Row:
     counts = _parse_count(good, "good"), _parse_count(total, "total")
     if counts[0] > counts[1]:
         raise ValueError("good must not be more than total.")
-    return _parse_moment(at), *counts
+    try:
+        moment = parse_moment(at)
+    except ValueError:
+        moment = LATEST
+    if not EARLIEST <= moment < LATEST:
+        raise ValueError("ts must be a time such as 2026-11-21T02:11:00Z, or Unix seconds.")
+    return moment, *counts
 
 
 def _parse_count(text: str, name: str) -> float:
@@ -116,16 +122,6 @@ def _parse_count(text: str, name: str) -> float:
     if not 0 <= value <= MAX_NUMBER:
         raise ValueError(f"{name} must be a number from 0 to 2^53.")
     return value
-
-
-def _parse_moment(text: str) -> datetime:
-    try:
-        at = parse_moment(text)
-    except ValueError:
-        at = LATEST
-    if not EARLIEST <= at < LATEST:
-        raise ValueError("ts must be a time such as 2026-11-21T02:11:00Z, or Unix seconds.")
-    return at
 
 
 def parse_moment(text: str) -> datetime:

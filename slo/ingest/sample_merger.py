@@ -35,13 +35,18 @@ class SampleMerger:
         self.new_counts: dict[SourceKey, int] = {}
 
     def add(self, key: SourceKey, new: SamplesByBoot) -> None:
-        """Merge a source's samples, or leave it to :meth:`finish` if later ones are stored."""
-        stored = self._stored.get(key, {})
-        if _is_newest(new, self._started.get(key, {}), stored):
+        """Merge a source's samples.
+
+        Leave it to :meth:`finish` if later samples are stored, or if a boot's start moved back.
+        """
+        stored, started = self._stored.get(key, {}), self._started.get(key, {})
+        newest = max((series.head.at for series in stored.values()), default=-1)
+        is_late = any(_begins_earlier(name, series, started) for name, series in stored.items())
+        if is_late or any(one.at <= newest for samples in new.values() for one in samples):
+            self._late[key] = new
+        else:
             boots = {name: series.boot([series.head]) for name, series in stored.items()}
             self._merge(key, boots, new, is_whole=False)
-        else:
-            self._late[key] = new
 
     def finish(self) -> None:
         """Merge the late samples that :meth:`add` left, and write all changed series."""
@@ -115,13 +120,3 @@ def net_increments(merged: MergeResult) -> list[Increment]:
 
 def _begins_earlier(name: str, series: StoredSeries, started: Mapping[str, int]) -> bool:
     return name in started and series.begins_later_than(started[name])
-
-
-def _is_newest(
-    new: SamplesByBoot, started: Mapping[str, int], stored: Mapping[str, StoredSeries]
-) -> bool:
-    """Return True if new samples are later than all stored ones, and no boot's start moved back."""
-    if any(_begins_earlier(name, series, started) for name, series in stored.items()):
-        return False
-    newest = max((series.head.at for series in stored.values()), default=-1)
-    return all(sample.at > newest for samples in new.values() for sample in samples)

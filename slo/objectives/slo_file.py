@@ -212,22 +212,20 @@ def load_slo_file(
         if by_hand and keep_edited:
             changes.append(EntryChange("SLO", name, KEPT, edited=by_hand))
             continue
-        changes.append(_plan_change(name, before, after, by_hand))
-        if before != after and not dry_run:
+        if before == after:
+            changes.append(EntryChange("SLO", name, SAME))
+            continue
+        lines = tuple(
+            f"{one.field}: {_join_lines(one.before)} → {_join_lines(one.after)}"
+            for one in documents.describe_changes(before, after)
+        )
+        outcome = NEW if before is None else CHANGED
+        changes.append(EntryChange("SLO", name, outcome, lines, by_hand))
+        if not dry_run:
             _, row = services.write_slo(name, after, now)
             audit_rows += [{**row, "reason": REASON}] if row else []
     elsewhere = tuple(f"SLO {name}" for name in sorted(known.keys() - parsed.slos.keys()))
     return Loaded(tuple(changes), parsed.remarks, elsewhere, audit_rows)
-
-
-def _plan_change(name: str, before: Any, after: documents.Document, by_hand: str) -> EntryChange:
-    if before == after:
-        return EntryChange("SLO", name, SAME)
-    lines = tuple(
-        f"{one.field}: {_join_lines(one.before)} → {_join_lines(one.after)}"
-        for one in documents.describe_changes(before, after)
-    )
-    return EntryChange("SLO", name, NEW if before is None else CHANGED, lines, by_hand)
 
 
 def _join_lines(text: str) -> str:

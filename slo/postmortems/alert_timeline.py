@@ -161,25 +161,20 @@ def _group_alike(rows: Iterable[AuditEntry]) -> list[TimelineEntry]:
             group = latest[alike] = []
             groups.append(group)
         group.append(row)
-    return [event for group in groups for event in _group_events(group)]
-
-
-def _group_events(group: Sequence[AuditEntry]) -> list[TimelineEntry]:
-    if len(group) <= MAX_UNGROUPED:
-        return [_to_entry(row, _describe_action(row), row.reason) for row in group]
-    first = group[0]
-    names = ", ".join(row.target for row in group[:MAX_NAMED])
-    action = first.action.replace(".", " ", 1).replace("_", " ")
-    text = f"{action}, {len(group)} times: {names} and {len(group) - MAX_NAMED} more"
-    why = first.reason if len({row.reason for row in group}) == 1 else ""
-    return [_to_entry(first, text, why)]
-
-
-def _to_entry(row: AuditEntry, text: str, why: str) -> TimelineEntry:
-    return TimelineEntry(row.at, "", text, why, label_of(row.actor_type, row.actor_name))
-
-
-def _describe_action(row: AuditEntry) -> str:
-    kind, _, verb = row.action.partition(".")
-    about = row.target if ":" in row.target else f"{kind} {row.target}"
-    return f"{about}: {kind.replace('_', ' ')} {verb.replace('_', ' ')}"
+    found: list[tuple[AuditEntry, str, str]] = []
+    for group in groups:
+        kind, _, verb = group[0].action.partition(".")
+        action = f"{kind.replace('_', ' ')} {verb.replace('_', ' ')}"
+        if len(group) <= MAX_UNGROUPED:
+            for row in group:
+                about = row.target if ":" in row.target else f"{kind} {row.target}"
+                found.append((row, f"{about}: {action}", row.reason))
+        else:
+            names = ", ".join(row.target for row in group[:MAX_NAMED])
+            text = f"{action}, {len(group)} times: {names} and {len(group) - MAX_NAMED} more"
+            reasons = {row.reason for row in group}
+            found.append((group[0], text, reasons.pop() if len(reasons) == 1 else ""))
+    return [
+        TimelineEntry(row.at, "", text, why, label_of(row.actor_type, row.actor_name))
+        for row, text, why in found
+    ]

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from controlplane.core import durations
 from controlplane.core.console_urls import console_url
@@ -83,8 +82,11 @@ def _write_cause(alert: Alert) -> Iterator[str]:
         yield "When it opened, this was counted:"
         table = ["| Window | Events | Bad | Burn rate |", "|---|---|---|---|"]
         for name, one in windows.items():
-            figures = (_format_figure(one.get(field)) for field in ("total", "bad", "burn_rate"))
-            table.append(f"| {' | '.join((escape_markdown(name), *figures))} |")
+            cells = [name]
+            for figure in map(one.get, ("total", "bad", "burn_rate")):
+                is_number = isinstance(figure, int | float) and not isinstance(figure, bool)
+                cells.append(f"{figure:,.10g}" if is_number else "not known")
+            table.append(f"| {' | '.join(map(escape_markdown, cells))} |")
         yield "\n".join(table)
     elif alert.evidence:
         yield "When it opened, this was found:"
@@ -151,11 +153,6 @@ def _describe_budget(alert: Alert, now: datetime) -> str:
         f"{_format_share(spent.in_all)} of that of {alert.slo.window_days} days;"
         f" {_format_share(spent.remaining_ratio)} of it was left at the end"
     )
-
-
-def _format_figure(value: Any) -> str:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return escape_markdown(f"{value:,.10g}") if is_number else "not known"
 
 
 def _format_share(ratio: float) -> str:

@@ -147,9 +147,8 @@ def window_long(window: str) -> str:
 def whole_minutes(until: datetime, since: datetime) -> str:
     """Format the time from `since` to `until` in whole minutes."""
     minutes = max(0, (until - since) // timedelta(minutes=1))
-    return (
-        durations.format_readable(timedelta(minutes=minutes)) if minutes else "less than a minute"
-    )
+    lasted = durations.format_readable(timedelta(minutes=minutes))
+    return lasted if minutes else "less than a minute"
 
 
 @register.filter

@@ -96,8 +96,8 @@ def test_meaning_is_told_only_of_what_can_be_read():
     wrong = [{**rule, "long": "soon"}, {**rule, "burn_rate": "fast"}, {**rule, "burn_rate": "1e9"}]
     draft = Draft({"target": "99.9", "window_days": "30"}, (rule, *wrong))
 
-    first, *others = drafts.describe_rules(draft)
+    _, (first, *others) = drafts.describe_draft(draft)
 
     assert first is not None
     assert others == [None, None, None]
-    assert drafts.describe_rules(Draft({"target": "100"}, (rule,))) == [None]
+    assert drafts.describe_draft(Draft({"target": "100"}, (rule,))) == (None, [None])

@@ -51,10 +51,8 @@ def evaluate_rules(now: datetime) -> int:
         open_subjects = {subject for name, subject in severities if name == rule.name}
         result = evaluate_rule(rule, now, since=last, standing=open_subjects)
         firing += [_to_firing_rule(rule, one) for one in result.firing]
-        unknown_subjects = (
-            open_subjects if result.error else {one.subject for one in result.unknown}
-        )
-        unknown.update((rule.name, subject) for subject in unknown_subjects)
+        subjects = open_subjects if result.error else {one.subject for one in result.unknown}
+        unknown.update((rule.name, subject) for subject in subjects)
     changed = lifecycle.update_alerts(
         kind=Alert.Kind.THRESHOLD,
         firing=firing,

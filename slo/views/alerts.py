@@ -180,25 +180,27 @@ def _figure_rows(alert: Alert) -> list[dict[str, Any]]:
     if alert.kind == Alert.Kind.BURN:
         return []
     shown_elsewhere = {"value", "limit", "comparison", "samples", "stands"}
-    return [
-        _figure_row(name, value)
-        for name, value in alert.evidence.items()
-        if name not in shown_elsewhere and isinstance(value, str | int | float)
-    ]
-
-
-def _figure_row(name: str, value: Any) -> dict[str, Any]:
-    begin, _, unit = name.rpartition("_")
-    words = WORDS.get(begin) or begin.replace("_", " ")
-    if unit == "at" and isinstance(value, str) and (at := parse_datetime(value)):
-        return {"name": words, "at": at}
-    if unit == "by":
-        return {"name": f"{words} by", "who": str(value)}
-    if unit == "percent" and isinstance(value, int | float):
-        return {"name": words, "value": f"{value:g} %"}
-    if unit == "seconds" and isinstance(value, int | float):
-        return {"name": words, "value": durations.format_readable(timedelta(seconds=value))}
-    return {"name": name.replace("_", " "), "value": value}
+    rows: list[dict[str, Any]] = []
+    for name, value in alert.evidence.items():
+        begin, _, unit = name.rpartition("_")
+        words, is_number = (
+            WORDS.get(begin) or begin.replace("_", " "),
+            isinstance(value, int | float),
+        )
+        if name in shown_elsewhere or not (is_number or isinstance(value, str)):
+            continue
+        if unit == "at" and not is_number and (at := parse_datetime(value)):
+            rows.append({"name": words, "at": at})
+        elif unit == "by":
+            rows.append({"name": f"{words} by", "who": str(value)})
+        elif unit == "percent" and is_number:
+            rows.append({"name": words, "value": f"{value:g} %"})
+        elif unit == "seconds" and is_number:
+            lasted = durations.format_readable(timedelta(seconds=value))
+            rows.append({"name": words, "value": lasted})
+        else:
+            rows.append({"name": name.replace("_", " "), "value": value})
+    return rows
 
 
 def _clean(text: str) -> str:

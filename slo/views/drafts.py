@@ -166,16 +166,15 @@ def parse_target(draft: Draft) -> tuple[Decimal, int] | None:
     return (Decimal(str(target)), days) if isinstance(days, int) and 0 < days < 400 else None
 
 
-def describe_draft(draft: Draft) -> ObjectiveMeaning | None:
-    """Return figures that explain a draft's target and period, None if they can't be parsed."""
-    found = parse_target(draft)
-    return describe_objective(*found) if found else None
+def describe_draft(draft: Draft) -> tuple[ObjectiveMeaning | None, list[RuleMeaning | None]]:
+    """Return figures that explain a draft's target and period, and those of each of its rules.
 
-
-def describe_rules(draft: Draft) -> list[RuleMeaning | None]:
-    """Return figures that explain each rule of a draft, None for an invalid rule."""
+    None for what can't be parsed.
+    """
     found = parse_target(draft)
-    return [_describe_rule(one, *found) if found else None for one in draft.rules]
+    if found is None:
+        return None, [None] * len(draft.rules)
+    return describe_objective(*found), [_describe_rule(one, *found) for one in draft.rules]
 
 
 def _describe_rule(texts: Mapping[str, str], target: Decimal, days: int) -> RuleMeaning | None:

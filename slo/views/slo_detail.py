@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from operator import itemgetter
 from typing import Any
 
 from django.http import Http404, HttpResponse, JsonResponse
@@ -31,6 +32,7 @@ from slo.evaluation import objective_loader
 from slo.models import Alert, Exclusion, Sli, Slo, SloStatus
 from slo.models.objective import PROMETHEUS
 from slo.objectives import documents
+from slo.objectives.rules import FIELDS as RULE_FIELDS
 
 from . import responses
 
@@ -107,9 +109,7 @@ def _current_context(slo: Slo, now: datetime) -> dict[str, Any]:
 
 
 def _rule_rows(slo: Slo, status: SloStatus) -> list[dict[str, Any]]:
-    def rule_key(rule: Mapping[str, Any]) -> tuple[Any, ...]:
-        return rule["long"], rule["short"], rule["burn_rate"], rule["severity"]
-
+    rule_key = itemgetter(*RULE_FIELDS)
     states = {rule_key(one): one["state"] for one in status.rules}
     return [
         {

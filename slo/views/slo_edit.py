@@ -106,7 +106,15 @@ def _handle_form(request: PersonRequest, slo: Slo | None, draft: Draft) -> HttpR
     do = request.POST.get("do", "")
     draft = Draft.from_post(request.POST, slo)
     draft = draft.apply_button(do)
-    context = _validated_context(slo, draft) | _typed_context(request)
+    fields = draft.document()
+    try:
+        after = documents.validate(draft.text("name"), fields)
+    except InvalidInput as error:
+        context = _form_context(slo, draft, error.errors)
+    else:
+        changes = documents.describe_changes(documents.to_document(slo) if slo else None, after)
+        context = {**_form_context(slo, draft, {}), "fields": fields, "changes": changes}
+    context |= {"judged": True, **_typed_context(request)}
     target = str(request.htmx.target) if request.htmx else ""
     if target in PARTS:
         response = render(request, PARTS[target], context)
@@ -147,28 +155,17 @@ def _save(
     return redirect("slo_page", name=name)
 
 
-def _validated_context(slo: Slo | None, draft: Draft) -> dict[str, Any]:
-    fields = draft.document()
-    try:
-        after = documents.validate(draft.text("name"), fields)
-    except InvalidInput as error:
-        return {**_form_context(slo, draft, error.errors), "judged": True}
-    before = documents.to_document(slo) if slo else None
-    changes = documents.describe_changes(before, after)
-    return {**_form_context(slo, draft, {}), "fields": fields, "changes": changes, "judged": True}
-
-
 def _form_context(slo: Slo | None, draft: Draft, errors: drafts.Errors) -> dict[str, Any]:
-    meanings = drafts.describe_rules(draft)
+    meaning, rule_meanings = drafts.describe_draft(draft)
     return {
         "slo": slo,
         "draft": draft,
         "errors": errors,
         "by_field": drafts.errors_by_field(errors),
         "unplaced": drafts.unplaced_errors(errors),
-        "rules": drafts.make_rows("rules", draft.rules, errors, meanings),
+        "rules": drafts.make_rows("rules", draft.rules, errors, rule_meanings),
         "actions": drafts.make_rows("actions", draft.actions, errors),
-        "promise": drafts.describe_draft(draft),
+        "promise": meaning,
         "presets": rules.PRESETS,
         "kinds": KINDS,
         "ons": documents.ACTION_TRIGGERS.items(),

@@ -60,7 +60,9 @@ class ThresholdForm(ServiceForm):
 
     def to_fields(self, metric_type: ThresholdMetric) -> dict[str, Any]:
         """Return the fields of the rule, not validated; numbers that can't be parsed stay texts."""
-        part = self.get_text("part").strip()
+        part, min_events = self.get_text("part").strip(), self.get_text("min_events").strip()
+        count = min_events.replace(",", "")
+        is_count = count.isascii() and count.isdigit() and len(count) < 19
         return {
             "title": self.get_text("title"),
             "metric": f"{metric_type.name}:{part}" if part else metric_type.name,
@@ -68,7 +70,7 @@ class ThresholdForm(ServiceForm):
             "window": self.get_text("window").strip() if metric_type.windows else "",
             "comparison": self.get_text("comparison") or None,
             "value": _parse_value(self.get_text("value"), metric_type),
-            "min_events": _parse_whole(self.get_text("min_events")),
+            "min_events": int(count) if is_count else min_events or None,
             "severity": self.get_text("severity"),
             "enabled": bool(self.cleaned_data.get("enabled")),
             "runbook_url": self.get_text("runbook_url"),
@@ -235,8 +237,3 @@ def _parse_value(text: str, metric_type: ThresholdMetric) -> float | str | None:
     if not number.is_finite():
         return text
     return float(number / _HUNDRED if metric_type.unit == RATIO else number)
-
-
-def _parse_whole(text: str) -> int | str | None:
-    typed = text.strip().replace(",", "")
-    return int(typed) if typed.isascii() and typed.isdigit() and len(typed) < 19 else text or None

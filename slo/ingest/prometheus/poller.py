@@ -99,7 +99,12 @@ def _save_results(
     slis = list(rows.filter(pk__in=keys, ask_after=now + LEASE))
     # Read after the lock: a change of the source waits for it before deleting the old series.
     slos = Slo.objects.present().in_bulk([sli.slo_id for sli in slis])
-    current = [sli for sli in slis if _is_current(queries[sli.pk], slos.get(sli.slo_id or 0))]
+    current = []
+    for sli in slis:
+        query, slo = queries[sli.pk], slos.get(sli.slo_id or 0)
+        source = slo.source if slo else {}
+        if (query.url, query.good, query.total) == tuple(map(source.get, ("url", "good", "total"))):
+            current.append(sli)
     batch = SampleBatch()
     for sli in current:
         for one in results[sli.pk].readings:
@@ -109,12 +114,6 @@ def _save_results(
         _update_sli(sli, queries[sli.pk], results[sli.pk], now)
     Sli.objects.bulk_update(current, UPDATED_FIELDS)
     return sum(len(results[sli.pk].readings) for sli in current)
-
-
-def _is_current(query: CounterQuery, slo: Slo | None) -> bool:
-    source = slo.source if slo else {}
-    queried = (query.url, query.good, query.total)
-    return queried == (source.get("url"), source.get("good"), source.get("total"))
 
 
 def _update_sli(sli: Sli, query: CounterQuery, result: QueryResult, now: datetime) -> None:

@@ -92,7 +92,12 @@ class Command(ShellCommand):
         self.line(f"{slo.name}: {outcome}")
 
     def _backtest(self, slo: Slo, options: dict[str, Any]) -> None:
-        start, end = self._span(slo, options["start"], options["end"])
+        sli = Sli.objects.filter(slo=slo).first()
+        start, end = options["start"], options["end"]
+        if start is None or end is None:
+            if sli is None or sli.first is None or sli.last is None:
+                raise CommandError(f"Nothing is known of {slo.name} yet; import points first.")
+            start, end = start or end_of(sli.first), end or end_of(sli.last)
         if end < start:
             raise CommandError("--end is before --start.", returncode=WRONG_ARGUMENT)
         found = replay.evaluate_ticks(slo, start=start, end=end, step=options["step"])
@@ -106,16 +111,6 @@ class Command(ShellCommand):
                 self.line(json.dumps(tick))
             else:
                 self.line(_tick_line(at, evaluation))
-
-    def _span(
-        self, slo: Slo, start: datetime | None, end: datetime | None
-    ) -> tuple[datetime, datetime]:
-        sli = Sli.objects.filter(slo=slo).first()
-        if start is not None and end is not None:
-            return start, end
-        if sli is None or sli.first is None or sli.last is None:
-            raise CommandError(f"Nothing is known of {slo.name} yet; import points first.")
-        return start or end_of(sli.first), end or end_of(sli.last)
 
 
 def _tick_line(at: datetime, evaluation: Evaluation) -> str:

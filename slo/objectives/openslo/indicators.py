@@ -65,7 +65,11 @@ def _read_prometheus(
     if not one or not total:
         index.wrong(at, "Write the queries at metricSource.spec.query.")
         return None
-    url = next((found for metric in metrics if (found := _find_address(metric))), server)
+    details = (
+        {**as_mapping(metric.get("spec")), **as_mapping(metric.get("connection"))}
+        for metric in metrics
+    )
+    url = next((found for one in details if (found := _first_text(one, ADDRESSES))), server)
     if not url:
         message = "No Prometheus is named for it, by a DataSource or beside"
         index.remark(indicator.place, f"{message}; its counters have to be pushed.")
@@ -92,11 +96,6 @@ def _read_metric(
         else:
             index.remark(place, f"The DataSource {reference} is not among these documents.")
     return {**found, "type": str(found["type"]).lower()}
-
-
-def _find_address(metric: Mapping[str, Any]) -> str:
-    details = {**as_mapping(metric.get("spec")), **as_mapping(metric.get("connection"))}
-    return _first_text(details, ADDRESSES)
 
 
 def _first_text(fields: Mapping[str, Any], names: Sequence[str]) -> str:

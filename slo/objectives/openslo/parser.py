@@ -108,7 +108,12 @@ def _read_objectives(
         else:
             index.remark(entry.place, "It has no alert policies; the usual rules were taken.")
         if len(index.errors) == errors_before:
-            yield place, _objective_name(entry, objective, number), fields
+            name = entry.name
+            if number:
+                display_name = objective.get("displayName")
+                text = display_name.lower() if isinstance(display_name, str) else ""
+                name += f"-{_SLUG.sub('-', text).strip('-') or number + 1}"
+            yield place, name, fields
 
 
 def _find_indicator(
@@ -195,14 +200,6 @@ def _read_target(index: DocumentIndex, objective: Mapping[str, Any], place: str)
         index.wrong(f"{place}.targetPercent", "Must be a number, without quotes.")
         return None
     return json_number(Decimal(str(percent)) / 100)
-
-
-def _objective_name(entry: OpenSloEntry, objective: Mapping[str, Any], number: int) -> str:
-    if number == 0:
-        return entry.name
-    display_name = objective.get("displayName")
-    slug = _SLUG.sub("-", display_name.lower()).strip("-") if isinstance(display_name, str) else ""
-    return f"{entry.name}-{slug or number + 1}"
 
 
 def _read_rules(
