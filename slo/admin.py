@@ -30,7 +30,7 @@ register_read_only(
     search="slo__name",
     related="slo",
 )
-register_read_only(EvaluatedMinute, "minute judged_at slos took_ms", order="-minute")
+register_read_only(EvaluatedMinute, "minute evaluated_at slos took_ms", order="-minute")
 register_read_only(
     Exclusion,
     "id slo starts_at ends_at created_by created_at removed_by removed_at",
@@ -54,7 +54,7 @@ register_read_only(
 )
 register_read_only(
     Sli,
-    "id slo metric service edge_ms first last asked_to source_error",
+    "id slo metric service edge_ms first last polled_to source_error",
     order="-id",
     search="=slo__name =metric =service",
     related="slo",

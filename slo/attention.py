@@ -50,7 +50,7 @@ def list_alerts(now: datetime) -> Sequence[AttentionItem]:
         AttentionItem(
             kind="slo_alert",
             severity=one.severity,
-            title=one.said.replace("->", " → "),
+            title=one.summary.replace("->", " → "),
             detail=str(one.facts.get("to_do") or "")
             or f"{', '.join(filter(None, (one.subject, one.label)))}: acknowledge it, so that "
             "nobody else is called; its page has what was counted.",

@@ -51,15 +51,15 @@ def find_alerts(query: PaletteQuery) -> Sequence[PaletteEntry]:
     """Return open alerts that match the query."""
     found = Alert.objects.filter(resolved_at__isnull=True)
     for word in query.words[:6]:
-        found = found.filter(Q(subject__icontains=word) | Q(said__icontains=word))
+        found = found.filter(Q(subject__icontains=word) | Q(summary__icontains=word))
     return [
         PaletteEntry(
             "Alert",
             one.subject,
             "critical",
             reverse("alert_page", args=[one.pk]),
-            one.said,
-            weight=relevance.score_text(query.words, one.subject, one.said) + 10,
+            one.summary,
+            weight=relevance.score_text(query.words, one.subject, one.summary) + 10,
         )
         for one in found.order_by("-opened_at")[:MAX_ENTRIES]
     ]

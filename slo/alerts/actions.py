@@ -88,7 +88,7 @@ def plan_alert_actions(alert: Alert) -> Iterator[PlannedAction]:
     for action in alert.slo.actions if alert.slo else ():
         if alert.slo and alert.label in LABELS.get(action.get("on", PAGE), ()):
             key, page = notifications.alert_subject(alert), notifications.alert_path(alert)
-            yield PlannedAction(action, alert.slo, key, alert.said, page, evidence)
+            yield PlannedAction(action, alert.slo, key, alert.summary, page, evidence)
 
 
 def perform_actions(planned: Sequence[PlannedAction], now: datetime) -> None:

@@ -73,7 +73,7 @@ def update_alerts(
         execute(_POSTPONE, {"ids": [*changes.postponed], "times": times})
     opened = Alert.objects.bulk_create(
         Alert(  # The fields of a firing rule are named like the alert's columns.
-            **{**vars(one), "said": one.said[:MAX_OUTPUT_LENGTH]},
+            **{**vars(one), "summary": one.summary[:MAX_OUTPUT_LENGTH]},
             kind=kind,
             opened_at=now,
             firing_at=now,
@@ -99,7 +99,7 @@ def notify_and_act(kind: str, now: datetime) -> None:
 
     Notifications of burn alerts wait until the evaluation has caught up with the present minute.
     """
-    untold = Alert.objects.filter(kind=kind, told_at__isnull=True, resolved_at__isnull=True)
+    untold = Alert.objects.filter(kind=kind, notified_at__isnull=True, resolved_at__isnull=True)
     opened = list(untold.select_related("slo", "threshold").order_by("pk"))
     actions.start_escalations(opened, now)
     planned = [action for alert in opened for action in actions.plan_alert_actions(alert)]

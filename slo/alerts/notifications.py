@@ -34,20 +34,20 @@ SEVERITIES = {PAGE: "critical", TICKET: "warning"}
 
 def send_notifications(now: datetime, *, except_kind: str = "") -> None:
     """Send all due notifications of alerts opened or resolved, except those of `except_kind`."""
-    rows = Alert.objects.filter(over_told_at__isnull=True).exclude(kind=except_kind)
-    rows = rows.filter(Q(told_at__isnull=True) | Q(resolved_at__isnull=False))
+    rows = Alert.objects.filter(resolution_notified_at__isnull=True).exclude(kind=except_kind)
+    rows = rows.filter(Q(notified_at__isnull=True) | Q(resolved_at__isnull=False))
     waiting = list(rows.select_related("slo", "threshold").order_by("pk"))
     known = [one for one in waiting if one.acknowledged_at == one.opened_at]
     # The person who caused these was notified of the cause.
-    _update_rows(known, told_at=now, over_told_at=now)
+    _update_rows(known, notified_at=now, resolution_notified_at=now)
     waiting = [one for one in waiting if one.acknowledged_at != one.opened_at]
-    not_notified = [one for one in waiting if one.told_at is None]
+    not_notified = [one for one in waiting if one.notified_at is None]
     if missed := [one for one in not_notified if one.resolved_at is not None]:
         _announce_summary(missed, MISSED_SUMMARY_EVENT, now)
-        _update_rows(missed, told_at=now, told_alone=False, over_told_at=now)
+        _update_rows(missed, notified_at=now, notified_alone=False, resolution_notified_at=now)
     _notify_opened([one for one in not_notified if one.resolved_at is None], now)
     _notify_resolved(
-        [one for one in waiting if one.told_at is not None and one.resolved_at is not None], now
+        [one for one in waiting if one.notified_at is not None and one.resolved_at is not None], now
     )
 
 
@@ -70,7 +70,7 @@ def alert_facts(alert: Alert) -> dict[str, Any]:
         "rule": alert.rule,
         "about": alert.subject,
         "service": alert.service or None,
-        "said": alert.said,
+        "said": alert.summary,
         "owner": (alert.slo.owner if alert.slo else "") or None,
         "at": timestamp(alert.opened_at),
         **alert.facts,
@@ -87,12 +87,14 @@ def _notify_opened(alerts: Sequence[Alert], now: datetime) -> None:
     if not alerts:
         return
     # Alerts announced recently, and not yet as resolved.
-    rows = Alert.objects.filter(over_told_at__isnull=True, told_at__range=_recent_range(now))
+    rows = Alert.objects.filter(
+        resolution_notified_at__isnull=True, notified_at__range=_recent_range(now)
+    )
     is_critical = Q(severity=CRITICAL)
     recent = rows.aggregate(
-        critical=Count("pk", filter=is_critical & Q(told_alone=True)),
+        critical=Count("pk", filter=is_critical & Q(notified_alone=True)),
         others=Count("pk", filter=~is_critical),
-        summarized=Count("pk", filter=Q(told_alone=False)),
+        summarized=Count("pk", filter=Q(notified_alone=False)),
     )
     critical = [one for one in alerts if one.severity == CRITICAL]
     others = [one for one in alerts if one.severity != CRITICAL]
@@ -104,10 +106,10 @@ def _notify_opened(alerts: Sequence[Alert], now: datetime) -> None:
         summarized += others
     for one in single:
         _announce(one, ALERT_EVENT, alert_facts(one), one.severity, now)
-    _update_rows(single, told_at=now, told_alone=True)
+    _update_rows(single, notified_at=now, notified_alone=True)
     if summarized and not recent["summarized"]:
         _announce_summary(summarized, ALERT_SUMMARY_EVENT, now)
-        _update_rows(summarized, told_at=now, told_alone=False)
+        _update_rows(summarized, notified_at=now, notified_alone=False)
 
 
 def _recent_range(now: datetime) -> tuple[datetime, datetime]:
@@ -120,19 +122,21 @@ def _notify_resolved(alerts: Sequence[Alert], now: datetime) -> None:
 
     An alert gets a single message only if its opening had one.
     """
-    single = [one for one in alerts if one.told_alone]
+    single = [one for one in alerts if one.notified_alone]
     single = single if len(single) <= MAX_SINGLE else []
     for one in single:
         more = {"since_at": timestamp(one.opened_at), "why": one.resolved_because}
         _announce(one, RESOLVED_EVENT, {**alert_facts(one), **more}, "info", now)
-    _update_rows(single, over_told_at=now)
+    _update_rows(single, resolution_notified_at=now)
     summarized = [one for one in alerts if one not in single]
     recent = Alert.objects.filter(
-        over_told_at__range=_recent_range(now), told_alone=False, told_at__lt=F("over_told_at")
+        resolution_notified_at__range=_recent_range(now),
+        notified_alone=False,
+        notified_at__lt=F("resolution_notified_at"),
     )
     if summarized and not recent.exists():
         _announce_summary(summarized, RESOLVED_SUMMARY_EVENT, now)
-        _update_rows(summarized, over_told_at=now, told_alone=False)
+        _update_rows(summarized, resolution_notified_at=now, notified_alone=False)
 
 
 def _update_rows(alerts: Sequence[Alert], **fields: Any) -> None:
@@ -164,7 +168,7 @@ def _announce_summary(alerts: Sequence[Alert], event: str, now: datetime) -> Non
         facts={
             "count": len(alerts),
             "list": ", ".join(shown) + (f" and {more:,} more" if more else ""),
-            "first_said": worst_first[0].said,
+            "first_said": worst_first[0].summary,
             "path": ALERTS_PATH,
         },
         now=now,

@@ -180,7 +180,7 @@ class AlertShape(Resource[Alert]):
     label = serializers.CharField(  # type: ignore[assignment]
         help_text="`page` or `ticket` for an SLO's rule."
     )
-    said = serializers.CharField()
+    said = serializers.CharField(source="summary")
     path = serializers.CharField()
     opened_at = TimestampField()
     firing_at = TimestampField(help_text="When the rule last fired.")

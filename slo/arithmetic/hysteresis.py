@@ -20,7 +20,7 @@ class FiringRule:
     """A rule that fires for a subject now, and the content of its alert.
 
     `severity` is critical, warning or info; `label` is `page` or `ticket` for a burn-rate rule,
-    else empty. `said` is the message without a full stop, `path` the subject's page, `evidence`
+    else empty. `summary` is the message without a full stop, `path` the subject's page, `evidence`
     the measured figures (JSON). `acknowledged_by` is the person who knowingly caused the alert, if
     any; it then opens acknowledged. `thread` is the message thread of notifications, empty for a
     new one. `facts` (`owner`, `runbook`, `to_do`) are included in notifications.
@@ -31,7 +31,7 @@ class FiringRule:
     service: str
     severity: str
     label: str
-    said: str
+    summary: str
     path: str
     evidence: Mapping[str, Any] = field(default_factory=dict)
     slo_id: int | None = None

@@ -58,7 +58,7 @@ def load_annotations(slo: Slo, since: datetime, until: datetime) -> list[Annotat
             Annotation(
                 ALERT,
                 f"{row.label or row.severity} {row.rule.partition('>')[0]}".capitalize(),
-                row.said,
+                row.summary,
                 row.opened_at,
                 row.resolved_at,
                 _page_path("alert_page", row.pk),

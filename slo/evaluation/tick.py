@@ -89,7 +89,7 @@ def _evaluate_minute(minute: int, now: datetime, *, is_last: bool) -> bool | Non
     if last is not None and last >= minute:
         return False
     began = time.monotonic()
-    claimed = EvaluatedMinute.objects.create(minute=minute, judged_at=now)
+    claimed = EvaluatedMinute.objects.create(minute=minute, evaluated_at=now)
     at = end_of(minute)
     slos = list(Slo.objects.present().order_by("pk"))
     evaluated = evaluator.evaluate_slos(slos, minute)
@@ -184,7 +184,7 @@ def build_firing_rule(evaluated: EvaluatedSlo, rule_evaluation: RuleEvaluation) 
         service=slo.service[:MAX_SERVICE_LENGTH],
         severity=notifications.SEVERITIES[rule.severity],
         label=rule.severity,
-        said=message,
+        summary=message,
         path=notifications.slo_path(slo),
         evidence={
             "burn_rate": json_number(rule.burn_rate),

@@ -56,11 +56,12 @@ class Alert(models.Model):
     At most one alert is open for each rule and subject. `rule` is the key of a burn-rate rule,
     `1h/5m>14 page`, or the name of a threshold rule. `label` is `page` or `ticket` for a burn-rate
     rule, else empty. `subject` is an SLO's name or, for a threshold rule, the measured thing
-    (`core->oracle`). `firing_at` is when the rule last fired, plus unknown time since then.
-    `evidence` holds the figures at the opening, `latest` those when the rule last fired.
+    (`core->oracle`), and `summary` the message without a full stop. `firing_at` is when the rule
+    last fired, plus unknown time since then. `evidence` holds the figures at the opening, `latest`
+    those when the rule last fired.
 
     Notifications include `facts`, and belong to the message thread `thread`, if set. The opening
-    was announced at `told_at`, the end at `over_told_at`.
+    was announced at `notified_at`, the end at `resolution_notified_at`.
     """
 
     class Kind(models.TextChoices):
@@ -75,7 +76,7 @@ class Alert(models.Model):
     service = models.CharField(max_length=60, blank=True, db_collation="C")
     severity = models.CharField(max_length=8)
     label = models.CharField(max_length=8)
-    said = models.CharField(max_length=500)
+    summary = models.CharField(max_length=500, db_column="said")
     path = models.CharField(max_length=500, blank=True)
     thread = models.CharField(max_length=120, blank=True)
     facts = models.JSONField(default=dict, blank=True)
@@ -88,9 +89,9 @@ class Alert(models.Model):
     acknowledged_because = models.TextField(blank=True)
     resolved_at = models.DateTimeField(null=True, blank=True)
     resolved_because = models.CharField(max_length=200, blank=True)
-    told_at = models.DateTimeField(null=True, blank=True)
-    told_alone = models.BooleanField(default=False)
-    over_told_at = models.DateTimeField(null=True, blank=True)
+    notified_at = models.DateTimeField(null=True, blank=True, db_column="told_at")
+    notified_alone = models.BooleanField(default=False, db_column="told_alone")
+    resolution_notified_at = models.DateTimeField(null=True, blank=True, db_column="over_told_at")
 
     class Meta:
         constraints = [
@@ -107,7 +108,9 @@ class Alert(models.Model):
             models.Index(fields=["opened_at"], name="alert_by_time"),
             models.Index(fields=["subject", "opened_at"], name="alert_by_subject"),
             models.Index(
-                fields=["opened_at"], condition=Q(over_told_at__isnull=True), name="alert_to_tell"
+                fields=["opened_at"],
+                condition=Q(resolution_notified_at__isnull=True),
+                name="alert_to_tell",
             ),
         ]
 

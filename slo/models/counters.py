@@ -20,8 +20,8 @@ class Sli(models.Model):
 
     A histogram is a `metric` of a `service`. The good events of an edge took at most `edge_ms`;
     null is the infinite edge. `first` and `last` are the minutes of the first and last counter row.
-    For counters polled from Prometheus, `asked_to` is the last minute queried, and `source_error`
-    the error of the last query. `ask_after` is the time of the next query; while a process makes
+    For counters polled from Prometheus, `polled_to` is the last minute queried, and `source_error`
+    the error of the last query. `poll_after` is the time of the next query; while a process makes
     one, the end of its lease.
     """
 
@@ -31,8 +31,8 @@ class Sli(models.Model):
     edge_ms = models.FloatField(null=True, blank=True)
     first = models.IntegerField(null=True, blank=True)
     last = models.IntegerField(null=True, blank=True)
-    asked_to = models.IntegerField(null=True, blank=True)
-    ask_after = models.DateTimeField(null=True, blank=True)
+    polled_to = models.IntegerField(null=True, blank=True, db_column="asked_to")
+    poll_after = models.DateTimeField(null=True, blank=True, db_column="ask_after")
     source_error = models.CharField(max_length=500, blank=True)
     source_error_since = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField()

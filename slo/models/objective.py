@@ -104,7 +104,7 @@ class EvaluatedMinute(models.Model):
     """A minute for which all SLOs have been evaluated."""
 
     minute = models.IntegerField(primary_key=True)
-    judged_at = models.DateTimeField()
+    evaluated_at = models.DateTimeField(db_column="judged_at")
     slos = models.IntegerField(default=0)
     took_ms = models.FloatField(default=0)
 

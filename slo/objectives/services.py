@@ -139,6 +139,6 @@ def _reset_polling(sli: Sli) -> None:
     """Poll anew after the source changed: its first sample is a baseline; earlier events stay."""
     # First, to wait for samples of the old source being recorded: their writer locks this row.
     Sli.objects.filter(pk=sli.pk).update(
-        asked_to=None, ask_after=None, source_error="", source_error_since=None
+        polled_to=None, poll_after=None, source_error="", source_error_since=None
     )
     Series.objects.filter(sli=sli, source=PROMETHEUS).delete()

@@ -50,7 +50,7 @@ class TimelineEntry:
 
 def load_timeline(alert: Alert, escalations: Sequence[Escalation]) -> list[TimelineEntry]:
     found = [
-        TimelineEntry(alert.opened_at, "attention", "It opened", alert.said),
+        TimelineEntry(alert.opened_at, "attention", "It opened", alert.summary),
         *_notification_entries(alert),
         *(
             TimelineEntry(

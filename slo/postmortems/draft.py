@@ -29,7 +29,7 @@ def write_draft(alert: Alert, now: datetime) -> str:
     """Return a postmortem draft about an alert; an open alert is treated as ending `now`."""
     stopped = alert_timeline.load_episodes(alert, now)
     parts = [
-        [f"# Postmortem: {escape_markdown(alert.said)}"],
+        [f"# Postmortem: {escape_markdown(alert.summary)}"],
         ["## Summary", *_write_summary(alert, stopped, now)],
         ["## Timeline", *_write_timeline(alert, now)],
         ["## Root cause", *_write_cause(alert)],

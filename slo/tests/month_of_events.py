@@ -84,7 +84,7 @@ def alert(slo: Slo, opened_at: datetime, minutes: int | None, **fields: object) 
     """Create an alert of the SLO's first rule, resolved after so many minutes (None: open)."""
     ended = None if minutes is None else opened_at + timedelta(minutes=minutes)
     said = f"{slo.name} burns × 18.2 over 1 h and × 31 over 5 m, above × 14"
-    given = {"rule": "1h/5m>14 page", "label": "page", "severity": "critical", "said": said}
+    given = {"rule": "1h/5m>14 page", "label": "page", "severity": "critical", "summary": said}
     return Alert.objects.create(
         **{
             "kind": "burn",

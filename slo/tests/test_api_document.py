@@ -60,7 +60,7 @@ def test_answers_about_slos_are_what_it_says(document, admin):
 def test_answers_about_exclusions_and_alerts_are_what_it_says(document, admin):
     one, now = slo("a"), db_now()
     alert = Alert.objects.create(
-        kind="burn", slo=one, rule="r", subject="a", severity="critical", label="page", said="s",
+        kind="burn", slo=one, rule="r", subject="a", severity="critical", label="page", summary="s",
         opened_at=now, firing_at=now,
     )  # fmt: skip
     span = {

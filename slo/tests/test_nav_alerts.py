@@ -13,7 +13,7 @@ pytestmark = pytest.mark.django_db
 
 def create_alert(severity, **fields):
     now = db_now()
-    given = {"kind": "threshold", "rule": "deep", "said": "deep", "severity": severity, **fields}
+    given = {"kind": "threshold", "rule": "deep", "summary": "deep", "severity": severity, **fields}
     subject = f"queue-{Alert.objects.count()}"
     return Alert.objects.create(subject=subject, opened_at=now, firing_at=now, **given)
 

@@ -153,7 +153,7 @@ def test_removed_slo_is_not_found_and_its_name_is_free_for_one_that_begins_anew(
 def test_other_query_begins_at_its_own_baseline_and_is_asked_anew():
     made = put_slo(source=PROMETHEUS)
     sli = Sli.objects.get(slo=made)
-    Sli.objects.update(asked_to=7, source_error="down", source_error_since=db_now())
+    Sli.objects.update(polled_to=7, source_error="down", source_error_since=db_now())
     for source in ("prometheus", "a1"):
         Series.objects.create(
             sli=sli, source=source, first_at=db_now(), at=db_now(), good=1, total=1
@@ -165,7 +165,7 @@ def test_other_query_begins_at_its_own_baseline_and_is_asked_anew():
     put_slo(source={**PROMETHEUS, "good": "other"}, target=0.99)
     assert [one.source for one in Series.objects.all()] == ["a1"]
     sli.refresh_from_db()
-    assert (sli.asked_to, sli.source_error, sli.source_error_since) == (None, "", None)
+    assert (sli.polled_to, sli.source_error, sli.source_error_since) == (None, "", None)
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "\x00", "new"])

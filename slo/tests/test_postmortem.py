@@ -38,7 +38,7 @@ def alert(now, **fields):
         "service": "core",
         "severity": "critical",
         "label": "page",
-        "said": "core-availability burns its error budget 15 times as fast as it may over 1h",
+        "summary": "core-availability burns its error budget 15 times as fast as it may over 1h",
         "path": "/slos/core-availability/",
         "opened_at": now - timedelta(minutes=40),
         "firing_at": now - timedelta(minutes=12),
@@ -257,7 +257,7 @@ EVIL = "a | b <script>alert(1)</script> [x](javascript:alert(1)) *b* _i_ `c` \n#
 
 
 def test_words_of_people_mean_nothing_in_it(now):
-    said = {"said": EVIL, "subject": EVIL[:200], "rule": EVIL[:150], "acknowledged_by": EVIL}
+    said = {"summary": EVIL, "subject": EVIL[:200], "rule": EVIL[:150], "acknowledged_by": EVIL}
     more = {"acknowledged_at": now - timedelta(minutes=39), "evidence": {EVIL: EVIL}}
     one = alert(now, path="", **said, **more)
     at = now - timedelta(minutes=30)

@@ -116,7 +116,7 @@ def test_judging_that_stands_still_is_critical(age, told):
     Slo.objects.update(created_at=NOW - HOUR)
     slo = factories.slo()
     Slo.objects.filter(pk=slo.pk).update(created_at=NOW - HOUR)
-    EvaluatedMinute.objects.create(minute=minute_of(NOW) - age, judged_at=NOW)
+    EvaluatedMinute.objects.create(minute=minute_of(NOW) - age, evaluated_at=NOW)
 
     found = attention.list_evaluation_stopped(NOW)
 

@@ -52,7 +52,7 @@ def test_the_list_has_the_seven_of_the_beginning_and_what_is_open_of_each(admin)
         rule="breaker_open",
         subject="core->oracle",
         severity="warning",
-        said="It is open",
+        summary="It is open",
         opened_at=NOW,
         firing_at=NOW,
     )

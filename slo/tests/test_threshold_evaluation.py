@@ -38,7 +38,7 @@ def test_a_figure_beyond_its_limit_is_an_alert_that_says_all_of_it(queues):
     alert = Alert.objects.get()
     assert (alert.kind, alert.rule, alert.subject) == ("threshold", "deep", "mail")
     assert (alert.severity, alert.service, alert.threshold) == ("critical", "post", about)
-    assert (alert.said, alert.path) == ("mail is at 11", "/queues/mail/")
+    assert (alert.summary, alert.path) == ("mail is at 11", "/queues/mail/")
     assert alert.thread == "queue:mail"
     assert alert.facts["runbook"] == "https://runbooks.example/queues"
     assert alert.evidence == {

@@ -62,7 +62,7 @@ def test_list_is_narrowed_to_what_is_asked_for():
     slo = factories.slo()
     ticket = {"rule": "6h/30m>6 ticket", "label": "ticket", "severity": "warning"}
     alert(slo, now - timedelta(hours=9), 20)
-    alert(slo, now - timedelta(hours=1), None, subject="oracle-p95", said="slow", **ticket)
+    alert(slo, now - timedelta(hours=1), None, subject="oracle-p95", summary="slow", **ticket)
 
     assert "for 20 min" in text(get_page("/alerts/?state=resolved"))
     assert "oracle-p95" in get_page("/alerts/?q=oracle", "operator")
@@ -82,7 +82,7 @@ def test_page_shows_what_was_counted_in_both_windows_and_what_is_left():
 
     said = text(get_page(f"/alerts/{one.pk}/"))
 
-    assert f"{one.said}." in said
+    assert f"{one.summary}." in said
     assert "1h and 5m above 14" in said
     assert "1h when it opened" in said
     assert "5m when it opened" in said
@@ -190,7 +190,7 @@ def test_threshold_alert_shows_its_figure_and_its_limit():
     now = db_now()
     one = Alert.objects.create(
         kind="threshold", rule="timeout_rate", subject="core->oracle", service="core",
-        severity="warning", label="", said="Calls of core->oracle time out",
+        severity="warning", label="", summary="Calls of core->oracle time out",
         path="/breakers/core/oracle/", opened_at=now, firing_at=now,
         evidence={"value": 0.04, "limit": 0.01, "comparison": ">", "samples": 250, "calls": 250},
         latest={"value": 0.05, "limit": 0.01, "samples": 300},
@@ -216,7 +216,7 @@ def test_alert_of_a_switch_says_how_it_stands_now_in_words_for_people():
     }  # fmt: skip
     one = Alert.objects.create(
         kind="threshold", rule="switch_engaged", subject="experiment:rag-v2", severity="critical",
-        said="The switch experiment:rag-v2 was engaged by slo:oracle-answers", opened_at=now,
+        summary="The switch experiment:rag-v2 was engaged by slo:oracle-answers", opened_at=now,
         firing_at=now, path="/switches/experiment/rag-v2/", evidence=begun,
         latest={**begun, "stands": "ramping, 5 % flows", "allow_percent": 5.0},
     )  # fmt: skip

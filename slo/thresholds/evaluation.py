@@ -116,7 +116,7 @@ def _to_firing_rule(rule: ThresholdRule, one: MetricReading) -> FiringRule:
         service=one.service,
         severity=rule.severity,
         label="",
-        said=one.said,
+        summary=one.said,
         path=one.path,
         evidence={
             **one.evidence,

@@ -155,7 +155,7 @@ def _filter_alerts(state: str, severity: str, slo: str, q: str) -> QuerySet[Aler
     if slo:
         rows = rows.filter(kind=Alert.Kind.BURN, subject=slo)
     if q:
-        matches = Q(subject__icontains=q) | Q(rule__icontains=q) | Q(said__icontains=q)
+        matches = Q(subject__icontains=q) | Q(rule__icontains=q) | Q(summary__icontains=q)
         rows = rows.filter(matches | Q(service__contains=q))
     return rows
 

@@ -32,7 +32,7 @@ LEASE = timedelta(seconds=60)
 RETRY_AFTER = timedelta(seconds=30)
 MAX_SLIS = 500
 BATCH_SIZE = 100
-UPDATED_FIELDS = ("asked_to", "ask_after", "source_error", "source_error_since")
+UPDATED_FIELDS = ("polled_to", "poll_after", "source_error", "source_error_since")
 
 # Materialized, because a plan that repeats the subquery for each row would claim too many.
 _CLAIM = """
@@ -64,14 +64,14 @@ def poll_due(now: datetime, *, resolver: name_resolution.Resolve = name_resoluti
     )
 
 
-def due_moments(asked_to: int | None, now: datetime) -> tuple[datetime, ...]:
+def due_moments(polled_to: int | None, now: datetime) -> tuple[datetime, ...]:
     """Return the end times of the minutes to query next, ascending.
 
-    These are the minutes after `asked_to`, the last one queried, within limits; only the latest if
-    `asked_to` is None.
+    These are the minutes after `polled_to`, the last one queried, within limits; only the latest if
+    `polled_to` is None.
     """
     last = last_ended(now - SCRAPE_DELAY)
-    first = last if asked_to is None else max(asked_to + 1, last - MAX_MINUTES_BACK)
+    first = last if polled_to is None else max(polled_to + 1, last - MAX_MINUTES_BACK)
     return tuple(
         end_of(minute) for minute in range(first, min(first + MAX_MINUTES_PER_POLL, last + 1))
     )
@@ -82,8 +82,8 @@ def _claim_due(now: datetime) -> dict[int, CounterQuery]:
     last = last_ended(now - SCRAPE_DELAY)
     parameters = {"now": now, "until": now + LEASE, "last": last, "most": MAX_SLIS}
     return {
-        key: CounterQuery(url, good, total, due_moments(asked_to, now))
-        for key, url, good, total, asked_to in fetch_all(_CLAIM, parameters)
+        key: CounterQuery(url, good, total, due_moments(polled_to, now))
+        for key, url, good, total, polled_to in fetch_all(_CLAIM, parameters)
     }
 
 
@@ -96,7 +96,7 @@ def _save_results(
 ) -> int:
     """Record the results of SLIs not changed since the query; return the number of readings."""
     rows = Sli.objects.select_for_update(no_key=True).order_by("pk")
-    slis = list(rows.filter(pk__in=keys, ask_after=now + LEASE))
+    slis = list(rows.filter(pk__in=keys, poll_after=now + LEASE))
     # Read after the lock: a change of the source waits for it before deleting the old series.
     slos = Slo.objects.present().in_bulk([sli.slo_id for sli in slis])
     current = []
@@ -119,7 +119,7 @@ def _save_results(
 def _update_sli(sli: Sli, query: CounterQuery, result: QueryResult, now: datetime) -> None:
     """Set, without saving, an SLI's last queried minute, its error, and when to query it next."""
     if result.asked:
-        sli.asked_to = last_ended(query.moments[result.asked - 1])
+        sli.polled_to = last_ended(query.moments[result.asked - 1])
     if result.error and not sli.source_error:
         sli.source_error_since = now
         log.warning("slo.source_failed", sli=sli.pk, url=query.url, error=result.error)
@@ -127,4 +127,4 @@ def _update_sli(sli: Sli, query: CounterQuery, result: QueryResult, now: datetim
         sli.source_error = result.error
     if not sli.source_error:
         sli.source_error_since = None
-    sli.ask_after = now + RETRY_AFTER if result.error else now
+    sli.poll_after = now + RETRY_AFTER if result.error else now

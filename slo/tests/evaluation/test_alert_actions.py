@@ -95,7 +95,7 @@ def test_ramps_of_the_service_are_held_while_the_alert_is_open():
     hold = Hold.objects.get()
     assert (hold.key, hold.service) == (f"alert:{alert().pk}", "core")
     assert hold.slos == ["core-availability", "core-latency"]
-    assert hold.why == alert().said
+    assert hold.why == alert().summary
     assert hold.path == f"/alerts/{alert().pk}/"
     evaluate_minutes(NOON + 3, NOON + 8)
     assert not Hold.objects.exists()

@@ -35,7 +35,7 @@ AT = end_of(NOON)
 def firing_rule(subject="core->oracle", **more):
     fields = {
         "rule": "timeout_rate", "service": "core", "severity": "warning", "label": "",
-        "said": f"Calls of {subject} time out", "path": "/breakers/core/oracle/", **more,
+        "summary": f"Calls of {subject} time out", "path": "/breakers/core/oracle/", **more,
     }  # fmt: skip
     return FiringRule(subject=subject, **fields)
 
@@ -89,13 +89,13 @@ def test_whoever_is_on_call_is_called_until_it_is_over():
     assert message.subject == f"alert:{alert().pk}"
     notice = renderer.render(message.event, message.payload)
     assert notice.title.startswith("Over: core-availability burns")
-    assert alert().over_told_at == due_at(NOON + 8)
+    assert alert().resolution_notified_at == due_at(NOON + 8)
 
 
 def test_an_alert_that_is_only_information_calls_nobody():
     update_alerts(firing_rule(severity="info"))
 
-    assert alert().told_at == AT
+    assert alert().notified_at == AT
     assert not Escalation.objects.exists()
 
 
@@ -119,7 +119,7 @@ def test_many_at_once_are_told_together_and_what_follows_a_minute_later():
 
     assert Escalation.objects.count() == 7
     assert len(list_messages("slo.alerts")) + len(list_messages("slo.alert")) == 2 + 1
-    assert not Alert.objects.filter(told_at=None).exists()
+    assert not Alert.objects.filter(notified_at=None).exists()
 
 
 def test_many_that_are_over_at_once_are_told_together():

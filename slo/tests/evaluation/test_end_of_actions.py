@@ -166,7 +166,7 @@ def test_what_was_done_for_alerts_that_wait_to_be_told_of_is_not_asked_for_one_b
     for number in range(20):
         Alert.objects.create(
             kind="burn", rule=f"r{number}", subject=slo.name, service="core", slo=slo,
-            severity="critical", label="page", said="x",
+            severity="critical", label="page", summary="x",
             opened_at=due_at(NOON), firing_at=due_at(NOON),
         )  # fmt: skip
     waiting = Alert.objects.select_related("slo")

@@ -36,7 +36,7 @@ def noted(monkeypatch):
 def firing_rule(subject, **more):
     fields = {
         "rule": "timeout_rate", "service": "core", "severity": "critical", "label": "",
-        "said": f"Calls of {subject} time out", "path": "/", **more,
+        "summary": f"Calls of {subject} time out", "path": "/", **more,
     }  # fmt: skip
     return FiringRule(subject=subject, **fields)
 
@@ -91,11 +91,11 @@ def test_what_was_told_in_the_future_does_not_keep_back_what_opens_now():
     ahead = AT + 3 * 24 * 60 * MINUTE
     update_alerts(firing_rules(9, rule="before"), now=ahead)
     update_alerts([], now=ahead + 3 * MINUTE)
-    Alert.objects.update(resolved_at=None, over_told_at=None, rule="old")
+    Alert.objects.update(resolved_at=None, resolution_notified_at=None, rule="old")
 
     update_alerts(firing_rules(9))
 
-    assert not Alert.objects.filter(rule="timeout_rate", told_at=None).exists()
+    assert not Alert.objects.filter(rule="timeout_rate", notified_at=None).exists()
 
 
 def test_open_alerts_that_were_told_of_are_not_read_again(monkeypatch):

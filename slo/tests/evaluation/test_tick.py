@@ -125,7 +125,7 @@ def test_no_more_than_an_hour_of_missed_minutes_is_judged():
 def test_a_clock_that_was_set_back_does_not_stop_judging():
     create_burning_slo(after=[BAD] * 10)
     evaluate_minutes(NOON + 9)
-    EvaluatedMinute.objects.create(minute=NOON + 500, judged_at=due_at(NOON + 500))
+    EvaluatedMinute.objects.create(minute=NOON + 500, evaluated_at=due_at(NOON + 500))
     Alert.objects.update(firing_at=end_of(NOON + 500))
 
     assert tick.evaluate_due_minutes(due_at(NOON + 10)) == 1
@@ -229,13 +229,13 @@ def test_a_turn_that_fails_is_taken_again():
         cursor.execute("ALTER TABLE slo_standing DROP CONSTRAINT no")
 
     assert tick.evaluate_due_minutes(due_at(NOON + 3)) == 1
-    assert alert().told_at == due_at(NOON + 3)
+    assert alert().notified_at == due_at(NOON + 3)
 
 
 def test_turns_of_long_ago_are_forgotten():
     create_burning_slo()
     EvaluatedMinute.objects.create(
-        minute=NOON - 40 * 24 * 60, judged_at=end_of(NOON) - 40 * 24 * 60 * MINUTE
+        minute=NOON - 40 * 24 * 60, evaluated_at=end_of(NOON) - 40 * 24 * 60 * MINUTE
     )
 
     evaluate_minutes(NOON)

@@ -121,7 +121,7 @@ def test_slo_that_was_removed_long_ago_is_forgotten_with_all_of_it(sli: Sli) -> 
         assert slo is not None
         Exclusion.objects.create(slo=slo, starts_at=NOW, ends_at=NOW + DAY, created_at=NOW)
         SloStatus.objects.create(slo=slo, minute=MINUTE, state="ok", since=NOW)
-        said = {"severity": "critical", "label": "page", "said": "It burns.", "kind": "burn"}
+        said = {"severity": "critical", "label": "page", "summary": "It burns.", "kind": "burn"}
         Alert.objects.create(
             slo=slo, rule="1h", subject=slo.name, opened_at=NOW, firing_at=NOW, **said
         )
@@ -182,7 +182,7 @@ def test_what_is_left_to_a_tick_for_an_slo_that_is_gone_goes_with_it(
 
 
 def test_alerts_of_slos_that_were_over_more_than_a_year_ago_are_forgotten(sli: Sli) -> None:
-    said = {"severity": "critical", "label": "page", "said": "It burns.", "kind": "burn"}
+    said = {"severity": "critical", "label": "page", "summary": "It burns.", "kind": "burn"}
     for days in (401, 399):
         Alert.objects.create(
             slo=sli.slo,

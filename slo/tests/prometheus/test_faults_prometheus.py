@@ -136,7 +136,7 @@ def test_what_was_scraped_is_counted(tmp_path):
         found = counts(sli, last_ended(now) + 2)
         assert (found.good, found.total, found.covered) == (90, 100, 2)
 
-        Sli.objects.update(asked_to=last_ended(now) + 2)
+        Sli.objects.update(polled_to=last_ended(now) + 2)
         slo("app", source={**source, "total": "sum by (code) (app_requests_total)"})
         poller.poll_due(now + 3 * MINUTE)
         sli.refresh_from_db()
@@ -171,12 +171,12 @@ def test_history_is_caught_up_with_and_a_gap_in_it_is_not_covered(tmp_path):
     with prometheus(tmp_path) as url:
         source = {"type": "prometheus", "url": url, "good": GOOD, "total": TOTAL}
         sli = Sli.objects.get(slo=slo("app", source=source))
-        Sli.objects.update(asked_to=last - 61)
+        Sli.objects.update(polled_to=last - 61)
         for turn in range(3):
             poller.poll_due(now + turn * timedelta(seconds=5))
 
     sli.refresh_from_db()
-    assert (sli.source_error, sli.asked_to) == ("", last)
+    assert (sli.source_error, sli.polled_to) == ("", last)
     found = counts(sli, last)
     assert (found.good, found.total) == (9 * 60, 10 * 60)
     # For five minutes a server goes on to tell what it knew last.

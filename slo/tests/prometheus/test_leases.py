@@ -49,7 +49,7 @@ def test_answer_of_a_source_that_was_changed_meanwhile_is_not_counted(counting, 
 
     assert poller.poll_due(BEGAN + MINUTE) == 0
     sli.refresh_from_db()
-    assert sli.asked_to == FIRST
+    assert sli.polled_to == FIRST
     assert counts(sli, [FIRST + 1])[0].total == 0
 
 
@@ -73,14 +73,14 @@ def test_answer_that_comes_when_another_asks_already_is_not_counted(counting, mo
 
     def taken_meanwhile(questions, **more):
         found = ask_all(questions, **more)
-        Sli.objects.update(ask_after=BEGAN + 2 * poller.LEASE)
+        Sli.objects.update(poll_after=BEGAN + 2 * poller.LEASE)
         return found
 
     monkeypatch.setattr(client, "query_all", taken_meanwhile)
 
     assert poller.poll_due(BEGAN) == 0
     sli.refresh_from_db()
-    assert (sli.asked_to, sli.ask_after) == (None, BEGAN + 2 * poller.LEASE)
+    assert (sli.polled_to, sli.poll_after) == (None, BEGAN + 2 * poller.LEASE)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -127,12 +127,12 @@ def test_turns_at_the_same_time_ask_once(counting):
 
     assert asked_minutes(counting) == [FIRST]
     sli.refresh_from_db()
-    assert sli.asked_to == FIRST
+    assert sli.polled_to == FIRST
 
 
 def test_lease_of_one_who_died_ends(counting):
     sli = asked_slo(counting)
-    Sli.objects.update(ask_after=BEGAN + poller.LEASE)
+    Sli.objects.update(poll_after=BEGAN + poller.LEASE)
 
     assert poller.poll_due(BEGAN) == 0
     assert poller.poll_due(BEGAN + poller.LEASE) == 1

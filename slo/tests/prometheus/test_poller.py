@@ -142,8 +142,8 @@ def test_one_that_is_away_stops_no_other(counting):
 
     away.refresh_from_db()
     there.refresh_from_db()
-    assert (away.source_error, away.asked_to) == ("no connection", None)
-    assert (there.source_error, there.asked_to) == ("", FIRST)
+    assert (away.source_error, away.polled_to) == ("no connection", None)
+    assert (there.source_error, there.polled_to) == ("", FIRST)
 
 
 def test_inside_of_the_house_is_named_as_the_error(counting, settings):
@@ -166,7 +166,7 @@ def test_many_are_kept_up_with_in_one_turn(counting, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("asked_to", "minutes"),
+    ("polled_to", "minutes"),
     [
         (None, [FIRST]),
         (FIRST, []),
@@ -175,8 +175,8 @@ def test_many_are_kept_up_with_in_one_turn(counting, monkeypatch):
         (FIRST + 60, []),
     ],
 )
-def test_moments_are_the_ends_of_minutes(asked_to, minutes):
-    assert poller.due_moments(asked_to, BEGAN) == tuple(map(end_of, minutes))
+def test_moments_are_the_ends_of_minutes(polled_to, minutes):
+    assert poller.due_moments(polled_to, BEGAN) == tuple(map(end_of, minutes))
 
 
 def test_minute_that_has_not_settled_is_not_among_those_that_were_missed():
