@@ -157,7 +157,7 @@ def slo_judged(minutes_ago: int) -> Callable[[datetime], None]:
 
     def create(now: datetime) -> None:
         slo(now)
-        EvaluatedMinute.objects.create(minute=due_minute(now) - minutes_ago, judged_at=now)
+        EvaluatedMinute.objects.create(minute=due_minute(now) - minutes_ago, evaluated_at=now)
 
     return create
 

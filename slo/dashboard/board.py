@@ -86,8 +86,8 @@ class SloBoardFilters:
 class SloBoardCounts:
     """Numbers of SLOs by condition; `known` counts all SLOs.
 
-    `paging` are the firing ones with a firing rule of severity `page`. `judged_at` is the time of
-    the last evaluation.
+    `paging` are the firing ones with a firing rule of severity `page`. `evaluated_at` is the time
+    of the last evaluation.
     """
 
     firing: int
@@ -95,7 +95,7 @@ class SloBoardCounts:
     spent: int
     unknown: int
     known: int
-    judged_at: datetime | None
+    evaluated_at: datetime | None
 
     @property
     def met(self) -> int:
@@ -103,7 +103,9 @@ class SloBoardCounts:
         return self.known - self.firing - self.spent - self.unknown
 
     def is_late(self, now: datetime) -> bool:
-        return self.judged_at is not None and now - self.judged_at > timedelta(minutes=LATE_MINUTES)
+        return self.evaluated_at is not None and now - self.evaluated_at > timedelta(
+            minutes=LATE_MINUTES
+        )
 
 
 @dataclass(frozen=True)
@@ -173,7 +175,7 @@ def count_slos() -> SloBoardCounts:
         minute=Max("status__minute"),
     )
     minute = counted.pop("minute")
-    return SloBoardCounts(**counted, judged_at=None if minute is None else end_of(minute))
+    return SloBoardCounts(**counted, evaluated_at=None if minute is None else end_of(minute))
 
 
 def list_services() -> list[str]:

@@ -65,7 +65,7 @@ def alerts_page(request: PersonRequest) -> HttpResponse:
         "narrowed": bool(q or slo) or severity in SEVERITIES,
         "open": open_alerts.count(),
         "critical": open_alerts.filter(severity="critical").count(),
-        "unknown_to_all": open_alerts.filter(acknowledged_at__isnull=True).count(),
+        "unacknowledged": open_alerts.filter(acknowledged_at__isnull=True).count(),
     }
     return responses.render_live(request, "alerts", context)
 
@@ -94,7 +94,7 @@ def alert_page(request: PersonRequest, alert_id: int) -> HttpResponse:
             "then": alert.evidence.get("remaining_ratio"),
             "now": status.remaining_ratio if status else None,
         },
-        "asked": alert_timeline.load_trip_requests(alert),
+        "trip_requests": alert_timeline.load_trip_requests(alert),
         "holds": list(Hold.objects.filter(key=notifications.alert_subject(alert))),
         "entries": alert_timeline.load_timeline(alert, escalations),
         "runbook": notifications.find_runbook(alert),

@@ -22,10 +22,10 @@ def slos_page(request: PersonRequest) -> HttpResponse:
     counts, services = board.count_slos(), board.list_services()
     context = {
         "now": now,
-        "asked": filters,
+        "filters": filters,
         "rows": rows,
         "has_more": has_more,
-        "tally": counts,
+        "counts": counts,
         "is_late": counts.is_late(now),
         "services": services if len(services) <= board.MAX_SERVICES else [],
     }

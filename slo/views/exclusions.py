@@ -97,15 +97,15 @@ def remove_exclusion_page(request: PersonRequest, name: str, exclusion_id: int) 
 
 
 def _preview_context(slo: Slo, form: ServiceForm, now: datetime) -> dict[str, Any]:
-    """Return the context of an exclusion's preview; `outlook` is None for an invalid form."""
+    """Return the context of an exclusion's preview; `effect` is None for an invalid form."""
     starts_at = ends_at = now
     if form.is_bound and form.is_valid():
         starts_at, ends_at = form.cleaned_data["starts_at"], form.cleaned_data["ends_at"]
     if ends_at <= starts_at:
-        return {"outlook": None}
+        return {"effect": None}
     at, span = due_minute(now), (last_ended(starts_at), minute_of(ends_at))
     return {
-        "outlook": budgets.estimate_exclusion(slo, span, at),
+        "effect": budgets.estimate_exclusion(slo, span, at),
         "lasts": span[1] - span[0],
         "is_future": span[0] >= at,
     }

@@ -82,21 +82,21 @@ def find_slo(name: str) -> Slo:
 
 def _current_context(slo: Slo, now: datetime) -> dict[str, Any]:
     status, sli = getattr(slo, "status", None), getattr(slo, "sli", None)
-    judged_at = end_of(status.minute) if status else None
+    evaluated_at = end_of(status.minute) if status else None
     shown = status or SloStatus()
     late = timedelta(minutes=board.LATE_MINUTES)
     return {
         "now": now,
         "slo": slo,
         "sli": sli,
-        "stands": status,
+        "status": status,
         "left": shown.remaining_ratio,
         "last_hour": shown.burn_rates.get("1h"),
         "last_six_hours": shown.burn_rates.get("6h"),
-        "judged_now": json.dumps({"left": shown.remaining_ratio, "rates": shown.burn_rates}),
+        "latest_values": json.dumps({"left": shown.remaining_ratio, "rates": shown.burn_rates}),
         "condition": board.slo_condition(status),
-        "judged_at": judged_at,
-        "is_late": judged_at is not None and now - judged_at > late,
+        "evaluated_at": evaluated_at,
+        "is_late": evaluated_at is not None and now - evaluated_at > late,
         "rules": _rule_rows(slo, shown),
         "reasons": explain_unknown(slo, sli, status, now),
         "silent_since": end_of(sli.last) if sli and silent_duration(sli, now) else None,
@@ -104,7 +104,7 @@ def _current_context(slo: Slo, now: datetime) -> dict[str, Any]:
         "open_alerts": list(
             Alert.objects.filter(slo=slo, resolved_at__isnull=True).order_by("opened_at")
         ),
-        "promise": describe_objective(slo.target, slo.window_days),
+        "meaning": describe_objective(slo.target, slo.window_days),
     }
 
 
@@ -158,7 +158,7 @@ def _history_context(request: PersonRequest, slo: Slo) -> dict[str, Any]:
         "alerts": alerts[:ALERTS_SHOWN],
         "more_alerts": len(alerts) > ALERTS_SHOWN,
         "exclusions": list(excluded[:ALERTS_SHOWN]),
-        "picture": documents.describe_document(documents.to_document(slo)),
+        "fields": documents.describe_document(documents.to_document(slo)),
         "entries": [(entry, _describe_entry(entry)) for entry in entries[:ENTRIES_SHOWN]],
         "older_entries": entries[ENTRIES_SHOWN - 1].pk if len(entries) > ENTRIES_SHOWN else None,
     }

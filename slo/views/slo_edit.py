@@ -114,7 +114,7 @@ def _handle_form(request: PersonRequest, slo: Slo | None, draft: Draft) -> HttpR
     else:
         changes = documents.describe_changes(documents.to_document(slo) if slo else None, after)
         context = {**_form_context(slo, draft, {}), "fields": fields, "changes": changes}
-    context |= {"judged": True, **_typed_context(request)}
+    context |= {"is_validated": True, **_typed_context(request)}
     target = str(request.htmx.target) if request.htmx else ""
     if target in PARTS:
         response = render(request, PARTS[target], context)
@@ -165,10 +165,10 @@ def _form_context(slo: Slo | None, draft: Draft, errors: drafts.Errors) -> dict[
         "unplaced": drafts.unplaced_errors(errors),
         "rules": drafts.make_rows("rules", draft.rules, errors, rule_meanings),
         "actions": drafts.make_rows("actions", draft.actions, errors),
-        "promise": meaning,
+        "meaning": meaning,
         "presets": rules.PRESETS,
         "kinds": KINDS,
-        "ons": documents.ACTION_TRIGGERS.items(),
+        "action_triggers": documents.ACTION_TRIGGERS.items(),
         "version": slo.version if slo else "",
         "here": reverse("slo_edit", args=[slo.name]) if slo else reverse("slo_new"),
     }
@@ -207,5 +207,5 @@ def backtest_page(request: PersonRequest, name: str) -> HttpResponse:
         context |= {"errors": error.errors}
         return show(request, "slo/backtest.html", context, status=422)
     with limit_backtests(actor_of(request)):
-        found = trials.run_trials(slo, objective, parse(span), db_now())
-    return show(request, "slo/backtest.html", {**context, "tried": found})
+        result = trials.run_trials(slo, objective, parse(span), db_now())
+    return show(request, "slo/backtest.html", {**context, "result": result})

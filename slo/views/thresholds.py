@@ -87,7 +87,7 @@ def thresholds_page(request: PersonRequest) -> HttpResponse:
     context = {
         "now": now,
         "rules": loaded,
-        "beyond": sum(one.firing_total for one in loaded),
+        "firing_total": sum(one.firing_total for one in loaded),
         "may_change": is_admin(actor_of(request)),
     }
     return responses.render_live(request, "thresholds", context)
@@ -100,7 +100,7 @@ def create_page(request: PersonRequest) -> HttpResponse:
     require_admin(actor_of(request))
     known = find_metric(request.GET.get("metric", ""))
     if known is None:
-        context = {"measures": list(THRESHOLD_METRICS.values())}
+        context = {"metrics": list(THRESHOLD_METRICS.values())}
         return show(request, "slo/thresholds_new.html", context)
     metric_type = known[0]
     initial = {
@@ -185,7 +185,7 @@ def _handle_form(
             fields = {**form.to_fields(metric_type), "enabled": True}
             preview = ThresholdRule(name=name, changed_at=now)
             rules.apply_document(preview, rules.validate(name, fields))
-            more["outlook"], status = statuses.compute_status(preview, now), 200
+            more["preview"], status = statuses.compute_status(preview, now), 200
         except InvalidInput as error:
             form.add_service_errors(error.errors)
         except Conflict as conflict:
@@ -194,7 +194,7 @@ def _handle_form(
     context = {
         "form": form,
         "rule": rule,
-        "measure": metric_type,
+        "metric": metric_type,
         "here": here if rule else f"{here}?metric={metric_type.name}",
         "statistics": metric_type.statistics if len(metric_type.statistics) > 1 else (),
         "comparisons": [(sign, rules.COMPARISON_WORDS[sign]) for sign in metric_type.comparisons],
