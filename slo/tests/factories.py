@@ -21,8 +21,8 @@ def slo(name: str = "core-availability", **fields: Any) -> Slo:
 
     99.9 % over 30 days with the usual rules, unless `fields` differ.
     """
-    said = {"service": "core", "kind": "availability", "target": 0.999, **fields}
-    return services.put_slo(name=name, fields=said, actor=ADMIN, now=db_now())
+    document = {"service": "core", "kind": "availability", "target": 0.999, **fields}
+    return services.put_slo(name=name, fields=document, actor=ADMIN, now=db_now())
 
 
 def counted(of: Slo, rows: Iterable[tuple[int, float, float]]) -> Sli:
@@ -31,13 +31,13 @@ def counted(of: Slo, rows: Iterable[tuple[int, float, float]]) -> Sli:
     Every minute after the first one is covered, also those between two rows.
     """
     sli = Sli.objects.get(slo=of)
-    given = sorted(rows)
-    first = given[0][0]
+    ordered = sorted(rows)
+    first = ordered[0][0]
     insert(
         CounterMinute,
         ("sli_id", "minute", "good", "total", "covered"),
-        ((sli.pk, minute, good, total, minute - first) for minute, good, total in given),
+        ((sli.pk, minute, good, total, minute - first) for minute, good, total in ordered),
     )
-    sli.first, sli.last = first, given[-1][0]
+    sli.first, sli.last = first, ordered[-1][0]
     sli.save(update_fields=["first", "last"])
     return sli

@@ -28,24 +28,24 @@ class Queues:
     """Queue depths by subject, and the queries received."""
 
     def __init__(self) -> None:
-        self.said: dict[str, dict[str, Any]] = {}
-        self.asked: list[MetricQuery] = []
+        self.readings: dict[str, dict[str, Any]] = {}
+        self.queries: list[MetricQuery] = []
         self.broken = False
 
     def are(self, **depths: float | None) -> None:
-        self.said = {name: {"value": depth} for name, depth in depths.items()}
+        self.readings = {name: {"value": depth} for name, depth in depths.items()}
 
-    def read(self, asked: MetricQuery, now: datetime) -> Iterator[MetricReading]:
-        self.asked.append(asked)
+    def read(self, query: MetricQuery, now: datetime) -> Iterator[MetricReading]:
+        self.queries.append(query)
         if self.broken:
             with connection.cursor() as cursor:
                 cursor.execute("SELECT 1 / 0")
-        for subject, said in self.said.items():
-            given = {"samples": 100, "path": f"/queues/{subject}/", **said}
-            value = given["value"]
-            beyond = None if value is None else asked.beyond(value)
+        for subject, reading in self.readings.items():
+            options = {"samples": 100, "path": f"/queues/{subject}/", **reading}
+            value = options["value"]
+            beyond = None if value is None else query.beyond(value)
             yield MetricReading(
-                subject=subject, beyond=beyond, said=f"{subject} is at {value}", **given
+                subject=subject, beyond=beyond, said=f"{subject} is at {value}", **options
             )
 
 
@@ -64,16 +64,16 @@ def register_metric(**fields: Any) -> Iterator[Queues]:
 
 
 def rule(name: str = "deep", **fields: Any) -> ThresholdRule:
-    given = {"metric": QUEUE, "statistic": "now", "comparison": ">", "value": 10.0}
-    given |= {"severity": "warning", "min_events": 1, "changed_at": NOW}
-    return ThresholdRule.objects.create(name=name, **{**given, **fields})
+    options = {"metric": QUEUE, "statistic": "now", "comparison": ">", "value": 10.0}
+    options |= {"severity": "warning", "min_events": 1, "changed_at": NOW}
+    return ThresholdRule.objects.create(name=name, **{**options, **fields})
 
 
 def run_tick(now: datetime) -> int:
     """Run the tick once."""
-    done = evaluation.evaluate_rules(now)
+    changed = evaluation.evaluate_rules(now)
     Tick.objects.update_or_create(name=evaluation.TICK, defaults={"ran_at": now, "ran_by": "test"})
-    return done
+    return changed
 
 
 def list_open_alerts() -> list[tuple[str, str]]:

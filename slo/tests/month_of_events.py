@@ -53,9 +53,9 @@ def month(
             good += events - bad
             total, covered = total + events, covered + 1
         rows.append((minute, good, total, covered))
-    heard = [row for row in rows if shares.get(row[0], baseline) is not None]
-    _store(sli, rows, heard, last)
-    sli.first, sli.last = first, heard[-1][0]
+    known = [row for row in rows if shares.get(row[0], baseline) is not None]
+    _store(sli, rows, known, last)
+    sli.first, sli.last = first, known[-1][0]
     sli.save(update_fields=["first", "last"])
     return sli
 
@@ -63,19 +63,19 @@ def month(
 def store_statuses(slos: Sequence[Slo], now: datetime, *, since_minutes: int = 31) -> None:
     """Evaluate at the last minute that is over."""
     minute = last_ended(now)
-    for seen in evaluator.evaluate_slos(slos, minute):
-        found = seen.evaluation
+    for evaluated in evaluator.evaluate_slos(slos, minute):
+        evaluation = evaluated.evaluation
         SloStatus.objects.update_or_create(
-            slo=seen.slo,
+            slo=evaluated.slo,
             defaults={
                 "minute": minute,
-                "state": found.state,
+                "state": evaluation.state,
                 "since": now - timedelta(minutes=since_minutes),
-                "burn_rates": dict(found.burn_rates),
-                "coverage": dict(found.coverage),
-                "rules": [rule.document() for rule in found.rules],
-                "remaining_ratio": found.remaining_ratio,
-                "exhausts_at": found.exhausts_at,
+                "burn_rates": dict(evaluation.burn_rates),
+                "coverage": dict(evaluation.coverage),
+                "rules": [rule.document() for rule in evaluation.rules],
+                "remaining_ratio": evaluation.remaining_ratio,
+                "exhausts_at": evaluation.exhausts_at,
             },
         )
 
@@ -83,8 +83,8 @@ def store_statuses(slos: Sequence[Slo], now: datetime, *, since_minutes: int = 3
 def alert(slo: Slo, opened_at: datetime, minutes: int | None, **fields: object) -> Alert:
     """Create an alert of the SLO's first rule, resolved after so many minutes (None: open)."""
     ended = None if minutes is None else opened_at + timedelta(minutes=minutes)
-    said = f"{slo.name} burns × 18.2 over 1 h and × 31 over 5 m, above × 14"
-    given = {"rule": "1h/5m>14 page", "label": "page", "severity": "critical", "summary": said}
+    summary = f"{slo.name} burns × 18.2 over 1 h and × 31 over 5 m, above × 14"
+    columns = {"rule": "1h/5m>14 page", "label": "page", "severity": "critical", "summary": summary}
     return Alert.objects.create(
         **{
             "kind": "burn",
@@ -94,7 +94,7 @@ def alert(slo: Slo, opened_at: datetime, minutes: int | None, **fields: object) 
             "opened_at": opened_at,
             "firing_at": ended or opened_at,
             "resolved_at": ended,
-            **given,
+            **columns,
             **fields,
         }
     )
@@ -102,17 +102,17 @@ def alert(slo: Slo, opened_at: datetime, minutes: int | None, **fields: object) 
 
 def excluded(slo: Slo, first: int, last: int, **fields: object) -> Exclusion:
     """Exclude the minutes from the end of one to the end of another."""
-    given = {"reason": "Announced maintenance, CHG-2207", "created_by": "user:olga", **fields}
+    columns = {"reason": "Announced maintenance, CHG-2207", "created_by": "user:olga", **fields}
     return Exclusion.objects.create(
         slo=slo,
         starts_at=end_of(first),
         ends_at=end_of(last),
         created_at=end_of(last),
-        **given,
+        **columns,
     )
 
 
-def _store(sli: Sli, rows: Sequence[Row], heard: Sequence[Row], last: int) -> None:
+def _store(sli: Sli, rows: Sequence[Row], known: Sequence[Row], last: int) -> None:
     edge = (last // 60 - UNPACKED_HOURS) * 60
     packed = [row for row in rows if row[0] < edge]
     hours = [packed[place : place + 60] for place in range(0, len(packed), 60)]
@@ -127,5 +127,5 @@ def _store(sli: Sli, rows: Sequence[Row], heard: Sequence[Row], last: int) -> No
     insert(
         CounterMinute,
         ("sli_id", "minute", "good", "total", "covered"),
-        ((sli.pk, *row) for row in heard if row[0] >= edge),
+        ((sli.pk, *row) for row in known if row[0] >= edge),
     )

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db
 
 def alert(subject="core-availability", **fields):
     at = db_now() - timedelta(minutes=5)
-    said = {
+    columns = {
         "kind": "burn",
         "rule": "1h/5m>14 page",
         "severity": "critical",
@@ -29,7 +29,7 @@ def alert(subject="core-availability", **fields):
         "firing_at": at,
         **fields,
     }
-    return Alert.objects.create(subject=subject, **said)
+    return Alert.objects.create(subject=subject, **columns)
 
 
 def subjects(caller, query=""):
@@ -72,10 +72,10 @@ def test_newest_are_first_and_may_be_narrowed(operator):
 def test_somebody_who_knows_says_so(operator):
     one = alert()
 
-    answer = operator.post(f"/alerts/{one.pk}/ack", {"comment": "Looking at the database"})
+    response = operator.post(f"/alerts/{one.pk}/ack", {"comment": "Looking at the database"})
 
-    assert answer.status_code == 200
-    body = answer.json()
+    assert response.status_code == 200
+    body = response.json()
     assert (body["state"], body["acknowledged_by"]) == ("acknowledged", "user:a-operator")
     assert body["acknowledged_because"] == "Looking at the database"
     row = AuditEntry.objects.order_by("-id").first()

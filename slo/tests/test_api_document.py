@@ -28,13 +28,13 @@ def test_answers_about_slos_are_what_it_says(document, admin):
     one = slo("a", kind="latency", threshold_ms=300, actions=[{"do": "hold_ramps"}])
     last, now = last_ended(db_now()), db_now()
     counted(one, [(last - 200 + n, n * 98, n * 100) for n in range(201)])
-    standing = SloStatus.objects.create(slo=one, minute=last, state="ok", since=now)
+    status = SloStatus.objects.create(slo=one, minute=last, state="ok", since=now)
     start = timestamp(now - timedelta(hours=1))
     rule = {"long": "1h", "short": "5m", "burn_rate": 1, "severity": "page"}
     backtest = {"start": start, "rules": [rule]}
     prometheus = {"type": "prometheus", "url": "http://p:9090", "good": "g", "total": "t"}
 
-    answers = [
+    requests = [
         (SLOS, "get", admin.get("/slos/")),
         (f"{ONE}/", "get", admin.get("/slos/a/")),
         (SLOS, "post", admin.post("/slos/", {"name": "b", "target": 0.9, "source": prometheus})),
@@ -50,11 +50,11 @@ def test_answers_about_slos_are_what_it_says(document, admin):
         (f"{ONE}/", "get", admin.get("/slos/b/")),
     ]
 
-    assert standing.state == "ok"
-    for path, method, response in answers:
+    assert status.state == "ok"
+    for path, method, response in requests:
         assert complaints(document, path, method, response) == [], (method, path, response.json())
-    assert answers[-4][2].json()["results"]
-    assert answers[-3][2].json()["alerts"]
+    assert requests[-4][2].json()["results"]
+    assert requests[-3][2].json()["alerts"]
 
 
 def test_answers_about_exclusions_and_alerts_are_what_it_says(document, admin):
@@ -69,10 +69,10 @@ def test_answers_about_exclusions_and_alerts_are_what_it_says(document, admin):
         "reason": "Database moved, CHG-7",
     }
 
-    made = admin.post("/slos/a/exclusions/", span)
-    removed = f"/slos/a/exclusions/{made.json()['id']}/"
-    answers = [
-        (f"{ONE}/exclusions/", "post", made),
+    exclusion = admin.post("/slos/a/exclusions/", span)
+    removed = f"/slos/a/exclusions/{exclusion.json()['id']}/"
+    requests = [
+        (f"{ONE}/exclusions/", "post", exclusion),
         (f"{ONE}/exclusions/", "get", admin.get("/slos/a/exclusions/")),
         (f"{ONE}/exclusions/{{exclusion_id}}/", "delete", admin.send("delete", removed, {})),
         (f"{ONE}/exclusions/", "get", admin.get("/slos/a/exclusions/?removed=true")),
@@ -86,7 +86,7 @@ def test_answers_about_exclusions_and_alerts_are_what_it_says(document, admin):
         ),
     ]
 
-    for path, method, response in answers:
+    for path, method, response in requests:
         assert complaints(document, path, method, response) == [], (method, path, response.json())
 
 
@@ -94,13 +94,13 @@ def test_answers_about_openslo_are_what_it_says(document, admin):
     slo("a")
     exported = admin.get("/openslo/")
 
-    answers = [
+    requests = [
         ("get", exported),
         ("post", admin.post("/openslo/", exported.json())),
         ("post", admin.post("/openslo/", {**exported.json(), "dry_run": True})),
         ("post", admin.post("/openslo/", {"documents": [{}]})),
     ]
 
-    for method, response in answers:
-        found = complaints(document, "/api/v1/openslo/", method, response)
-        assert found == [], (method, response.json())
+    for method, response in requests:
+        problems = complaints(document, "/api/v1/openslo/", method, response)
+        assert problems == [], (method, response.json())

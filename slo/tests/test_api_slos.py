@@ -33,10 +33,10 @@ def count_steadily(of, minutes=120, bad=0):
 
 
 def test_new_slo_is_made_and_shown_as_it_was_said(admin):
-    answer = admin.send("put", ONE, {**BODY, "rules": [FAST], "reason": "agreed in May"})
+    response = admin.send("put", ONE, {**BODY, "rules": [FAST], "reason": "agreed in May"})
 
-    assert answer.status_code == 201
-    body = answer.json()
+    assert response.status_code == 201
+    body = response.json()
     assert body["name"] == "core-availability"
     assert (body["target"], body["rules"], body["version"]) == (0.999, [FAST], 1)
     assert (body["state"], body["judged_at"], body["counted_to"]) == ("unknown", None, None)
@@ -72,10 +72,10 @@ def test_what_was_shown_can_be_put_back(admin):
     ],
 )
 def test_every_wrong_field_is_named(admin, fields, wrong):
-    answer = admin.send("put", ONE, {**BODY, **fields})
+    response = admin.send("put", ONE, {**BODY, **fields})
 
-    assert answer.status_code == 400
-    assert answer.json()["errors"].keys() == wrong
+    assert response.status_code == 400
+    assert response.json()["errors"].keys() == wrong
 
 
 def test_target_is_required(admin):
@@ -110,9 +110,9 @@ def test_token_without_the_scope_sees_nothing():
 
 
 def test_dry_run_changes_nothing(admin):
-    answer = admin.send("put", ONE, {**BODY, "dry_run": True})
+    response = admin.send("put", ONE, {**BODY, "dry_run": True})
 
-    assert (answer.status_code, answer.json()["dry_run"]) == (200, True)
+    assert (response.status_code, response.json()["dry_run"]) == (200, True)
     assert not Slo.objects.exists()
 
 
@@ -222,9 +222,9 @@ def test_span_that_can_t_be_told_is_refused(viewer, query, field):
     slo()
     a_month_ago = timestamp(db_now() - timedelta(days=30))
 
-    answer = viewer.get(f"{ONE}series?" + query.format(a_month_ago=a_month_ago))
+    response = viewer.get(f"{ONE}series?" + query.format(a_month_ago=a_month_ago))
 
-    assert (answer.status_code, *answer.json()["errors"]) == (400, field)
+    assert (response.status_code, *response.json()["errors"]) == (400, field)
 
 
 def test_backtest_tells_the_alerts_that_there_would_have_been(viewer):
@@ -234,35 +234,35 @@ def test_backtest_tells_the_alerts_that_there_would_have_been(viewer):
                   for n in range(181)])  # fmt: skip
     body = {"start": timestamp(end_of(last - 180)), "rules": [FAST], "step": 60}
 
-    told = viewer.post(f"{ONE}backtest", body).json()
+    result = viewer.post(f"{ONE}backtest", body).json()
 
-    (alert,) = told["alerts"]
+    (alert,) = result["alerts"]
     assert (alert["severity"], alert["burn_rate"], alert["long"]) == ("page", 14.4, "1h")
     assert timestamp(end_of(last - 120)) < alert["opened_at"] < alert["resolved_at"]
     assert alert["lasted_seconds"] > 1000
     assert alert["worst"]["5m"] == 100.0
-    assert told["states"]["firing"] > 10
-    assert "results" not in told
+    assert result["states"]["firing"] > 10
+    assert "results" not in result
     assert Slo.objects.get().rules == []
 
 
 def test_backtest_tells_each_tick_if_asked(viewer):
     last = count_steadily(slo(rules=[FAST]))
 
-    told = viewer.post(
+    result = viewer.post(
         f"{ONE}backtest", {"start": timestamp(end_of(last - 10)), "step": "5m", "ticks": True}
     ).json()
 
-    assert [one["rules"][0]["state"] for one in told["results"]] == ["ok"] * 3
+    assert [one["rules"][0]["state"] for one in result["results"]] == ["ok"] * 3
 
 
 def test_backtest_refuses_rules_that_could_never_fire(viewer):
     slo()
     rules = [{**FAST, "burn_rate": 1000}]
 
-    answer = viewer.post(f"{ONE}backtest", {"start": timestamp(db_now()), "rules": rules})
+    response = viewer.post(f"{ONE}backtest", {"start": timestamp(db_now()), "rules": rules})
 
-    assert answer.json()["errors"].keys() == {"rules.0.burn_rate"}
+    assert response.json()["errors"].keys() == {"rules.0.burn_rate"}
 
 
 def test_listed_row_equals_the_slo_by_itself(admin):

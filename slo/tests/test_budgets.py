@@ -57,11 +57,11 @@ def test_each_part_has_spent_its_share_of_the_whole_period():
     write_counts(slo, end, {30: 40, 200: 25, 1500: 60})
     edges = [end - 400, end - 100, end]
 
-    found = budgets.load_spent([slo], edges)[slo.pk]
+    spent = budgets.load_spent([slo], edges)[slo.pk]
 
-    assert found.parts == pytest.approx(expected_spent(slo, edges), abs=1e-6)
-    assert found.in_all == pytest.approx(sum(expected_spent(slo, edges)), abs=2e-6)
-    assert found.remaining_ratio == pytest.approx(
+    assert spent.parts == pytest.approx(expected_spent(slo, edges), abs=1e-6)
+    assert spent.in_all == pytest.approx(sum(expected_spent(slo, edges)), abs=2e-6)
+    assert spent.remaining_ratio == pytest.approx(
         1 - (40 + 25 + 60) / (2160 * 100 * 0.01), abs=1e-3
     )
 
@@ -81,10 +81,10 @@ def test_what_does_not_count_is_in_no_part():
         now=end_of(end),
     )
 
-    found = budgets.load_spent([slo], edges)[slo.pk]
+    spent = budgets.load_spent([slo], edges)[slo.pk]
 
-    assert found.parts == pytest.approx(expected_spent(slo, edges, [span]), abs=1e-6)
-    assert found.parts[0] == 0
+    assert spent.parts == pytest.approx(expected_spent(slo, edges, [span]), abs=1e-6)
+    assert spent.parts[0] == 0
 
 
 def test_period_that_is_shorter_than_the_span_is_what_shares_are_of():
@@ -92,9 +92,9 @@ def test_period_that_is_shorter_than_the_span_is_what_shares_are_of():
     write_counts(slo, end, {30: 40, 2000: 60})
     edges = [end - 2100, end - 1900, end]
 
-    found = budgets.load_spent([slo], edges)[slo.pk]
+    spent = budgets.load_spent([slo], edges)[slo.pk]
 
-    assert found.parts == pytest.approx(expected_spent(slo, edges), abs=1e-6)
+    assert spent.parts == pytest.approx(expected_spent(slo, edges), abs=1e-6)
 
 
 def test_nothing_counted_is_nothing_known():
@@ -116,25 +116,25 @@ def test_outlook_is_what_adding_the_exclusion_then_does():
     )  # fmt: skip
     span = (end - 210, end - 25)
 
-    seen = budgets.estimate_exclusion(slo, span, end)
+    effect = budgets.estimate_exclusion(slo, span, end)
 
-    done = exclusions.add_exclusion(
+    outcome = exclusions.add_exclusion(
         name=slo.name, starts_at=end_of(span[0]), ends_at=end_of(span[1]), reason=REASON,
         actor=OPERATOR, now=end_of(end),
     )  # fmt: skip
     # A minute may have ended between the two looks.
-    assert seen.before == pytest.approx(done.before["remaining_ratio"], abs=1e-4)
-    assert seen.after == pytest.approx(done.after["remaining_ratio"], abs=1e-4)
-    assert seen.before < seen.after
+    assert effect.before == pytest.approx(outcome.before["remaining_ratio"], abs=1e-4)
+    assert effect.after == pytest.approx(outcome.after["remaining_ratio"], abs=1e-4)
+    assert effect.before < effect.after
     # What was left out before is not given back once more.
-    assert (seen.bad, seen.total) == (25, (185 - 3) * 100)
+    assert (effect.bad, effect.total) == (25, (185 - 3) * 100)
 
 
 def test_span_to_come_changes_nothing_yet():
     slo, end = factories.slo(target=0.99, window_days=7), 29_700_000
     write_counts(slo, end, {30: 40})
 
-    seen = budgets.estimate_exclusion(slo, (end + 10, end + 60), end)
+    effect = budgets.estimate_exclusion(slo, (end + 10, end + 60), end)
 
-    assert seen.before == seen.after
-    assert seen.total == 0
+    assert effect.before == effect.after
+    assert effect.total == 0

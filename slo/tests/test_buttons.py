@@ -33,11 +33,11 @@ def climbing(of):
 def test_button_of_an_alert_acknowledges_it():
     one = alert(factories.slo(), db_now(), None)
 
-    said = press({"subject": f"alert:{one.pk}", "alert": one.pk})
+    message = press({"subject": f"alert:{one.pk}", "alert": one.pk})
 
     one.refresh_from_db()
     assert one.acknowledged_by == "user:olga"
-    assert said == "You acknowledged core-availability: nobody else is told for 24 hours."
+    assert message == "You acknowledged core-availability: nobody else is told for 24 hours."
 
 
 def test_button_of_a_step_acknowledges_the_alert_behind_it():
@@ -56,9 +56,9 @@ def test_second_click_says_who_was_first():
     press({"alert": one.pk})
     first = Alert.objects.get().acknowledged_at
 
-    said = press({"alert": one.pk}, now=first + timedelta(minutes=1))
+    message = press({"alert": one.pk}, now=first + timedelta(minutes=1))
 
-    assert said.startswith("user:olga has just acknowledged it")
+    assert message.startswith("user:olga has just acknowledged it")
     assert Alert.objects.get().acknowledged_at == first
 
 
@@ -80,9 +80,9 @@ def test_buttons_of_switches_do_what_they_did():
     engaged("segment:finance")
     episode = Episode.objects.get()
 
-    said = press({"switch": "segment:finance", "episode": episode.pk})
+    message = press({"switch": "segment:finance", "episode": episode.pk})
 
-    assert said.startswith("You acknowledged segment:finance")
+    assert message.startswith("You acknowledged segment:finance")
 
 
 def test_escalation_of_an_alert_is_acknowledged_as_the_alert():

@@ -72,7 +72,7 @@ def test_numbers_mean_exactly_what_was_written():
 
 
 @pytest.mark.parametrize(
-    ("target", "said"),
+    ("target", "message"),
     [
         (None, "Say which share"),
         (0, "above 0 and below 1"),
@@ -84,8 +84,8 @@ def test_numbers_mean_exactly_what_was_written():
         (float("nan"), "Must be a number"),
     ],
 )
-def test_target_that_is_no_share_is_refused(target, said):
-    assert said in validation_errors(target=target)["target"][0]
+def test_target_that_is_no_share_is_refused(target, message):
+    assert message in validation_errors(target=target)["target"][0]
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "-a", "a b", "a/b", "ä", "x" * 101, "a\n"])
@@ -259,9 +259,9 @@ def test_same_action_twice_is_refused():
 
 
 @pytest.mark.parametrize("field", ["rules", "actions"])
-@pytest.mark.parametrize("given", ["x", {}, [1], ["x"], [None], [[]], 7])
-def test_what_is_no_list_of_objects_is_refused(field, given):
-    assert any(path.startswith(field) for path in validation_errors(**{field: given}))
+@pytest.mark.parametrize("value", ["x", {}, [1], ["x"], [None], [[]], 7])
+def test_what_is_no_list_of_objects_is_refused(field, value):
+    assert any(path.startswith(field) for path in validation_errors(**{field: value}))
 
 
 @pytest.mark.parametrize(

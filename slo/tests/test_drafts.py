@@ -36,20 +36,20 @@ def sent_fields(draft: Draft) -> Draft:
 
 def test_form_that_nobody_touched_says_what_stood_there():
     document = documents.validate("core-p99", ALL_OF_IT)
-    shown = Draft.from_document({**document, "name": "core-p99"})
+    draft = Draft.from_document({**document, "name": "core-p99"})
 
-    sent = sent_fields(shown)
+    sent = sent_fields(draft)
 
     assert sent.text("name") == "core-p99"
     assert documents.validate("core-p99", sent.document()) == document
 
 
 @pytest.mark.parametrize(
-    ("typed", "share"),
+    ("text", "share"),
     [("99.9", 0.999), ("99.9 %", 0.999), (" 95", 0.95), ("0.5", 0.005), ("much", "much")],
 )
-def test_target_is_typed_in_percent(typed, share):
-    assert Draft({"target": typed}).document()["target"] == share
+def test_target_is_typed_in_percent(text, share):
+    assert Draft({"target": text}).document()["target"] == share
 
 
 def test_what_is_no_number_is_refused_where_numbers_are_read():

@@ -72,13 +72,13 @@ def test_plot_is_drawn_zoomed_by_dragging_and_shown_whole_again(desks):
     page.mouse.move(box["x"] + box["width"] * 0.7, middle)
     page.mouse.down()
     page.mouse.move(box["x"] + box["width"] * 0.9, middle, steps=4)
-    with page.expect_response(lambda answer: "from=" in answer.url):
+    with page.expect_response(lambda response: "from=" in response.url):
         page.mouse.up()
 
     whole = page.locator("#burn").get_by_role("button", name="Whole span")
     expect(whole).to_be_visible()
     expect(page).to_have_url(re.compile(r"#burn=\d+-\d+$"))
-    with page.expect_response(lambda answer: "from=" in answer.url):
+    with page.expect_response(lambda response: "from=" in response.url):
         page.reload()
     expect(whole).to_be_visible()
     whole.click()
@@ -221,7 +221,7 @@ HOURS = [hour * 3600 for hour in range(25)]
 
 
 @pytest.mark.parametrize(
-    ("known", "seen"),
+    ("known", "hours"),
     [
         (range(25), None),
         (range(20, 25), [(20 - 0.4) * 3600, 24 * 3600]),
@@ -229,11 +229,11 @@ HOURS = [hour * 3600 for hour in range(25)]
         ([], None),
     ],
 )
-def test_plot_begins_shortly_before_anything_is_known(desks, known, seen):
+def test_plot_begins_shortly_before_anything_is_known(desks, known, hours):
     page = desks.open_desk(person("viewer")).open("/slos/")
     values = [0.5 if hour in known else None for hour in range(25)]
 
-    assert page.evaluate(FITTED, [HOURS, values]) == seen
+    assert page.evaluate(FITTED, [HOURS, values]) == hours
 
 
 def test_plots_tell_times_in_utc_where_somebody_has_chosen_so(desks):

@@ -35,20 +35,20 @@ def last():
 
 def span(first, second, **fields):
     """Return from the end of one minute to the end of another."""
-    said = {"starts_at": timestamp(end_of(first)), "ends_at": timestamp(end_of(second))}
-    return {**said, "reason": WHY, **fields}
+    body = {"starts_at": timestamp(end_of(first)), "ends_at": timestamp(end_of(second))}
+    return {**body, "reason": WHY, **fields}
 
 
-def budget_left(answer):
-    budget = answer.json()["budget"]
+def budget_left(response):
+    budget = response.json()["budget"]
     return budget["before"]["remaining_ratio"], budget["after"]["remaining_ratio"]
 
 
 def test_span_does_not_count_and_the_answer_tells_what_that_does(operator, last):
-    answer = operator.post(EXCLUSIONS, span(last - 120, last - 110))
+    response = operator.post(EXCLUSIONS, span(last - 120, last - 110))
 
-    assert answer.status_code == 201
-    before, after = budget_left(answer)
+    assert response.status_code == 201
+    before, after = budget_left(response)
     assert before < -3
     assert after == 1.0
     status = operator.get("/slos/core-availability/status").json()
@@ -65,18 +65,18 @@ def test_part_of_a_span_counts_as_far_as_it_is_not_excluded(operator, last):
 
 
 def test_span_taken_back_counts_again(operator, last):
-    made = operator.post(EXCLUSIONS, span(last - 120, last - 110)).json()
+    exclusion = operator.post(EXCLUSIONS, span(last - 120, last - 110)).json()
 
-    answer = operator.send("delete", f"{EXCLUSIONS}{made['id']}/", {"reason": "It was us"})
+    response = operator.send("delete", f"{EXCLUSIONS}{exclusion['id']}/", {"reason": "It was us"})
 
-    assert answer.status_code == 200
-    assert budget_left(answer) == (made["budget"]["after"]["remaining_ratio"],
-                            made["budget"]["before"]["remaining_ratio"])  # fmt: skip
-    assert answer.json()["removed_by"] == "user:a-operator"
+    assert response.status_code == 200
+    assert budget_left(response) == (exclusion["budget"]["after"]["remaining_ratio"],
+                            exclusion["budget"]["before"]["remaining_ratio"])  # fmt: skip
+    assert response.json()["removed_by"] == "user:a-operator"
     assert operator.get(EXCLUSIONS).json()["results"] == []
-    (kept,) = operator.get(f"{EXCLUSIONS}?removed=true").json()["results"]
-    assert kept["id"] == made["id"]
-    assert operator.send("delete", f"{EXCLUSIONS}{made['id']}/", {}).status_code == 404
+    (exclusion,) = operator.get(f"{EXCLUSIONS}?removed=true").json()["results"]
+    assert exclusion["id"] == exclusion["id"]
+    assert operator.send("delete", f"{EXCLUSIONS}{exclusion['id']}/", {}).status_code == 404
 
 
 def test_spans_that_overlap_are_subtracted_once(operator, last):
@@ -87,9 +87,9 @@ def test_spans_that_overlap_are_subtracted_once(operator, last):
 
 
 def test_dry_run_tells_the_same_and_does_nothing(operator, last):
-    answer = operator.post(EXCLUSIONS, span(last - 120, last - 110, dry_run=True))
+    response = operator.post(EXCLUSIONS, span(last - 120, last - 110, dry_run=True))
 
-    assert budget_left(answer)[1] == 1.0
+    assert budget_left(response)[1] == 1.0
     assert not Exclusion.objects.exists()
 
 
@@ -97,17 +97,17 @@ def test_span_grows_to_the_minutes_it_touches(operator, last):
     start = end_of(last - 100) + timedelta(seconds=30)
     body = span(0, 0, starts_at=timestamp(start), ends_at=timestamp(start + timedelta(seconds=31)))
 
-    found = operator.post(EXCLUSIONS, body).json()
+    saved = operator.post(EXCLUSIONS, body).json()
 
-    assert found["starts_at"] == timestamp(end_of(last - 100))
-    assert found["ends_at"] == timestamp(end_of(last - 98))
+    assert saved["starts_at"] == timestamp(end_of(last - 100))
+    assert saved["ends_at"] == timestamp(end_of(last - 98))
 
 
 def test_span_to_come_may_be_announced(operator, last):
-    answer = operator.post(EXCLUSIONS, span(last + 600, last + 700))
+    response = operator.post(EXCLUSIONS, span(last + 600, last + 700))
 
-    assert answer.status_code == 201
-    assert budget_left(answer)[0] == budget_left(answer)[1]
+    assert response.status_code == 201
+    assert budget_left(response)[0] == budget_left(response)[1]
 
 
 def test_what_can_t_be_a_span_is_refused_and_named(operator, last):
@@ -131,10 +131,12 @@ def test_viewers_look_and_do_not_exclude(last):
 
 
 def test_exclusion_of_another_slo_is_not_found(operator, last):
-    made = operator.post(EXCLUSIONS, span(last - 10, last)).json()
+    exclusion = operator.post(EXCLUSIONS, span(last - 10, last)).json()
     slo("other")
 
-    assert operator.send("delete", f"/slos/other/exclusions/{made['id']}/", {}).status_code == 404
+    assert (
+        operator.send("delete", f"/slos/other/exclusions/{exclusion['id']}/", {}).status_code == 404
+    )
     assert operator.send("delete", f"{EXCLUSIONS}{'9' * 40}/", {}).status_code == 404
     assert operator.send("delete", f"{EXCLUSIONS}x/", {}).status_code == 404
     assert operator.get("/slos/nobody/exclusions/").status_code == 404

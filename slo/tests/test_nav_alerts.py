@@ -13,9 +13,15 @@ pytestmark = pytest.mark.django_db
 
 def create_alert(severity, **fields):
     now = db_now()
-    given = {"kind": "threshold", "rule": "deep", "summary": "deep", "severity": severity, **fields}
+    columns = {
+        "kind": "threshold",
+        "rule": "deep",
+        "summary": "deep",
+        "severity": severity,
+        **fields,
+    }
     subject = f"queue-{Alert.objects.count()}"
-    return Alert.objects.create(subject=subject, opened_at=now, firing_at=now, **given)
+    return Alert.objects.create(subject=subject, opened_at=now, firing_at=now, **columns)
 
 
 def test_open_ones_that_nobody_knows_of_are_counted_but_for_mere_information():
@@ -34,8 +40,8 @@ def test_nothing_open_is_zero():
 def test_they_are_counted_where_they_are_in_one_question():
     create_alert("warning")
 
-    with CaptureQueriesContext(connection) as asked:
+    with CaptureQueriesContext(connection) as queries:
         open_alerts()
 
-    (one,) = asked.captured_queries
+    (one,) = queries.captured_queries
     assert one["sql"].startswith("SELECT COUNT(")

@@ -36,10 +36,10 @@ def first_firing(objective: Objective) -> int:
 
 
 def test_three_nines_of_a_month_are_43_minutes():
-    said = describe_objective(Decimal("0.999"), 30)
+    meaning = describe_objective(Decimal("0.999"), 30)
 
-    assert said.outage == timedelta(minutes=43, seconds=12)
-    assert said.one_in == 1000
+    assert meaning.outage == timedelta(minutes=43, seconds=12)
+    assert meaning.one_in == 1000
 
 
 @given(
@@ -53,16 +53,16 @@ def test_rule_fires_just_when_it_is_said_to(target, burn_rate, windows):
     if limit * (1 - share) >= 1:
         return  # It never could, and is refused.
 
-    said = describe_rule(rule, share, 30)
+    meaning = describe_rule(rule, share, 30)
 
-    assert said.after == first_firing(Objective(share, 30, (rule,)))
+    assert meaning.after == first_firing(Objective(share, 30, (rule,)))
 
 
 def test_rule_says_what_goes_unnoticed():
-    said = describe_rule(BurnRateRule("1h", "5m", Decimal("14.4"), PAGE), Decimal("0.999"), 30)
+    meaning = describe_rule(BurnRateRule("1h", "5m", Decimal("14.4"), PAGE), Decimal("0.999"), 30)
 
-    assert said.spent == Decimal("0.02")
-    assert (said.after, said.resets) == (1, 5)
+    assert meaning.spent == Decimal("0.02")
+    assert (meaning.after, meaning.resets) == (1, 5)
 
 
 def test_window_that_is_none_is_not_told_of():

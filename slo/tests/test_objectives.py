@@ -24,8 +24,8 @@ PROMETHEUS = {"type": "prometheus", "url": "http://prom:9090", "good": "good", "
 
 def put_slo(actor=ADMIN, name=NAME, **fields):
     version = fields.pop("at_version", None)
-    said = {"service": "core", "target": 0.999, **fields}
-    return services.put_slo(name=name, fields=said, actor=actor, now=db_now(), version=version)
+    document = {"service": "core", "target": 0.999, **fields}
+    return services.put_slo(name=name, fields=document, actor=actor, now=db_now(), version=version)
 
 
 def remove(actor=ADMIN, name=NAME):
@@ -37,10 +37,10 @@ def last_row():
 
 
 def test_new_slo_has_counters_and_is_audited():
-    made = put_slo()
+    slo = put_slo()
 
-    assert Sli.objects.get().slo == made
-    assert made.version == 1
+    assert Sli.objects.get().slo == slo
+    assert slo.version == 1
     row = last_row()
     assert (row.action, row.target, row.actor_name) == ("slo.created", f"slo:{NAME}", "ada")
     assert row.before == "null"
@@ -72,16 +72,16 @@ def test_change_is_a_new_version_with_before_and_after_and_keeps_what_was_counte
 
 
 def test_what_is_stored_is_what_was_written():
-    made = put_slo(target=0.99999999, rules=[
+    slo = put_slo(target=0.99999999, rules=[
         {"long": "1h", "short": "5m", "burn_rate": 14.4, "severity": "page"}
     ])  # fmt: skip
 
-    made.refresh_from_db()
+    slo.refresh_from_db()
 
-    objective = objective_loader.load_objective(made)
+    objective = objective_loader.load_objective(slo)
     assert str(objective.target) == "0.99999999"
     assert str(objective.rules[0].burn_rate) == "14.4"
-    assert documents.validate(NAME, documents.to_document(made)) == documents.to_document(made)
+    assert documents.validate(NAME, documents.to_document(slo)) == documents.to_document(slo)
 
 
 def test_wrong_fields_are_named_and_nothing_is_made():
@@ -151,8 +151,8 @@ def test_removed_slo_is_not_found_and_its_name_is_free_for_one_that_begins_anew(
 
 
 def test_other_query_begins_at_its_own_baseline_and_is_asked_anew():
-    made = put_slo(source=PROMETHEUS)
-    sli = Sli.objects.get(slo=made)
+    slo = put_slo(source=PROMETHEUS)
+    sli = Sli.objects.get(slo=slo)
     Sli.objects.update(polled_to=7, source_error="down", source_error_since=db_now())
     for source in ("prometheus", "a1"):
         Series.objects.create(
@@ -182,10 +182,10 @@ def test_two_who_make_the_same_at_once_make_one():
         except Conflict:
             return "refused"
 
-    answers = at_once(*([lambda n=n: make(n) for n in range(4)]))
+    outcomes = at_once(*([lambda n=n: make(n) for n in range(4)]))
 
     assert Slo.objects.count() == 1
-    assert Slo.objects.get().owner in answers
+    assert Slo.objects.get().owner in outcomes
     assert AuditEntry.objects.filter(action="slo.created").count() == 1
 
 

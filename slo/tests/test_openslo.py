@@ -75,9 +75,9 @@ RATIO = "spec.indicator.spec.ratioMetric"
 
 
 def test_ratio_of_a_prometheus_is_an_slo_that_asks_it():
-    found = parse_texts(SLO)
+    parsed = parse_texts(SLO)
 
-    one = found.slos["checkout"]
+    one = parsed.slos["checkout"]
     assert (one["service"], one["kind"], one["target"], one["window_days"]) == (
         *("shop", "ratio"),
         *(0.995, 28),
@@ -90,7 +90,7 @@ def test_ratio_of_a_prometheus_is_an_slo_that_asks_it():
         "total": "sum(orders)",
     }
     assert [rule["burn_rate"] for rule in one["rules"]] == [14, 6]
-    assert found.remarks == ("documents.0: It has no alert policies; the usual rules were taken.",)
+    assert parsed.remarks == ("documents.0: It has no alert policies; the usual rules were taken.",)
 
 
 def test_bad_events_are_taken_from_all_of_them():
@@ -114,12 +114,12 @@ def test_parts_may_be_documents_of_their_own():
     alert["spec"]["conditions"] = [{"conditionRef": "fast"}]
     alert = yaml.safe_dump({"apiVersion": "openslo/v1", **alert})
 
-    found = parse_texts(text, sli, alert, yaml.safe_dump(condition))
+    parsed = parse_texts(text, sli, alert, yaml.safe_dump(condition))
 
-    one = found.slos["checkout"]
+    one = parsed.slos["checkout"]
     assert one["source"]["total"] == "sum(orders)"
     assert one["rules"] == [{"long": "1h", "short": "5m", "burn_rate": 14, "severity": "page"}]
-    assert found.remarks == ()
+    assert parsed.remarks == ()
 
 
 def test_data_source_says_which_server_it_is():
@@ -138,22 +138,22 @@ spec: {type: Prometheus, connectionDetails: {url: "https://prom.example.com"}}
 def test_source_that_can_t_be_asked_is_pushed_and_that_is_said():
     for which in ("good", "total"):
         text = changed(f"{RATIO}.{which}.metricSource.type", "Datadog")
-    found = parse_texts(text)
-    assert found.slos["checkout"]["source"] == {"type": "push"}
-    assert "datadog can't be read here" in found.remarks[0]
+    parsed = parse_texts(text)
+    assert parsed.slos["checkout"]["source"] == {"type": "push"}
+    assert "datadog can't be read here" in parsed.remarks[0]
 
-    found = parse_texts(SLO, server="")
-    assert found.slos["checkout"]["source"] == {"type": "push"}
-    assert "No Prometheus is named" in found.remarks[0]
+    parsed = parse_texts(SLO, server="")
+    assert parsed.slos["checkout"]["source"] == {"type": "push"}
+    assert "No Prometheus is named" in parsed.remarks[0]
 
 
 def test_each_objective_is_an_slo():
     text = changed("spec.objectives", [{"target": 0.99}, {"displayName": "Fast!", "target": 0.9},
                                        {"targetPercent": 99.95}])  # fmt: skip
 
-    found = parse_texts(text)
+    parsed = parse_texts(text)
 
-    assert {name: one["target"] for name, one in found.slos.items()} == {
+    assert {name: one["target"] for name, one in parsed.slos.items()} == {
         "checkout": 0.99,
         "checkout-fast": 0.9,
         "checkout-3": 0.9995,
@@ -171,10 +171,10 @@ def test_each_objective_is_an_slo():
     ],
 )
 def test_period_is_whole_days_and_rolls(window, days, remarks):
-    found = parse_texts(changed("spec.timeWindow", [window], changed("spec.alertPolicies", [])))
+    parsed = parse_texts(changed("spec.timeWindow", [window], changed("spec.alertPolicies", [])))
 
-    assert found.slos["checkout"]["window_days"] == days
-    assert len(found.remarks) == remarks
+    assert parsed.slos["checkout"]["window_days"] == days
+    assert len(parsed.remarks) == remarks
 
 
 def test_conditions_are_rules_and_what_does_not_fit_is_said():
@@ -182,13 +182,13 @@ def test_conditions_are_rules_and_what_does_not_fit_is_said():
     one["spec"] |= {"alertWhenNoData": True, "notificationTargets": [{"targetRef": "me"}]}
 
     fast = policy(lookbackWindow="6h", severity="SEV1")
-    found = parse_texts(changed("spec.alertPolicies", [one, fast, fast]))
+    parsed = parse_texts(changed("spec.alertPolicies", [one, fast, fast]))
 
-    assert [(rule["long"], rule["severity"]) for rule in found.slos["checkout"]["rules"]] == [
+    assert [(rule["long"], rule["severity"]) for rule in parsed.slos["checkout"]["rules"]] == [
         ("1h", "ticket"),
         ("6h", "page"),
     ]
-    assert [said.split(": ")[1].split()[0] for said in found.remarks] == [
+    assert [said.split(": ")[1].split()[0] for said in parsed.remarks] == [
         "alertWhenNoData",
         "notificationTargets",
         "gte",
@@ -268,10 +268,10 @@ def test_two_of_one_name_are_refused():
     assert list(parse_errors(SLO, SLO)) == ["documents.1.metadata.name"]
 
 
-@pytest.mark.parametrize("given", [[], [7], ["SLO"], [[SLO]], [{}], [None]])
-def test_what_is_no_document_is_refused(given):
+@pytest.mark.parametrize("document", [[], [7], ["SLO"], [[SLO]], [{}], [None]])
+def test_what_is_no_document_is_refused(document):
     with pytest.raises(InvalidInput):
-        parser.parse_documents(given)
+        parser.parse_documents(document)
 
 
 def test_text_that_stands_for_more_than_memory_holds_is_refused():

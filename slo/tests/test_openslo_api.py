@@ -89,12 +89,12 @@ def slos(draw):
 @settings(max_examples=50)
 @given(st.dictionaries(st.sampled_from(["a", "b.c", "D-1_2"]), slos(), min_size=1))
 def test_what_was_exported_is_imported_as_it_was(given):
-    found = parser.parse_documents(
+    document = parser.parse_documents(
         services.parse_text(services.to_yaml(services.export_documents(given)))
     )
 
-    assert found.slos == given
-    assert found.remarks == ()
+    assert document.slos == given
+    assert document.remarks == ()
 
 
 def send(caller, text, query="", content_type="application/yaml"):
@@ -105,11 +105,11 @@ def send(caller, text, query="", content_type="application/yaml"):
 @pytest.mark.django_db
 @pytest.mark.parametrize("kind", ["application/yaml", "application/x-yaml", "text/yaml"])
 def test_file_is_taken_over_with_counters_and_told_in_the_trail(admin, kind):
-    answer = send(admin, TEXT, "?prometheus_url=http://prom:9090", kind)
+    response = send(admin, TEXT, "?prometheus_url=http://prom:9090", kind)
 
-    assert answer.status_code == 200
-    assert answer.json()["slos"] == [{"name": "checkout", "outcome": "created"}]
-    assert "no alert policies" in answer.json()["remarks"][0]
+    assert response.status_code == 200
+    assert response.json()["slos"] == [{"name": "checkout", "outcome": "created"}]
+    assert "no alert policies" in response.json()["remarks"][0]
     assert Slo.objects.get().source["url"] == "http://prom:9090"
     assert Sli.objects.get().slo.name == "checkout"
     row = AuditEntry.objects.order_by("-id").first()
@@ -121,9 +121,9 @@ def test_same_again_changes_nothing(admin):
     send(admin, TEXT)
     rows = AuditEntry.objects.count()
 
-    answer = send(admin, TEXT)
+    response = send(admin, TEXT)
 
-    assert answer.json()["slos"] == [{"name": "checkout", "outcome": "same"}]
+    assert response.json()["slos"] == [{"name": "checkout", "outcome": "same"}]
     assert AuditEntry.objects.count() == rows
 
 
@@ -146,9 +146,9 @@ def test_dry_run_changes_nothing(admin):
 @pytest.mark.django_db
 @pytest.mark.parametrize("said", ["1", "True", "yes", ""])
 def test_dry_run_of_a_file_that_is_neither_true_nor_false_is_refused(admin, said):
-    answer = send(admin, TEXT, f"?dry_run={said}")
+    response = send(admin, TEXT, f"?dry_run={said}")
 
-    assert (answer.status_code, list(answer.json()["errors"])) == (400, ["dry_run"])
+    assert (response.status_code, list(response.json()["errors"])) == (400, ["dry_run"])
     assert not Slo.objects.exists()
 
 
@@ -160,19 +160,19 @@ def test_dry_run_of_a_file_that_is_neither_true_nor_false_is_refused(admin, said
     ids=["timestamp", "bool", "empty-int", "hexadecimal", "sexagesimal", "float", "map", "escape"],
 )  # fmt: skip
 def test_yaml_value_that_nothing_can_read_is_refused(admin, value):
-    answer = send(admin, TEXT.replace("28d", value))
+    response = send(admin, TEXT.replace("28d", value))
 
-    assert (answer.status_code, list(answer.json()["errors"])) == (400, ["text"])
+    assert (response.status_code, list(response.json()["errors"])) == (400, ["text"])
 
 
 @pytest.mark.django_db
 def test_one_wrong_document_stops_all_of_them_and_is_named(admin):
     wrong = TEXT.replace("checkout", "other").replace("0.995", "1.5")
 
-    answer = send(admin, f"{TEXT}---{wrong}")
+    response = send(admin, f"{TEXT}---{wrong}")
 
-    assert answer.status_code == 400
-    assert list(answer.json()["errors"]) == ["documents.1.spec.objectives.0: target"]
+    assert response.status_code == 400
+    assert list(response.json()["errors"]) == ["documents.1.spec.objectives.0: target"]
     assert not Slo.objects.exists()
 
 
@@ -201,9 +201,9 @@ def test_what_is_no_document_is_refused(admin, text):
     ],
 )
 def test_half_a_surrogate_is_refused_and_named(admin, said, instead):
-    answer = send(admin, TEXT.replace(said, instead), "?prometheus_url=http://prom:9090")
+    response = send(admin, TEXT.replace(said, instead), "?prometheus_url=http://prom:9090")
 
-    assert answer.status_code == 400
+    assert response.status_code == 400
     assert not Slo.objects.exists()
 
 
@@ -211,9 +211,9 @@ def test_half_a_surrogate_is_refused_and_named(admin, said, instead):
 def test_remark_on_half_a_surrogate_can_be_sent(admin):
     other = 'apiVersion: openslo/v1\nkind: Service\nmetadata: {name: "\\ud800"}\n'
 
-    answer = send(admin, f"{other}---{TEXT}", "?prometheus_url=http://prom:9090")
+    response = send(admin, f"{other}---{TEXT}", "?prometheus_url=http://prom:9090")
 
-    assert "documents.0: The Service \\ud800 was left out" in answer.json()["remarks"][0]
+    assert "documents.0: The Service \\ud800 was left out" in response.json()["remarks"][0]
 
 
 @pytest.mark.django_db
@@ -232,8 +232,8 @@ def test_export_is_imported_as_it_was(admin):
     as_json = admin.get("/openslo/").json()
 
     assert as_yaml["Content-Type"] == "application/yaml"
-    for answer in (send(admin, as_yaml.content.decode()), admin.post("/openslo/", as_json)):
-        assert [one["outcome"] for one in answer.json()["slos"]] == ["same", "same"]
+    for response in (send(admin, as_yaml.content.decode()), admin.post("/openslo/", as_json)):
+        assert [one["outcome"] for one in response.json()["slos"]] == ["same", "same"]
     assert admin.get("/slos/").json() == before
 
 
@@ -242,7 +242,7 @@ def test_one_slo_may_be_exported_alone(admin):
     slo("a")
     slo("b")
 
-    (found,) = admin.get("/openslo/?slo=b").json()["documents"]
+    (document,) = admin.get("/openslo/?slo=b").json()["documents"]
 
-    assert found["metadata"]["name"] == "b"
+    assert document["metadata"]["name"] == "b"
     assert admin.get("/openslo/?slo=nobody").status_code == 404

@@ -30,10 +30,12 @@ def test_last_point_is_what_the_judge_says_just_then():
     last = last_ended(now)
 
     found = plots.load_burn_plot(slo, last - 60, last)
-    (seen,) = evaluator.evaluate_slos([slo], last)
+    (evaluated,) = evaluator.evaluate_slos([slo], last)
 
     assert found.step == 1
-    assert {name: rates[-1] for name, rates in found.lines.items()} == seen.evaluation.burn_rates
+    assert {
+        name: rates[-1] for name, rates in found.lines.items()
+    } == evaluated.evaluation.burn_rates
 
 
 @pytest.mark.parametrize("minutes", [360, 1440, 7 * 1440, 30 * 1440])
@@ -75,10 +77,10 @@ def test_period_of_which_nothing_is_known_draws_no_budget_and_tells_no_share():
     month(slo, now, [Incident(90, 80, 0.5)], days=1)
     last = last_ended(now)
 
-    (seen,) = evaluator.evaluate_slos([slo], last)
+    (evaluated,) = evaluator.evaluate_slos([slo], last)
     (day,) = plots.load_usage(slo, [last - 1440, last])
 
-    assert seen.evaluation.remaining_ratio is None
+    assert evaluated.evaluation.remaining_ratio is None
     assert plots.load_budget_plot(slo, last) == plots.PlotLines((), 0, {"left": ()})
     assert (day.spent, day.left) == (None, None)
     assert day.bad > 0
@@ -92,10 +94,10 @@ def test_budget_begins_whole_and_ends_with_what_is_left():
     excluded(slo, last - 3 * 1440, last - 2 * 1440)
 
     shares = plots.load_budget_plot(slo, last).lines["left"]
-    (seen,) = evaluator.evaluate_slos([slo], last)
+    (evaluated,) = evaluator.evaluate_slos([slo], last)
 
     assert shares[0] == 1
-    assert shares[-1] == pytest.approx(seen.evaluation.remaining_ratio, abs=1e-5)
+    assert shares[-1] == pytest.approx(evaluated.evaluation.remaining_ratio, abs=1e-5)
     assert list(shares) == sorted(shares, reverse=True)
 
 
@@ -106,12 +108,12 @@ def test_parts_of_the_period_add_up_to_what_was_spent():
     last = last_ended(now)
 
     days = plots.load_usage(slo, range(last - 7 * 1440, last + 1, 1440))
-    (seen,) = evaluator.evaluate_slos([slo], last)
+    (evaluated,) = evaluator.evaluate_slos([slo], last)
 
-    left = seen.evaluation.remaining_ratio
+    remaining = evaluated.evaluation.remaining_ratio
     assert days[0].ends == end_of(last)
-    assert 1 - sum(day.spent for day in days) == pytest.approx(left, abs=1e-5)
-    assert days[0].left == pytest.approx(left, abs=1e-5)
+    assert 1 - sum(day.spent for day in days) == pytest.approx(remaining, abs=1e-5)
+    assert days[0].left == pytest.approx(remaining, abs=1e-5)
 
 
 def test_page_gets_lines_limits_and_what_happened_meanwhile():

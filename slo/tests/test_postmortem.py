@@ -31,7 +31,7 @@ def now():
 
 
 def alert(now, **fields):
-    given = {
+    columns = {
         "kind": Alert.Kind.BURN,
         "rule": "1h/5m>14 page",
         "subject": "core-availability",
@@ -45,7 +45,7 @@ def alert(now, **fields):
         "resolved_at": now - timedelta(minutes=10),
         "resolved_because": "Its rule has not fired for two minutes.",
     }
-    return Alert.objects.create(**{**given, **fields})
+    return Alert.objects.create(**{**columns, **fields})
 
 
 def times(text):

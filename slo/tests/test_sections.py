@@ -25,8 +25,8 @@ HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
 
 
 def create_status(slo, state="ok", since=NOW - 2 * HOUR, **fields):
-    given = {"minute": minute_of(NOW), "state": state, "since": since, **fields}
-    return SloStatus.objects.create(slo=slo, **given)
+    columns = {"minute": minute_of(NOW), "state": state, "since": since, **fields}
+    return SloStatus.objects.create(slo=slo, **columns)
 
 
 def test_open_alerts_wait_until_somebody_knows():
@@ -79,9 +79,9 @@ def test_source_that_can_not_be_read_is_told_with_its_error():
     factories.slo("fine")
     slo = factories.slo("oracle-p95")
     Sli.objects.filter(slo=slo).update(source_error="no answer in 5 s", source_error_since=NOW)
-    gone = factories.slo("gone")
-    Sli.objects.filter(slo=gone).update(source_error="no answer in 5 s")
-    Slo.objects.filter(pk=gone.pk).update(removed_at=NOW)
+    removed = factories.slo("gone")
+    Sli.objects.filter(slo=removed).update(source_error="no answer in 5 s")
+    Slo.objects.filter(pk=removed.pk).update(removed_at=NOW)
 
     (one,) = attention.list_unread_sources(NOW)
 
@@ -102,9 +102,9 @@ def test_one_without_rules_is_only_mentioned():
     assert [one.severity for one in attention.list_long_unknown(NOW)] == ["info"]
 
 
-@pytest.mark.parametrize(("left", "told"), [(0.01, []), (0, ["100%"]), (-0.25, ["125%"])])
-def test_budget_that_is_spent_is_told_of(left, told):
-    create_status(factories.slo(), remaining_ratio=left)
+@pytest.mark.parametrize(("remaining", "told"), [(0.01, []), (0, ["100%"]), (-0.25, ["125%"])])
+def test_budget_that_is_spent_is_told_of(remaining, told):
+    create_status(factories.slo(), remaining_ratio=remaining)
 
     found = attention.list_exhausted(NOW)
 

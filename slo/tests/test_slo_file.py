@@ -24,22 +24,22 @@ def parse_errors(text):
     return refused.value.errors
 
 
-def figures(found):
+def figures(parsed):
     return {
-        name: (one["kind"], one["target"], one["threshold_ms"]) for name, one in found.slos.items()
+        name: (one["kind"], one["target"], one["threshold_ms"]) for name, one in parsed.slos.items()
     }
 
 
 def test_shipped_file_is_four_slos_of_one_service():
-    found = slo_file.parse_slo_file((SHIPPED / "slo.yaml").read_text())
+    parsed = slo_file.parse_slo_file((SHIPPED / "slo.yaml").read_text())
 
-    assert figures(found) == {
+    assert figures(parsed) == {
         "core-availability": ("availability", 0.999, None),
         "core-p95-latency": ("latency", 0.95, 3000),
         "core-p99-latency": ("latency", 0.99, 8000),
         "core-error-rate": ("ratio", 0.99, None),
     }
-    for one in found.slos.values():
+    for one in parsed.slos.values():
         assert one["service"] == "core"
         assert one["rules"] == [
             {"long": "1h", "short": "5m", "burn_rate": 14, "severity": "page"},
@@ -48,38 +48,38 @@ def test_shipped_file_is_four_slos_of_one_service():
 
 
 def test_rules_may_be_written_as_sentences():
-    found = slo_file.parse_slo_file(
+    parsed = slo_file.parse_slo_file(
         "availability: 99.9%\nburn_rate_alerts: ['1h burn rate > 14.4', '6h burn rate > 6']"
     )
 
-    assert [tuple(one.values()) for one in found.slos["availability"]["rules"]] == [
+    assert [tuple(one.values()) for one in parsed.slos["availability"]["rules"]] == [
         ("1h", "5m", 14.4, "page"),
         ("6h", "30m", 6, "ticket"),
     ]
 
 
 def test_any_percentile_is_a_target():
-    found = slo_file.parse_slo_file(
+    parsed = slo_file.parse_slo_file(
         "p99.9_latency: 300ms\np50_latency: '< 1.5 s'\nburn_rate_alerts: []"
     )
 
-    assert figures(found) == {
+    assert figures(parsed) == {
         "p99.9-latency": ("latency", 0.999, 300),
         "p50-latency": ("latency", 0.5, 1500),
     }
 
 
 def test_rules_for_all_leave_out_what_a_target_can_never_reach_and_say_so():
-    found = slo_file.parse_slo_file(
+    parsed = slo_file.parse_slo_file(
         "p90_latency: 1s\nburn_rate_alerts: ['1h burn rate > 14', '6h burn rate > 6']"
     )
 
-    assert [one["burn_rate"] for one in found.slos["p90-latency"]["rules"]] == [6]
-    assert "p90-latency: a burn rate above 14 can't be reached at 0.9" in found.remarks[0]
+    assert [one["burn_rate"] for one in parsed.slos["p90-latency"]["rules"]] == [6]
+    assert "p90-latency: a burn rate above 14 can't be reached at 0.9" in parsed.remarks[0]
 
 
 def test_other_slos_have_the_fields_of_the_api_and_shares_in_percent():
-    found = slo_file.parse_slo_file("""
+    parsed = slo_file.parse_slo_file("""
 service: core
 burn_rate_alerts: []
 slos:
@@ -87,10 +87,10 @@ slos:
   core-own: {target: 0.9, rules: [{long: 1h, burn_rate: 2, severity: page}]}
 """)
 
-    assert found.slos["oracle-answers"]["target"] == 0.995
-    assert found.slos["oracle-answers"]["rules"] == []
-    assert found.slos["core-own"]["service"] == "core"
-    assert found.slos["core-own"]["rules"][0]["short"] == "5m"
+    assert parsed.slos["oracle-answers"]["target"] == 0.995
+    assert parsed.slos["oracle-answers"]["rules"] == []
+    assert parsed.slos["core-own"]["service"] == "core"
+    assert parsed.slos["core-own"]["rules"][0]["short"] == "5m"
 
 
 @pytest.mark.parametrize(
@@ -143,11 +143,11 @@ def folder(tmp_path):
 
 @pytest.mark.django_db
 def test_file_is_loaded_with_counters_and_told_as_loaded(folder):
-    code, said, _ = load(folder)
+    code, output, _ = load(folder)
 
     assert code == 0
-    assert "+ SLO core-availability" in said
-    assert said.rstrip().endswith("2 new, 0 changed, 0 the same.")
+    assert "+ SLO core-availability" in output
+    assert output.rstrip().endswith("2 new, 0 changed, 0 the same.")
     assert Sli.objects.count() == 2
     rows = AuditEntry.objects.filter(action="slo.created")
     assert {row.reason for row in rows} == {"config load"}
@@ -158,9 +158,9 @@ def test_second_load_changes_nothing(folder):
     load(folder)
     rows = AuditEntry.objects.count()
 
-    _, said, _ = load(folder)
+    _, output, _ = load(folder)
 
-    assert said.rstrip() == "0 new, 0 changed, 2 the same."
+    assert output.rstrip() == "0 new, 0 changed, 2 the same."
     assert AuditEntry.objects.count() == rows
 
 
@@ -169,9 +169,9 @@ def test_change_is_shown_in_words_and_made(folder):
     load(folder)
     (folder / "slo.yaml").write_text("service: core\navailability: 99.5%\n")
 
-    _, said, _ = load(folder)
+    _, output, _ = load(folder)
 
-    assert said.splitlines()[:3] == [
+    assert output.splitlines()[:3] == [
         "~ SLO core-availability",
         "    target: 99.9 % → 99.5 %",
         "  SLO core-error-rate stands in no file; left alone",
@@ -181,9 +181,9 @@ def test_change_is_shown_in_words_and_made(folder):
 
 @pytest.mark.django_db
 def test_dry_run_says_the_same_and_does_nothing(folder):
-    _, said, _ = load(folder, "--dry-run")
+    _, output, _ = load(folder, "--dry-run")
 
-    assert "Would be: 2 new" in said
+    assert "Would be: 2 new" in output
     assert not Slo.objects.exists()
     assert not AuditEntry.objects.exists()
 
@@ -194,9 +194,9 @@ def test_what_was_edited_in_the_console_can_be_kept(folder):
     slo("core-availability", target=0.95)
     services.remove_slo(name="core-error-rate", actor=ADMIN, now=db_now())
 
-    _, said, _ = load(folder, "--keep-edited")
+    _, output, _ = load(folder, "--keep-edited")
 
-    assert "= SLO core-availability (changed by user:ada on " in said
+    assert "= SLO core-availability (changed by user:ada on " in output
     assert float(services.find_slo("core-availability").target) == 0.95
     assert Slo.objects.present().count() == 1
 
@@ -207,11 +207,11 @@ def test_wrong_file_of_one_app_stops_those_of_the_other(folder, bad):
     (folder / "services.yaml").write_text("services: {core: {name: Core}}")
     (folder / f"{bad}.yaml").write_text("nonsense: 1")
 
-    code, _, said = load(folder)
+    code, _, output = load(folder)
 
     assert code == 1
-    assert f"{bad}.yaml: nonsense" in said
-    assert "Nothing was changed." in said
+    assert f"{bad}.yaml: nonsense" in output
+    assert "Nothing was changed." in output
     assert not Slo.objects.exists()
     assert not AuditEntry.objects.exists()
 

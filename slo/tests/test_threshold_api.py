@@ -24,17 +24,17 @@ RULE = {
 
 
 def test_a_rule_is_made_shown_changed_and_removed(admin):
-    made = admin.send("put", ONE, {**RULE, "reason": "core pages too late"})
-    shown = admin.get(ONE)
+    created = admin.send("put", ONE, {**RULE, "reason": "core pages too late"})
+    fetched = admin.get(ONE)
     changed = admin.send("put", ONE, {**RULE, "enabled": False})
     removed = admin.send("delete", ONE, {})
 
-    assert (made.status_code, changed.status_code, removed.status_code) == (201, 200, 200)
-    body = made.json()
+    assert (created.status_code, changed.status_code, removed.status_code) == (201, 200, 200)
+    body = created.json()
     assert {field: body[field] for field in RULE} == RULE
     assert (body["name"], body["enabled"], body["built_in"]) == ("core-timeouts", True, False)
     assert body["sentence"] == "Timeout rate at least 2 % in 10 min, of 50 at least"
-    assert shown.json() == body
+    assert fetched.json() == body
     assert (changed.json()["enabled"], changed.json()["version"]) == (False, 2)
     assert admin.get(ONE).status_code == 404
 
@@ -65,35 +65,35 @@ def test_the_list_has_the_seven_of_the_beginning_and_what_is_open_of_each(admin)
 
 
 def test_each_wrong_field_is_named(admin):
-    answer = admin.send("put", ONE, {**RULE, "metric": "nothing", "severity": "loud"})
+    response = admin.send("put", ONE, {**RULE, "metric": "nothing", "severity": "loud"})
 
-    assert answer.status_code == 400
-    assert set(answer.json()["errors"]) == {"metric", "severity"}
+    assert response.status_code == 400
+    assert set(response.json()["errors"]) == {"metric", "severity"}
 
 
 @pytest.mark.parametrize(("field", "value"), [("value", "0.02"), ("enabled", "true")])
 def test_a_number_in_quotes_is_none(admin, field, value):
-    answer = admin.send("put", ONE, {**RULE, field: value})
+    response = admin.send("put", ONE, {**RULE, field: value})
 
-    assert answer.status_code == 400
-    assert set(answer.json()["errors"]) == {field}
+    assert response.status_code == 400
+    assert set(response.json()["errors"]) == {field}
 
 
 def test_a_dry_run_changes_nothing(admin):
-    answer = admin.send("put", ONE, {**RULE, "dry_run": True})
+    response = admin.send("put", ONE, {**RULE, "dry_run": True})
 
-    assert answer.json()["dry_run"] is True
+    assert response.json()["dry_run"] is True
     assert not ThresholdRule.objects.filter(name="core-timeouts").exists()
 
 
 def test_only_admins_and_their_tokens_may_change_one():
     reader = with_token("slo:read", owner=person("admin", "root"))
     writer = with_token("slo:write", owner=person("admin", "root2"))
-    theirs = with_token("slo:write", owner=person("operator", "olga"))
+    operator = with_token("slo:write", owner=person("operator", "olga"))
 
     assert reader.get("/thresholds/").status_code == 200
     assert reader.send("put", ONE, RULE).status_code == 403
-    assert theirs.send("put", ONE, RULE).status_code == 403
+    assert operator.send("put", ONE, RULE).status_code == 403
     assert writer.get("/thresholds/").status_code == 403
     assert writer.send("put", ONE, RULE).status_code == 201
     assert as_role("operator").send("delete", ONE, {}).status_code == 403

@@ -23,13 +23,13 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def queues():
-    with register_metric() as found:
-        yield found
+    with register_metric() as queues:
+        yield queues
 
 
 def test_a_figure_beyond_its_limit_is_an_alert_that_says_all_of_it(queues):
     about = rule(severity="critical", runbook_url="https://runbooks.example/queues")
-    queues.said = {
+    queues.readings = {
         "mail": {"value": 11, "service": "post", "thread": "queue:mail", "evidence": {"seen": 3}}
     }
 
@@ -60,11 +60,11 @@ def test_a_figure_just_at_its_limit_is_none(queues):
 
 def test_few_samples_begin_no_alert_and_end_none(queues):
     rule(min_events=50)
-    queues.said = {"mail": {"value": 11, "samples": 49}}
+    queues.readings = {"mail": {"value": 11, "samples": 49}}
     assert run_tick(NOW) == 0
-    queues.said = {"mail": {"value": 11, "samples": 50}}
+    queues.readings = {"mail": {"value": 11, "samples": 50}}
     assert run_tick(NOW + MINUTE) == 1
-    queues.said = {"mail": {"value": 11, "samples": 49}}
+    queues.readings = {"mail": {"value": 11, "samples": 49}}
 
     assert [run_tick(NOW + more * MINUTE) for more in (2, 3, 4, 5, 6)] == [0] * 5
 
@@ -75,7 +75,7 @@ def test_few_samples_that_are_within_the_limit_end_it(queues):
     rule(min_events=50)
     queues.are(mail=11)
     run_tick(NOW)
-    queues.said = {"mail": {"value": 1, "samples": 2}}
+    queues.readings = {"mail": {"value": 1, "samples": 2}}
 
     assert [run_tick(NOW + MINUTE), run_tick(NOW + 2 * MINUTE)] == [0, 1]
 
@@ -95,11 +95,11 @@ def test_what_is_unknown_neither_opens_nor_ends_an_alert(queues):
 
 def test_what_is_not_fresh_begins_no_alert_and_ends_none(queues):
     rule()
-    queues.said = {"mail": {"value": 11, "is_fresh": False}}
+    queues.readings = {"mail": {"value": 11, "is_fresh": False}}
     assert run_tick(NOW) == 0
     queues.are(mail=11)
     run_tick(NOW + SECOND)
-    queues.said = {"mail": {"value": 11, "is_fresh": False}}
+    queues.readings = {"mail": {"value": 11, "is_fresh": False}}
 
     assert [run_tick(NOW + more * MINUTE) for more in (1, 2, 3, 4)] == [0] * 4
 
@@ -112,9 +112,9 @@ def test_a_measure_that_fails_is_told_and_is_in_no_other_rules_way(queues, caplo
     engaged("segment:finance", now=NOW)
 
     with caplog.at_level(logging.ERROR):
-        done = [run_tick(NOW + more * MINUTE) for more in (1, 2, 3, 4)]
+        changed = [run_tick(NOW + more * MINUTE) for more in (1, 2, 3, 4)]
 
-    assert done == [1, 0, 0, 0]
+    assert changed == [1, 0, 0, 0]
     assert list_open_alerts() == [("deep", "mail"), ("switch_engaged", "segment:finance")]
     assert "threshold.evaluation_failed" in caplog.text
 
@@ -162,7 +162,7 @@ def test_a_measure_is_told_what_stands_and_when_it_was_asked_last(queues):
     run_tick(NOW)
     run_tick(NOW + 10 * SECOND)
 
-    first, second = queues.asked
+    first, second = queues.queries
     assert (first.since, list(first.standing)) == (None, [])
     assert (second.since, list(second.standing)) == (NOW, ["mail"])
     assert (second.statistic, second.comparison, second.limit) == ("now", ">", 10.0)
@@ -171,7 +171,7 @@ def test_a_measure_is_told_what_stands_and_when_it_was_asked_last(queues):
 def test_an_alert_of_what_a_person_brought_about_calls_and_tells_nobody(queues, settings):
     reachable(settings)
     rule(severity="critical")
-    queues.said = {"mail": {"value": 11, "acknowledged_by": "user:kim"}}
+    queues.readings = {"mail": {"value": 11, "acknowledged_by": "user:kim"}}
 
     run_tick(NOW)
     queues.are()
@@ -189,7 +189,9 @@ def test_one_that_nobody_knows_of_is_told_in_its_thread_when_it_opens_and_when_i
 ):
     reachable(settings)
     rule()
-    queues.said = {"mail": {"value": 11, "thread": "queue:mail", "facts": {"to_do": "Empty it."}}}
+    queues.readings = {
+        "mail": {"value": 11, "thread": "queue:mail", "facts": {"to_do": "Empty it."}}
+    }
     run_tick(NOW)
     queues.are()
     run_tick(NOW + 3 * MINUTE)
@@ -205,7 +207,7 @@ def test_whoever_says_elsewhere_that_they_know_silences_its_alert(queues):
     rule(severity="critical")
     queues.are(mail=11)
     run_tick(NOW)
-    queues.said = {"mail": {"value": 11, "acknowledged_by": "user:kim"}}
+    queues.readings = {"mail": {"value": 11, "acknowledged_by": "user:kim"}}
 
     run_tick(NOW + 10 * SECOND)
 
@@ -226,14 +228,14 @@ def test_alerts_that_were_over_long_ago_are_forgotten_and_others_are_not(queues)
     queues.are(mail=11)
     run_tick(NOW + 3 * MINUTE)
     run_tick(NOW + 5 * MINUTE)
-    kept = retention_rules.ALERTS.period
+    period = retention_rules.ALERTS.period
 
-    done = [
-        retention_rules.purge_rows(NOW + kept + more * MINUTE, at_once=10, most=100)
+    changed = [
+        retention_rules.purge_rows(NOW + period + more * MINUTE, at_once=10, most=100)
         for more in (3, 4, 5)
     ]
 
-    assert (done, list_open_alerts()) == ([0, 1, 0], [("deep", "mail")])
+    assert (changed, list_open_alerts()) == ([0, 1, 0], [("deep", "mail")])
     assert Alert.objects.count() == 1
 
 
@@ -241,20 +243,20 @@ def test_alerts_that_were_over_long_ago_are_forgotten_and_others_are_not(queues)
 def test_who_comes_while_another_looks_leaves_it_to_that_one(queues):
     rule()
     queues.are(mail=11)
-    held, done = threading.Event(), threading.Event()
+    held, changed = threading.Event(), threading.Event()
 
     def hold():
         with transaction.atomic():
             lifecycle.try_lock(lifecycle.THRESHOLDS_LOCK)
             held.set()
-            done.wait(10)
+            changed.wait(10)
         connection.close()
 
     other = threading.Thread(target=hold)
     other.start()
     held.wait(10)
     meanwhile = run_tick(NOW)
-    done.set()
+    changed.set()
     other.join(10)
 
     assert (meanwhile, run_tick(NOW)) == (0, 1)

@@ -39,8 +39,8 @@ def histogram(edges, service="core", metric="e2e", *, per_minute=100, minutes=10
         )
 
 
-def read_one(asked=ASKED, now=NOW):
-    return {one.subject: one for one in read_latency(asked, now)}
+def read_one(query=ASKED, now=NOW):
+    return {one.subject: one for one in read_latency(query, now)}
 
 
 def test_it_is_above_the_limit_if_fewer_than_its_share_were_within():
@@ -122,9 +122,9 @@ def test_the_rule_of_the_beginning_opens_an_alert_and_ends_it():
         for place in range(1, 6)
     )
 
-    done = [run_tick(NOW + place * MINUTE) for place in range(5)]
+    changed = [run_tick(NOW + place * MINUTE) for place in range(5)]
 
-    assert done == [1, 0, 0, 0, 1]
+    assert changed == [1, 0, 0, 0, 1]
     alert = Alert.objects.get()
     assert (alert.rule, alert.subject, alert.severity) == ("e2e_latency", "core/e2e", "warning")
     assert alert.evidence["within"] == {"5000": 0.9}

@@ -97,20 +97,20 @@ def test_a_percentile_has_to_be_chosen_and_may_be_of_one_histogram():
 @given(st.floats(0, 1, exclude_max=True), st.sampled_from(["timeout_rate", "concurrency"]))
 def test_what_was_checked_is_said_by_the_row_and_may_be_checked_again(value, metric):
     window = {} if metric == "concurrency" else {"window": "60m"}
-    wanted = rules.validate("core", {**RATE, **window, "metric": metric, "value": value})
+    document = rules.validate("core", {**RATE, **window, "metric": metric, "value": value})
     row = ThresholdRule(name="core")
 
-    rules.apply_document(row, wanted)
+    rules.apply_document(row, document)
 
-    assert rules.to_document(row) == wanted
-    assert rules.validate("core", rules.to_document(row)) == wanted
+    assert rules.to_document(row) == document
+    assert rules.validate("core", rules.to_document(row)) == document
 
 
 @pytest.mark.django_db
 def test_the_seven_rules_of_the_beginning_are_there_and_read_well():
-    found = {one.name: one for one in ThresholdRule.objects.filter(built_in=True)}
+    by_name = {one.name: one for one in ThresholdRule.objects.filter(built_in=True)}
 
-    said = {name: (rules.describe_rule(one), one.severity) for name, one in found.items()}
+    said = {name: (rules.describe_rule(one), one.severity) for name, one in by_name.items()}
     slow = "p95 of latency of e2e above 5,000 ms in 5 min, of 20 at least"
     assert said == {
         "e2e_latency": (slow, "warning"),
@@ -121,7 +121,7 @@ def test_the_seven_rules_of_the_beginning_are_there_and_read_well():
         "fallback_rate": ("Fallback rate above 5 % in 5 min, of 20 at least", "warning"),
         "concurrency": ("Concurrency above 80 %", "info"),
     }
-    assert all(one.is_enabled for one in found.values())
+    assert all(one.is_enabled for one in by_name.values())
 
 
 @pytest.mark.django_db

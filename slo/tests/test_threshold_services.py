@@ -28,20 +28,20 @@ def audited():
 
 
 def test_a_rule_is_made_changed_and_removed_and_each_is_audited():
-    made, is_new = put_rule(reason=" for the batch ")
+    rule, is_new = put_rule(reason=" for the batch ")
     changed, still_new = put_rule(fields={"value": 0.03}, reason="too loud")
     services.remove_rule(name="core-timeouts", actor=ADMIN, now=db_now(), reason="gone")
 
     assert (is_new, still_new) == (True, False)
-    assert (made.version, changed.version, changed.value) == (1, 2, 0.03)
+    assert (rule.version, changed.version, changed.value) == (1, 2, 0.03)
     assert audited() == [
         ("threshold.created", "threshold:core-timeouts", "for the batch"),
         ("threshold.changed", "threshold:core-timeouts", "too loud"),
         ("threshold.removed", "threshold:core-timeouts", "gone"),
     ]
     entry = AuditEntry.objects.get(action="threshold.changed")
-    said = [json.loads(one)["value"] for one in (entry.before, entry.after)]
-    assert said == [0.02, 0.03]
+    values = [json.loads(one)["value"] for one in (entry.before, entry.after)]
+    assert values == [0.02, 0.03]
     assert not ThresholdRule.objects.filter(name="core-timeouts").exists()
 
 
@@ -91,7 +91,7 @@ def test_one_that_is_not_there_is_not_found():
 
 
 def test_more_than_two_hundred_are_too_many():
-    here = ThresholdRule.objects.count()
+    count = ThresholdRule.objects.count()
     ThresholdRule.objects.bulk_create(
         ThresholdRule(
             name=f"r{place}",
@@ -102,7 +102,7 @@ def test_more_than_two_hundred_are_too_many():
             severity="info",
             changed_at=db_now(),
         )
-        for place in range(200 - here)
+        for place in range(200 - count)
     )
 
     with pytest.raises(Conflict):

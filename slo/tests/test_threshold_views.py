@@ -55,31 +55,31 @@ def test_the_page_shows_each_rule_and_how_it_stands(admin):
         ThresholdRule.objects.filter(name="retry_rate").update(metric="nobody_knows")
         queues.are(mail=11, post=None)
         run_tick(NOW)
-        shown = text(page(admin.get(PAGE)))
+        content = text(page(admin.get(PAGE)))
 
-    assert "Depth of queues above 10" in shown
-    assert "mail is at 11" in shown
-    assert "Beyond its limit: 1" in shown
-    assert "post is at None" in shown
-    assert "1 open alert" in shown
-    assert "Off" in shown
-    assert "Nobody measures this here." in shown
+    assert "Depth of queues above 10" in content
+    assert "mail is at 11" in content
+    assert "Beyond its limit: 1" in content
+    assert "post is at None" in content
+    assert "1 open alert" in content
+    assert "Off" in content
+    assert "Nobody measures this here." in content
 
 
 def test_however_many_look_a_rule_is_asked_once_in_ten_seconds():
     with register_metric() as queues:
-        asked = rule()
+        saved = rule()
         queues.are(mail=11)
 
-        stands = [statuses.load_statuses([asked], NOW + after * SECOND)[0] for after in (0, 3, 9)]
-        assert len(queues.asked) == 1
-        assert [one.firing_total for one in stands] == [1, 1, 1]
+        loaded = [statuses.load_statuses([saved], NOW + after * SECOND)[0] for after in (0, 3, 9)]
+        assert len(queues.queries) == 1
+        assert [one.firing_total for one in loaded] == [1, 1, 1]
 
         run_tick(NOW + 9 * SECOND)
-        queues.asked.clear()
-        (open_now,) = statuses.load_statuses([asked], NOW + 9 * SECOND)
-        statuses.load_statuses([asked], NOW + 10 * SECOND)
-        assert (open_now.open, len(queues.asked)) == (1, 1)
+        queues.queries.clear()
+        (open_now,) = statuses.load_statuses([saved], NOW + 9 * SECOND)
+        statuses.load_statuses([saved], NOW + 10 * SECOND)
+        assert (open_now.open, len(queues.queries)) == (1, 1)
 
 
 def test_pages_of_many_ask_once(admin):
@@ -89,17 +89,17 @@ def test_pages_of_many_ask_once(admin):
         for _ in range(3):
             admin.get(PAGE)
 
-    assert len(queues.asked) == 1
+    assert len(queues.queries) == 1
 
 
 def test_rule_that_was_changed_is_asked_anew():
     with register_metric() as queues:
-        asked = rule()
+        saved = rule()
         queues.are(mail=11)
-        statuses.load_statuses([asked], NOW)
-        asked.value, asked.version = 12.0, 2
+        statuses.load_statuses([saved], NOW)
+        saved.value, saved.version = 12.0, 2
 
-        (one,) = statuses.load_statuses([asked], NOW)
+        (one,) = statuses.load_statuses([saved], NOW)
 
     assert (one.state, one.rule.value) == ("ok", 12.0)
 
@@ -107,43 +107,43 @@ def test_rule_that_was_changed_is_asked_anew():
 def test_who_may_change_nothing_is_offered_nothing():
     operator = browser_as("operator")
 
-    shown = text(page(operator.get(PAGE)))
+    content = text(page(operator.get(PAGE)))
 
-    assert "Timeout rate above 1 %" in shown
-    assert "New rule" not in shown
+    assert "Timeout rate above 1 %" in content
+    assert "New rule" not in content
     assert operator.get(NEW).status_code == 403
     assert browser_as("viewer").get(EDIT).status_code == 403
 
 
 def test_a_new_rule_begins_with_what_it_is_about(admin):
-    shown = text(page(admin.get("/slos/thresholds/new/")))
+    content = text(page(admin.get("/slos/thresholds/new/")))
 
-    assert "Timeout rate" in shown
-    assert "Engaged switches" in shown
+    assert "Timeout rate" in content
+    assert "Engaged switches" in content
     assert "Name" in text(page(admin.get(NEW)))
 
 
 def test_what_was_typed_becomes_the_rule_shares_in_percent(admin):
-    answer = admin.post(NEW, FORM)
+    response = admin.post(NEW, FORM)
 
-    made = ThresholdRule.objects.get(name="core-timeouts")
-    assert (answer.status_code, answer.url) == (302, PAGE)
-    assert (made.value, made.window, made.min_events) == (0.025, "10m", 1000)
-    assert (made.severity, made.is_enabled) == ("info", True)
+    rule = ThresholdRule.objects.get(name="core-timeouts")
+    assert (response.status_code, response.url) == (302, PAGE)
+    assert (rule.value, rule.window, rule.min_events) == (0.025, "10m", 1000)
+    assert (rule.severity, rule.is_enabled) == ("info", True)
 
 
 def test_a_form_that_nobody_touched_changes_nothing(admin):
     before = ThresholdRule.objects.get(name="e2e_latency")
     sent = form_values(page(admin.get("/slos/thresholds/e2e_latency/edit/")))
 
-    answer = admin.post("/slos/thresholds/e2e_latency/edit/", sent)
+    response = admin.post("/slos/thresholds/e2e_latency/edit/", sent)
 
-    assert answer.status_code == 302
+    assert response.status_code == 302
     assert ThresholdRule.objects.get(name="e2e_latency").version == before.version
 
 
 @pytest.mark.parametrize(
-    ("field", "typed", "said"),
+    ("field", "entered", "message"),
     [
         ("value", "", "Say with what it is compared."),
         ("value", "many", "Must be a number"),
@@ -154,13 +154,13 @@ def test_a_form_that_nobody_touched_changes_nothing(admin):
         ("severity", "", "Must be one of"),
     ],
 )
-def test_what_is_wrong_is_said_beside_its_field_and_nothing_is_lost(admin, field, typed, said):
-    answer = admin.post(NEW, {**FORM, field: typed})
+def test_what_is_wrong_is_said_beside_its_field_and_nothing_is_lost(admin, field, entered, message):
+    response = admin.post(NEW, {**FORM, field: entered})
 
-    assert answer.status_code == 422
-    shown = page(answer)
-    assert said in text(shown)
-    assert "one percent is normal here" in shown
+    assert response.status_code == 422
+    content = page(response)
+    assert message in text(content)
+    assert "one percent is normal here" in content
     assert not ThresholdRule.objects.filter(title="", name="core-timeouts").exists()
 
 
@@ -169,9 +169,9 @@ def test_what_it_would_find_is_shown_before_it_is_saved(admin):
         rule()
         queues.are(mail=11, post=3)
         form = {**FORM, "value": "2", "min_events": "1", "check": "yes"}
-        shown = text(page(admin.post("/slos/thresholds/deep/edit/", form)))
+        content = text(page(admin.post("/slos/thresholds/deep/edit/", form)))
 
-    assert "It would fire now for 2:" in shown
+    assert "It would fire now for 2:" in content
     assert ThresholdRule.objects.get(name="deep").value == 10
     assert not Alert.objects.exists()
 
@@ -179,18 +179,18 @@ def test_what_it_would_find_is_shown_before_it_is_saved(admin):
 def test_nobody_overwrites_what_somebody_saved_meanwhile(admin):
     admin.post(EDIT, {**FORM, "version": "1"})
 
-    answer = admin.post(EDIT, {**FORM, "value": "3", "version": "1"})
+    response = admin.post(EDIT, {**FORM, "value": "3", "version": "1"})
 
-    assert answer.status_code == 409
+    assert response.status_code == 409
     assert ThresholdRule.objects.get(name="timeout_rate").value == 0.025
 
 
 def test_one_is_removed_after_it_was_asked(admin):
-    asked = text(page(admin.get("/slos/thresholds/timeout_rate/remove/")))
-    answer = admin.post("/slos/thresholds/timeout_rate/remove/", {"reason": "we count it twice"})
+    content = text(page(admin.get("/slos/thresholds/timeout_rate/remove/")))
+    response = admin.post("/slos/thresholds/timeout_rate/remove/", {"reason": "we count it twice"})
 
-    assert "Timeout rate above 1 %" in asked
-    assert answer.status_code == 302
+    assert "Timeout rate above 1 %" in content
+    assert response.status_code == 302
     assert not ThresholdRule.objects.filter(name="timeout_rate").exists()
 
 

@@ -47,13 +47,13 @@ def test_same_alerts_as_the_backtest_that_looks_at_everything(seed):
     slo = random_history(seed)
     by = Objective(Decimal("0.999"), 30, RULES, min_events=500)
 
-    found = trials.run_trials(slo, by, timedelta(hours=12), NOW)
+    result = trials.run_trials(slo, by, timedelta(hours=12), NOW)
 
     whole = replay.collect_alerts(
-        replay.evaluate_ticks(slo, start=found.since, end=found.until, objective=by)
+        replay.evaluate_ticks(slo, start=result.since, end=result.until, objective=by)
     )
-    told = [(one.rule, one.opened_at, one.resolved_at) for one in found.fired]
-    assert sorted(told, key=str) == sorted(
+    fired = [(one.rule, one.opened_at, one.resolved_at) for one in result.fired]
+    assert sorted(fired, key=str) == sorted(
         ((one.rule, one.opened_at, one.resolved_at) for one in whole), key=str
     )
     assert whole  # Else this would say nothing.
@@ -63,10 +63,10 @@ def test_present_rules_are_told_beside_those_that_are_tried():
     slo = random_history(1)
     by = replace(objective_loader.load_objective(slo), rules=RULES)
 
-    found = trials.run_trials(slo, by, timedelta(hours=12), NOW)
+    result = trials.run_trials(slo, by, timedelta(hours=12), NOW)
 
-    assert found.pages.times + found.tickets.times == len(found.fired) > 0
-    assert (found.pages_now.times, found.tickets_now.times) == (0, 0)
+    assert result.pages.times + result.tickets.times == len(result.fired) > 0
+    assert (result.pages_now.times, result.tickets_now.times) == (0, 0)
     assert (
         trials.run_trials(
             slo, objective_loader.load_objective(slo), timedelta(hours=12), NOW
@@ -76,22 +76,22 @@ def test_present_rules_are_told_beside_those_that_are_tried():
 
 
 def test_places_lie_within_the_span():
-    found = trials.run_trials(
+    result = trials.run_trials(
         random_history(2), Objective(Decimal("0.999"), 30, RULES), timedelta(days=30), NOW
     )
 
-    assert found.since == end_of(END - 12 * 60)
+    assert result.since == end_of(END - 12 * 60)
     assert all(
-        0 <= begins <= 100 and width > 0 for one in found.trials for begins, width in one.places
+        0 <= begins <= 100 and width > 0 for one in result.trials for begins, width in one.places
     )
-    lasted = sum((one.lasted for one in found.trials), timedelta())
-    assert lasted == found.pages.lasted + found.tickets.lasted
+    lasted = sum((one.lasted for one in result.trials), timedelta())
+    assert lasted == result.pages.lasted + result.tickets.lasted
 
 
 def test_nothing_counted_is_said():
-    found = trials.run_trials(
+    result = trials.run_trials(
         factories.slo(), Objective(Decimal("0.9"), 30, RULES), timedelta(days=1), NOW
     )
 
-    assert found.counted_since is None
-    assert (found.fired, found.known) == ([], 0.0)
+    assert result.counted_since is None
+    assert (result.fired, result.known) == ([], 0.0)

@@ -80,27 +80,27 @@ def test_quiet_list_says_so():
 def test_page_shows_what_was_counted_in_both_windows_and_what_is_left():
     one = create_alert()
 
-    said = text(get_page(f"/alerts/{one.pk}/"))
+    content = text(get_page(f"/alerts/{one.pk}/"))
 
-    assert f"{one.summary}." in said
-    assert "1h and 5m above 14" in said
-    assert "1h when it opened" in said
-    assert "5m when it opened" in said
-    assert "Budget left" in said
-    assert "owner team-core" in said
-    assert "nobody yet" in said
+    assert f"{one.summary}." in content
+    assert "1h and 5m above 14" in content
+    assert "1h when it opened" in content
+    assert "5m when it opened" in content
+    assert "Budget left" in content
+    assert "owner team-core" in content
+    assert "nobody yet" in content
 
 
 def test_page_tells_what_was_done_by_itself_and_how_that_was_decided():
     one = create_alert()
     TripRequest.objects.update(decided_at=db_now(), tripped=False, why="Its flap lock-out lasts.")
 
-    said = text(get_page(f"/alerts/{one.pk}/"))
+    content = text(get_page(f"/alerts/{one.pk}/"))
 
-    assert "Ramps of coreHeld" in said
-    assert "experiment:new-plannerNot stopped" in said
-    assert "Its flap lock-out lasts." in said
-    assert "experiment:new-planner was not stopped" in said
+    assert "Ramps of coreHeld" in content
+    assert "experiment:new-plannerNot stopped" in content
+    assert "Its flap lock-out lasts." in content
+    assert "experiment:new-planner was not stopped" in content
 
 
 def test_acknowledging_falls_silent_and_is_shown_with_what_one_does():
@@ -108,12 +108,12 @@ def test_acknowledging_falls_silent_and_is_shown_with_what_one_does():
     browser = browser_as("operator")
     assert "Acknowledge" in page(browser.get(f"/alerts/{one.pk}/"))
 
-    answer = browser.post(f"/alerts/{one.pk}/acknowledge/", {"reason": WHAT_I_DO}, headers=DIALOG)
+    response = browser.post(f"/alerts/{one.pk}/acknowledge/", {"reason": WHAT_I_DO}, headers=DIALOG)
 
-    assert answer.status_code == 204
-    said = text(page(browser.get(f"/alerts/{one.pk}/", headers=PART)))
-    assert WHAT_I_DO in said
-    assert "a-operator" in said
+    assert response.status_code == 204
+    content = text(page(browser.get(f"/alerts/{one.pk}/", headers=PART)))
+    assert WHAT_I_DO in content
+    assert "a-operator" in content
     assert Escalation.objects.get(subject=f"alert:{one.pk}").acknowledged_at is not None
     assert AuditEntry.objects.get(action="alert.acknowledged").reason == WHAT_I_DO
 
@@ -135,10 +135,10 @@ def test_whoever_is_called_next_is_named_with_the_step(settings):
     fill("team-lead", "lead@example.org")
     alert = create_alert()
 
-    said = text(get_page(f"/alerts/{alert.pk}/", "admin"))
+    content = text(get_page(f"/alerts/{alert.pk}/", "admin"))
 
-    assert "team-lead, any moment" in said
-    assert "Nobody was called by step yet." in said
+    assert "team-lead, any moment" in content
+    assert "Nobody was called by step yet." in content
 
 
 def test_what_has_resolved_can_not_be_acknowledged():
@@ -146,9 +146,9 @@ def test_what_has_resolved_can_not_be_acknowledged():
     browser = browser_as("operator")
     assert "nothing to acknowledge" in text(page(browser.get(f"/alerts/{one.pk}/acknowledge/")))
 
-    answer = browser.post(f"/alerts/{one.pk}/acknowledge/", {})
+    response = browser.post(f"/alerts/{one.pk}/acknowledge/", {})
 
-    assert answer.status_code == 409
+    assert response.status_code == 409
 
 
 def test_viewer_sees_and_may_not_acknowledge():
@@ -170,9 +170,9 @@ def test_timeline_is_in_order_and_ends_with_the_end():
     ended = one.opened_at + timedelta(hours=1)
     Alert.objects.filter(pk=one.pk).update(resolved_at=ended, resolved_because="Its rule rests.")
 
-    said = text(get_page(f"/alerts/{one.pk}/"))
+    content = text(get_page(f"/alerts/{one.pk}/"))
 
-    story = said[said.index("What happened") :]
+    story = content[content.index("What happened") :]
     places = [
         story.index(words)
         for words in (
@@ -196,15 +196,15 @@ def test_threshold_alert_shows_its_figure_and_its_limit():
         latest={"value": 0.05, "limit": 0.01, "samples": 300},
     )  # fmt: skip
 
-    said = text(get_page(f"/alerts/{one.pk}/"))
+    content = text(get_page(f"/alerts/{one.pk}/"))
 
-    assert "timeout rate" in said
-    assert "Now0.05" in said
-    assert "limit 0.01" in said
-    assert "calls250" in said
-    assert "core → oracle" in said
-    assert "core->oracle" not in said
-    assert "Done by itself" not in said
+    assert "timeout rate" in content
+    assert "Now0.05" in content
+    assert "limit 0.01" in content
+    assert "calls250" in content
+    assert "core → oracle" in content
+    assert "core->oracle" not in content
+    assert "Done by itself" not in content
 
 
 def test_alert_of_a_switch_says_how_it_stands_now_in_words_for_people():
@@ -223,23 +223,23 @@ def test_alert_of_a_switch_says_how_it_stands_now_in_words_for_people():
 
     html = get_page(f"/alerts/{one.pk}/")
 
-    said = text(html)
-    assert "Nowramping, 5 % flows" in said
-    assert "24 Nov 2026 08:25:24 UTC" in said
-    assert "let through0 %" in said
+    content = text(html)
+    assert "Nowramping, 5 % flows" in content
+    assert "24 Nov 2026 08:25:24 UTC" in content
+    assert "let through0 %" in content
     for machine in ("08:25:24.137867", "limit 0", "system:slo:oracle-answers", "stands"):
-        assert machine not in said
+        assert machine not in content
 
 
 def test_postmortem_is_shown_and_can_be_taken_along():
     one = create_alert()
 
     assert "Draft of a postmortem" in get_page(f"/alerts/{one.pk}/postmortem/")
-    answer = browser_as("operator").get(f"/alerts/{one.pk}/postmortem/?download")
+    response = browser_as("operator").get(f"/alerts/{one.pk}/postmortem/?download")
 
-    assert answer["Content-Type"] == "text/markdown; charset=utf-8"
-    assert f"postmortem-{one.pk}.md" in answer["Content-Disposition"]
-    assert answer.content.decode().startswith("# Postmortem")
+    assert response["Content-Type"] == "text/markdown; charset=utf-8"
+    assert f"postmortem-{one.pk}.md" in response["Content-Disposition"]
+    assert response.content.decode().startswith("# Postmortem")
 
 
 def test_postmortem_is_for_who_may_read_the_audit_trail(monkeypatch):
@@ -247,9 +247,9 @@ def test_postmortem_is_for_who_may_read_the_audit_trail(monkeypatch):
     monkeypatch.setitem(SCOPES_OF, Role.VIEWER, READ_SCOPES - {"audit:read"})
 
     browser = browser_as("viewer")
-    found = [browser.get(f"/alerts/{one.pk}/postmortem/{query}") for query in ("", "?download")]
+    responses = [browser.get(f"/alerts/{one.pk}/postmortem/{query}") for query in ("", "?download")]
 
-    assert [answer.status_code for answer in found] == [403, 403]
+    assert [response.status_code for response in responses] == [403, 403]
 
 
 @pytest.mark.parametrize("path", ["", "acknowledge/", "postmortem/"])

@@ -22,19 +22,19 @@ def create_status(
 ) -> SloStatus:
     """Store a status of an SLO, a minute old unless `fields` say otherwise."""
     now = db_now()
-    given = {
+    columns = {
         "minute": last_ended(now),
         "since": now - timedelta(minutes=12),
         "burn_rates": {"1h": 0.2},
         **fields,
     }
-    return SloStatus.objects.create(slo=slo, state=state, remaining_ratio=remaining, **given)
+    return SloStatus.objects.create(slo=slo, state=state, remaining_ratio=remaining, **columns)
 
 
 def columns(html: str, look: str) -> int:
     """Count the half hours drawn in a style."""
-    found = Tags(html).having("path", class_=f"burn__{look}")
-    return sum(str(path["d"]).count("M") for path in found)
+    paths = Tags(html).having("path", class_=f"burn__{look}")
+    return sum(str(path["d"]).count("M") for path in paths)
 
 
 def get_page(query: str = "") -> str:
@@ -133,12 +133,12 @@ def test_row_tells_target_budget_burn_and_forecast():
     slo = factories.slo(kind="latency", target=0.95, threshold_ms=3000)
     create_status(slo, remaining=0.847, exhausts_at=now + timedelta(days=3, hours=4, seconds=50))
 
-    said = text(get_page())
+    content = text(get_page())
 
-    assert "95 % within 3,000 ms over 30 d" in said
-    assert "84 %" in said
-    assert "spent in 3 d 4 h" in said
-    assert "× 0.2" in said
+    assert "95 % within 3,000 ms over 30 d" in content
+    assert "84 %" in content
+    assert "spent in 3 d 4 h" in content
+    assert "× 0.2" in content
 
 
 def test_overspent_budget_has_a_minus():
@@ -172,10 +172,10 @@ def test_excluded_half_hour_is_unknown():
 def test_judgement_that_is_late_is_said_to_be():
     create_status(factories.slo(), minute=last_ended(db_now()) - 9)
 
-    said = text(get_page())
+    content = text(get_page())
 
-    assert "Nothing has been judged since" in said
-    assert "stale" in said
+    assert "Nothing has been judged since" in content
+    assert "stale" in content
 
 
 def test_source_that_cannot_be_read_is_marked():

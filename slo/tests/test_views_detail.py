@@ -32,15 +32,15 @@ def test_firing_one_says_which_rule_how_fast_and_what_is_left():
     store_statuses([slo], now)
     alert(slo, now - timedelta(minutes=20), None, said="burns × 25 over 1 h")
 
-    said = text(get_page(role="operator"))
+    content = text(get_page(role="operator"))
 
-    assert "core-availabilityPaging" in said
-    assert "99.9 % of requests served well, over 30 days" in said
-    assert "Firing for31 min" in said
-    assert "burns × 25 over 1 h" in said
-    assert "Look and acknowledge" in said
-    assert "Page above × 14 1 h × 2" in said
-    assert "Why nothing is known" not in said
+    assert "core-availabilityPaging" in content
+    assert "99.9 % of requests served well, over 30 days" in content
+    assert "Firing for31 min" in content
+    assert "burns × 25 over 1 h" in content
+    assert "Look and acknowledge" in content
+    assert "Page above × 14 1 h × 2" in content
+    assert "Why nothing is known" not in content
 
 
 def test_window_that_is_covered_and_not_known_says_why():
@@ -50,25 +50,25 @@ def test_window_that_is_covered_and_not_known_says_why():
     store_statuses([slo], now)
     SloStatus.objects.update(burn_rates={"1h": 0.2, "5m": None}, coverage={"1h": 1, "5m": 1})
 
-    said = text(get_page())
+    content = text(get_page())
 
-    assert "In the last 5 min no event was counted." in said
+    assert "In the last 5 min no event was counted." in content
 
 
 def test_never_judged_says_so():
     factories.slo()
 
-    said = text(get_page())
+    content = text(get_page())
 
-    assert "Nothing was ever counted for it: push points to /api/v1/sli/" in said
-    assert "Judged up to–" in said
+    assert "Nothing was ever counted for it: push points to /api/v1/sli/" in content
+    assert "Judged up to–" in content
 
 
-@pytest.mark.parametrize(("days", "said"), [(1, "1 day, rolling"), (30, "30 days, rolling")])
-def test_period_is_said_as_people_say_it(days, said):
+@pytest.mark.parametrize(("days", "content"), [(1, "1 day, rolling"), (30, "30 days, rolling")])
+def test_period_is_said_as_people_say_it(days, content):
     factories.slo(window_days=days)
 
-    assert f"Period{said}" in text(get_page())
+    assert f"Period{content}" in text(get_page())
 
 
 def test_window_that_is_not_covered_says_how_much_is_missing():
@@ -77,11 +77,11 @@ def test_window_that_is_not_covered_says_how_much_is_missing():
     month(slo, now, [Incident(58, 59, None)], days=1)
     store_statuses([slo], now)
 
-    said = text(get_page())
+    content = text(get_page())
 
-    assert "Nothing has been counted for 59 min." in said
-    assert "Of the last 1 h, samples cover 1 min; 6 are needed." in said
-    assert "Of the last 6 h" not in said
+    assert "Nothing has been counted for 59 min." in content
+    assert "Of the last 1 h, samples cover 1 min; 6 are needed." in content
+    assert "Of the last 6 h" not in content
 
 
 def test_silence_is_told_also_while_a_long_window_is_still_known():
@@ -90,10 +90,10 @@ def test_silence_is_told_also_while_a_long_window_is_still_known():
     month(slo, now, [Incident(20, 21, None)], days=1)
     store_statuses([slo], now)
 
-    said = text(get_page())
+    content = text(get_page())
 
-    assert "core-availabilityOK" in said
-    assert "Nothing has been counted for 21 min." in said
+    assert "core-availabilityOK" in content
+    assert "Nothing has been counted for 21 min." in content
 
 
 def test_too_few_events_are_said_to_be():
@@ -163,11 +163,11 @@ def test_what_happened_meanwhile_is_listed():
     excluded(slo, last - 9000, last - 8000)
 
     html = get_page()
-    said = text(html)
+    content = text(html)
 
-    assert "experiment:ranker" in said
-    assert "elsewhere" not in said
-    assert "Page 1h/5m" in said
+    assert "experiment:ranker" in content
+    assert "elsewhere" not in content
+    assert "Page 1h/5m" in content
     assert html.count("mark--exclusion") == 1
     assert "CHG-2207 &lt;i&gt;database&lt;/i&gt;" in html
 
@@ -190,10 +190,10 @@ def test_change_is_told_in_words():
         now=db_now(),
     )
 
-    said = text(get_page())
+    content = text(get_page())
 
-    assert "99.9 %99.5 %" in said
-    assert "agreed with product" in said
+    assert "99.9 %99.5 %" in content
+    assert "agreed with product" in content
 
 
 def test_removed_one_keeps_its_page_until_there_is_a_new_one():
@@ -227,10 +227,10 @@ def test_late_judgement_is_said_to_be():
     slo, now = factories.slo(), db_now()
     store_statuses([slo], now - timedelta(minutes=30))
 
-    said = text(get_page())
+    content = text(get_page())
 
-    assert "It has not been judged since" in said
-    assert end_of(last_ended(now) - 30).strftime("%H:%M") in said
+    assert "It has not been judged since" in content
+    assert end_of(last_ended(now) - 30).strftime("%H:%M") in content
 
 
 def test_rule_that_was_changed_is_unknown_until_it_is_judged():

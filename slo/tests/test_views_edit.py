@@ -25,21 +25,21 @@ def form_data(**fields):
         "rule-0-long": "1h", "rule-0-short": "5m", "rule-0-burn_rate": "14",
         "rule-0-severity": "page",
     }  # fmt: skip
-    given = {"kind": "availability", "target": "99.9", "window_days": "30", "source": "push"}
-    return {**given, **rules, **fields}
+    values = {"kind": "availability", "target": "99.9", "window_days": "30", "source": "push"}
+    return {**values, **rules, **fields}
 
 
 def as_it_stands(slo, **fields):
-    said = {**services.documents.to_document(slo), "name": slo.name}
-    return {**dict(Draft.from_document(said).hidden()), "version": slo.version, **fields}
+    document = {**services.documents.to_document(slo), "name": slo.name}
+    return {**dict(Draft.from_document(document).hidden()), "version": slo.version, **fields}
 
 
 def test_new_one_is_made_and_its_page_opens():
     sent = form_data(name="core-availability", service="core", do="save", reason=WHY)
 
-    answer = browser_as("admin").post("/slos/new/", sent)
+    response = browser_as("admin").post("/slos/new/", sent)
 
-    assert (answer.status_code, answer["Location"]) == (302, "/slos/core-availability/")
+    assert (response.status_code, response["Location"]) == (302, "/slos/core-availability/")
     slo = services.find_slo("core-availability")
     assert slo.rules == [{"long": "1h", "short": "5m", "burn_rate": 14, "severity": "page"}]
     assert float(slo.target) == 0.999
@@ -48,14 +48,16 @@ def test_new_one_is_made_and_its_page_opens():
 def test_name_that_is_taken_is_refused_and_changes_nothing():
     factories.slo(target=0.99)
 
-    answer = browser_as("admin").post("/slos/new/", form_data(name="core-availability", do="save"))
+    response = browser_as("admin").post(
+        "/slos/new/", form_data(name="core-availability", do="save")
+    )
 
-    assert answer.status_code == 409
+    assert response.status_code == 409
     assert float(Slo.objects.get().target) == 0.99
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "message"),
     [
         ({"target": "100"}, "Must be a share above 0 and below 1"),
         ({"rule-0-burn_rate": "1000"}, "never exceeds 1,000"),
@@ -65,17 +67,17 @@ def test_name_that_is_taken_is_refused_and_changes_nothing():
         ({"name": "thresholds"}, "a page of its own"),
     ],
 )
-def test_what_is_wrong_is_said_beside_it_and_nothing_is_lost(fields, said):
+def test_what_is_wrong_is_said_beside_it_and_nothing_is_lost(fields, message):
     sent = form_data(
         **{"name": "core-availability", "do": "save", "description": "Kept.", **fields}
     )
 
-    answer = browser_as("admin").post("/slos/new/", sent)
+    response = browser_as("admin").post("/slos/new/", sent)
 
-    shown = page(answer)
-    assert answer.status_code == 422
-    assert said in text(shown)
-    assert "Kept." in shown
+    html = page(response)
+    assert response.status_code == 422
+    assert message in text(html)
+    assert "Kept." in html
     assert not Slo.objects.exists()
 
 
@@ -83,11 +85,11 @@ def test_preview_tells_what_would_change_and_what_it_means():
     slo = factories.slo()
     sent = as_it_stands(slo, target="99.95")
 
-    shown = text(page(browser_as("admin").post(EDIT, sent, headers=part("preview"))))
+    html = text(page(browser_as("admin").post(EDIT, sent, headers=part("preview"))))
 
-    assert "21 min 36 s of a complete outage" in shown
-    assert "1 event in 2,000" in shown
-    assert "1 changeWhat changed target99.9 %99.95 %" in shown
+    assert "21 min 36 s of a complete outage" in html
+    assert "1 event in 2,000" in html
+    assert "1 changeWhat changed target99.9 %99.95 %" in html
     assert float(services.find_slo(slo.name).target) == 0.999
 
 
@@ -95,19 +97,19 @@ def test_rules_of_a_preset_are_scaled_to_the_period_and_left_unsaved():
     slo = factories.slo(window_days=7)
     sent = as_it_stands(slo, do="preset-workbook")
 
-    answer = browser_as("admin").post(EDIT, sent, headers=part("rules"))
+    response = browser_as("admin").post(EDIT, sent, headers=part("rules"))
 
-    assert 'value="3.36"' in page(answer)  # 2 % of 7 days in an hour
-    assert "rows" in answer["HX-Trigger"]
+    assert 'value="3.36"' in page(response)  # 2 % of 7 days in an hour
+    assert "rows" in response["HX-Trigger"]
     assert len(services.find_slo(slo.name).rules) == 2
 
 
 def test_row_is_added_without_a_script_too():
     slo = factories.slo()
 
-    shown = page(browser_as("admin").post(EDIT, as_it_stands(slo, do="add-rule")))
+    html = page(browser_as("admin").post(EDIT, as_it_stands(slo, do="add-rule")))
 
-    assert 'name="rule-2-long"' in shown
+    assert 'name="rule-2-long"' in html
 
 
 def test_saved_change_is_in_the_trail_with_its_reason():
@@ -129,18 +131,18 @@ def test_nobody_overwrites_what_somebody_else_saved_meanwhile():
         now=slo.created_at,
     )  # fmt: skip
 
-    answer = browser_as("admin").post(EDIT, sent)
+    response = browser_as("admin").post(EDIT, sent)
 
-    assert answer.status_code == 409
+    assert response.status_code == 409
     assert float(services.find_slo(slo.name).target) == 0.999
 
 
 def test_form_that_nobody_touched_changes_nothing():
     slo = factories.slo()
 
-    answer = browser_as("admin").post(EDIT, as_it_stands(slo, do="save"))
+    response = browser_as("admin").post(EDIT, as_it_stands(slo, do="save"))
 
-    assert answer.status_code == 302
+    assert response.status_code == 302
     assert services.find_slo(slo.name).version == slo.version
 
 
@@ -161,9 +163,9 @@ def test_removed_one_is_gone_and_the_form_says_what_that_means():
     browser = browser_as("admin")
     assert "such a ramp holds" in text(page(browser.get("/slos/core-availability/remove/")))
 
-    answer = browser.post("/slos/core-availability/remove/", {"reason": WHY})
+    response = browser.post("/slos/core-availability/remove/", {"reason": WHY})
 
-    assert (answer.status_code, answer["Location"]) == (302, "/slos/")
+    assert (response.status_code, response["Location"]) == (302, "/slos/")
     assert not Slo.objects.present().exists()
 
 

@@ -33,7 +33,7 @@ def test_before_and_after_are_shown_while_one_types():
     now = timezone.now()
     create_outage(now)
 
-    shown = text(
+    html = text(
         page(
             browser_as("operator").post(
                 NEW, span(now, 210, 80), headers={"HX-Request": "true", "HX-Target": "outlook"}
@@ -41,8 +41,8 @@ def test_before_and_after_are_shown_while_one_types():
         )
     )
 
-    assert "Left now" in shown
-    assert "1 h 20 min with" in shown
+    assert "Left now" in html
+    assert "1 h 20 min with" in html
     assert not Exclusion.objects.exists()
 
 
@@ -51,10 +51,10 @@ def test_span_is_left_out_and_the_answer_says_what_it_did():
     create_outage(now)
     browser = browser_as("operator")
 
-    answer = browser.post(NEW, span(now, 210, 80), follow=True)
+    response = browser.post(NEW, span(now, 210, 80), follow=True)
 
     assert Exclusion.objects.get().reason == REASON
-    assert "of the budget was left" in text(page(answer))
+    assert "of the budget was left" in text(page(response))
 
 
 @pytest.mark.parametrize("fields", [{"ends_at": ""}, {"starts_at": "soon"}, {"reason": ""}])
@@ -62,9 +62,9 @@ def test_what_is_missing_is_asked_for(fields):
     now = timezone.now()
     create_outage(now)
 
-    answer = browser_as("operator").post(NEW, {**span(now, 210, 80), **fields})
+    response = browser_as("operator").post(NEW, {**span(now, 210, 80), **fields})
 
-    assert answer.status_code == 422
+    assert response.status_code == 422
     assert not Exclusion.objects.exists()
 
 
@@ -72,10 +72,10 @@ def test_end_before_the_start_is_refused():
     now = timezone.now()
     create_outage(now)
 
-    answer = browser_as("operator").post(NEW, span(now, 210, -10))
+    response = browser_as("operator").post(NEW, span(now, 210, -10))
 
-    assert answer.status_code == 422
-    assert "later than the start" in text(page(answer))
+    assert response.status_code == 422
+    assert "later than the start" in text(page(response))
 
 
 def test_span_counts_again():
@@ -86,9 +86,9 @@ def test_span_counts_again():
     browser = browser_as("operator")
     assert one.reason in text(page(browser.get(path)))
 
-    answer = browser.post(path, {"reason": REASON})
+    response = browser.post(path, {"reason": REASON})
 
-    assert answer.status_code == 302
+    assert response.status_code == 302
     one.refresh_from_db()
     assert one.removed_at is not None
 
@@ -111,6 +111,6 @@ def test_viewer_may_not():
 def test_plot_hands_its_moments_over_to_the_form():
     factories.slo()
 
-    shown = page(browser_as("operator").get(f"{NEW}?starts_at=2026-11-02T03:04:00Z&ends_at=x"))
+    html = page(browser_as("operator").get(f"{NEW}?starts_at=2026-11-02T03:04:00Z&ends_at=x"))
 
-    assert 'value="2026-11-02T03:04"' in shown
+    assert 'value="2026-11-02T03:04"' in html

@@ -47,12 +47,12 @@ class CounterReading:
 class QueryResult:
     """The result of a counter query: the counters read at its moments.
 
-    Moments without data have no reading. Only the first `asked` moments were queried. `error` is
+    Moments without data have no reading. Only the first `queried` moments were queried. `error` is
     the error of the last one, empty if it succeeded.
     """
 
     readings: tuple[CounterReading, ...] = ()
-    asked: int = 0
+    queried: int = 0
     error: str = ""
 
 

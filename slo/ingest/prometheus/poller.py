@@ -118,12 +118,12 @@ def _save_results(
 
 def _update_sli(sli: Sli, query: CounterQuery, result: QueryResult, now: datetime) -> None:
     """Set, without saving, an SLI's last queried minute, its error, and when to query it next."""
-    if result.asked:
-        sli.polled_to = last_ended(query.moments[result.asked - 1])
+    if result.queried:
+        sli.polled_to = last_ended(query.moments[result.queried - 1])
     if result.error and not sli.source_error:
         sli.source_error_since = now
         log.warning("slo.source_failed", sli=sli.pk, url=query.url, error=result.error)
-    if result.asked or result.error:
+    if result.queried or result.error:
         sli.source_error = result.error
     if not sli.source_error:
         sli.source_error_since = None

@@ -9,7 +9,7 @@ from slo.arithmetic.windows import ZERO, CounterValues
 
 
 @dataclass(frozen=True)
-class Happened:
+class MinuteEvents:
     """One minute: how many of how many events were bad, and whether samples covered it."""
 
     bad: float = 0
@@ -17,14 +17,14 @@ class Happened:
     is_covered: bool = True
 
 
-NOTHING_KNOWN = Happened(is_covered=False)
+NOTHING_KNOWN = MinuteEvents(is_covered=False)
 
 
 @dataclass
 class Past:
     """Consecutive minutes; number 0 ends at minute `begin`."""
 
-    minutes: Sequence[Happened]
+    minutes: Sequence[MinuteEvents]
     begin: int = 0
     looked_up: set[int] = field(default_factory=set)
 
@@ -46,9 +46,11 @@ class Past:
         return self.begin + len(self.minutes) - 1
 
 
-def steady_traffic(minutes: int, share: str = "0.0002", traffic: int = 10_000) -> list[Happened]:
+def steady_traffic(
+    minutes: int, share: str = "0.0002", traffic: int = 10_000
+) -> list[MinuteEvents]:
     """Return minutes of even traffic with this share of bad events."""
-    return [Happened(float(Decimal(share) * traffic), traffic)] * minutes
+    return [MinuteEvents(float(Decimal(share) * traffic), traffic)] * minutes
 
 
 def make_objective(

@@ -15,7 +15,7 @@ from pathlib import Path
 from slo.arithmetic.minutes import window_minutes
 from slo.arithmetic.objective import BurnRateRule, Objective
 
-from .histories import Happened
+from .histories import MinuteEvents
 
 STATES = {"unknown": 0, "ok": 1, "firing": 2}
 PROMTOOL = shutil.which("promtool")
@@ -72,7 +72,7 @@ def disagreements(
             }
         )
     )
-    done = subprocess.run(
+    process = subprocess.run(
         [PROMTOOL, "test", "rules", "test.yml"],
         cwd=folder,
         capture_output=True,
@@ -80,28 +80,30 @@ def disagreements(
         timeout=300,
         check=False,
     )
-    return "" if done.returncode == 0 else done.stdout + done.stderr
+    return "" if process.returncode == 0 else process.stdout + process.stderr
 
 
-def events_by_minute(minutes: Sequence[Happened], objective: Objective) -> list[Mapping[str, str]]:
+def events_by_minute(
+    minutes: Sequence[MinuteEvents], objective: Objective
+) -> list[Mapping[str, str]]:
     """Return the events of each minute, without excluded ones."""
-    shown = [
-        Happened(0, 0, is_covered=False)
+    counted = [
+        MinuteEvents(0, 0, is_covered=False)
         if any(begins < minute <= ends for begins, ends in objective.excluded)
         else one
         for minute, one in enumerate(minutes)
     ]
     return [
-        values("bad", [one.bad for one in shown]),
-        values("total", [one.total for one in shown]),
-        values("covered", [int(one.is_covered) for one in shown]),
+        values("bad", [one.bad for one in counted]),
+        values("total", [one.total for one in counted]),
+        values("covered", [int(one.is_covered) for one in counted]),
     ]
 
 
-def values(name: str, found: Sequence[float | None]) -> Mapping[str, str]:
+def values(name: str, numbers: Sequence[float | None]) -> Mapping[str, str]:
     """Return a series with a sample a minute, with gaps."""
-    shown = ("_" if one is None else str(int(one)) for one in found)
-    return {"series": name, "values": " ".join(shown)}
+    texts = ("_" if one is None else str(int(one)) for one in numbers)
+    return {"series": name, "values": " ".join(texts)}
 
 
 def state(rule: BurnRateRule, objective: Objective, sums: "Sums") -> str:

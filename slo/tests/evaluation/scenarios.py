@@ -12,7 +12,7 @@ from slo.evaluation import tick
 from slo.models import Alert, CounterMinute, Slo
 from slo.tests import factories
 
-from .histories import Happened, Past, steady_traffic
+from .histories import MinuteEvents, Past, steady_traffic
 
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
 NOON = 29_700_000
@@ -20,13 +20,13 @@ NOON = 29_700_000
 HOURS = 7
 PAGE = {"long": "1h", "short": "5m", "burn_rate": 14, "severity": "page"}
 TICKET = {"long": "6h", "short": "30m", "burn_rate": 6, "severity": "ticket"}
-BAD = Happened(5000, 10_000)
-GOOD = Happened(0, 10_000)
-NONE = Happened(is_covered=False)
+BAD = MinuteEvents(5000, 10_000)
+GOOD = MinuteEvents(0, 10_000)
+NONE = MinuteEvents(is_covered=False)
 
 
 def create_burning_slo(
-    name: str = "core-availability", after: Sequence[Happened] = (), **fields: Any
+    name: str = "core-availability", after: Sequence[MinuteEvents] = (), **fields: Any
 ) -> Slo:
     """Return an SLO with a page rule, fine for hours until noon, followed by these minutes."""
     slo = factories.slo(name, **{"rules": [PAGE], **fields})
@@ -34,7 +34,7 @@ def create_burning_slo(
     return slo
 
 
-def count(slo: Slo, after: Sequence[Happened]) -> None:
+def count(slo: Slo, after: Sequence[MinuteEvents]) -> None:
     """Add these minutes to an SLO, after the hours in which it was fine."""
     past = Past([*steady_traffic(HOURS * 60), *after], begin=NOON - HOURS * 60 + 1)
     rows = [(minute, past.values_at(minute)) for minute in range(past.begin - 1, past.last + 1)]

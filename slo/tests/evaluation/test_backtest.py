@@ -44,9 +44,9 @@ def test_each_tick_is_what_the_beat_kept_of_its_minute():
 
     for at, found in ticks(slo):
         evaluate_minutes(int(at.timestamp()) // 60)
-        kept = SloStatus.objects.get()
-        assert (kept.state, kept.burn_rates) == (found.state, found.burn_rates)
-        assert [one["state"] for one in kept.rules] == [one.state for one in found.rules]
+        status = SloStatus.objects.get()
+        assert (status.state, status.burn_rates) == (found.state, found.burn_rates)
+        assert [one["state"] for one in status.rules] == [one.state for one in found.rules]
 
 
 def test_the_alerts_it_tells_of_are_those_that_the_beat_opened():
@@ -102,9 +102,9 @@ def test_the_command_prints_a_line_of_json_for_each_tick_ends_included():
 
     lines = run_command("--start", str(NOON * 60), "--end", timestamp(end_of(NOON + 5)), "--json")
 
-    shown = [json.loads(one) for one in lines]
-    assert [one["at"] for one in shown] == [timestamp(end_of(NOON + n)) for n in range(6)]
-    assert shown[2] == {
+    rows = [json.loads(one) for one in lines]
+    assert [one["at"] for one in rows] == [timestamp(end_of(NOON + n)) for n in range(6)]
+    assert rows[2] == {
         "at": timestamp(end_of(NOON + 2)),
         "state": "firing",
         "burn_rates": {"5m": 200.12, "30m": 33.52, "1h": 16.86, "6h": 2.976667},
@@ -129,7 +129,7 @@ def test_without_times_it_is_all_that_is_known():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("--start", "soon"), "is no time"),
         (("--step", "0"), "whole number of seconds"),
@@ -137,10 +137,10 @@ def test_without_times_it_is_all_that_is_known():
         ((), "Nothing is known"),
     ],
 )
-def test_what_can_not_be_done_is_said_in_a_line(arguments, said):
+def test_what_can_not_be_done_is_said_in_a_line(arguments, message):
     factories.slo()
 
-    with pytest.raises(CommandError, match=said):
+    with pytest.raises(CommandError, match=message):
         run_command(*arguments)
 
 

@@ -123,11 +123,11 @@ def test_a_look_at_thresholds_between_two_missed_minutes_acts_upon_no_slo(
     judged = tick._evaluate_minute
 
     def and_look(minute, now, *, is_last):
-        done = judged(minute, now, is_last=is_last)
+        is_done = judged(minute, now, is_last=is_last)
         if minute == NOON + 3:
             assert alert().resolved_at is None
             update_thresholds(now)
-        return done
+        return is_done
 
     monkeypatch.setattr(tick, "_evaluate_minute", and_look)
     tick.evaluate_due_minutes(due_at(NOON + 20))

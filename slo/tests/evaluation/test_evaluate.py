@@ -15,7 +15,7 @@ from slo.arithmetic.minutes import window_minutes
 from slo.arithmetic.objective import Objective
 from slo.arithmetic.windows import needed_minutes
 
-from .histories import NOTHING_KNOWN, Happened, Past, make_objective, rule, steady_traffic
+from .histories import NOTHING_KNOWN, MinuteEvents, Past, make_objective, rule, steady_traffic
 
 PAGE = rule("1h", "5m", "14")
 
@@ -25,12 +25,12 @@ def evaluate_past(past: Past, objective: Objective, at: int | None = None) -> Ev
 
 
 def test_nothing_is_known_without_a_first_row() -> None:
-    found = evaluate(make_objective(PAGE), 100, Past([]).values_at, None)
+    evaluation = evaluate(make_objective(PAGE), 100, Past([]).values_at, None)
 
-    assert found.state == UNKNOWN
-    assert set(found.burn_rates.values()) == {None}
-    assert set(found.coverage.values()) == {0.0}
-    assert (found.remaining_ratio, found.exhausts_at) == (None, None)
+    assert evaluation.state == UNKNOWN
+    assert set(evaluation.burn_rates.values()) == {None}
+    assert set(evaluation.coverage.values()) == {0.0}
+    assert (evaluation.remaining_ratio, evaluation.exhausts_at) == (None, None)
 
 
 def test_nothing_is_known_before_the_first_row() -> None:
@@ -40,36 +40,36 @@ def test_nothing_is_known_before_the_first_row() -> None:
 
 
 def test_zero_traffic_is_unknown_and_never_a_division_by_zero() -> None:
-    found = evaluate_past(Past([Happened(0, 0)] * 600), make_objective(PAGE))
+    evaluation = evaluate_past(Past([MinuteEvents(0, 0)] * 600), make_objective(PAGE))
 
-    assert found.state == UNKNOWN
-    assert found.burn_rates["5m"] is None
-    assert found.coverage["5m"] == 1
+    assert evaluation.state == UNKNOWN
+    assert evaluation.burn_rates["5m"] is None
+    assert evaluation.coverage["5m"] == 1
 
 
 @pytest.mark.parametrize(("covered", "state"), [(4, UNKNOWN), (5, FIRING)])
 def test_a_short_window_is_known_once_five_minutes_are_covered(covered: int, state: str) -> None:
-    hour = [*steady_traffic(60, "0.5"), *[Happened(5000, 10_000, is_covered=False)] * 6]
+    hour = [*steady_traffic(60, "0.5"), *[MinuteEvents(5000, 10_000, is_covered=False)] * 6]
     minutes = [*hour, *steady_traffic(covered, "0.5")]
 
-    found = evaluate_past(Past(minutes), make_objective(rule("1h", "10m", "14")))
+    evaluation = evaluate_past(Past(minutes), make_objective(rule("1h", "10m", "14")))
 
-    assert found.rules[0].state == state
+    assert evaluation.rules[0].state == state
 
 
 @pytest.mark.parametrize(("covered", "is_known"), [(35, False), (36, True)])
 def test_a_long_window_is_known_once_a_tenth_of_it_is_covered(covered: int, is_known: bool) -> None:
     minutes = [*steady_traffic(covered), *[NOTHING_KNOWN] * 300]
 
-    found = evaluate_past(Past(minutes), make_objective(PAGE))
+    evaluation = evaluate_past(Past(minutes), make_objective(PAGE))
 
-    assert (found.burn_rates["6h"] is not None) is is_known
-    assert found.coverage["6h"] == round(covered / 360, 6)
+    assert (evaluation.burn_rates["6h"] is not None) is is_known
+    assert evaluation.coverage["6h"] == round(covered / 360, 6)
 
 
 @pytest.mark.parametrize(("min_events", "state"), [(50, FIRING), (51, UNKNOWN)])
 def test_fewer_events_than_the_guard_asks_for_are_unknown(min_events: int, state: str) -> None:
-    past = Past([Happened(5, 10)] * 60)
+    past = Past([MinuteEvents(5, 10)] * 60)
 
     assert evaluate_past(past, make_objective(PAGE, min_events=min_events)).state == state
 
@@ -109,7 +109,7 @@ def test_a_burn_rate_just_at_the_threshold_does_not_fire(bad: float, state: str)
 
     In binary fractions that is a little more than 14.
     """
-    past = Past([Happened(bad, 1000)] * 60)
+    past = Past([MinuteEvents(bad, 1000)] * 60)
 
     assert evaluate_past(past, make_objective(PAGE)).rules[0].state == state
 
@@ -117,10 +117,10 @@ def test_a_burn_rate_just_at_the_threshold_does_not_fire(bad: float, state: str)
 @pytest.mark.parametrize("threshold", ["14.4", "0.1", "2.3", "7.7"])
 def test_no_threshold_fires_at_exactly_its_rate(threshold: str) -> None:
     bad = float(Decimal(threshold) * 100)
-    past = Past([Happened(bad, 1_000_000)] * 60)
+    past = Past([MinuteEvents(bad, 1_000_000)] * 60)
 
     one = make_objective(rule("1h", "5m", threshold), target="0.9999")
-    more = Past([Happened(bad + 1, 1_000_000)] * 60)
+    more = Past([MinuteEvents(bad + 1, 1_000_000)] * 60)
 
     assert evaluate_past(past, one).rules[0].state == OK
     assert evaluate_past(more, one).rules[0].state == FIRING
@@ -132,10 +132,10 @@ def test_what_is_excluded_does_not_count_and_is_not_covered() -> None:
     without = make_objective(*all_of_it.rules, excluded=[(89, 99)])
 
     assert evaluate_past(past, all_of_it, at=100).burn_rates["1h"] == pytest.approx(83.5, abs=0.05)
-    found = evaluate_past(past, without, at=100)
-    assert found.burn_rates["1h"] == 0.2
-    assert found.coverage["1h"] == round(50 / 60, 6)
-    assert found.burn_rates["5m"] is None
+    evaluation = evaluate_past(past, without, at=100)
+    assert evaluation.burn_rates["1h"] == 0.2
+    assert evaluation.coverage["1h"] == round(50 / 60, 6)
+    assert evaluation.burn_rates["5m"] is None
 
 
 def test_spans_that_overlap_or_touch_are_excluded_once() -> None:
@@ -148,10 +148,12 @@ def test_spans_that_overlap_or_touch_are_excluded_once() -> None:
 
 
 def test_nothing_but_numbers_and_null_is_told() -> None:
-    found = evaluate_past(Past([Happened(1e300, 1e300)] * 60), make_objective(PAGE)).document()
+    evaluation = evaluate_past(
+        Past([MinuteEvents(1e300, 1e300)] * 60), make_objective(PAGE)
+    ).document()
 
-    assert orjson.loads(orjson.dumps(found)) == found
-    assert found["rules"] == [
+    assert orjson.loads(orjson.dumps(evaluation)) == evaluation
+    assert evaluation["rules"] == [
         {"long": "1h", "short": "5m", "burn_rate": 14, "severity": "page", "state": "firing"}
     ]
 
@@ -168,7 +170,7 @@ def test_only_the_minutes_that_are_said_to_be_needed_are_looked_up() -> None:
 
 
 MINUTES = st.builds(
-    lambda total, bad, covered: Happened(min(bad, total), total, covered),
+    lambda total, bad, covered: MinuteEvents(min(bad, total), total, covered),
     st.integers(0, 2000) | st.floats(0, 100),
     st.integers(0, 60) | st.floats(0, 3),
     st.booleans() | st.just(True),
@@ -185,7 +187,7 @@ SPANS = st.tuples(st.integers(-10, 260), st.integers(0, 40)).map(lambda one: (on
 )
 @settings(max_examples=80, deadline=timedelta(seconds=2))
 def test_every_window_is_the_sum_of_its_minutes(
-    minutes: list[Happened], excluded: list[tuple[int, int]], min_events: int, threshold: str
+    minutes: list[MinuteEvents], excluded: list[tuple[int, int]], min_events: int, threshold: str
 ) -> None:
     """Compare with the sum of the window's minutes that are not excluded."""
     objective = make_objective(
@@ -193,19 +195,21 @@ def test_every_window_is_the_sum_of_its_minutes(
     )
     past = Past(minutes)
 
-    found = evaluate_past(past, objective)
+    evaluation = evaluate_past(past, objective)
 
     for name in objective.windows:
         one = expected_document(past, window_minutes(name), excluded, min_events)
-        assert found.coverage[name] == round(one["covered"] / window_minutes(name), 6)
-        assert found.burn_rates[name] == rounded(one, objective)
+        assert evaluation.coverage[name] == round(one["covered"] / window_minutes(name), 6)
+        assert evaluation.burn_rates[name] == rounded(one, objective)
     states = [
         expected_document(past, window_minutes(name), excluded, min_events) for name in ("2h", "7m")
     ]
-    assert found.rules[0].state == three_valued(states, Fraction(threshold), objective)
+    assert evaluation.rules[0].state == three_valued(states, Fraction(threshold), objective)
     whole = expected_document(past, 1440, excluded, min_events)
     rate = rounded(whole, objective)
-    assert found.remaining_ratio == (None if rate is None else pytest.approx(1 - rate, abs=1e-6))
+    assert evaluation.remaining_ratio == (
+        None if rate is None else pytest.approx(1 - rate, abs=1e-6)
+    )
 
 
 def expected_document(

@@ -58,15 +58,15 @@ def write_minutes(rows):
 
 def read_answer(question, now=NOW):
     judging.answer_open_gates(now)
-    (found,) = gates.evaluate_questions([question], now)
-    return found
+    (observation,) = gates.evaluate_questions([question], now)
+    return observation
 
 
 def test_an_slo_that_nobody_has_made_is_no_data_and_says_so():
-    found = read_answer(create_gate())
+    observation = read_answer(create_gate())
 
-    assert found.verdict == NO_DATA
-    assert found.evidence["why"] == "there is no SLO core"
+    assert observation.verdict == NO_DATA
+    assert observation.evidence["why"] == "there is no SLO core"
 
 
 def test_an_slo_that_was_removed_is_none():
@@ -79,9 +79,12 @@ def test_an_slo_that_was_removed_is_none():
 def test_without_events_there_is_no_data():
     factories.slo("core")
 
-    found = read_answer(create_gate())
+    observation = read_answer(create_gate())
 
-    assert (found.verdict, found.evidence["why"]) == (NO_DATA, "no events since the step began")
+    assert (observation.verdict, observation.evidence["why"]) == (
+        NO_DATA,
+        "no events since the step began",
+    )
 
 
 @pytest.mark.parametrize(("bad", "verdict"), [(5, PASS), (6, FAIL)])
@@ -89,22 +92,22 @@ def test_it_passes_while_the_burn_rate_is_at_most_that_of_the_gate(bad, verdict)
     factories.slo("core")
     write_minutes([(NOON - 20, 0, 0), (NOON - 1, 5000 - bad, 5000)])
 
-    found = read_answer(create_gate())
+    observation = read_answer(create_gate())
 
-    assert found.verdict == verdict
-    assert found.evidence["burn_rate"] == bad / 5
-    assert (found.evidence["good"], found.evidence["total"]) == (5000 - bad, 5000)
-    assert found.evidence["window"] == "5 min"
+    assert observation.verdict == verdict
+    assert observation.evidence["burn_rate"] == bad / 5
+    assert (observation.evidence["good"], observation.evidence["total"]) == (5000 - bad, 5000)
+    assert observation.evidence["window"] == "5 min"
 
 
 def test_a_window_never_begins_before_its_step_did():
     factories.slo("core")
     write_minutes([(NOON - 20, 0, 0), (NOON - 2, 0, 9000), (NOON, 1000, 1000)])
 
-    found = read_answer(create_gate(since=end_of(NOON - 1) - 10 * SECOND))
+    observation = read_answer(create_gate(since=end_of(NOON - 1) - 10 * SECOND))
 
-    assert (found.verdict, found.evidence["total"]) == (PASS, 1000)
-    assert found.evidence["window"] == "1 min 40 s"
+    assert (observation.verdict, observation.evidence["total"]) == (PASS, 1000)
+    assert observation.evidence["window"] == "1 min 40 s"
 
 
 def test_what_was_reported_across_the_beginning_of_a_step_does_not_count():
@@ -126,10 +129,10 @@ def test_the_ends_of_a_window_are_counted_from_reports():
     report(end_of(NOON) - 5 * SECOND, end_of(NOON) + 5 * SECOND, 3, 4)
     events(NOW + 5 * SECOND, 900, 900)
 
-    found = read_answer(create_gate(since=since))
+    observation = read_answer(create_gate(since=since))
 
-    assert found.evidence["total"] == 21 + 100 + 32 + 4
-    assert found.evidence["good"] == 20 + 100 + 30 + 3
+    assert observation.evidence["total"] == 21 + 100 + 32 + 4
+    assert observation.evidence["good"] == 20 + 100 + 30 + 3
 
 
 def test_a_step_of_less_than_a_minute_is_judged_by_reports_alone():
@@ -138,9 +141,9 @@ def test_a_step_of_less_than_a_minute_is_judged_by_reports_alone():
     events(NOW - 5 * SECOND, 150, 200)
     events(since + 5 * SECOND, 50, 50)
 
-    found = read_answer(create_gate(since=since))
+    observation = read_answer(create_gate(since=since))
 
-    assert (found.verdict, found.evidence["total"]) == (FAIL, 200)
+    assert (observation.verdict, observation.evidence["total"]) == (FAIL, 200)
 
 
 def test_a_minute_that_ends_within_a_short_step_is_not_counted_twice():
@@ -163,9 +166,9 @@ def test_what_was_reported_and_not_added_to_the_minutes_yet_counts():
             slo=slo, instance="core/a1", began_at=span[0], ended_at=span[1], good=0, total=900
         )
 
-    found = read_answer(create_gate())
+    observation = read_answer(create_gate())
 
-    assert (found.verdict, found.evidence["total"]) == (FAIL, 5900)
+    assert (observation.verdict, observation.evidence["total"]) == (FAIL, 5900)
 
 
 def test_a_minute_is_not_taken_as_whole_before_it_is_judged():
@@ -226,9 +229,9 @@ def test_every_window_has_exactly_the_reports_that_lie_in_it(seed):
         report(*one)
     since = NOW - timedelta(seconds=chance.randint(1, 800))
 
-    found = read_answer(create_gate(since=since, window="5m", min_events=1))
+    observation = read_answer(create_gate(since=since, window="5m", min_events=1))
 
     start = max(since, NOW - 5 * MINUTE)
     inside = [(good, total) for b, e, good, total in spans if b >= start and e <= NOW]
-    assert found.evidence.get("total", 0) == sum(total for _, total in inside)
-    assert found.evidence.get("good", 0) == sum(good for good, _ in inside)
+    assert observation.evidence.get("total", 0) == sum(total for _, total in inside)
+    assert observation.evidence.get("good", 0) == sum(good for good, _ in inside)

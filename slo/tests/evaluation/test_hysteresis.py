@@ -14,11 +14,11 @@ RULE = FiringRule("1h/5m>14 page", "core", "core", "critical", "page", "It burns
 
 
 def plan(state: str, firing_at: datetime | None, at: datetime = NOON) -> AlertChanges:
-    standing = [] if firing_at is None else [OpenAlert(7, RULE.key, firing_at)]
+    open_alerts = [] if firing_at is None else [OpenAlert(7, RULE.key, firing_at)]
     return plan_changes(
         [RULE] if state == "F" else [],
         {RULE.key} if state == "?" else set(),
-        standing,
+        open_alerts,
         at=at,
         before=at - MINUTE,
     )
@@ -27,21 +27,21 @@ def plan(state: str, firing_at: datetime | None, at: datetime = NOON) -> AlertCh
 def run(states: str) -> str:
     """Return the alert after each evaluation: `O` open, `.` none."""
     firing_at: datetime | None = None
-    shown = ""
+    history = ""
     for place, state in enumerate(states):
         at = NOON + place * MINUTE
-        found = plan(state, firing_at, at)
-        if found.opened or found.continued:
+        changes = plan(state, firing_at, at)
+        if changes.opened or changes.continued:
             firing_at = at
-        firing_at = found.postponed.get(7, firing_at) if firing_at else None
-        if found.resolved:
+        firing_at = changes.postponed.get(7, firing_at) if firing_at else None
+        if changes.resolved:
             firing_at = None
-        shown += "O" if firing_at else "."
-    return shown
+        history += "O" if firing_at else "."
+    return history
 
 
 @pytest.mark.parametrize(
-    ("states", "shown"),
+    ("states", "history"),
     [
         ("okF".replace("ok", "-"), ".O"),
         ("F-----", "OO...."),
@@ -54,23 +54,23 @@ def run(states: str) -> str:
         ("F--F--", "OO.OO."),
     ],
 )
-def test_it_opens_at_once_and_ends_after_two_known_minutes(states: str, shown: str) -> None:
-    assert run(states) == shown
+def test_it_opens_at_once_and_ends_after_two_known_minutes(states: str, history: str) -> None:
+    assert run(states) == history
 
 
 def test_a_rule_that_fires_on_begins_nothing_anew() -> None:
-    found = plan("F", NOON - MINUTE)
+    changes = plan("F", NOON - MINUTE)
 
-    assert not found.opened
-    assert found.continued == {7: RULE}
+    assert not changes.opened
+    assert changes.continued == {7: RULE}
 
 
 def test_what_is_ahead_since_the_clock_was_set_back_ends_all_the_same() -> None:
     ahead = NOON + timedelta(hours=1)
 
-    found = plan("-", ahead)
+    changes = plan("-", ahead)
 
-    assert found.postponed == {7: NOON}
+    assert changes.postponed == {7: NOON}
     assert plan("-", NOON, NOON + 2 * MINUTE).resolved == (7,)
 
 

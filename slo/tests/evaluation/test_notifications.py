@@ -28,9 +28,9 @@ AT = end_of(NOON)
 
 @pytest.fixture
 def noted(monkeypatch):
-    found = []
-    monkeypatch.setattr(lifecycle, "notify_changed", lambda topic, *ids: found.extend(ids))
-    return found
+    messages = []
+    monkeypatch.setattr(lifecycle, "notify_changed", lambda topic, *ids: messages.extend(ids))
+    return messages
 
 
 def firing_rule(subject, **more):
@@ -100,8 +100,8 @@ def test_what_was_told_in_the_future_does_not_keep_back_what_opens_now():
 
 def test_open_alerts_that_were_told_of_are_not_read_again(monkeypatch):
     update_alerts(firing_rules(2))
-    seen = []
-    monkeypatch.setattr(notifications, "_notify_resolved", lambda rows, now: seen.extend(rows))
+    counts = []
+    monkeypatch.setattr(notifications, "_notify_resolved", lambda rows, now: counts.extend(rows))
     before = Alert.from_db.__func__
     read = []
 
@@ -112,7 +112,7 @@ def test_open_alerts_that_were_told_of_are_not_read_again(monkeypatch):
     monkeypatch.setattr(Alert, "from_db", classmethod(from_db))
     notifications.send_notifications(AT + 10 * SECOND)
 
-    assert (read, seen) == ([], [])
+    assert (read, counts) == ([], [])
 
 
 def test_runbooks_of_ours_are_told_by_their_whole_address(settings, monkeypatch):
@@ -120,9 +120,9 @@ def test_runbooks_of_ours_are_told_by_their_whole_address(settings, monkeypatch)
     update_alerts([firing_rule("core->oracle")])
     monkeypatch.setattr("controlplane.core.runbooks.find_slug", lambda **_: "core-api-down")
 
-    said = notifications.alert_facts(Alert.objects.get())
+    facts = notifications.alert_facts(Alert.objects.get())
 
-    assert said["runbook"] == "https://console.example/runbooks/core-api-down/"
+    assert facts["runbook"] == "https://console.example/runbooks/core-api-down/"
     settings.PUBLIC_URL = ""
     assert notifications.alert_facts(Alert.objects.get())["runbook"] == "/runbooks/core-api-down/"
 

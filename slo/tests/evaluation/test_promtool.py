@@ -17,7 +17,7 @@ from slo.arithmetic.increments import (
 from slo.arithmetic.objective import Objective
 
 from . import promtool
-from .histories import NOTHING_KNOWN, Happened, Past, make_objective, rule, steady_traffic
+from .histories import NOTHING_KNOWN, MinuteEvents, Past, make_objective, rule, steady_traffic
 from .promtool import STATES, Expected, disagreements, events_by_minute, of_counters, values
 
 pytestmark = [
@@ -75,10 +75,10 @@ def test_every_tick_of_an_incident_is_as_prometheus_says(tmp_path: Path) -> None
     ]
     objective = make_objective(*RULES)
 
-    said = expected(minutes, objective, range(395, len(minutes), 3))
+    states = expected(minutes, objective, range(395, len(minutes), 3))
 
-    assert {one.state for one in said} == {"ok", "firing"}
-    assert disagreements(tmp_path, events_by_minute(minutes, objective), objective, said) == ""
+    assert {one.state for one in states} == {"ok", "firing"}
+    assert disagreements(tmp_path, events_by_minute(minutes, objective), objective, states) == ""
 
 
 def test_the_scenarios_show_every_state_of_every_rule() -> None:
@@ -109,22 +109,22 @@ def test_counters_with_resets_and_lost_samples_are_as_prometheus_says(
     objective = make_objective(*RULES, target="0.99", days=1)
     minutes = stepped(samples)
     ticks = [tick for tick in range(len(samples)) if samples[tick]]
-    said = expected(minutes, objective, sorted(chance.sample(ticks, SAMPLED_TICKS)))
+    states = expected(minutes, objective, sorted(chance.sample(ticks, SAMPLED_TICKS)))
     series = [
         values("good", [one and one.good for one in samples]),
         values("all", [one and one.total for one in samples]),
     ]
 
-    assert disagreements(tmp_path, series, objective, said, of_counters) == ""
+    assert disagreements(tmp_path, series, objective, states, of_counters) == ""
 
 
 def compared(seed: int, length: int, ticks: int, folder: Path) -> str:
     """Return disagreements over `ticks` of a history of `minutes`."""
     chance = random.Random(seed)
     minutes, objective = history(chance, length), objective_of(chance)
-    said = expected(minutes, objective, sorted(chance.sample(range(length), ticks)))
-    assert len(said) == ticks * len(RULES)
-    return disagreements(folder, events_by_minute(minutes, objective), objective, said)
+    states = expected(minutes, objective, sorted(chance.sample(range(length), ticks)))
+    assert len(states) == ticks * len(RULES)
+    return disagreements(folder, events_by_minute(minutes, objective), objective, states)
 
 
 def counters(chance: random.Random) -> list[Sample | None]:
@@ -140,7 +140,7 @@ def counters(chance: random.Random) -> list[Sample | None]:
     return found
 
 
-def stepped(samples: list[Sample | None]) -> list[Happened]:
+def stepped(samples: list[Sample | None]) -> list[MinuteEvents]:
     """Return the events of each minute, as ingest takes in the samples."""
     grew: dict[int, tuple[float, float]] = {}
     told_of: set[int] = set()
@@ -150,15 +150,15 @@ def stepped(samples: list[Sample | None]) -> list[Happened]:
             grew[minute] = (good, total)
         told_of |= {*covered_minutes(before.at, after.at)}
     return [
-        Happened(total - good, total, minute in told_of)
+        MinuteEvents(total - good, total, minute in told_of)
         for minute in range(len(samples))
         for good, total in (grew.get(minute, (0, 0)),)
     ]
 
 
-def history(chance: random.Random, length: int = MINUTES) -> list[Happened]:
+def history(chance: random.Random, length: int = MINUTES) -> list[MinuteEvents]:
     """Return phases of even and uneven traffic, incidents, silence and gaps."""
-    found: list[Happened] = []
+    found: list[MinuteEvents] = []
     while len(found) < length:
         traffic = chance.choice([0, 1, 40, 1000, 1000, 100_000])
         share = chance.choice([0, 0, 0.0002, 0.001, 0.0144, 0.015, 0.15, 1])
@@ -168,12 +168,12 @@ def history(chance: random.Random, length: int = MINUTES) -> list[Happened]:
             bad = sum(chance.random() < share for _ in range(total)) if total < 50 else None
             if bad is None:
                 bad = round(total * share)
-            found.append(Happened(bad, total, is_covered) if total else _idle(is_covered))
+            found.append(MinuteEvents(bad, total, is_covered) if total else _idle(is_covered))
     return found[:length]
 
 
-def _idle(is_covered: bool) -> Happened:
-    return Happened(0, 0) if is_covered else NOTHING_KNOWN
+def _idle(is_covered: bool) -> MinuteEvents:
+    return MinuteEvents(0, 0) if is_covered else NOTHING_KNOWN
 
 
 def objective_of(chance: random.Random) -> Objective:
@@ -191,7 +191,7 @@ def objective_of(chance: random.Random) -> Objective:
 
 
 def expected(
-    minutes: list[Happened], objective: Objective, ticks: range | list[int]
+    minutes: list[MinuteEvents], objective: Objective, ticks: range | list[int]
 ) -> list[Expected]:
     past = Past(minutes)
     return [

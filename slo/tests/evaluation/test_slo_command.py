@@ -57,10 +57,10 @@ def firing_ticks(ticks, *rules):
 def test_fifteen_per_cent_for_ten_minutes(tmp_path):
     factories.slo("core", rules=RULES)
 
-    (told,) = run_command("import-points", "core", write_csv(tmp_path / "p.csv", 0.15, 10))
+    (line,) = run_command("import-points", "core", write_csv(tmp_path / "p.csv", 0.15, 10))
     ticks = backtested("core", 10)
 
-    assert told == f"core: {DAYS * 1440 + 71} points taken in"
+    assert line == f"core: {DAYS * 1440 + 71} points taken in"
     assert firing_ticks(ticks, 0, 1) == list(range(6, 15))
     assert firing_ticks(ticks, 2) == []
 
@@ -89,9 +89,9 @@ def test_the_same_file_again_changes_nothing(tmp_path):
     run_command("import-points", "core", path)
     before = list(CounterMinute.objects.order_by("minute").values_list())
 
-    (told,) = run_command("import-points", "core", path)
+    (line,) = run_command("import-points", "core", path)
 
-    assert "0 points taken in" in told
+    assert "0 points taken in" in line
     assert list(CounterMinute.objects.order_by("minute").values_list()) == before
 
 

@@ -27,9 +27,9 @@ pytestmark = pytest.mark.django_db
 def test_it_is_shown_as_it_stood_at_the_end_of_the_last_minute_before_a_time():
     slo = create_burning_slo(after=[BAD] * 3, rules=[PAGE, TICKET])
 
-    found = load_status(slo, end_of(NOON + 2) + 30 * SECOND)
+    status = load_status(slo, end_of(NOON + 2) + 30 * SECOND)
 
-    assert found == {
+    assert status == {
         "state": "firing",
         "burn_rates": {"5m": 200.12, "30m": 33.52, "1h": 16.86, "6h": 2.976667},
         "budget": {"remaining_ratio": None, "exhausts_at": None},
@@ -49,10 +49,10 @@ def test_without_a_time_it_is_the_minute_that_is_judged_by_now():
 def test_long_before_anything_was_counted_nothing_is_known():
     slo = create_burning_slo()
 
-    found = load_status(slo, end_of(NOON - 100_000))
+    status = load_status(slo, end_of(NOON - 100_000))
 
-    assert found["state"] == "unknown"
-    assert set(found["burn_rates"].values()) == {None}
+    assert status["state"] == "unknown"
+    assert set(status["burn_rates"].values()) == {None}
 
 
 def test_what_is_kept_by_the_beat_is_what_is_shown_of_that_minute():
@@ -60,9 +60,9 @@ def test_what_is_kept_by_the_beat_is_what_is_shown_of_that_minute():
 
     evaluate_minutes(NOON + 3)
 
-    kept, shown = SloStatus.objects.get(), load_status(slo, end_of(NOON + 3))
-    assert (kept.state, kept.burn_rates, kept.coverage, kept.rules) == (
-        shown["state"], shown["burn_rates"], shown["coverage"], shown["rules"],
+    stored, computed = SloStatus.objects.get(), load_status(slo, end_of(NOON + 3))
+    assert (stored.state, stored.burn_rates, stored.coverage, stored.rules) == (
+        computed["state"], computed["burn_rates"], computed["coverage"], computed["rules"],
     )  # fmt: skip
 
 
@@ -80,14 +80,14 @@ def test_prometheus_is_told_of_burn_rates_budgets_states_and_open_alerts():
     factories.slo("silent")
     evaluate_minutes(NOON + 2)
 
-    found = samples(due_at(NOON + 2))
+    status = samples(due_at(NOON + 2))
 
-    assert found["switchgear_slo_burn_rate", "core-availability", "5m"] == 200.12
-    assert found["switchgear_slo_state", "core-availability", "firing"] == 1
-    assert found["switchgear_slo_state", "silent", "unknown"] == 1
-    assert found["switchgear_alerts_open", "burn", "critical"] == 1
-    assert found["switchgear_alerts_open", "threshold", "warning"] == 0
-    assert ("switchgear_slo_burn_rate", "silent", "5m") not in found
+    assert status["switchgear_slo_burn_rate", "core-availability", "5m"] == 200.12
+    assert status["switchgear_slo_state", "core-availability", "firing"] == 1
+    assert status["switchgear_slo_state", "silent", "unknown"] == 1
+    assert status["switchgear_alerts_open", "burn", "critical"] == 1
+    assert status["switchgear_alerts_open", "threshold", "warning"] == 0
+    assert ("switchgear_slo_burn_rate", "silent", "5m") not in status
 
 
 def test_prometheus_is_told_the_budget_that_is_left():
@@ -95,16 +95,16 @@ def test_prometheus_is_told_the_budget_that_is_left():
     factories.counted(slo, [(NOON - 1500 + n, n * 999.5, n * 1000) for n in range(1501)])
     evaluate_minutes(NOON)
 
-    found = samples(due_at(NOON))
+    status = samples(due_at(NOON))
 
-    assert found["switchgear_slo_budget_remaining_ratio", "core-availability"] == 0.5
+    assert status["switchgear_slo_budget_remaining_ratio", "core-availability"] == 0.5
 
 
 def test_what_was_judged_long_ago_is_no_figure_of_now():
     create_burning_slo(after=[BAD] * 5)
     evaluate_minutes(NOON + 2)
 
-    found = samples(due_at(NOON + 2) + 11 * MINUTE)
+    status = samples(due_at(NOON + 2) + 11 * MINUTE)
 
-    assert ("switchgear_slo_burn_rate", "core-availability", "5m") not in found
-    assert found["switchgear_slo_state", "core-availability", "unknown"] == 1
+    assert ("switchgear_slo_burn_rate", "core-availability", "5m") not in status
+    assert status["switchgear_slo_state", "core-availability", "unknown"] == 1

@@ -47,12 +47,12 @@ def test_how_an_slo_stands_is_kept_with_since_when():
 
     evaluate_minutes(NOON, NOON + 3)
 
-    kept = SloStatus.objects.get()
-    assert (kept.minute, kept.state, kept.since) == (NOON + 3, "firing", end_of(NOON + 2))
-    assert kept.burn_rates["5m"] == pytest.approx(300, abs=0.1)
-    assert kept.coverage["1h"] == 1
-    assert [one["state"] for one in kept.rules] == ["firing"]
-    assert kept.remaining_ratio is None
+    status = SloStatus.objects.get()
+    assert (status.minute, status.state, status.since) == (NOON + 3, "firing", end_of(NOON + 2))
+    assert status.burn_rates["5m"] == pytest.approx(300, abs=0.1)
+    assert status.coverage["1h"] == 1
+    assert [one["state"] for one in status.rules] == ["firing"]
+    assert status.remaining_ratio is None
 
 
 def test_an_slo_without_any_events_is_unknown():
@@ -60,8 +60,8 @@ def test_an_slo_without_any_events_is_unknown():
 
     evaluate_minutes(NOON)
 
-    kept = SloStatus.objects.get()
-    assert (kept.state, kept.burn_rates["1h"]) == ("unknown", None)
+    status = SloStatus.objects.get()
+    assert (status.state, status.burn_rates["1h"]) == ("unknown", None)
 
 
 def test_an_alert_opens_at_once_and_resolves_two_minutes_after_its_rule_fired_last():

@@ -13,7 +13,7 @@ TWO_MINUTES = 120 * US
 
 
 @dataclass(frozen=True)
-class Told:
+class OracleSample:
     """One sample as sent; times in microseconds since 1970."""
 
     source: str
@@ -35,14 +35,14 @@ class Step:
 class Oracle:
     """Counters of one SLI, from everything that was ever sent."""
 
-    def __init__(self, told: Iterable[Told]) -> None:
+    def __init__(self, sent: Iterable[OracleSample]) -> None:
         self._steps: list[Step] = []
         self._spans: list[tuple[int, int]] = []
-        by_source: dict[str, dict[str, dict[int, Told]]] = {}
-        for one in told:
+        by_source: dict[str, dict[str, dict[int, OracleSample]]] = {}
+        for one in sent:
             boot = by_source.setdefault(one.source, {}).setdefault(one.boot, {})
-            there = boot.get(one.at)
-            if there is None or (one.total, one.good) > (there.total, there.good):
+            stored = boot.get(one.at)
+            if stored is None or (one.total, one.good) > (stored.total, stored.good):
                 boot[one.at] = one
         for boots in by_source.values():
             self._read(boots)
@@ -66,7 +66,7 @@ class Oracle:
             result.append((good, good + self.bad(minute), covered))
         return result
 
-    def _read(self, boots: dict[str, dict[int, Told]]) -> None:
+    def _read(self, boots: dict[str, dict[int, OracleSample]]) -> None:
         everything = sorted({at for samples in boots.values() for at in samples})
         self._span(pairwise(everything))
         for name, samples in boots.items():
@@ -85,10 +85,10 @@ class Oracle:
             for one, other in pairwise(times):
                 self._step(samples[one], samples[other])
 
-    def _from_zero(self, since: int, first: Told) -> None:
+    def _from_zero(self, since: int, first: OracleSample) -> None:
         self._steps.append(Step(since, first.at, first.good, first.total))
 
-    def _step(self, one: Told, other: Told) -> None:
+    def _step(self, one: OracleSample, other: OracleSample) -> None:
         went_down = (
             other.good < one.good
             or other.total < one.total

@@ -11,7 +11,7 @@ from slo.ingest import recorder
 from slo.ingest.samples import SampleBatch
 from slo.models import Sli, Slo
 
-from .oracle import Told
+from .oracle import OracleSample
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 MINUTE = int(NOW.timestamp()) // 60
@@ -39,8 +39,8 @@ def record(samples: Iterable[SentSample], now: datetime = NOW, **options: Any) -
 
 def objective(name: str = "core-availability", **fields: Any) -> Sli:
     """Create an SLO; return its counters."""
-    said = {"kind": "availability", "target": Decimal("0.999"), "source": {"type": "push"}}
-    slo = Slo.objects.create(name=name, created_at=NOW, changed_at=NOW, **{**said, **fields})
+    document = {"kind": "availability", "target": Decimal("0.999"), "source": {"type": "push"}}
+    slo = Slo.objects.create(name=name, created_at=NOW, changed_at=NOW, **{**document, **fields})
     return reader.get_or_create_sli(slo)
 
 
@@ -66,7 +66,7 @@ def sample(sli: Sli, seconds: float, good: float, total: float, **more: Any) -> 
     )
 
 
-def push(sli: Sli, told: Iterable[Told], now: datetime = NOW, **options: Any) -> int:
+def push(sli: Sli, sent: Iterable[OracleSample], now: datetime = NOW, **options: Any) -> int:
     """Record what the oracle was given."""
     samples = [
         SentSample(
@@ -78,12 +78,12 @@ def push(sli: Sli, told: Iterable[Told], now: datetime = NOW, **options: Any) ->
             one.total,
             None if one.started is None else moment_at_micros(one.started),
         )
-        for one in told
+        for one in sent
     ]
     return record(samples, now=now, **options)[sli.pk]
 
 
 def load_counters(sli: Sli, first: int, last: int) -> list[tuple[float, float, int]]:
     """Return good, total and covered minutes at the end of each minute, as looked up."""
-    found = reader.load_counts({sli.pk: range(first, last + 1)})
-    return [tuple(found[sli.pk, minute]) for minute in range(first, last + 1)]
+    counts = reader.load_counts({sli.pk: range(first, last + 1)})
+    return [tuple(counts[sli.pk, minute]) for minute in range(first, last + 1)]

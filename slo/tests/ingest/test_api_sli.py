@@ -26,10 +26,10 @@ def api() -> Api:
 
 
 def point(good: float, total: float, ago: float | None = None, **more: Any) -> dict[str, Any]:
-    said = {"slo": "core-availability", "source": "a", "good": good, "total": total, **more}
+    fields = {"slo": "core-availability", "source": "a", "good": good, "total": total, **more}
     if ago is not None:
-        said["at"] = timestamp(db_now() - timedelta(seconds=ago))
-    return said
+        fields["at"] = timestamp(db_now() - timedelta(seconds=ago))
+    return fields
 
 
 def limited_to(*services: str) -> Api:
@@ -54,11 +54,11 @@ def total(sli: Sli) -> tuple[float, float]:
 def test_points_are_counted_and_told(api: Api, sli: Sli) -> None:
     first, second = point(90, 100, 60), point(95, 110, 0)
 
-    answer = api.post("/sli/", {"points": [first, second]})
+    response = api.post("/sli/", {"points": [first, second]})
     again = api.post("/sli", {"points": [first, second]})
 
-    assert (answer.status_code, again.status_code) == (200, 200)
-    assert answer.json() == {"accepted": 2, "duplicates": 0, "refused": []}
+    assert (response.status_code, again.status_code) == (200, 200)
+    assert response.json() == {"accepted": 2, "duplicates": 0, "refused": []}
     assert again.json() == {"accepted": 0, "duplicates": 2, "refused": []}
     assert total(sli) == (5, 10)
 
@@ -72,10 +72,10 @@ def test_point_without_a_time_is_of_now(api: Api, sli: Sli) -> None:
 
 
 def test_one_malformed_point_refuses_all(api: Api, sli: Sli) -> None:
-    answer = api.post("/sli/", {"points": [point(1, 1), point(1, 1), point(1, 1), point(2, 1)]})
+    response = api.post("/sli/", {"points": [point(1, 1), point(1, 1), point(1, 1), point(2, 1)]})
 
-    assert answer.status_code == 400
-    assert list(answer.json()["errors"]) == ["points[3].good"]
+    assert response.status_code == 400
+    assert list(response.json()["errors"]) == ["points[3].good"]
     assert not Series.objects.exists()
 
 
@@ -88,11 +88,11 @@ def test_points_of_another_time_or_of_no_slo_are_left_out_and_told(api: Api, sli
         point(7, 8, -30),
     ]
 
-    answer = api.post("/sli/", {"points": points}).json()
+    response = api.post("/sli/", {"points": points}).json()
 
-    assert (answer["accepted"], answer["duplicates"]) == (2, 0)
-    assert [one["index"] for one in answer["refused"]] == [0, 2, 3]
-    said = [one["error"] for one in answer["refused"]]
+    assert (response["accepted"], response["duplicates"]) == (2, 0)
+    assert [one["index"] for one in response["refused"]] == [0, 2, 3]
+    said = [one["error"] for one in response["refused"]]
     assert "24 hours" in said[0]
     assert "ahead" in said[1]
     assert "nobody-knows" in said[2]
@@ -100,19 +100,19 @@ def test_points_of_another_time_or_of_no_slo_are_left_out_and_told(api: Api, sli
 
 
 def test_nothing_but_refused_points_are_an_error(api: Api, sli: Sli) -> None:
-    answer = api.post("/sli/", {"points": [point(1, 1, slo="b"), point(1, 1, 90_000)]})
+    response = api.post("/sli/", {"points": [point(1, 1, slo="b"), point(1, 1, 90_000)]})
 
-    assert answer.status_code == 400
-    assert list(answer.json()["errors"]) == ["points[0].slo", "points[1].at"]
+    assert response.status_code == 400
+    assert list(response.json()["errors"]) == ["points[0].slo", "points[1].at"]
 
 
 def test_counters_that_are_read_from_prometheus_take_nothing(api: Api) -> None:
     objective("read", source={"type": "prometheus"})
 
-    answer = api.post("/sli/", {"points": [point(1, 1, slo="read")]})
+    response = api.post("/sli/", {"points": [point(1, 1, slo="read")]})
 
-    assert answer.status_code == 400
-    assert "Prometheus" in answer.json()["errors"]["points[0].slo"][0]
+    assert response.status_code == 400
+    assert "Prometheus" in response.json()["errors"]["points[0].slo"][0]
 
 
 def test_no_points_are_nothing(api: Api) -> None:
@@ -145,9 +145,9 @@ def test_key_that_comes_again_gets_the_first_answer(api: Api, sli: Sli) -> None:
 
 
 def test_dry_run_counts_nothing(api: Api, sli: Sli) -> None:
-    answer = api.post("/sli/", {"points": [point(1, 1)], "dry_run": True})
+    response = api.post("/sli/", {"points": [point(1, 1)], "dry_run": True})
 
-    assert answer.json() == {"accepted": 1, "duplicates": 0, "refused": [], "dry_run": True}
+    assert response.json() == {"accepted": 1, "duplicates": 0, "refused": [], "dry_run": True}
     assert not Series.objects.exists()
     assert api.post("/sli/", {"points": [], "dryrun": True}).status_code == 400
 
@@ -156,9 +156,9 @@ def test_ten_thousand_points_fit_into_a_request(api: Api, sli: Sli) -> None:
     at = point(0, 0, 60)["at"]
     points = [{**point(n, n, source=f"host-{n}", boot="b" * 36), "at": at} for n in range(10_000)]
 
-    answer = api.post("/sli/", {"points": points})
+    response = api.post("/sli/", {"points": points})
 
-    assert answer.json()["accepted"] == 10_000
+    assert response.json()["accepted"] == 10_000
     assert CounterMinute.objects.count() == 1
 
 
@@ -210,10 +210,10 @@ def test_token_that_is_limited_pushes_for_its_own_services(
 ) -> None:
     objective(service="core")
 
-    answer = limited_to("core").post("/sli/", {"points": [named]})
+    response = limited_to("core").post("/sli/", {"points": [named]})
 
-    assert answer.status_code == status
-    assert ("may not speak for gateway" in answer.text) == (status == 403)
+    assert response.status_code == status
+    assert ("may not speak for gateway" in response.text) == (status == 403)
     assert Series.objects.exists() == (status == 200)
 
 
@@ -232,10 +232,10 @@ def test_limited_token_that_names_a_foreign_slo_is_refused(
     objective(service="core")
     objective("foreign", service=service)
 
-    answer = limited_to("core").post("/sli/", body)
+    response = limited_to("core").post("/sli/", body)
 
-    assert answer.status_code == 403
-    assert "foreign" in answer.json()["detail"]
+    assert response.status_code == 403
+    assert "foreign" in response.json()["detail"]
     assert not Series.objects.exists()
     assert not EventCount.objects.exists()
 
@@ -243,7 +243,7 @@ def test_limited_token_that_names_a_foreign_slo_is_refused(
 def test_limited_token_that_names_an_unknown_slo_is_told_so_like_any_other() -> None:
     objective(service="core")
 
-    answer = limited_to("core").post("/sli/", {"points": [point(1, 1), point(1, 1, slo="gone")]})
+    response = limited_to("core").post("/sli/", {"points": [point(1, 1), point(1, 1, slo="gone")]})
 
-    assert answer.status_code == 200
-    assert "There is no SLO gone here" in answer.json()["refused"][0]["error"]
+    assert response.status_code == 200
+    assert "There is no SLO gone here" in response.json()["refused"][0]["error"]

@@ -33,8 +33,10 @@ def report(
     )
 
 
-def accept(batch_id: str, *told: Delta) -> dict[str, Any]:
-    return points.accept_batch(batch_id=batch_id, deltas=told, actor=system_actor("test"), now=NOW)
+def accept(batch_id: str, *deltas: Delta) -> dict[str, Any]:
+    return points.accept_batch(
+        batch_id=batch_id, deltas=deltas, actor=system_actor("test"), now=NOW
+    )
 
 
 def create_limited_token(*services: str) -> int:

@@ -28,15 +28,15 @@ HOUR = MINUTE // 60
 
 def push(sli: Sli, *minutes_ago: float, source: str = "a") -> None:
     """Record an event a minute."""
-    told = [sample(sli, -60 * ago, 1e6 - ago, 1e6 - ago, source=source) for ago in minutes_ago]
-    record(told, now=NOW, at_once=True, is_noted=True)
+    samples = [sample(sli, -60 * ago, 1e6 - ago, 1e6 - ago, source=source) for ago in minutes_ago]
+    record(samples, now=NOW, at_once=True, is_noted=True)
 
 
 def push_pairs(sli: Sli, *minutes_ago: float) -> None:
     """Record an event in the minute after each of these, and none in between."""
     for number, ago in enumerate(minutes_ago):
-        told = [sample(sli, -60 * ago + 60 * n, number + n, number + n) for n in (0, 1)]
-        record(told, now=NOW, at_once=True, is_noted=True)
+        samples = [sample(sli, -60 * ago + 60 * n, number + n, number + n) for n in (0, 1)]
+        record(samples, now=NOW, at_once=True, is_noted=True)
 
 
 def test_whole_hours_older_than_three_days_are_packed(sli: Sli) -> None:
@@ -176,8 +176,8 @@ def test_boots_that_are_gone_are_forgotten_but_their_source_is_known(
 ) -> None:
     monkeypatch.setattr(retention, "MAX_BOOTS_KEPT", 1)
     for boot, days in (("1", 20), ("2", 10), ("3", 9)):
-        told = SentSample(sli.pk, "a", boot, NOW - days * DAY, 5, 5)
-        record([told], now=NOW, at_once=True, is_noted=True)
+        samples = SentSample(sli.pk, "a", boot, NOW - days * DAY, 5, 5)
+        record([samples], now=NOW, at_once=True, is_noted=True)
     retention.purge_samples(NOW, at_once=10, most=100)
     retention.purge_old(NOW, at_once=10, most=100)
 

@@ -55,9 +55,9 @@ def totals(slis: list[Sli]) -> set[tuple[float, float]]:
 def test_batches_of_several_sources_lose_nothing(slis: list[Sli]) -> None:
     calls = [partial(push_batches, samples(slis, f"host-{n}", n)) for n in range(4)]
 
-    taken = at_once(*calls)
+    recorded = at_once(*calls)
 
-    assert taken == [SLIS * ROUNDS] * 4
+    assert recorded == [SLIS * ROUNDS] * 4
     assert totals(slis) == {(4 * 10 * (ROUNDS - 1),) * 2}
 
 
@@ -77,9 +77,9 @@ def test_batches_out_of_order_and_minutes_that_are_packed_lose_nothing(slis: lis
         return packed
 
     calls: list[Callable[[], Any]] = [partial(backwards, n) for n in range(3)]
-    *taken, packed = at_once(*calls, pack)
+    *recorded, packed = at_once(*calls, pack)
 
-    assert taken == [SLIS * ROUNDS] * 3
+    assert recorded == [SLIS * ROUNDS] * 3
     assert packed > 0
     assert totals(slis) == {(3 * 10 * (ROUNDS - 1),) * 2}
 
@@ -111,9 +111,9 @@ def compact_meanwhile() -> int:
 def test_same_samples_at_once_count_once(slis: list[Sli]) -> None:
     calls = [partial(push_batches, samples(slis, "host", n)) for n in range(4)]
 
-    taken = at_once(*calls)
+    recorded = at_once(*calls)
 
-    assert sum(taken) == SLIS * ROUNDS
+    assert sum(recorded) == SLIS * ROUNDS
     assert totals(slis) == {(10 * (ROUNDS - 1),) * 2}
     assert sum(EventCount.objects.values_list("total", flat=True)) == SLIS * 10 * (ROUNDS - 1)
 
@@ -124,10 +124,10 @@ def test_batch_of_deltas_that_comes_at_once_is_taken_once(slis: list[Sli]) -> No
     def take() -> dict[str, Any]:
         return points.accept_batch(batch_id="b1", deltas=told, actor=system_actor("test"), now=NOW)
 
-    answers = at_once(*[take] * 4)
+    responses = at_once(*[take] * 4)
 
-    assert sorted(one["duplicate"] for one in answers) == [False, True, True, True]
-    assert {one["accepted"] for one in answers} == {SLIS}
+    assert sorted(one["duplicate"] for one in responses) == [False, True, True, True]
+    assert {one["accepted"] for one in responses} == {SLIS}
     assert totals(slis) == {(3, 4)}
     assert DeltaBatch.objects.count() == 1
 
@@ -145,9 +145,9 @@ def test_reports_are_added_once_though_several_fold(slis: list[Sli]) -> None:
         for n in range(SLIS * 50)
     )
 
-    done = at_once(*[partial(client_reports.add_reported, NOW, most=10_000)] * 3)
+    added = at_once(*[partial(client_reports.add_reported, NOW, most=10_000)] * 3)
 
-    assert sum(done) == SLIS * 50
+    assert sum(added) == SLIS * 50
     assert totals(slis) == {(50, 100)}
     assert not ReportedEvents.objects.exists()
 
@@ -160,7 +160,7 @@ def test_new_histograms_at_once_are_made_once(slis: list[Sli]) -> None:
         return points.accept_points(points=told, now=NOW)
 
     names = [f"metric-{n}" for n in range(20)]
-    answers = at_once(*(partial(push, f"host-{n}", names[:: (-1) ** n]) for n in range(4)))
+    responses = at_once(*(partial(push, f"host-{n}", names[:: (-1) ** n]) for n in range(4)))
 
-    assert [one["accepted"] for one in answers] == [20 + SLIS] * 4
+    assert [one["accepted"] for one in responses] == [20 + SLIS] * 4
     assert Sli.objects.filter(slo=None).count() == 60

@@ -32,9 +32,9 @@ def minute_lines(minutes: range, begin: datetime = LAST_YEAR) -> list[str]:
 
 
 def test_first_row_is_what_is_counted_from(sli: Sli) -> None:
-    done = import_lines(sli, "ts,good,total", "2025-01-01T00:00:00Z,90,100", "1735689660,95,110")
+    outcome = import_lines(sli, "ts,good,total", "2025-01-01T00:00:00Z,90,100", "1735689660,95,110")
 
-    assert done == CsvImport(2, 2)
+    assert outcome == CsvImport(2, 2)
     assert load_counters(sli, YEAR_MINUTE, YEAR_MINUTE + 2) == [(0, 0, 0), (5, 10, 1), (5, 10, 1)]
     assert not EventCount.objects.exists()
 
@@ -118,7 +118,7 @@ def test_what_was_forgotten_does_not_come_back(sli: Sli) -> None:
     last = YEAR_MINUTE + 60 * 24 * 40 + 2
     before = load_counters(sli, last - 100, last)
 
-    done = import_lines(sli, *old, *young)
+    outcome = import_lines(sli, *old, *young)
 
-    assert (done.new, done.old) == (0, 3)
+    assert (outcome.new, outcome.old) == (0, 3)
     assert load_counters(sli, last - 100, last) == before

@@ -23,8 +23,8 @@ def slis() -> list[Sli]:
 
 def long_running(slis: list[Sli]) -> None:
     """Record processes that began to count a day ago, and report for the first time."""
-    told = [sample(sli, 0, 1440, 1440, started_at=moment_at(-86_400)) for sli in slis]
-    record(told, now=NOW)
+    samples = [sample(sli, 0, 1440, 1440, started_at=moment_at(-86_400)) for sli in slis]
+    record(samples, now=NOW)
 
 
 def test_few_that_began_long_ago_are_there_at_once(slis: list[Sli]) -> None:

@@ -13,10 +13,10 @@ from .sample_helpers import MINUTE, NOW, load_counters, moment_at, objective
 pytestmark = pytest.mark.django_db
 
 
-def push(*buckets: dict[str, float], seconds: float = 0, **said: Any) -> dict[str, Any]:
+def push(*buckets: dict[str, float], seconds: float = 0, **fields: Any) -> dict[str, Any]:
     document = {
         "points": [
-            {"buckets": one, "at": moment_at(seconds).isoformat(), **said} for one in buckets
+            {"buckets": one, "at": moment_at(seconds).isoformat(), **fields} for one in buckets
         ]
     }
     read_in = push_body.parse_body(document)
@@ -37,7 +37,7 @@ def test_latency_slo_counts_what_took_at_most_its_threshold(slow: Sli) -> None:
 
 
 @pytest.mark.parametrize(
-    ("buckets", "said"),
+    ("buckets", "fields"),
     [
         ({"1000": 1, "2500": 1, "5000": 1, "+Inf": 2}, "nearest end at 2500 and 5000 ms"),
         ({"1000": 1, "+Inf": 2}, "nearest end at 1000 ms"),
@@ -46,12 +46,12 @@ def test_latency_slo_counts_what_took_at_most_its_threshold(slow: Sli) -> None:
     ],
 )
 def test_missing_threshold_is_refused_and_its_neighbours_named(
-    slow: Sli, buckets: dict[str, float], said: str
+    slow: Sli, buckets: dict[str, float], fields: str
 ) -> None:
     with pytest.raises(InvalidInput) as caught:
         push(buckets, slo="slow")
 
-    assert said in caught.value.errors["points[0].buckets"][0]
+    assert fields in caught.value.errors["points[0].buckets"][0]
 
 
 def test_slo_without_a_threshold_takes_no_histogram() -> None:
@@ -64,10 +64,10 @@ def test_slo_without_a_threshold_takes_no_histogram() -> None:
 
 
 def test_metric_has_counters_for_each_edge() -> None:
-    said = {"metric": "latency_ms", "service": "core", "source": "a"}
-    assert push({"100": 5, "+Inf": 10}, seconds=-60, **said)["accepted"] == 1
-    push({"100": 7, "+Inf": 20}, **said)
-    assert push({"100": 7, "+Inf": 20}, **said)["duplicates"] == 1
+    fields = {"metric": "latency_ms", "service": "core", "source": "a"}
+    assert push({"100": 5, "+Inf": 10}, seconds=-60, **fields)["accepted"] == 1
+    push({"100": 7, "+Inf": 20}, **fields)
+    assert push({"100": 7, "+Inf": 20}, **fields)["duplicates"] == 1
 
     rows = {sli.edge_ms: sli for sli in Sli.objects.filter(metric="latency_ms", service="core")}
 
@@ -77,13 +77,13 @@ def test_metric_has_counters_for_each_edge() -> None:
 
 
 def test_restart_is_seen_at_every_edge() -> None:
-    said = {"metric": "latency_ms", "service": "core"}
-    push({"100": 5, "200": 90, "+Inf": 100}, seconds=-60, **said)
-    push({"100": 6, "200": 95, "+Inf": 99}, **said)
+    fields = {"metric": "latency_ms", "service": "core"}
+    push({"100": 5, "200": 90, "+Inf": 100}, seconds=-60, **fields)
+    push({"100": 6, "200": 95, "+Inf": 99}, **fields)
 
-    found = {sli.edge_ms: load_counters(sli, MINUTE, MINUTE)[0][:2] for sli in Sli.objects.all()}
+    counts = {sli.edge_ms: load_counters(sli, MINUTE, MINUTE)[0][:2] for sli in Sli.objects.all()}
 
-    assert found == {100.0: (6, 99), 200.0: (95, 99), None: (99, 99)}
+    assert counts == {100.0: (6, 99), 200.0: (95, 99), None: (99, 99)}
 
 
 def test_whoever_reports_cannot_make_edges_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,11 +101,11 @@ def test_point_with_too_many_edges_is_refused_and_others_are_taken(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(histograms, "MAX_PER_SOURCE", 3)
-    some, others = {"100": 5, "+Inf": 10}, {"200": 5, "300": 6, "+Inf": 10}
+    first, others = {"100": 5, "+Inf": 10}, {"200": 5, "300": 6, "+Inf": 10}
 
-    done = push(some, others, {"200": 5, "+Inf": 10}, metric="a", service="core", source="s")
+    result = push(first, others, {"200": 5, "+Inf": 10}, metric="a", service="core", source="s")
 
-    assert [one["index"] for one in done["refused"]] == [1]
-    assert "edges" in done["refused"][0]["error"]
+    assert [one["index"] for one in result["refused"]] == [1]
+    assert "edges" in result["refused"][0]["error"]
     assert set(Sli.objects.values_list("edge_ms", flat=True)) == {100.0, 200.0, None}
     assert push(others, metric="b", service="core")["refused"] == []

@@ -40,17 +40,17 @@ def test_sample_just_at_the_end_of_a_minute_belongs_to_it() -> None:
 
 
 def test_long_step_is_spread_evenly_over_its_minutes() -> None:
-    found = split(Increment(second_at(10), second_at(15), 450, 500))
+    pieces = split(Increment(second_at(10), second_at(15), 450, 500))
 
-    assert found == dict.fromkeys(range(11, 16), (90, 100))
+    assert pieces == dict.fromkeys(range(11, 16), (90, 100))
 
 
 def test_few_events_of_a_long_step_stay_whole_and_add_up() -> None:
-    found = split(Increment(second_at(10), second_at(17), 3, 5))
+    pieces = split(Increment(second_at(10), second_at(17), 3, 5))
 
-    assert sum(total for _, total in found.values()) == 5
-    assert sum(good for good, _ in found.values()) == 3
-    assert all(good == int(good) and 0 <= good <= total for good, total in found.values())
+    assert sum(total for _, total in pieces.values()) == 5
+    assert sum(good for good, _ in pieces.values()) == 3
+    assert all(good == int(good) and 0 <= good <= total for good, total in pieces.values())
 
 
 @settings(suppress_health_check=[HealthCheck.too_slow])
@@ -62,34 +62,34 @@ def test_what_is_spread_adds_up_to_the_step(
     began, ended = sorted((one, other))
     increment = Increment(began, ended, good / parts, (good + bad) / parts)
 
-    found = split(increment)
+    pieces = split(increment)
 
-    assert sum(total for _, total in found.values()) == increment.total
-    assert sum(good for good, _ in found.values()) == increment.good
-    assert all(0 <= good <= total for good, total in found.values())
-    assert list(found) == sorted(found)
-    assert list(found)[-1] == minute_of(ended)
-    assert began < min(found) * MINUTE or began == ended
+    assert sum(total for _, total in pieces.values()) == increment.total
+    assert sum(good for good, _ in pieces.values()) == increment.good
+    assert all(0 <= good <= total for good, total in pieces.values())
+    assert list(pieces) == sorted(pieces)
+    assert list(pieces)[-1] == minute_of(ended)
+    assert began < min(pieces) * MINUTE or began == ended
 
 
 def test_what_is_old_is_spread_by_the_hour_and_not_lost() -> None:
     year = 365 * 24 * 60
-    found = split(Increment(0, second_at(year), year, year))
+    pieces = split(Increment(0, second_at(year), year, year))
 
-    assert len(found) == increments.MAX_MINUTES + (year - increments.MAX_MINUTES) // 60
-    assert sum(total for _, total in found.values()) == year
-    assert max(total for _, total in found.values()) == 60
-    assert found[year] == (1, 1)
+    assert len(pieces) == increments.MAX_MINUTES + (year - increments.MAX_MINUTES) // 60
+    assert sum(total for _, total in pieces.values()) == year
+    assert max(total for _, total in pieces.values()) == 60
+    assert pieces[year] == (1, 1)
 
 
 def test_what_is_too_old_for_any_period_is_put_together_before_it() -> None:
     years = 3 * 365 * 24 * 60
-    found = split(Increment(0, second_at(years), years, years))
+    pieces = split(Increment(0, second_at(years), years, years))
 
-    first = min(found)
+    first = min(pieces)
     assert first == years - increments.MAX_HOUR_MINUTES
-    assert found.pop(first) == (first, first)
-    assert max(total for _, total in found.values()) == 60
+    assert pieces.pop(first) == (first, first)
+    assert max(total for _, total in pieces.values()) == 60
 
 
 def test_counter_that_went_down_began_again_at_zero() -> None:

@@ -22,17 +22,17 @@ def parse_errors(document: dict[str, Any]) -> dict[str, list[str]]:
 
 
 def test_everything_a_point_may_say() -> None:
-    said = {
+    times = {
         "source": "host-1",
         "boot": "b",
         "at": "2026-11-20T12:00:00.5+01:00",
         "started_at": "2026-11-20 10:00:00Z",
     }
 
-    found = parse_body({"points": [{**POINT, **said}]})
+    entries = parse_body({"points": [{**POINT, **times}]})
 
-    assert isinstance(found, list)
-    (point,) = found
+    assert isinstance(entries, list)
+    (point,) = entries
     assert (point.slo, point.good, point.total) == ("core", 1, 2)
     assert (point.source, point.boot) == ("host-1", "b")
     assert point.at == datetime(2026, 11, 20, 11, 0, 0, 500_000, tzinfo=UTC)
@@ -83,28 +83,28 @@ def test_wrong_field_of_a_point_is_named(change: dict[str, Any], named: str) -> 
     ],
 )
 def test_wrong_buckets_say_what_they_must_be(buckets: Any, word: str) -> None:
-    found = parse_errors({"points": [{**HISTOGRAM, "buckets": buckets}]})
+    entries = parse_errors({"points": [{**HISTOGRAM, "buckets": buckets}]})
 
-    assert word in found["points[0].buckets"][0]
+    assert word in entries["points[0].buckets"][0]
 
 
 def test_histogram_is_of_a_service_or_of_an_slo() -> None:
     of_slo = {"slo": "core", "buckets": {"1000": 90, "3000.5": 99, "+Inf": 100}}
-    found = parse_body({"points": [HISTOGRAM, of_slo]})
+    entries = parse_body({"points": [HISTOGRAM, of_slo]})
 
-    assert isinstance(found, list)
-    assert found[0].metric == "latency_ms"
-    assert found[1].buckets == ((1000, 90), (3000.5, 99), (float("inf"), 100))
+    assert isinstance(entries, list)
+    assert entries[0].metric == "latency_ms"
+    assert entries[1].buckets == ((1000, 90), (3000.5, 99), (float("inf"), 100))
     assert "points[0].slo" in parse_errors({"points": [{**HISTOGRAM, "slo": "core"}]})
 
 
 def test_deltas_need_the_name_of_their_batch() -> None:
     delta = {**POINT, "at": "2026-11-20T12:00:00Z"}
 
-    found = parse_body({"batch_id": "7", "deltas": [delta]})
+    entries = parse_body({"batch_id": "7", "deltas": [delta]})
 
-    assert isinstance(found, Deltas)
-    assert (found.batch_id, found.deltas[0].total) == ("7", 2)
+    assert isinstance(entries, Deltas)
+    assert (entries.batch_id, entries.deltas[0].total) == ("7", 2)
     assert list(parse_errors({"deltas": [delta]})) == ["batch_id"]
     assert list(parse_errors({"deltas": [delta], "batch_id": ""})) == ["batch_id"]
     assert list(

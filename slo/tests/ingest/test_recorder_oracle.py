@@ -12,7 +12,7 @@ from slo.counters import compaction, reader
 from slo.ingest import deferred_updates
 from slo.models import CounterHour, CounterMinute
 
-from .oracle import US, Oracle, Told
+from .oracle import US, Oracle, OracleSample
 from .sample_helpers import MINUTE, NOW, load_counters, objective, push
 
 START = (MINUTE - 90) * 60 * US
@@ -27,39 +27,39 @@ more = st.sampled_from([0, 0, 1, 3, 10, 100, 997])
 
 
 @st.composite
-def boot(draw: st.DrawFn, source: str, name: str) -> list[Told]:
+def boot(draw: st.DrawFn, source: str, name: str) -> list[OracleSample]:
     """Generate the samples of one process, sometimes with counters that went down."""
     at = START + draw(st.integers(0, 40 * 60)) * US
     started = draw(st.one_of(st.none(), st.integers(0, 400 * US).map(lambda ago: at - ago)))
     good, bad = draw(more), draw(more)
-    told = []
+    samples = []
     for _ in range(draw(st.integers(1, 9))):
-        told.append(Told(source, name, at, good, good + bad, started))
+        samples.append(OracleSample(source, name, at, good, good + bad, started))
         at += draw(gaps)
         good, bad = good + draw(more), bad + draw(more)
         if draw(st.integers(0, 5)) == 0:
             good, bad = draw(st.sampled_from([(0, 0), (good // 2, bad), (good, bad // 2), (1, 1)]))
-    return told
+    return samples
 
 
 @st.composite
-def traffic(draw: st.DrawFn) -> list[Told]:
+def traffic(draw: st.DrawFn) -> list[OracleSample]:
     """Generate several sources with several boots each, some at the same time."""
-    told: list[Told] = []
+    samples: list[OracleSample] = []
     for source in "ab"[: draw(st.integers(1, 2))]:
         for name in "123"[: draw(st.integers(1, 3))]:
-            told += draw(boot(source, name))
-    return told
+            samples += draw(boot(source, name))
+    return samples
 
 
 @st.composite
-def deliveries(draw: st.DrawFn) -> tuple[list[Told], list[list[Told]]]:
+def deliveries(draw: st.DrawFn) -> tuple[list[OracleSample], list[list[OracleSample]]]:
     """Generate traffic and its batches: in any order, some more than once."""
-    told = draw(traffic())
-    sent = told + draw(st.lists(st.sampled_from(told), max_size=6))
+    samples = draw(traffic())
+    sent = samples + draw(st.lists(st.sampled_from(samples), max_size=6))
     order = draw(st.one_of(st.just(sorted(sent, key=lambda one: one.at)), st.permutations(sent)))
     cuts = sorted(draw(st.sets(st.integers(0, len(order)), max_size=6)))
-    return told, [order[low:high] for low, high in pairwise([0, *cuts, len(order)])]
+    return samples, [order[low:high] for low, high in pairwise([0, *cuts, len(order)])]
 
 
 @pytest.mark.slow
@@ -71,9 +71,12 @@ def deliveries(draw: st.DrawFn) -> tuple[list[Told], list[list[Told]]]:
 )
 @given(given=deliveries(), pack_after=st.integers(0, 6), fold_after=st.integers(-1, 6))
 def test_any_order_of_arrival_counts_as_if_all_had_been_known_at_once(
-    db: None, given: tuple[list[Told], list[list[Told]]], pack_after: int, fold_after: int
+    db: None,
+    given: tuple[list[OracleSample], list[list[OracleSample]]],
+    pack_after: int,
+    fold_after: int,
 ) -> None:
-    told, batches = given
+    samples, batches = given
     with transaction.atomic(), pytest.MonkeyPatch.context() as limits:
         if fold_after >= 0:  # All that moves more than some rows is left to the tick.
             limits.setattr(deferred_updates, "MAX_ROWS", 0)
@@ -86,7 +89,7 @@ def test_any_order_of_arrival_counts_as_if_all_had_been_known_at_once(
                 deferred_updates.apply_deferred(most=10_000)
         deferred_updates.apply_deferred(most=10_000)
 
-        expected = Oracle(told).counts(FIRST, LAST)
+        expected = Oracle(samples).counts(FIRST, LAST)
         assert load_counters(sli, FIRST, LAST) == expected
         history = reader.load_history(sli.pk, FIRST, LAST)
         assert [tuple(history.counts_at(minute)) for minute in range(FIRST, LAST + 1)] == expected

@@ -34,8 +34,8 @@ DAY = timedelta(days=1)
 def record_one(
     sli: Sli, days_ago: float, total: float, *, source: str = "a", boot: str = "1"
 ) -> None:
-    told = [SentSample(sli.pk, source, boot, NOW - days_ago * DAY, total, total)]
-    record(told, now=NOW, at_once=True, is_noted=True)
+    samples = [SentSample(sli.pk, source, boot, NOW - days_ago * DAY, total, total)]
+    record(samples, now=NOW, at_once=True, is_noted=True)
 
 
 def purge_all() -> None:
@@ -104,10 +104,10 @@ def test_samples_are_looked_for_by_series_and_those_of_files_not_at_all(sli: Sli
         assert retention.purge_samples(NOW, at_once=2, most=100) == 6
 
     deleting = [one["sql"] for one in queries if one["sql"].lstrip().startswith("DELETE")]
-    asked = [set(map(int, re.findall(r"\d+", sql.split("ANY(")[1]))) for sql in deleting]
-    assert set(series) <= set.union(*asked)
+    series_ids = [set(map(int, re.findall(r"\d+", sql.split("ANY(")[1]))) for sql in deleting]
+    assert set(series) <= set.union(*series_ids)
     imported = Series.objects.get(source=IMPORTED)
-    assert not any(imported.pk in some for some in asked)
+    assert not any(imported.pk in ids for ids in series_ids)
     assert StoredSample.objects.filter(series=imported).exists()
 
 
@@ -121,13 +121,13 @@ def test_slo_that_was_removed_long_ago_is_forgotten_with_all_of_it(sli: Sli) -> 
         assert slo is not None
         Exclusion.objects.create(slo=slo, starts_at=NOW, ends_at=NOW + DAY, created_at=NOW)
         SloStatus.objects.create(slo=slo, minute=MINUTE, state="ok", since=NOW)
-        said = {"severity": "critical", "label": "page", "summary": "It burns.", "kind": "burn"}
+        fields = {"severity": "critical", "label": "page", "summary": "It burns.", "kind": "burn"}
         Alert.objects.create(
-            slo=slo, rule="1h", subject=slo.name, opened_at=NOW, firing_at=NOW, **said
+            slo=slo, rule="1h", subject=slo.name, opened_at=NOW, firing_at=NOW, **fields
         )
     compaction.compact_minutes(NOW, most=1000)
     Slo.objects.filter(pk=sli.slo_id).update(removed_at=NOW)
-    kept = [(one, one.objects.count() // 2) for one in (Sli, Slo, Series, Exclusion, Alert)]
+    expected = [(one, one.objects.count() // 2) for one in (Sli, Slo, Series, Exclusion, Alert)]
     assert (
         retention.purge_removed(NOW + 36 * DAY, most=1000) == 0
     )  # It stays with its alerts, for postmortems.
@@ -136,7 +136,7 @@ def test_slo_that_was_removed_long_ago_is_forgotten_with_all_of_it(sli: Sli) -> 
 
     retention.purge_removed(NOW + 36 * DAY, most=1000)
 
-    assert [(one, one.objects.count()) for one, _ in kept] == kept
+    assert [(one, one.objects.count()) for one, _ in expected] == expected
     assert set(CounterMinute.objects.values_list("sli", flat=True)) == {other.pk}
     assert set(CounterHour.objects.values_list("sli", flat=True)) == {other.pk}
     assert set(StoredSample.objects.values_list("series__sli", flat=True)) == {other.pk}
@@ -182,7 +182,7 @@ def test_what_is_left_to_a_tick_for_an_slo_that_is_gone_goes_with_it(
 
 
 def test_alerts_of_slos_that_were_over_more_than_a_year_ago_are_forgotten(sli: Sli) -> None:
-    said = {"severity": "critical", "label": "page", "summary": "It burns.", "kind": "burn"}
+    fields = {"severity": "critical", "label": "page", "summary": "It burns.", "kind": "burn"}
     for days in (401, 399):
         Alert.objects.create(
             slo=sli.slo,
@@ -191,7 +191,7 @@ def test_alerts_of_slos_that_were_over_more_than_a_year_ago_are_forgotten(sli: S
             opened_at=NOW - 402 * DAY,
             firing_at=NOW - days * DAY,
             resolved_at=NOW - days * DAY,
-            **said,
+            **fields,
         )
 
     retention_rules.purge_rows(NOW, at_once=10, most=100)

@@ -13,14 +13,14 @@ class Fake:
     """A fake Prometheus.
 
     `values` are functions by query, from a time to a number, None (no series), or raw bytes;
-    `status` and `hangs` (seconds) apply to all. `asked` lists (query, time).
+    `status` and `hangs` (seconds) apply to all. `requests` lists (query, time).
     """
 
     def __init__(self):
         self.values = {}
         self.status = 200
         self.hangs = 0.0
-        self.asked = []
+        self.requests = []
         self.paths = []
         self.most_at_once = 0
         self._now = 0
@@ -38,13 +38,13 @@ class Fake:
 
     def answer(self, path):
         parts = urlsplit(path)
-        asked = {name: found[0] for name, found in parse_qs(parts.query).items()}
-        query, at = asked["query"], int(asked["time"])
+        parameters = {name: values[0] for name, values in parse_qs(parts.query).items()}
+        query, at = parameters["query"], int(parameters["time"])
         with self._lock:
             self._now += 1
             self.most_at_once = max(self.most_at_once, self._now)
             self.paths.append(parts.path)
-            self.asked.append((query, at))
+            self.requests.append((query, at))
         time.sleep(self.hangs)
         with self._lock:
             self._now -= 1

@@ -21,9 +21,9 @@ def asked_slo(server, name="api", **more):
 
 
 def counts(sli, minutes):
-    found = reader.load_counts({sli.pk: set(minutes)})
-    return [found[sli.pk, minute] for minute in minutes]
+    counts = reader.load_counts({sli.pk: set(minutes)})
+    return [counts[sli.pk, minute] for minute in minutes]
 
 
 def asked_minutes(server, query="total"):
-    return [at // 60 for asked, at in server.asked if asked == query]
+    return [at // 60 for received, at in server.requests if received == query]

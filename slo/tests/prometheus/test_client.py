@@ -32,8 +32,8 @@ def question(url, minutes=1, **more):
 
 def run_query(url, **more):
     resolver = more.pop("resolver", None)
-    given = {"resolver": resolver} if resolver else {}
-    return client.query_all({1: question(url, **more)}, **given)[1]
+    options = {"resolver": resolver} if resolver else {}
+    return client.query_all({1: question(url, **more)}, **options)[1]
 
 
 def test_both_counters_are_asked_for_at_each_moment(server):
@@ -45,8 +45,8 @@ def test_both_counters_are_asked_for_at_each_moment(server):
     assert found.readings == tuple(
         CounterReading(AT + n * MINUTE, minute + n, 2 * (minute + n)) for n in range(3)
     )
-    assert (found.asked, found.error) == (3, "")
-    assert sorted(server.asked) == sorted(
+    assert (found.queried, found.error) == (3, "")
+    assert sorted(server.requests) == sorted(
         (query, int(AT.timestamp()) + 60 * n) for n in range(3) for query in ("good", "total")
     )
     assert set(server.paths) == {"/api/v1/query"}
@@ -72,7 +72,7 @@ def test_no_series_is_no_reading_and_no_error(server):
 
     found = run_query(server.url, minutes=2)
 
-    assert (found.readings, found.asked, found.error) == ((), 2, "")
+    assert (found.readings, found.queried, found.error) == ((), 2, "")
 
 
 def scalar(value):
@@ -96,7 +96,7 @@ MATRIX = orjson.dumps({"status": "success", "data": {"resultType": "matrix", "re
 
 
 @pytest.mark.parametrize(
-    ("said", "error"),
+    ("values", "error"),
     [
         (["1", "2"], "total: it finds 2 series"),
         ("NaN", "total: its value is NaN"),
@@ -115,17 +115,17 @@ MATRIX = orjson.dumps({"status": "success", "data": {"resultType": "matrix", "re
         (b'{"data":{"resultType":"scalar","result":{}}}', "total: it is a scalar"),
     ],
 )
-def test_what_is_no_counter_is_named_and_the_next_moment_is_asked_for(server, said, error):
+def test_what_is_no_counter_is_named_and_the_next_moment_is_asked_for(server, values, error):
     first = int(AT.timestamp())
-    server.says(total=lambda at: said if at == first else 100)
+    server.says(total=lambda at: values if at == first else 100)
 
     alone, followed = run_query(server.url), run_query(server.url, minutes=2)
 
     assert alone.readings == ()
-    assert alone.asked == 1
+    assert alone.queried == 1
     assert re.match(error, alone.error)
     assert followed.readings == (CounterReading(AT + MINUTE, 99, 100),)
-    assert (followed.asked, followed.error) == (2, "")
+    assert (followed.queried, followed.error) == (2, "")
 
 
 def test_error_of_the_server_is_told_in_its_words_and_asked_for_again(server):
@@ -135,8 +135,8 @@ def test_error_of_the_server_is_told_in_its_words_and_asked_for_again(server):
     found = run_query(server.url, minutes=3)
 
     assert found.error == "good: it answers 400: parse error: x"
-    assert (found.readings, found.asked) == ((), 0)
-    assert len(server.asked) == 2
+    assert (found.readings, found.queried) == ((), 0)
+    assert len(server.requests) == 2
 
 
 def test_redirect_is_not_followed(server):
@@ -158,12 +158,12 @@ def test_server_that_hangs_is_given_up(server, monkeypatch):
     found = run_query(server.url, minutes=3)
 
     assert found.error == "good: no answer within 0.2 s"
-    assert (found.readings, found.asked) == ((), 0)
+    assert (found.readings, found.queried) == ((), 0)
 
 
 def test_server_that_is_away_is_not_tried_for_each_question():
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
     tried = []
 
     def resolver(host, port):
@@ -178,8 +178,8 @@ def test_server_that_is_away_is_not_tried_for_each_question():
 
 
 def test_one_that_is_away_keeps_no_other_from_being_asked(server):
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        away = f"http://127.0.0.1:{taken.getsockname()[1]}"
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        away = f"http://127.0.0.1:{listener.getsockname()[1]}"
 
     found = client.query_all({1: question(away), 2: question(server.url)})
 
@@ -192,7 +192,7 @@ def test_no_more_than_so_many_are_asked_at_once(server):
 
     client.query_all({n: question(server.url, 2) for n in range(12)})
 
-    assert len(server.asked) == 48
+    assert len(server.requests) == 48
     assert server.most_at_once <= 2 * client.MAX_CONCURRENT_PER_SERVER
 
 
@@ -202,8 +202,8 @@ def test_what_can_not_be_asked_in_time_is_left_without_an_error(server):
     found = client.query_all({n: question(server.url, 10) for n in range(8)}, seconds=0.2)
 
     assert {one.error for one in found.values()} == {""}
-    assert 0 < sum(one.asked for one in found.values()) < 80
-    assert all(len(one.readings) == one.asked for one in found.values())
+    assert 0 < sum(one.queried for one in found.values()) < 80
+    assert all(len(one.readings) == one.queried for one in found.values())
 
 
 @pytest.mark.parametrize("address", ["169.254.169.254", "10.0.0.7", "::1"])
@@ -218,7 +218,7 @@ def test_inside_of_the_house_is_not_asked_unless_its_own_variable_allows_it(
 
     assert "PROMETHEUS_ALLOW" in written.error
     assert "PROMETHEUS_ALLOW" in behind.error
-    assert server.asked == []
+    assert server.requests == []
 
 
 def test_password_in_the_address_is_refused(server):

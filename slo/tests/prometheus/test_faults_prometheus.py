@@ -72,8 +72,8 @@ def exporting(exporter):
 @contextmanager
 def prometheus(folder, scraped=None):
     """Return its address once it is ready."""
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        address = f"127.0.0.1:{taken.getsockname()[1]}"
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = f"127.0.0.1:{listener.getsockname()[1]}"
     job = f"  - job_name: app\n    static_configs: [{{targets: ['127.0.0.1:{scraped}']}}]\n"
     jobs = f"scrape_configs:\n{job}" if scraped else ""
     config = folder / "prometheus.yml"
@@ -109,8 +109,8 @@ def _is_ready(address):
 
 def wait_for_scrape(exporter):
     """Wait for two whole scrapes after now: the first may have been under way."""
-    seen = exporter.scrapes
-    wait_until(lambda: exporter.scrapes >= seen + 3)
+    scrapes = exporter.scrapes
+    wait_until(lambda: exporter.scrapes >= scrapes + 3)
 
 
 def counts(sli, minute):
@@ -133,8 +133,8 @@ def test_what_was_scraped_is_counted(tmp_path):
 
         sli.refresh_from_db()
         assert sli.source_error == ""
-        found = counts(sli, last_ended(now) + 2)
-        assert (found.good, found.total, found.covered) == (90, 100, 2)
+        values = counts(sli, last_ended(now) + 2)
+        assert (values.good, values.total, values.covered) == (90, 100, 2)
 
         Sli.objects.update(polled_to=last_ended(now) + 2)
         slo("app", source={**source, "total": "sum by (code) (app_requests_total)"})
@@ -158,8 +158,8 @@ def test_history_is_caught_up_with_and_a_gap_in_it_is_not_covered(tmp_path):
     history.write_text(
         "# TYPE app_requests counter\n"
         + "".join(
-            f'app_requests_total{{code="{code}"}} {each * minute} {end_of(minute).timestamp()}\n'
-            for code, each in (("200", 9), ("503", 1))
+            f'app_requests_total{{code="{code}"}} {count * minute} {end_of(minute).timestamp()}\n'
+            for code, count in (("200", 9), ("503", 1))
             for minute in written
         )
         + "# EOF\n"
@@ -177,7 +177,7 @@ def test_history_is_caught_up_with_and_a_gap_in_it_is_not_covered(tmp_path):
 
     sli.refresh_from_db()
     assert (sli.source_error, sli.polled_to) == ("", last)
-    found = counts(sli, last)
-    assert (found.good, found.total) == (9 * 60, 10 * 60)
+    values = counts(sli, last)
+    assert (values.good, values.total) == (9 * 60, 10 * 60)
     # For five minutes a server goes on to tell what it knew last.
-    assert found.covered == 60 - (len(gap) - 5) - 1
+    assert values.covered == 60 - (len(gap) - 5) - 1

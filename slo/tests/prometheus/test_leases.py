@@ -21,7 +21,7 @@ def test_removed_and_pushed_ones_are_not_asked_for(counting):
     slo("pushed")
 
     assert poller.poll_due(BEGAN) == 0
-    assert counting.asked == []
+    assert counting.requests == []
 
 
 def test_no_more_are_taken_at_once_than_may_be(counting, monkeypatch, believed_empty):
@@ -86,13 +86,13 @@ def test_answer_that_comes_when_another_asks_already_is_not_counted(counting, mo
 @pytest.mark.django_db(transaction=True)
 def test_one_that_somebody_else_claims_just_now_is_passed_over(counting):
     asked_slo(counting)
-    held, done = threading.Event(), threading.Event()
+    held, finished = threading.Event(), threading.Event()
 
     def claim():
         with transaction.atomic():
             list(Sli.objects.select_for_update())
             held.set()
-            done.wait(10)
+            finished.wait(10)
         connection.close()
 
     other = threading.Thread(target=claim)
@@ -101,9 +101,9 @@ def test_one_that_somebody_else_claims_just_now_is_passed_over(counting):
     try:
         assert poller.poll_due(BEGAN) == 0
     finally:
-        done.set()
+        finished.set()
         other.join()
-    assert counting.asked == []
+    assert counting.requests == []
 
 
 @pytest.mark.django_db(transaction=True)

@@ -20,9 +20,9 @@ def test_what_is_said_first_is_what_is_counted_from(counting):
     poller.poll_due(BEGAN + 2 * MINUTE)
 
     assert asked_minutes(counting) == [FIRST, FIRST + 1, FIRST + 2]
-    found = counts(sli, [FIRST, FIRST + 1, FIRST + 2])
-    assert [(one.good, one.total) for one in found] == [(0, 0), (9, 10), (18, 20)]
-    assert found[2].covered - found[0].covered == 2
+    values = counts(sli, [FIRST, FIRST + 1, FIRST + 2])
+    assert [(one.good, one.total) for one in values] == [(0, 0), (9, 10), (18, 20)]
+    assert values[2].covered - values[0].covered == 2
 
 
 def test_a_minute_is_asked_for_once(counting):
@@ -94,8 +94,8 @@ def test_a_drop_counts_from_zero_again(counting):
 
     poller.poll_due(BEGAN + MINUTE)
 
-    (found,) = counts(sli, [FIRST + 1])
-    assert (found.good, found.total) == (9, 10)
+    (values,) = counts(sli, [FIRST + 1])
+    assert (values.good, values.total) == (9, 10)
 
 
 def test_what_is_wrong_is_kept_with_when_it_began_until_it_is_right_again(counting):
@@ -125,9 +125,9 @@ def test_server_that_fails_is_asked_again_for_the_same_minutes_but_not_at_once(c
     assert poller.poll_due(failed) == 0
     sli.refresh_from_db()
     assert sli.source_error.startswith("good: it answers 503")
-    counting.status, before = 200, len(counting.asked)
+    counting.status, before = 200, len(counting.requests)
     poller.poll_due(failed + timedelta(seconds=5))
-    assert len(counting.asked) == before
+    assert len(counting.requests) == before
 
     poller.poll_due(failed + poller.RETRY_AFTER)
 
@@ -136,14 +136,14 @@ def test_server_that_fails_is_asked_again_for_the_same_minutes_but_not_at_once(c
 
 def test_one_that_is_away_stops_no_other(counting):
     away = asked_slo(counting, "away", url="http://127.0.0.1:9")
-    there = asked_slo(counting, "there")
+    reachable = asked_slo(counting, "there")
 
     poller.poll_due(BEGAN)
 
     away.refresh_from_db()
-    there.refresh_from_db()
+    reachable.refresh_from_db()
     assert (away.source_error, away.polled_to) == ("no connection", None)
-    assert (there.source_error, there.polled_to) == ("", FIRST)
+    assert (reachable.source_error, reachable.polled_to) == ("", FIRST)
 
 
 def test_inside_of_the_house_is_named_as_the_error(counting, settings):
@@ -154,7 +154,7 @@ def test_inside_of_the_house_is_named_as_the_error(counting, settings):
 
     sli.refresh_from_db()
     assert "https://" in sli.source_error
-    assert counting.asked == []
+    assert counting.requests == []
 
 
 def test_many_are_kept_up_with_in_one_turn(counting, monkeypatch):
