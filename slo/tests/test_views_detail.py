@@ -30,7 +30,7 @@ def test_firing_one_says_which_rule_how_fast_and_what_is_left():
     slo = factories.slo()
     month(slo, now, [Incident(30, 31, 0.05)], days=2)
     store_statuses([slo], now)
-    alert(slo, now - timedelta(minutes=20), None, said="burns × 25 over 1 h")
+    alert(slo, now - timedelta(minutes=20), None, summary="burns × 25 over 1 h")
 
     content = text(get_page(role="operator"))
 
@@ -64,54 +64,56 @@ def test_never_judged_says_so():
     assert "Judged up to–" in content
 
 
-@pytest.mark.parametrize(("days", "content"), [(1, "1 day, rolling"), (30, "30 days, rolling")])
-def test_period_is_said_as_people_say_it(days, content):
+@pytest.mark.parametrize(("days", "period"), [(1, "1 day, rolling"), (30, "30 days, rolling")])
+def test_period_is_said_as_people_say_it(days, period):
     factories.slo(window_days=days)
 
-    assert f"Period{content}" in text(get_page())
+    assert f"Period{period}" in text(get_page())
 
 
-def test_window_that_is_not_covered_says_how_much_is_missing():
+@pytest.mark.parametrize(
+    ("fields", "minutes_ago", "incidents", "shown", "hidden"),
+    [
+        pytest.param(
+            {},
+            0,
+            [Incident(58, 59, None)],
+            [
+                "Nothing has been counted for 59 min.",
+                "Of the last 1 h, samples cover 1 min; 6 are needed.",
+            ],
+            ["Of the last 6 h"],
+            id="a window that is not covered",
+        ),
+        pytest.param(
+            {},
+            0,
+            [Incident(20, 21, None)],
+            ["core-availabilityOK", "Nothing has been counted for 21 min."],
+            [],
+            id="silence while a long window is known",
+        ),
+        pytest.param(
+            {"min_events": 10_000_000},
+            0,
+            [],
+            ["In the last 1 h fewer than 10,000,000 events were counted."],
+            [],
+            id="too few events",
+        ),
+        pytest.param({}, 180, [], ["Nothing has been counted for 3 h"], [], id="silence in hours"),
+    ],
+)
+def test_page_explains_what_is_unknown(fields, minutes_ago, incidents, shown, hidden):
     now = db_now()
-    slo = factories.slo()
-    month(slo, now, [Incident(58, 59, None)], days=1)
+    slo = factories.slo(**fields)
+    month(slo, now - timedelta(minutes=minutes_ago), incidents, days=1)
     store_statuses([slo], now)
 
     content = text(get_page())
 
-    assert "Nothing has been counted for 59 min." in content
-    assert "Of the last 1 h, samples cover 1 min; 6 are needed." in content
-    assert "Of the last 6 h" not in content
-
-
-def test_silence_is_told_also_while_a_long_window_is_still_known():
-    now = db_now()
-    slo = factories.slo()
-    month(slo, now, [Incident(20, 21, None)], days=1)
-    store_statuses([slo], now)
-
-    content = text(get_page())
-
-    assert "core-availabilityOK" in content
-    assert "Nothing has been counted for 21 min." in content
-
-
-def test_too_few_events_are_said_to_be():
-    now = db_now()
-    slo = factories.slo(min_events=10_000_000)
-    month(slo, now, days=1)
-    store_statuses([slo], now)
-
-    assert "In the last 1 h fewer than 10,000,000 events were counted." in text(get_page())
-
-
-def test_silence_is_told_in_hours():
-    now = db_now()
-    slo = factories.slo()
-    month(slo, now - timedelta(hours=3), days=1)
-    store_statuses([slo], now)
-
-    assert "Nothing has been counted for 3 h" in text(get_page())
+    assert [sentence for sentence in shown if sentence not in content] == []
+    assert [sentence for sentence in hidden if sentence in content] == []
 
 
 def test_source_error_stands_above_all():

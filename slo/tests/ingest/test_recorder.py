@@ -1,6 +1,8 @@
 """Recording samples of a source, one rule at a time."""
 
+from collections.abc import Iterable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -20,9 +22,16 @@ from .sample_helpers import (
 
 pytestmark = pytest.mark.django_db
 
+Values = tuple[Any, ...]
+"""Seconds after NOW, good and total of a sample, and any other fields as a dict."""
+
 
 def add(*samples: SentSample) -> int:
     return sum(record(samples, now=NOW).values())
+
+
+def add_batch(sli: Sli, batch: Iterable[Values]) -> None:
+    add(*(sample(sli, *values[:3], **dict(*values[3:])) for values in batch))
 
 
 def total(sli: Sli, minute: int = MINUTE) -> tuple[float, float, int]:
@@ -40,23 +49,43 @@ def test_first_sample_of_a_source_is_what_is_counted_from(sli: Sli) -> None:
     assert (sli.first, sli.last) == (MINUTE - 1, MINUTE)
 
 
-def test_first_sample_counts_from_zero_if_it_says_when_that_was(sli: Sli) -> None:
-    add(sample(sli, 0, 90, 100, started_at=moment_at(-90)))
+@pytest.mark.parametrize(
+    ("batches", "by_minute"),
+    [
+        pytest.param(
+            [[(0, 90, 100, {"started_at": moment_at(-90)})]],
+            [(0, 0, 0), (0, 0, 1), (90, 100, 2)],
+            id="a first sample counts from its start",
+        ),
+        pytest.param(
+            [[(0, 90, 100, {"started_at": moment_at(-600)})]],
+            [(72, 80, 0), (81, 90, 0), (90, 100, 0)],
+            id="a start long ago spreads the events",
+        ),
+        pytest.param(
+            [[(-60, 90, 100)], [(0, 95, 110, {"started_at": moment_at(-120)})]],
+            [(90, 100, 1), (95, 110, 2)],
+            id="a start reported later is made up for",
+        ),
+        pytest.param(
+            [[(-600, 0, 0), (-540, 0, 0), (-60, 80, 80)], [(0, 90, 90)]],
+            [(0, 0, 0), *((10 * n, 10 * n, 1) for n in range(9)), (90, 90, 2)],
+            id="a gap is not covered but counts",
+        ),
+        pytest.param(
+            [[(-300, 0, 0)], [(0, 5, 10)]],
+            [(n, 2 * n, 0) for n in range(1, 6)],
+            id="events after a long silence are spread",
+        ),
+    ],
+)
+def test_counters_by_minute(
+    sli: Sli, batches: list[list[Values]], by_minute: list[tuple[int, ...]]
+) -> None:
+    for batch in batches:
+        add_batch(sli, batch)
 
-    assert load_counters(sli, MINUTE - 2, MINUTE) == [(0, 0, 0), (0, 0, 1), (90, 100, 2)]
-
-
-def test_start_long_ago_spreads_what_came_since(sli: Sli) -> None:
-    add(sample(sli, 0, 90, 100, started_at=moment_at(-600)))
-
-    assert load_counters(sli, MINUTE - 2, MINUTE) == [(72, 80, 0), (81, 90, 0), (90, 100, 0)]
-
-
-def test_start_that_is_told_later_is_made_up_for(sli: Sli) -> None:
-    add(sample(sli, -60, 90, 100))
-    add(sample(sli, 0, 95, 110, started_at=moment_at(-120)))
-
-    assert load_counters(sli, MINUTE - 1, MINUTE) == [(90, 100, 1), (95, 110, 2)]
+    assert load_counters(sli, MINUTE - len(by_minute) + 1, MINUTE) == by_minute
 
 
 def test_start_after_the_first_sample_is_as_early_as_that(sli: Sli) -> None:
@@ -74,30 +103,47 @@ def test_same_sample_again_adds_nothing(sli: Sli) -> None:
     assert total(sli) == (120, 120, 2)
 
 
-def test_another_boot_of_a_known_source_counts_from_zero(sli: Sli) -> None:
-    add(sample(sli, -120, 90, 100), sample(sli, -60, 95, 110))
-
-    add(sample(sli, 0, 7, 8, boot="2"))
-
-    assert total(sli) == (12, 18, 2)
-
-
-def test_boot_that_comes_back_goes_on_from_its_own_last_sample(sli: Sli) -> None:
-    add(sample(sli, -120, 90, 100), sample(sli, -60, 7, 8, boot="2"))
-    assert total(sli) == (7, 8, 1)
-
-    add(sample(sli, 0, 91, 102))
-
-    assert total(sli) == (8, 10, 2)
-
-
-def test_first_boot_that_is_heard_of_last_turns_out_to_be_the_first(sli: Sli) -> None:
-    add(sample(sli, 0, 7, 8, boot="2"))
-    assert total(sli) == (0, 0, 0)
-
-    add(sample(sli, -60, 90, 100))
-
-    assert total(sli) == (7, 8, 1)
+@pytest.mark.parametrize(
+    "steps",
+    [
+        pytest.param(
+            [
+                ([(-120, 90, 100), (-60, 95, 110)], (5, 10, 1)),
+                ([(0, 7, 8, {"boot": "2"})], (12, 18, 2)),
+            ],
+            id="another boot of a known source counts from zero",
+        ),
+        pytest.param(
+            [
+                ([(-120, 90, 100), (-60, 7, 8, {"boot": "2"})], (7, 8, 1)),
+                ([(0, 91, 102)], (8, 10, 2)),
+            ],
+            id="a boot that comes back goes on from its own last sample",
+        ),
+        pytest.param(
+            [([(0, 7, 8, {"boot": "2"})], (0, 0, 0)), ([(-60, 90, 100)], (7, 8, 1))],
+            id="the first boot may be heard of last",
+        ),
+        pytest.param(
+            [([(-90, 100, 100), (0, 150, 150)], (50, 50)), ([(-30, 40, 40)], (150, 150))],
+            id="a late reset within a step adds what it hid",
+        ),
+        pytest.param(
+            [
+                ([(-60, 0, 0), (0, 5, 5)], (5, 5)),
+                ([(0, 8, 9)], (8, 9)),
+                ([(0, 6, 7)], (8, 9)),
+            ],
+            id="the larger of two samples of one moment counts",
+        ),
+    ],
+)
+def test_totals_after_each_batch(
+    sli: Sli, steps: list[tuple[list[Values], tuple[int, ...]]]
+) -> None:
+    for batch, expected in steps:
+        add_batch(sli, batch)
+        assert total(sli)[: len(expected)] == expected
 
 
 @pytest.mark.parametrize("lower", [(80, 200), (80, 90), (100, 105)])
@@ -123,41 +169,6 @@ def test_late_sample_is_put_where_it_belongs(sli: Sli) -> None:
     assert total(sli, MINUTE - 5)[:2] == (5, 5)
     assert total(sli, MINUTE - 1)[:2] == (10, 10)
     assert total(sli) == (1000, 1000, 1)
-
-
-def test_late_reset_within_a_step_adds_what_was_hidden_by_it(sli: Sli) -> None:
-    add(sample(sli, -90, 100, 100), sample(sli, 0, 150, 150))
-
-    add(sample(sli, -30, 40, 40))
-
-    assert total(sli)[:2] == (150, 150)
-
-
-def test_of_two_samples_of_one_moment_the_larger_one_stands(sli: Sli) -> None:
-    add(sample(sli, -60, 0, 0), sample(sli, 0, 5, 5))
-
-    add(sample(sli, 0, 8, 9))
-    add(sample(sli, 0, 6, 7))
-
-    assert total(sli)[:2] == (8, 9)
-
-
-def test_gap_is_not_covered_but_counts(sli: Sli) -> None:
-    add(sample(sli, -600, 0, 0), sample(sli, -540, 0, 0), sample(sli, -60, 80, 80))
-    add(sample(sli, 0, 90, 90))
-
-    assert load_counters(sli, MINUTE - 10, MINUTE) == [
-        (0, 0, 0),
-        *((max(0, ago * 10), max(0, ago * 10), 1) for ago in range(9)),
-        (90, 90, 2),
-    ]
-
-
-def test_source_that_was_silent_for_long_spreads_what_it_says_then(sli: Sli) -> None:
-    add(sample(sli, -300, 0, 0))
-    add(sample(sli, 0, 5, 10))
-
-    assert load_counters(sli, MINUTE - 4, MINUTE) == [(n, 2 * n, 0) for n in range(1, 6)]
 
 
 def test_two_sources_cover_a_minute_once(sli: Sli) -> None:
