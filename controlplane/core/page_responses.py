@@ -10,6 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.cache import patch_vary_headers
 from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods
 from django_htmx.http import HttpResponseClientRedirect, trigger_client_event
 from django_htmx.middleware import HtmxDetails
 
@@ -46,6 +47,15 @@ def signed_in(view: View[R, P]) -> Guarded[P]:
         return redirect_to_login(request.get_full_path() if request.method == "GET" else "/")
 
     return cast("Guarded[P]", never_cache(guarded_view))
+
+
+def page_view(*methods: str) -> Callable[[View[R, P]], Guarded[P]]:
+    """Return :func:`signed_in` for views that accept only these HTTP methods."""
+
+    def decorate(view: View[R, P]) -> Guarded[P]:
+        return signed_in(require_http_methods(methods)(view))
+
+    return decorate
 
 
 def is_in_dialog(request: PersonRequest) -> bool:

@@ -15,7 +15,6 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.debug import sensitive_variables
-from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from controlplane.accounts.authentication import factors, resets
 from controlplane.accounts.models.people import User
@@ -26,7 +25,7 @@ from controlplane.accounts.requests import UserRequest, require_admin
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, DomainError, InvalidInput
 from controlplane.core.http.permissions import actor_of
-from controlplane.core.page_responses import redirect_done, show, signed_in
+from controlplane.core.page_responses import page_view, redirect_done, show
 from controlplane.core.roles import Power, Role
 
 from . import sessions as session_pages
@@ -36,16 +35,14 @@ PEOPLE_PER_PAGE = 50
 MAX_SEARCH_LENGTH = 200
 
 
-@signed_in
-@require_GET
+@page_view("GET")
 def people_page(request: UserRequest) -> HttpResponse:
     actor_of(request).require_power(Power.ADMINISTER)
     now = db_now()
     return render(request, "core/people.html", {"now": now, **_search_people(request.GET, now)})
 
 
-@signed_in
-@require_GET
+@page_view("GET")
 def person_page(request: UserRequest, user_id: int) -> HttpResponse:
     actor_of(request).require_power(Power.ADMINISTER)
     person, now = services.get_user(user_id), db_now()
@@ -65,9 +62,8 @@ def person_page(request: UserRequest, user_id: int) -> HttpResponse:
     return render(request, "core/person.html", context)
 
 
-@signed_in
+@page_view("GET", "POST")
 @sensitive_variables("password")
-@require_http_methods(["GET", "POST"])
 def create_person(request: UserRequest) -> HttpResponse:
     """Show the form (GET), or create a person and show their first password once (POST)."""
     actor, now = require_admin(request)
@@ -86,8 +82,7 @@ def create_person(request: UserRequest) -> HttpResponse:
     return _show_form(request, form, None)
 
 
-@signed_in
-@require_http_methods(["GET", "POST"])
+@page_view("GET", "POST")
 def change_person(request: UserRequest, user_id: int) -> HttpResponse:
     actor, now = require_admin(request)
     person = services.get_user(user_id)
@@ -106,8 +101,7 @@ def change_person(request: UserRequest, user_id: int) -> HttpResponse:
     return _show_form(request, form, person)
 
 
-@signed_in
-@require_http_methods(["GET", "POST"])
+@page_view("GET", "POST")
 def deactivate_person(request: UserRequest, user_id: int) -> HttpResponse:
     """Show the consequences of a deactivation (GET), or deactivate the person (POST)."""
     actor, now = require_admin(request)
@@ -131,8 +125,7 @@ def deactivate_person(request: UserRequest, user_id: int) -> HttpResponse:
     return show(request, "core/person_deactivate.html", {"form": form, **context}, status=status)
 
 
-@signed_in
-@require_POST
+@page_view("POST")
 def activate_person(request: UserRequest, user_id: int) -> HttpResponse:
     actor, now = require_admin(request, next_url=_build_url(user_id))
     person = services.change_user(
@@ -141,8 +134,7 @@ def activate_person(request: UserRequest, user_id: int) -> HttpResponse:
     return redirect_done(request, f"{person.username} may sign in again.", _build_url(person.pk))
 
 
-@signed_in
-@require_POST
+@page_view("POST")
 def end_sessions(request: UserRequest, user_id: int) -> HttpResponse:
     actor, now = require_admin(request, next_url=_build_url(user_id))
     person = services.get_user(user_id)
@@ -157,8 +149,7 @@ def end_sessions(request: UserRequest, user_id: int) -> HttpResponse:
     )
 
 
-@signed_in
-@require_http_methods(["GET", "POST"])
+@page_view("GET", "POST")
 def reset_factors(request: UserRequest, user_id: int) -> HttpResponse:
     """Ask to confirm (GET), or remove a person's second factors and end their sessions (POST)."""
     actor, now = require_admin(request)
@@ -171,8 +162,7 @@ def reset_factors(request: UserRequest, user_id: int) -> HttpResponse:
     return redirect_done(request, message, _build_url(user_id))
 
 
-@signed_in
-@require_POST
+@page_view("POST")
 def reset_link(request: UserRequest, user_id: int) -> HttpResponse:
     actor, now = require_admin(request, next_url=_build_url(user_id))
     person = services.get_user(user_id)

@@ -5,7 +5,7 @@ from django.contrib.auth import update_session_auth_hash
 from django.contrib.auth.forms import PasswordChangeForm
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_POST
 
 from controlplane.accounts.authentication import throttle
 from controlplane.accounts.authentication.views.sign_in import get_safe_next, record_failure
@@ -14,14 +14,13 @@ from controlplane.accounts.people.forms import PreferencesForm
 from controlplane.accounts.requests import UserRequest
 from controlplane.core.clock import db_now
 from controlplane.core.http.permissions import actor_of
-from controlplane.core.page_responses import signed_in
+from controlplane.core.page_responses import page_view
 
 THEMES = {"light", "dark"}
 A_YEAR = 365 * 24 * 3600
 
 
-@signed_in
-@require_http_methods(["GET", "POST"])
+@page_view("GET", "POST")
 def preferences_page(request: UserRequest) -> HttpResponse:
     """Show the forms for one's own name, time zone and password (GET), or save one (POST)."""
     user = request.user

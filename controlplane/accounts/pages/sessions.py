@@ -5,7 +5,6 @@ from typing import Any
 
 from django.http import HttpResponse
 from django.shortcuts import render
-from django.views.decorators.http import require_GET, require_POST
 
 from controlplane.accounts.models.people import BrowserSession, User
 from controlplane.accounts.people import devices, sessions
@@ -14,15 +13,14 @@ from controlplane.accounts.requests import UserRequest
 from controlplane.core.clock import db_now
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.http.requests import session_digest
-from controlplane.core.page_responses import redirect_done, signed_in
+from controlplane.core.page_responses import page_view, redirect_done
 
 PAGE = "/preferences/sessions/"
 SHOWN = 50
 NO_OTHERS = "There was no other session."
 
 
-@signed_in
-@require_GET
+@page_view("GET")
 def sessions_page(request: UserRequest) -> HttpResponse:
     now = db_now()
     shown, total = list_rows(request.user, request, now)
@@ -30,8 +28,7 @@ def sessions_page(request: UserRequest) -> HttpResponse:
     return render(request, "core/sessions.html", context)
 
 
-@signed_in
-@require_POST
+@page_view("POST")
 def end_session(request: UserRequest) -> HttpResponse:
     """End one session, or with `others` all except the current one."""
     actor, now = actor_of(request), db_now()

@@ -46,10 +46,7 @@ def create_user(
     except IntegrityError as error:
         field = "slack_user_id" if "slack" in str(error) else "username"
         raise InvalidInput({field: ["Somebody else was just given this one."]}) from error
-    target = f"user:{user.username}"
-    audit.record(
-        actor=actor, action="user.created", target=target, after=_audit_state(user), now=now
-    )
+    _record("user.created", user, actor, now, after=_audit_state(user))
     return user
 
 
@@ -75,14 +72,7 @@ def change_user(*, user: User, actor: Actor, now: datetime, **changes: Any) -> U
         raise Conflict("This is the last active admin; make another one first.")
     sessions.lock_sessions(user)
     Credentials.objects.select_for_update().get()  # A trigger changes it.
-    audit.record(
-        actor=actor,
-        action="user.changed",
-        target=f"user:{user.username}",
-        before=before,
-        after=_audit_state(user),
-        now=now,
-    )
+    _record("user.changed", user, actor, now, before=before, after=_audit_state(user))
     if user.is_active != was_active:
         sessions.end_all(user=user, actor=actor, now=now)
     # Save after the audit entry, which checks the permissions of the actor: they may be `user`.
@@ -121,7 +111,7 @@ def set_password(
     user.set_password(password)
     user.save(update_fields=["password"])
     sessions.lock_sessions(user)
-    audit.record(actor=actor, action="user.password_set", target=f"user:{user.username}", now=now)
+    _record("user.password_set", user, actor, now)
     sessions.end_all(user=user, actor=actor, now=now, but=keep)
 
 
@@ -147,6 +137,10 @@ def get_user(user_id: int) -> User:
 def find_first_admin() -> User | None:
     """Return the active admin with the lowest id, the default owner of tokens."""
     return User.objects.filter(_ADMINS).order_by("pk").first()
+
+
+def _record(action: str, user: User, actor: Actor, now: datetime, **states: Any) -> None:
+    audit.record(actor=actor, action=action, target=f"user:{user.username}", now=now, **states)
 
 
 def _audit_state(user: User) -> dict[str, Any]:

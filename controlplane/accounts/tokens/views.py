@@ -9,7 +9,6 @@ from django.db.models import Q, QuerySet
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.debug import sensitive_variables
-from django.views.decorators.http import require_GET, require_http_methods
 
 from controlplane.accounts.models.people import User
 from controlplane.accounts.models.tokens import Token
@@ -19,7 +18,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.http.confirmation import require_fresh
 from controlplane.core.http.permissions import actor_of
-from controlplane.core.page_responses import redirect_done, show, signed_in
+from controlplane.core.page_responses import page_view, redirect_done, show
 from controlplane.core.roles import SCOPES_OF, Power, Role
 
 from . import services
@@ -40,8 +39,7 @@ LOOKS = {
 }
 
 
-@signed_in
-@require_GET
+@page_view("GET")
 def tokens_page(request: UserRequest) -> HttpResponse:
     """List tokens, newest first: all tokens for an admin, else one's own."""
     actor, now = actor_of(request), db_now()
@@ -62,9 +60,8 @@ def tokens_page(request: UserRequest) -> HttpResponse:
     return render(request, "core/tokens.html", context)
 
 
-@signed_in
+@page_view("GET", "POST")
 @sensitive_variables("text")
-@require_http_methods(["GET", "POST"])
 def create_token(request: UserRequest) -> HttpResponse:
     """Create a token; the response shows its text once."""
     actor, now = require_admin(request)
@@ -97,8 +94,7 @@ def create_token(request: UserRequest) -> HttpResponse:
     return show(request, "core/token_new.html", context, status=422 if form.is_bound else 200)
 
 
-@signed_in
-@require_http_methods(["GET", "POST"])
+@page_view("GET", "POST")
 def revoke_token(request: UserRequest, token_id: int) -> HttpResponse:
     """Revoke a token for a reason: admins any token, other people their own."""
     actor, now = actor_of(request), db_now()
@@ -114,8 +110,7 @@ def revoke_token(request: UserRequest, token_id: int) -> HttpResponse:
     return show(request, "core/token_revoke.html", context, status=422 if form.is_bound else 200)
 
 
-@signed_in
-@require_http_methods(["GET", "POST"])
+@page_view("GET", "POST")
 def hand_over_token(request: UserRequest, token_id: int) -> HttpResponse:
     actor, now = require_admin(request)
     token = services.get_token(token_id, Token.objects.select_related("owner"))

@@ -8,7 +8,6 @@ from django import forms
 from django.db.models import Count
 from django.http import Http404, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.http import require_GET, require_POST
 
 from controlplane.core.clock import db_now
 from controlplane.core.console_urls import local_path
@@ -20,10 +19,10 @@ from controlplane.core.outbox.models import Attempt, OutboxMessage, Pace
 from controlplane.core.outbox.renderer import RenderedMessage
 from controlplane.core.page_responses import (
     PersonRequest,
+    page_view,
     respond_done,
     show,
     show_refusal,
-    signed_in,
 )
 from controlplane.notify.targets import destination_names
 from controlplane.notify.targets.destination_names import DestinationName
@@ -71,8 +70,7 @@ class DeliveryRow:
         return "" if path == "/" else path
 
 
-@signed_in
-@require_GET
+@page_view("GET")
 def deliveries_page(request: PersonRequest) -> HttpResponse:
     """Show messages, newest first; `before` (an id) keeps pages stable as messages arrive."""
     filters = DeliveryFilterForm(request.GET)
@@ -99,8 +97,7 @@ def deliveries_page(request: PersonRequest) -> HttpResponse:
     return render(request, "core/deliveries.html", context)
 
 
-@signed_in
-@require_GET
+@page_view("GET")
 def delivery_page(request: PersonRequest, delivery_id: int) -> HttpResponse:
     message = ROWS.filter(pk=delivery_id).first()
     if message is None:
@@ -109,8 +106,7 @@ def delivery_page(request: PersonRequest, delivery_id: int) -> HttpResponse:
     return show(request, "core/delivery.html", {"row": row, "open": True, "now": db_now()})
 
 
-@signed_in
-@require_POST
+@page_view("POST")
 def retry_view(request: PersonRequest, delivery_id: int) -> HttpResponse:
     try:
         failed_messages.retry_message(message_id=delivery_id, actor=actor_of(request), now=db_now())
@@ -119,8 +115,7 @@ def retry_view(request: PersonRequest, delivery_id: int) -> HttpResponse:
     return respond_done(request, "It is sent again.", f"/deliveries/{delivery_id}/")
 
 
-@signed_in
-@require_POST
+@page_view("POST")
 def discard_view(request: PersonRequest, delivery_id: int) -> HttpResponse:
     asked = DiscardForm(request.POST)
     try:
@@ -136,8 +131,7 @@ def discard_view(request: PersonRequest, delivery_id: int) -> HttpResponse:
     return respond_done(request, "It is discarded.", f"/deliveries/{delivery_id}/")
 
 
-@signed_in
-@require_POST
+@page_view("POST")
 def retry_all_view(request: PersonRequest) -> HttpResponse:
     destination = request.POST.get("destination", "").replace("\x00", "")[:120]
     try:

@@ -5,18 +5,18 @@ from typing import Any
 
 from django.http import Http404, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from controlplane.core.actors import Actor
 from controlplane.core.change_views import submitted_data
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.page_responses import (
     PersonRequest,
+    page_view,
     respond_done,
     show,
     show_refusal,
-    signed_in,
 )
 from controlplane.core.roles import Power
 from controlplane.notify.models.targets import Route, Target
@@ -36,8 +36,7 @@ TITLES = {
 }
 
 
-@signed_in
-@require_GET
+@page_view("GET")
 def targets_page(request: PersonRequest) -> HttpResponse:
     now = db_now()
     pages = {name: request.GET.get(name) for name in ("page", "routes")}
@@ -45,11 +44,9 @@ def targets_page(request: PersonRequest) -> HttpResponse:
     return render(request, "core/targets.html", {"now": now, **shown})
 
 
-@signed_in
-@require_http_methods(["GET", "POST"])
+@page_view("GET", "POST")
 def new_target(request: PersonRequest, kind: str) -> HttpResponse:
-    actor = actor_of(request)
-    actor.require_power(Power.ADMINISTER)
+    actor = _require_admin(request)
     if kind not in FORMS:
         raise Http404
     start = {"time_zone": request.user.time_zone, "rotation_days": 7}
@@ -64,12 +61,10 @@ def new_target(request: PersonRequest, kind: str) -> HttpResponse:
     )
 
 
-@signed_in
-@require_http_methods(["GET", "POST"])
+@page_view("GET", "POST")
 def change_target(request: PersonRequest, target_id: int) -> HttpResponse:
     """Change a target. Its kind can change too, except from or to an escalation."""
-    actor = actor_of(request)
-    actor.require_power(Power.ADMINISTER)
+    actor = _require_admin(request)
     target = services.get_target(target_id)
     kind = request.GET.get("kind", target.kind)
     if kind not in FORMS:
@@ -95,11 +90,9 @@ def change_target(request: PersonRequest, target_id: int) -> HttpResponse:
         return show_refusal(request, "Nothing was changed", conflict, "targets_page")
 
 
-@signed_in
-@require_http_methods(["GET", "POST"])
+@page_view("GET", "POST")
 def remove_target(request: PersonRequest, target_id: int) -> HttpResponse:
-    actor = actor_of(request)
-    actor.require_power(Power.ADMINISTER)
+    actor = _require_admin(request)
     target = services.get_target(target_id)
     if request.method == "POST":
         try:
@@ -111,8 +104,7 @@ def remove_target(request: PersonRequest, target_id: int) -> HttpResponse:
     return show(request, "core/target_remove.html", context)
 
 
-@signed_in
-@require_POST
+@page_view("POST")
 def test_target(request: PersonRequest, target_id: int) -> HttpResponse:
     try:
         target, reached = services.send_test(
@@ -124,11 +116,9 @@ def test_target(request: PersonRequest, target_id: int) -> HttpResponse:
     return respond_done(request, f"A test for {target.name} is on its way to {to}.", PAGE)
 
 
-@signed_in
-@require_http_methods(["GET", "POST"])
+@page_view("GET", "POST")
 def new_route(request: PersonRequest) -> HttpResponse:
-    actor = actor_of(request)
-    actor.require_power(Power.ADMINISTER)
+    actor = _require_admin(request)
     form = RouteForm(submitted_data(request))
     if form.is_valid():
         try:
@@ -150,11 +140,9 @@ def new_route(request: PersonRequest) -> HttpResponse:
     return show(request, "core/route_form.html", {"form": form}, status=status)
 
 
-@signed_in
-@require_http_methods(["GET", "POST"])
+@page_view("GET", "POST")
 def remove_route(request: PersonRequest, route_id: int) -> HttpResponse:
-    actor = actor_of(request)
-    actor.require_power(Power.ADMINISTER)
+    actor = _require_admin(request)
     route = Route.objects.select_related("target").filter(pk=route_id).first()
     if route is None:
         raise Http404
@@ -162,6 +150,12 @@ def remove_route(request: PersonRequest, route_id: int) -> HttpResponse:
         services.remove_route(route_id=route_id, actor=actor, now=db_now())
         return respond_done(request, f"{route.event} no longer goes to {route.target.name}.", PAGE)
     return show(request, "core/target_remove.html", {"route": route, "target": route.target})
+
+
+def _require_admin(request: PersonRequest) -> Actor:
+    actor = actor_of(request)
+    actor.require_power(Power.ADMINISTER)
+    return actor
 
 
 def _save_or_show(

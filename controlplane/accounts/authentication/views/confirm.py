@@ -4,7 +4,6 @@ from django.conf import settings
 from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.debug import sensitive_post_parameters
-from django.views.decorators.http import require_http_methods
 
 from controlplane.accounts.authentication import audit_entries, factors, links, passkeys, throttle
 from controlplane.accounts.requests import UserRequest
@@ -12,14 +11,13 @@ from controlplane.core.clock import db_now
 from controlplane.core.errors import DomainError, InvalidInput, TooManyRequests
 from controlplane.core.http import confirmation
 from controlplane.core.http.permissions import actor_of
-from controlplane.core.page_responses import show, signed_in
+from controlplane.core.page_responses import page_view, show
 
 from .sign_in import check_second_factor, get_safe_next, record_failure
 
 
-@signed_in
+@page_view("GET", "POST")
 @sensitive_post_parameters("password", "code", "credential")
-@require_http_methods(["GET", "POST"])
 def confirm(request: UserRequest) -> HttpResponse:
     """Ask for the person's second factor, or for the password if they have none, and check it."""
     error: DomainError | None = None

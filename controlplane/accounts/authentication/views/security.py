@@ -8,7 +8,6 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.debug import sensitive_post_parameters
-from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from controlplane.accounts.authentication import audit_entries, codes, factors, links, passkeys
 from controlplane.accounts.authentication.adapters import SecondFactorAdapter
@@ -18,14 +17,13 @@ from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.http import confirmation
 from controlplane.core.http.permissions import actor_of
-from controlplane.core.page_responses import signed_in
+from controlplane.core.page_responses import page_view
 
 PENDING = "totp_to_add"
 PAGE = "/preferences/security/"
 
 
-@signed_in
-@require_GET
+@page_view("GET")
 def security_page(request: UserRequest) -> HttpResponse:
     context = {
         "now": db_now(),
@@ -37,9 +35,8 @@ def security_page(request: UserRequest) -> HttpResponse:
     return render(request, "core/security.html", context)
 
 
-@signed_in
+@page_view("GET", "POST")
 @sensitive_post_parameters("code")
-@require_http_methods(["GET", "POST"])
 def add_app(request: UserRequest) -> HttpResponse:
     """Show the secret of a new authenticator app as a QR code (GET), or check its code (POST)."""
     now = db_now()
@@ -69,8 +66,7 @@ def add_app(request: UserRequest) -> HttpResponse:
     return render(request, "core/security_app.html", context, status=422 if wrong else 200)
 
 
-@signed_in
-@require_http_methods(["GET", "POST"])
+@page_view("GET", "POST")
 def add_passkey(request: UserRequest) -> HttpResponse:
     now = db_now()
     confirmation.require_fresh(request, now)
@@ -92,8 +88,7 @@ def add_passkey(request: UserRequest) -> HttpResponse:
     return render(request, "core/security_passkey.html", context, status=422 if wrong else 200)
 
 
-@signed_in
-@require_POST
+@page_view("POST")
 def remove(request: UserRequest) -> HttpResponse:
     """Remove the second factor named by the field `factor`: the id of a passkey, or `app`."""
     now = db_now()
@@ -115,8 +110,7 @@ def remove(request: UserRequest) -> HttpResponse:
     return redirect(PAGE)
 
 
-@signed_in
-@require_POST
+@page_view("POST")
 def new_codes(request: UserRequest) -> HttpResponse:
     """Replace the recovery codes and show the new ones once."""
     now = db_now()

@@ -26,7 +26,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.errors import DomainError, Forbidden
 from controlplane.core.http import confirmation
 from controlplane.core.http.permissions import actor_of
-from controlplane.core.page_responses import signed_in
+from controlplane.core.page_responses import page_view
 
 from .sign_in import continue_sign_in, get_safe_next
 
@@ -52,8 +52,7 @@ def redirect_to_provider(request: HttpRequest) -> HttpResponse:
     return _redirect_with_nonce(request, SIGN_IN, max_age=ANY_AGE)
 
 
-@signed_in
-@require_POST
+@page_view("POST")
 def redirect_to_confirm(request: UserRequest) -> HttpResponse:
     return _redirect_with_nonce(request, CONFIRM, prompt="login", max_age="0")
 
