@@ -42,6 +42,8 @@ CLEARED = (
 
 def create_ramps(count: int, now: datetime) -> dict[str, list[int]]:
     """Replace all ramps by `count` new ones started at `now`; return job ids by key of `GATES`."""
+    from controlplane.core.gates import services as gates
+    from controlplane.core.gates.questions import GateQuestion
     from controlplane.core.jobs.models import Job, JobStep
     from switches.models import Ramp
     from switches.ramps.creation import KIND
@@ -84,7 +86,13 @@ def create_ramps(count: int, now: datetime) -> dict[str, list[int]]:
             for job, plan in zip(jobs, plans, strict=True)
             for index, data in enumerate(plan)
         )
-        _create_gates(jobs, plans, now)
+        gates.store_questions(
+            [
+                GateQuestion(f"ramp:{job.pk}:0:{number}", spec, now)
+                for job, plan in zip(jobs, plans, strict=True)
+                for number, spec in enumerate(plan[0]["gates"])
+            ]
+        )
     answer_gates("ok", now)
     _count(count, now)
     with connection.cursor() as cursor:
@@ -157,19 +165,6 @@ def _step(job: Any, index: int, data: dict[str, Any], now: datetime) -> Any:
         step.state, step.attempts = JobStep.State.RUNNING, 1
         step.started_at, step.due_at = now, now + timedelta(seconds=DWELL_SECONDS)
     return step
-
-
-def _create_gates(jobs: list[Any], plans: list[list[dict[str, Any]]], now: datetime) -> None:
-    from controlplane.core.gates import services as gates
-    from controlplane.core.gates.questions import GateQuestion
-
-    gates.store_questions(
-        [
-            GateQuestion(f"ramp:{job.pk}:0:{number}", spec, now)
-            for job, plan in zip(jobs, plans, strict=True)
-            for number, spec in enumerate(plan[0]["gates"])
-        ]
-    )
 
 
 def _count(count: int, now: datetime) -> None:

@@ -1,13 +1,41 @@
-"""The demo service `oracle`, which turns questions into SQL by a language model."""
+"""The demo service `oracle`, which turns questions into SQL by a fake language model."""
+
+import random
+import time
 
 from demo import world
 from demo.faults import Faults
 from demo.http_service import Body, FaultyService, ServiceResponse, get_user, serve
-from demo.model import FakeProvider
 from switchgear import Switchgear
 
 QUICK_SECONDS = 1.0
+FIRST_MODEL = "gpt-4o"
+THINKING_SECONDS = (0.01, 0.06)
 EXPERIMENT = f"experiment:{world.RETRIEVAL}"
+
+
+class Overloaded(Exception):
+    """Raised if the model is overloaded, with `code` and `status` as in real providers' errors."""
+
+    code = "model_overloaded"
+    status = 503
+
+    def __init__(self, model: str) -> None:
+        super().__init__(f"{model} is overloaded")
+
+
+class FakeProvider:
+    """A provider of several models, of which only the first can be overloaded."""
+
+    def __init__(self, faults: Faults) -> None:
+        self._faults = faults
+
+    def complete(self, question: Body, model: str = FIRST_MODEL) -> dict[str, str]:
+        """Return SQL and the name of `model`; raise :class:`Overloaded` if it is overloaded."""
+        time.sleep(random.uniform(*THINKING_SECONDS))  # noqa: S311
+        if model == FIRST_MODEL and self._faults.overloads():
+            raise Overloaded(model)
+        return {"sql": "SELECT count(*) FROM cases", "model": model}
 
 
 class Oracle:

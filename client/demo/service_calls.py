@@ -9,7 +9,7 @@ from typing import Any
 from demo import world
 from demo.faults import InjectedFailure
 from demo.http_calls import call
-from demo.http_service import Body
+from demo.http_service import Body, get_user
 from switchgear import Answer, Fallback, Policy, SwitchEngaged, Switchgear
 from switchgear.patterns.caches import MemoryCache
 
@@ -39,7 +39,10 @@ class ServiceCalls:
             world.NL2SQL: gear.policy(
                 "core->oracle",
                 timeout_seconds=TRY_SECONDS,
-                fallback=Fallback(cache=MemoryCache(KEPT_SECONDS, MAX_KEPT), cache_key=_cache_key),
+                fallback=Fallback(
+                    cache=MemoryCache(KEPT_SECONDS, MAX_KEPT),
+                    cache_key=lambda question: (get_user(question), str(question.get("segment"))),
+                ),
             ),
             world.ONTOLOGY: gear.policy("core->synapse", timeout_seconds=TRY_SECONDS),
         }
@@ -63,7 +66,3 @@ class ServiceCalls:
         if status != 200:
             raise Failed(service, status, answer.get("error", status))
         return answer
-
-
-def _cache_key(question: Body) -> tuple[str, str]:
-    return str(question.get("user")), str(question.get("segment"))

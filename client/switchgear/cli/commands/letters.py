@@ -61,7 +61,9 @@ def register(commands: Commands) -> None:
 def list_streams(call: CommandContext) -> None:
     found = call.console.get("/dlq/", {"server": call.args.server}, kind=list)
     if not call.print_json(found):
-        streams, empty = views.sort_streams(found), "No stream of dead letters is known."
+        empty = "No stream of dead letters is known."
+        # In the console's order, but the outbox last if it is empty.
+        streams = sorted(found, key=lambda one: one["name"] == views.OUTBOX and not one["depth"])
         output.print_table(call, streams, views.STREAM_COLUMNS, views.stream_row, empty)
 
 

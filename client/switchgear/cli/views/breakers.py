@@ -137,9 +137,8 @@ def _expiry_text(found: Mapping[str, Any], clock: Clock) -> str:
 def _format_section(found: Mapping[str, Any] | None) -> str | None:
     if not found:
         return None
-    parts = [f"{k} {_format_value(v)}" for k, v in found.items() if v not in (None, "", [], {})]
-    return ", ".join(parts)
-
-
-def _format_value(value: object) -> str:
-    return "/".join(map(str, value)) if isinstance(value, list) else str(value)
+    return ", ".join(
+        f"{name} {'/'.join(map(str, value)) if isinstance(value, list) else value}"
+        for name, value in found.items()
+        if value not in (None, "", [], {})
+    )

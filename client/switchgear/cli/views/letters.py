@@ -1,7 +1,7 @@
 """Table rows, and pairs of name and value, that show dead letters and their bulk jobs."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from switchgear.cli.formatters import Cell, Clock, StyledText, cell, format_number, pluralize, stack
@@ -213,8 +213,3 @@ def _decode_escapes(text: str) -> str:
         return json.dumps(json.loads(text), ensure_ascii=False)
     except ValueError:
         return text
-
-
-def sort_streams(streams: Sequence[Letter]) -> list[Letter]:
-    """Return the streams in the console's order, but the outbox last if it is empty."""
-    return sorted(streams, key=lambda one: one["name"] == OUTBOX and not one["depth"])
