@@ -54,20 +54,20 @@ def measure(server: ServerUnderTest, token: str, count: int, seconds: float) -> 
         load.line(seconds + 30, "reports")
         after = server.cpu_seconds(), _database_cpu_seconds(), load.cpu_seconds(), time.monotonic()
         written = _count_written_rows()
-        seen = load.line(QUIET_SECONDS + SETTLE_SECONDS + 30, "unchanged reports")
+        result = load.line(QUIET_SECONDS + SETTLE_SECONDS + 30, "unchanged reports")
         written = _count_written_rows() - written
     took = after[3] - before[3]
     both = before[1] is not None and after[1] is not None
     return ReportCosts(
         count=count,
         seconds=seconds,
-        latencies=latencies.summarize(seen["delays_ms"], stalled.worst_ms),
-        lost=Counter(seen["lost"]),
+        latencies=latencies.summarize(result["delays_ms"], stalled.worst_ms),
+        lost=Counter(result["lost"]),
         server_share=(after[0] - before[0]) / took,
         database_share=(after[1] - before[1]) / took if both else None,
         load_share=(after[2] - before[2]) / took,
-        late_ms=seen["late_ms"],
-        writes=written / seen["quiet"],
+        late_ms=result["late_ms"],
+        writes=written / result["quiet"],
     )
 
 

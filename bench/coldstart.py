@@ -52,9 +52,9 @@ def measure(
             stack.enter_context(load_processes.running("bench.snapshot_clients", *arguments))
             for _ in range(PROCESSES)
         ]
-        seen = [load.line(SECONDS + PATIENCE_SECONDS, "a cold start") for load in loads]
-    took = [each for one in seen for each in one["delays_ms"]]
-    lost = sum((Counter(one["lost"]) for one in seen), Counter[str]())
+        results = [load.line(SECONDS + PATIENCE_SECONDS, "a cold start") for load in loads]
+    took = [each for result in results for each in result["delays_ms"]]
+    lost = sum((Counter(result["lost"]) for result in results), Counter[str]())
     if len(took) < 2:
         raise SystemExit(f"bench: nobody is served at a cold start: {dict(lost)}")
     return ColdStart(
@@ -64,6 +64,6 @@ def measure(
         idle=idle.summed_up(),
         busy=busy.summed_up(),
         cpu_us=(web.cpu_seconds() - before) / count * 1e6,
-        load_share=max(one["cpu_seconds"] / one["seconds"] for one in seen),
-        late_ms=max(one["late_ms"] for one in seen),
+        load_share=max(result["cpu_seconds"] / result["seconds"] for result in results),
+        late_ms=max(result["late_ms"] for result in results),
     )

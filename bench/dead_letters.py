@@ -54,7 +54,7 @@ class DeadLetterCosts:
     cold_seconds: float
     cold_cpu: float
     first_groups_ms: float
-    asked: list[Request]
+    requests: list[Request]
     growth_mib: float
     rss_mib: float
 
@@ -85,14 +85,14 @@ def measure(
     before = server.rss_bytes()
     first = _milliseconds(lambda: _api(server, token, f"{API}streams/{STREAM}/groups/"))
     cold_wall, cold_cpu = _read_all()
-    asked = list(_all(server, token, person))
+    requests = list(_all(server, token, person))
     after = server.rss_bytes()
     return DeadLetterCosts(
         count=count,
         cold_seconds=cold_wall,
         cold_cpu=cold_cpu,
         first_groups_ms=first,
-        asked=asked,
+        requests=requests,
         growth_mib=(after - before) / 2**20,
         rss_mib=after / 2**20,
     )

@@ -56,10 +56,10 @@ def measure(
             for _ in range(changes):
                 cpu_before, load_before = server.cpu_seconds(), crowd.cpu_seconds()
                 version, moment = ring()
-                told = crowd.line(REACH_SECONDS, f"{name}: version {version} reaches all")
-                if told["version"] != version:
-                    raise SystemExit(f"bench: {name}: told {told['version']}, not {version}")
-                took += [(each - moment) / 1e6 for each in told["moments"]]
+                line = crowd.line(REACH_SECONDS, f"{name}: version {version} reaches all")
+                if line["version"] != version:
+                    raise SystemExit(f"bench: {name}: told {line['version']}, not {version}")
+                took += [(each - moment) / 1e6 for each in line["moments"]]
                 server.settle()
                 cpu += server.cpu_seconds() - cpu_before
                 load += crowd.cpu_seconds() - load_before

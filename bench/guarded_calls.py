@@ -169,12 +169,12 @@ def added_micros(
     """Return the microseconds that each of `guarded` adds to the bare call `floor`, by name."""
     for call in (floor, *guarded.values()):
         timed(call)  # Warms up.
-    seen: dict[str, list[float]] = {name: [] for name in guarded}
+    added: dict[str, list[float]] = {name: [] for name in guarded}
     for _ in range(rounds):
         least = min(timed(floor) for _ in range(TURNS))
         for name, call in guarded.items():
-            seen[name].append(min(timed(call) for _ in range(TURNS)) - least)
-    return {name: median(each) for name, each in seen.items()}
+            added[name].append(min(timed(call) for _ in range(TURNS)) - least)
+    return {name: median(each) for name, each in added.items()}
 
 
 def time_call(call: Call) -> float:

@@ -61,11 +61,11 @@ def _watch(root: int) -> Sequence[ProcessCost]:
     began = time.monotonic()
     time.sleep(MEASURED_SECONDS)
     spent = time.monotonic() - began
-    seen: dict[str, list[tuple[float, float, float]]] = {}
+    costs: dict[str, list[tuple[float, float, float]]] = {}
     for pid in _tree(root):
         used = threads_cpu_seconds(pid) - before.get(pid, 0.0)
-        seen.setdefault(_name(pid), []).append((used / spent * 100, *_memory_mib(pid)))
-    found = [ProcessCost(name, *map(sum, zip(*rows, strict=True))) for name, rows in seen.items()]
+        costs.setdefault(_name(pid), []).append((used / spent * 100, *_memory_mib(pid)))
+    found = [ProcessCost(name, *map(sum, zip(*rows, strict=True))) for name, rows in costs.items()]
     return sorted(found, key=lambda one: -one.cpu_percent)
 
 

@@ -34,12 +34,12 @@ def measure(
     small: list[LoadFigures] = []
     large: list[LoadFigures] = []
     for _ in range(rounds):
-        for size, seen in ((SMALL, small), (LARGE, large)):
+        for size, figures in ((SMALL, small), (LARGE, large)):
             known = wait_for_version(server, token, fixtures.create_switches(*size))
             headers = {**http_client.bearer(token), "If-None-Match": known}
             target = LoadTarget("snapshot 304", server, http_client.SNAPSHOT, headers, 304)
             wrk.run_round(target, 1)
-            seen.append(wrk.run_round(target, seconds))
+            figures.append(wrk.run_round(target, seconds))
     way, pause = "held", propagation.ONE_BY_ONE
     keys = [fixtures.switch_key(LARGE[1] + n) for n in range(changes)]
     known_delays = propagation.measure(server, token, keys, way, pause)

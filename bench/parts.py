@@ -71,11 +71,11 @@ def measure_rows(setting: Setting, table: ResultTable) -> None:
         for row in served:
             rows.verify(row)
             wrk.run_round(row, 1)  # Warms connections, caches and branch predictors.
-        seen: list[list[LoadFigures]] = [[] for _ in served]
+        results: list[list[LoadFigures]] = [[] for _ in served]
         for _ in range(setting.rounds):
-            for row, figures in zip(served, seen, strict=True):
+            for row, figures in zip(served, results, strict=True):
                 figures.append(wrk.run_round(row, setting.seconds))
-    table.print_requests(served, [wrk.median_figures(figures) for figures in seen])
+    table.print_requests(served, [wrk.median_figures(figures) for figures in results])
 
 
 def measure_commits(setting: Setting, table: ResultTable) -> None:
@@ -119,8 +119,8 @@ def measure_sockets(setting: Setting, table: ResultTable) -> None:
         name = f"{count:,} sockets, {setting.changes} engagements"
         with running(WEB, core=setting.core, loop=setting.loop) as web:
             ring = fanout.engage_switch(f"live-{count}")
-            seen = fanout.measure(name, web, "sockets", tokens, count, setting.changes, ring)
-        table.print_fanout([seen], wanted)
+            results = fanout.measure(name, web, "sockets", tokens, count, setting.changes, ring)
+        table.print_fanout([results], wanted)
 
 
 def measure_cold_start(setting: Setting, table: ResultTable) -> None:
@@ -128,19 +128,19 @@ def measure_cold_start(setting: Setting, table: ResultTable) -> None:
     fixtures.create_switches(ENGAGED, ENGAGED)
     with running(WEB, core=setting.core, loop=setting.loop) as web:
         person = page_watch.Browser.signed_in(web.port)
-        seen = coldstart.measure(web, setting.token, setting.newcomers, ENGAGED, person)
-    table.print_cold_start(seen)
+        results = coldstart.measure(web, setting.token, setting.newcomers, ENGAGED, person)
+    table.print_cold_start(results)
 
 
 def measure_many_switches(setting: Setting, table: ResultTable) -> None:
     """Measure polls and changes with ten thousand known switches."""
     with running(PLANE, core=setting.core, loop=setting.loop) as plane:
-        seen = many_switches.measure(
+        results = many_switches.measure(
             plane, setting.token, setting.rounds, setting.seconds, PUBLICATIONS
         )
-    table.print_many_switches(seen)
-    table.print_commit("200 whole, 1,000 engaged", seen.known, PUBLICATION_P99_MS)
-    table.print_commit("200 whole, new switches", seen.new, PUBLICATION_P99_MS)
+    table.print_many_switches(results)
+    table.print_commit("200 whole, 1,000 engaged", results.known, PUBLICATION_P99_MS)
+    table.print_commit("200 whole, new switches", results.new, PUBLICATION_P99_MS)
 
 
 def measure_reports(setting: Setting, table: ResultTable) -> None:

@@ -107,16 +107,21 @@ def answer_gates(verdict: str, now: datetime) -> None:
     from controlplane.core.gates.models import ExternalVerdict, Gate
     from switches.models import Switch
 
-    said = {"verdict": verdict, "evidence": {"checks": 12}, "observed_at": now, "received_at": now}
+    fields = {
+        "verdict": verdict,
+        "evidence": {"checks": 12},
+        "observed_at": now,
+        "received_at": now,
+    }
     ExternalVerdict.objects.bulk_create(
         (
-            ExternalVerdict(name=f"smoke-{n}", by="token:bench", **said)
+            ExternalVerdict(name=f"smoke-{n}", by="token:bench", **fields)
             for n in range(Switch.objects.count())
             if MIX[n % len(MIX)] == "external"
         ),
         update_conflicts=True,
         unique_fields=["name"],
-        update_fields=list(said),
+        update_fields=list(fields),
     )
     evidence = {"good": 5000, "total": 5000, "burn_rate": 0.0}
     Gate.objects.update(verdict="pass", evidence=evidence, observed_at=now)

@@ -69,25 +69,25 @@ def _moments(began: datetime) -> Iterator[datetime]:
 
 
 def _dwell(moments: Iterator[datetime]) -> TickCost:
-    seen = []
+    costs = []
     for number in range(LOOKS):
         now = next(moments)
         if number % RENEWED_EVERY == 0:
             ramp_fixtures.answer_gates("ok", now)
-        seen.append(_tick(now))
-    if moved := sum(one.moved for one in seen):
+        costs.append(_tick(now))
+    if moved := sum(one.moved for one in costs):
         raise SystemExit(f"bench: a ramp moved before its time: {moved}, not 0")
-    return combine_costs(seen[RENEWED_EVERY:], median)  # The first ones warm up.
+    return combine_costs(costs[RENEWED_EVERY:], median)  # The first ones warm up.
 
 
 def _advance(ready: list[int], moments: Iterator[datetime]) -> TickCost:
     now = next(moments)
     ramp_fixtures.answer_gates("ok", now)
     ramp_fixtures.end_dwell(ready, now)
-    seen = _tick(now)
+    cost = _tick(now)
     while _tick(next(moments)).moved:
         pass  # On a slow machine, one run has no time for all ramps.
-    return seen
+    return cost
 
 
 def _go_back(failing: list[int], moments: Iterator[datetime]) -> Iterator[TickCost]:

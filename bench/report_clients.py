@@ -40,13 +40,12 @@ class ReportingInstance:
         self.service = f"bench-{number % 10}"
         self.connection: socket.socket | None = None
         self.due = 0.0
-        self.asked = False
+        self.is_waiting = False
         self.received = b""
         self._boot = str(uuid.uuid4())
         self._started_at = _now()
         self._seq = 0
         self._steps = 0
-        self._said: dict[str, object] = {}
         self._breakers = [self._breaker(f"{self.service}->d{n:02}") for n in range(breakers)]
 
     def report(self, at_work: bool) -> bytes:
@@ -54,7 +53,7 @@ class ReportingInstance:
         self._seq += 1
         if at_work:
             self._go_on()
-        said = {
+        fields = {
             "service": self.service,
             "instance": self.name,
             "boot": self._boot,
@@ -66,7 +65,7 @@ class ReportingInstance:
             "breakers": self._breakers,
             "bulkheads": [{"name": "llm", "in_flight": 3, "limit": 50, "queued": 0}],
         }
-        return json.dumps(said).encode()
+        return json.dumps(fields).encode()
 
     def _go_on(self) -> None:
         for breaker in self._breakers:
@@ -146,16 +145,16 @@ class ReportingFleet:
     def end(self) -> None:
         """Wait for outstanding responses; count those that do not come in time as lost."""
         ends = time.monotonic() + PATIENCE_SECONDS
-        while any(one.asked for one in self._open.values()) and time.monotonic() < ends:
+        while any(one.is_waiting for one in self._open.values()) and time.monotonic() < ends:
             self._read(0.1)
-        self.lost["no answer"] += sum(one.asked for one in self._open.values())
+        self.lost["no answer"] += sum(one.is_waiting for one in self._open.values())
 
     def _send(self, instance: ReportingInstance, due: float) -> None:
-        if instance.asked:
+        if instance.is_waiting:
             self.lost["still waiting"] += 1
             return
         body = instance.report(self.at_work)
-        instance.due, instance.asked, instance.received = due, True, b""
+        instance.due, instance.is_waiting, instance.received = due, True, b""
         instance.connection.sendall((self._head % len(body)).encode() + body)
         self.late_ms = max(self.late_ms, (time.monotonic() - due) * 1e3)
 
@@ -167,8 +166,8 @@ class ReportingFleet:
                 raise SystemExit("bench: the server has closed a reporter's connection")
             instance.received += data
             answer = http_client.parse_reply(instance.received)
-            if answer is not None and instance.asked:
-                instance.asked = False
+            if answer is not None and instance.is_waiting:
+                instance.is_waiting = False
                 if answer.status != 200:
                     self.lost[f"status {answer.status}"] += 1
                 elif not self.at_work:

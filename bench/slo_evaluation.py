@@ -59,14 +59,14 @@ def _measure(count: int, days: int) -> EvaluationCosts:
     now = db_now()
     last = _create_history(count, days, now)
     try:
-        seen = [_run_tick(end_of(last + n) + EVALUATION_DELAY) for n in range(1, ROUNDS + 2)]
+        costs = [_run_tick(end_of(last + n) + EVALUATION_DELAY) for n in range(1, ROUNDS + 2)]
         known = SloStatus.objects.filter(state="ok").count()
         if known != count:
             raise SystemExit(f"bench: {known} of {count} SLOs were judged to be ok")
     finally:
         fixtures.delete_slos()
     # The first tick warms up, and inserts every row.
-    return EvaluationCosts(count, days, combine_costs(seen[1:], median))
+    return EvaluationCosts(count, days, combine_costs(costs[1:], median))
 
 
 def _create_history(count: int, days: int, now: datetime) -> int:

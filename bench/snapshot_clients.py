@@ -29,7 +29,7 @@ class NewClient:
         self.connection.setblocking(False)
         self.due = due
         self.again = again
-        self.asked = False
+        self.is_sent = False
         self.received = b""
         self.took_ms: float | None = None
 
@@ -70,9 +70,9 @@ class Arrivals:
 
     def _go_on(self, newcomer: NewClient) -> None:
         try:
-            if not newcomer.asked:
+            if not newcomer.is_sent:
                 newcomer.connection.send(self._asking)
-                newcomer.asked = True
+                newcomer.is_sent = True
                 self._poller.modify(newcomer.connection, select.EPOLLIN)
                 return
             size = newcomer.connection.recv_into(self._buffer)

@@ -107,25 +107,25 @@ def main(port: int, token: str, rounds: int, seconds: int, pids: Sequence[int]) 
     print(json.dumps(asdict(found)), flush=True)
 
 
-def verify(gear: Switchgear, asked: Sequence[Peer], keys: Keys, engaged: set[str]) -> None:
+def verify(gear: Switchgear, peers: Sequence[Peer], keys: Keys, engaged: set[str]) -> None:
     """End the run unless all libraries give the correct answer for each key."""
-    for one in asked:
-        wrong = [key for key in keys if one.ask(key) != (key not in engaged)]
+    for peer in peers:
+        wrong = [key for key in keys if peer.ask(key) != (key not in engaged)]
         if wrong:
-            raise SystemExit(f"bench: {one.name} is wrong of {len(wrong)} keys: {wrong[:3]}")
-    told = {gear.allowed(feature=RAMPING, targeting_key=f"user-{n}") for n in range(100)}
-    if told != {True, False}:
-        raise SystemExit(f"bench: the switch that should ramp says {told} to everybody")
+            raise SystemExit(f"bench: {peer.name} is wrong of {len(wrong)} keys: {wrong[:3]}")
+    answers = {gear.allowed(feature=RAMPING, targeting_key=f"user-{n}") for n in range(100)}
+    if answers != {True, False}:
+        raise SystemExit(f"bench: the switch that should ramp says {answers} to everybody")
 
 
-def compare_libraries(asked: Sequence[Peer], keys: Keys, rounds: int) -> dict[str, float]:
+def compare_libraries(peers: Sequence[Peer], keys: Keys, rounds: int) -> dict[str, float]:
     """Return the microseconds per check by library: medians of rounds that time each in turn."""
-    times = {one.name: max(1, round(BATCH_SECONDS / _seconds(one, keys, 1))) for one in asked}
-    took: dict[str, list[float]] = {one.name: [] for one in asked}
+    times = {peer.name: max(1, round(BATCH_SECONDS / _seconds(peer, keys, 1))) for peer in peers}
+    took: dict[str, list[float]] = {peer.name: [] for peer in peers}
     for _ in range(rounds * 2):
-        for one in asked:
-            seconds = _seconds(one, keys, times[one.name])
-            took[one.name].append(seconds / times[one.name] / len(keys) * 1e6)
+        for peer in peers:
+            seconds = _seconds(peer, keys, times[peer.name])
+            took[peer.name].append(seconds / times[peer.name] / len(keys) * 1e6)
     return {name: median(each) for name, each in took.items()}
 
 
@@ -200,11 +200,11 @@ def _check_releasing(engaged: Keys) -> Peer:
     return Peer("releasing", lambda key: gear.allowed(feature=key), ask_all)
 
 
-def _seconds(asked: Peer, keys: Keys, times: int) -> float:
+def _seconds(peer: Peer, keys: Keys, times: int) -> float:
     gc.collect()
     began = time.perf_counter()
     for _ in range(times):
-        asked.ask_all(keys)
+        peer.ask_all(keys)
     return time.perf_counter() - began
 
 

@@ -62,11 +62,11 @@ class ResultTable:
         """Print throughput and CPU time of requests, with ratios to a bare application."""
         _head("", "requests/s", "p99 ms", "CPU µs", "ratio", "CPU ratio", "load")
         bare = figures[0]
-        for row, seen in zip(rows, figures, strict=True):
+        for row, result in zip(rows, figures, strict=True):
             if row.name.startswith("bare"):
-                bare = seen
-            ratio = seen.requests_per_second / bare.requests_per_second
-            cells = _cells(seen, ratio, bare.cpu_us / seen.cpu_us)
+                bare = result
+            ratio = result.requests_per_second / bare.requests_per_second
+            cells = _cells(result, ratio, bare.cpu_us / result.cpu_us)
             self._line(row.name, *cells, target=_at_least(ratio, WANTED_RATIO.get(row.name)))
 
     def print_fanout(
@@ -74,125 +74,127 @@ class ResultTable:
     ) -> None:
         """Print the latencies of one change to many clients, and its cost to server and clients."""
         _head("", "p50 ms", "p99 ms", "worst ms", "KiB/conn.", "CPU ms", "load ms")
-        for seen in spreads:
-            cells = (*_three(seen.latencies), f"{seen.kib:.1f}", f"{seen.cpu_ms:.0f}")
-            wanted = None if seen.name.startswith("bare") else reach_p99_ms
-            target = _under("p99", seen.latencies.p99_ms, wanted)
-            self._line(seen.name, *cells, f"{seen.load_ms:.0f}", target=target)
-            _stalled(seen.latencies)
+        for result in spreads:
+            cells = (*_three(result.latencies), f"{result.kib:.1f}", f"{result.cpu_ms:.0f}")
+            wanted = None if result.name.startswith("bare") else reach_p99_ms
+            target = _under("p99", result.latencies.p99_ms, wanted)
+            self._line(result.name, *cells, f"{result.load_ms:.0f}", target=target)
+            _stalled(result.latencies)
 
-    def print_commit(self, way: str, seen: Latencies, wanted_p99_ms: float) -> None:
+    def print_commit(self, way: str, result: Latencies, wanted_p99_ms: float) -> None:
         """Print the latency of a change from its commit to one client, which receives it `way`."""
         _head("", "p50 ms", "p99 ms", "worst ms")
-        name = f"commit → {way}, {seen.count} times"
-        self._line(name, *_three(seen), target=_under("p99", seen.p99_ms, wanted_p99_ms))
-        _stalled(seen)
+        name = f"commit → {way}, {result.count} times"
+        self._line(name, *_three(result), target=_under("p99", result.p99_ms, wanted_p99_ms))
+        _stalled(result)
 
-    def print_cold_start(self, seen: ColdStart) -> None:
+    def print_cold_start(self, result: ColdStart) -> None:
         """Print latencies of new clients, and of console pages before and during the cold start."""
         _head("", "p50 ms", "p99 ms", "worst ms", "CPU µs", "load", "late ms")
-        cells = (f"{seen.cpu_us:.0f}", f"{seen.load_share:.2f}", f"{seen.late_ms:.0f}")
-        name = f"{seen.count:,} cold starts in 10 s"
-        target = _under("p99", seen.latencies.p99_ms, COLD_P99_MS)
-        self._line(name, *_three(seen.latencies), *cells, target=target)
-        lost = sum(seen.lost.values())
-        why = ", ".join(f"{count} × {reason}" for reason, count in seen.lost.items())
+        cells = (f"{result.cpu_us:.0f}", f"{result.load_share:.2f}", f"{result.late_ms:.0f}")
+        name = f"{result.count:,} cold starts in 10 s"
+        target = _under("p99", result.latencies.p99_ms, COLD_P99_MS)
+        self._line(name, *_three(result.latencies), *cells, target=target)
+        lost = sum(result.lost.values())
+        why = ", ".join(f"{count} × {reason}" for reason, count in result.lost.items())
         self._line("  lost", f"{lost}", target=("none", lost == 0))
         if why:
             print(f"  {why}")
-        _stalled(seen.latencies)
-        for page, busy in seen.busy.items():
-            self._line(f"  {page}, idle", *_three(seen.idle[page]))
+        _stalled(result.latencies)
+        for page, busy in result.busy.items():
+            self._line(f"  {page}, idle", *_three(result.idle[page]))
             target = _under("p99", busy.p99_ms, PAGE_P99_MS)
             self._line(f"  {page}, meanwhile", *_three(busy), target=target)
 
-    def print_many_switches(self, seen: SizeCosts) -> None:
+    def print_many_switches(self, result: SizeCosts) -> None:
         """Print the cost of polls with many switches against few."""
         _head("", "requests/s", "p99 ms", "CPU µs", "ratio", "CPU ratio", "load")
-        self._line("snapshot 304, 100 known and engaged", *_cells(seen.small, 1, 1))
-        cpu_ratio = seen.small.cpu_us / seen.large.cpu_us
-        ratio = seen.large.requests_per_second / seen.small.requests_per_second
-        cells = _cells(seen.large, ratio, cpu_ratio)
+        self._line("snapshot 304, 100 known and engaged", *_cells(result.small, 1, 1))
+        cpu_ratio = result.small.cpu_us / result.large.cpu_us
+        ratio = result.large.requests_per_second / result.small.requests_per_second
+        cells = _cells(result.large, ratio, cpu_ratio)
         target = _at_least(cpu_ratio, WANTED_LARGE_RATIO)
         self._line("snapshot 304, 10,000 known, 1,000 engaged", *cells, target=target)
 
-    def print_ramps(self, seen: RampCosts) -> None:
+    def print_ramps(self, result: RampCosts) -> None:
         """Print the cost of the periodic task over all ramps, and the time to roll back many."""
         _head("", "CPU ms", "database", "wall ms", "ms a ramp")
-        count = f"{seen.count:,} ramps"
-        looked, moved, back = seen.dwelling, seen.advancing, seen.going_back
+        count = f"{result.count:,} ramps"
+        looked, moved, back = result.dwelling, result.advancing, result.going_back
         in_time = (f"CPU < {TICK_SECONDS * 1e3:.0f} ms", looked.cpu < TICK_SECONDS)
-        self._line(f"{count}, all dwell", *_format_cost(looked, seen.count), target=in_time)
+        self._line(f"{count}, all dwell", *_format_cost(looked, result.count), target=in_time)
         cost = _format_cost(moved, moved.moved, besides=looked)
-        in_time = (in_time[0], moved.cpu < TICK_SECONDS and moved.moved == seen.ready)
-        self._line(f"{count}, {moved.moved} of {seen.ready} advance", *cost, target=in_time)
+        in_time = (in_time[0], moved.cpu < TICK_SECONDS and moved.moved == result.ready)
+        self._line(f"{count}, {moved.moved} of {result.ready} advance", *cost, target=in_time)
         self._line(f"{count}, {back.moved} go back at once", *_format_cost(back, back.moved))
-        print(f"  (the last was at 0 % after {back.wall:.1f} s, in {seen.ticks} ticks)")
+        print(f"  (the last was at 0 % after {back.wall:.1f} s, in {result.ticks} ticks)")
 
-    def print_evaluation(self, seen: Sequence[EvaluationCosts]) -> None:
+    def print_evaluation(self, result: Sequence[EvaluationCosts]) -> None:
         """Print the cost of evaluating all SLOs, and whether it is independent of their history."""
         _head("", "CPU ms", "database", "wall ms", "ms an SLO")
-        for one in seen:
+        for one in result:
             name = f"{one.count:,} SLOs judged, {one.days} d of history"
             wanted = EVALUATION_SECONDS.get((one.count, one.days))
             target = None
             if wanted is not None:
                 target = (f"CPU < {wanted * 1e3:,.0f} ms", one.turn.cpu < wanted)
             self._line(name, *_format_cost(one.turn, one.count), target=target)
-        short, long = (one.turn.cpu + (one.turn.database or 0.0) for one in seen[:2])
+        short, long = (one.turn.cpu + (one.turn.database or 0.0) for one in result[:2])
         flat = (f"≤ {HISTORY_FACTOR}", long <= short * HISTORY_FACTOR)
         self._line("  a month of history beside a day", f"{long / short:.2f}", target=flat)
 
-    def print_reports(self, seen: ReportCosts) -> None:
+    def print_reports(self, result: ReportCosts) -> None:
         """Print latencies of breaker reports, and the shares of a core that they cost."""
         _head("", "p50 ms", "p99 ms", "worst ms", "server", "database", "load")
-        database = "–" if seen.database_share is None else f"{seen.database_share:.2f}"
-        shares = (f"{seen.server_share:.2f}", database, f"{seen.load_share:.2f}")
-        name = f"{seen.latencies.count:,} reports of {seen.count:,} instances"
-        target = _under("p99", seen.latencies.p99_ms, INGEST_P99_MS)
-        self._line(name, *_three(seen.latencies), *shares, target=target)
-        lost = sum(seen.lost.values())
+        database = "–" if result.database_share is None else f"{result.database_share:.2f}"
+        shares = (f"{result.server_share:.2f}", database, f"{result.load_share:.2f}")
+        name = f"{result.latencies.count:,} reports of {result.count:,} instances"
+        target = _under("p99", result.latencies.p99_ms, INGEST_P99_MS)
+        self._line(name, *_three(result.latencies), *shares, target=target)
+        lost = sum(result.lost.values())
         self._line("  lost or waiting at the end", f"{lost}", target=("none", lost == 0))
-        writes = ("≤ 1", seen.writes <= MAX_WRITES)
-        self._line("  rows written for an unchanged one", f"{seen.writes:.3f}", target=writes)
+        writes = ("≤ 1", result.writes <= MAX_WRITES)
+        self._line("  rows written for an unchanged one", f"{result.writes:.3f}", target=writes)
         if lost:
-            print("  " + ", ".join(f"{count} × {why}" for why, count in seen.lost.items()))
-        print(f"  (the load was up to {seen.late_ms:.0f} ms late)")
-        _stalled(seen.latencies)
+            print("  " + ", ".join(f"{count} × {why}" for why, count in result.lost.items()))
+        print(f"  (the load was up to {result.late_ms:.0f} ms late)")
+        _stalled(result.latencies)
 
     def print_points(self, rows: Sequence[PushCosts]) -> None:
         """Print pushed points per second, and the server's CPU time per point."""
         _head("", "points/s", "p50 ms", "p99 ms", "worst ms", "CPU µs")
-        for seen in rows:
-            name = f"pushed points, {seen.batch:,} in a batch"
-            cells = (f"{seen.points:,.0f}", *_three(seen.latencies), f"{seen.cpu_us:.1f}")
-            self._line(name, *cells, target=_at_least(seen.points, WANTED_POINTS.get(seen.batch)))
-            _stalled(seen.latencies)
+        for result in rows:
+            name = f"pushed points, {result.batch:,} in a batch"
+            cells = (f"{result.points:,.0f}", *_three(result.latencies), f"{result.cpu_us:.1f}")
+            self._line(
+                name, *cells, target=_at_least(result.points, WANTED_POINTS.get(result.batch))
+            )
+            _stalled(result.latencies)
 
-    def print_dead_letters(self, seen: DeadLetterCosts) -> None:
+    def print_dead_letters(self, result: DeadLetterCosts) -> None:
         """Print latencies of dead letter pages, the time to index all letters, and memory."""
         _head("", "p50 ms", "p99 ms", "worst ms")
-        for one in seen.asked:
+        for one in result.requests:
             target = _under("p99", one.latencies.p99_ms, one.wanted_ms)
             self._line(one.name, *_three(one.latencies), target=target)
-        _head(f"{seen.count:,} dead letters", "wall s", "CPU s", "MiB")
-        first = seen.first_groups_ms
+        _head(f"{result.count:,} dead letters", "wall s", "CPU s", "MiB")
+        first = result.first_groups_ms
         target = _under("it", first, GROUPS_MS)
         self._line("groups, nothing read yet", f"{first / 1e3:.2f}", target=target)
-        cells = f"{seen.cold_seconds:.1f}", f"{seen.cold_cpu:.1f}"
-        in_time = (f"CPU < {COLD_SECONDS:.0f} s", seen.cold_cpu < COLD_SECONDS)
+        cells = f"{result.cold_seconds:.1f}", f"{result.cold_cpu:.1f}"
+        in_time = (f"CPU < {COLD_SECONDS:.0f} s", result.cold_cpu < COLD_SECONDS)
         self._line("all read into the index", *cells, target=in_time)
-        bounded = (f"< {MAX_GROWTH_MIB:.0f} MiB", seen.growth_mib < MAX_GROWTH_MIB)
-        self._line("the server grew by", "", "", f"{seen.growth_mib:.0f}", target=bounded)
+        bounded = (f"< {MAX_GROWTH_MIB:.0f} MiB", result.growth_mib < MAX_GROWTH_MIB)
+        self._line("the server grew by", "", "", f"{result.growth_mib:.0f}", target=bounded)
 
-    def print_lists(self, seen: Lists) -> None:
+    def print_lists(self, result: Lists) -> None:
         """Print throughput of list endpoints, also per CPU core, and of audit searches."""
         _head(f"API, pages of {ROWS} rows", "requests/s", "p50 ms", "p99 ms", "CPU ms", "per core")
-        for page in (*seen.pages, seen.attention):
+        for page in (*result.pages, result.attention):
             took = page.latencies
             per_core = 1e3 / page.cpu_ms
             cells = (f"{page.requests_per_second:,.0f}", f"{took.p50_ms:.1f}", f"{took.p99_ms:.1f}")
-            is_list = page is not seen.attention
+            is_list = page is not result.attention
             target = (f"≥ {MIN_PAGES_PER_CORE} per core", per_core >= MIN_PAGES_PER_CORE)
             self._line(
                 page.name,
@@ -201,38 +203,41 @@ class ResultTable:
                 f"{per_core:,.0f}",
                 target=target if is_list else None,
             )
-        _head(f"search in {seen.audited:,} audit rows", "p50 ms", "p99 ms", "worst ms")
-        for name, took in seen.searches:
+        _head(f"search in {result.audited:,} audit rows", "p50 ms", "p99 ms", "worst ms")
+        for name, took in result.searches:
             self._line(name, *_three(took), target=_under("p99", took.p99_ms, SEARCH_P99_MS))
 
-    def print_sizes(self, seen: SnapshotSizes) -> None:
+    def print_sizes(self, result: SnapshotSizes) -> None:
         """Print the sizes of a snapshot and of a metrics scrape, and the CPU time of the scrape."""
         known = f"{sizes.KNOWN:,} switches ({sizes.ENGAGED:,} engaged)"
         head = f"{known}, {sizes.DEPENDENCIES:,} dependencies"
         _head(head, "KB", "gzip KB", "CPU ms")
-        kilobytes = (f"{seen.snapshot_bytes / 1e3:,.0f}", f"{seen.snapshot_gzip_bytes / 1e3:.1f}")
-        enough = (f"gzip ≤ {SNAPSHOT_KB} KB", seen.snapshot_gzip_bytes <= SNAPSHOT_KB * 1e3)
+        kilobytes = (
+            f"{result.snapshot_bytes / 1e3:,.0f}",
+            f"{result.snapshot_gzip_bytes / 1e3:.1f}",
+        )
+        enough = (f"gzip ≤ {SNAPSHOT_KB} KB", result.snapshot_gzip_bytes <= SNAPSHOT_KB * 1e3)
         self._line("snapshot", *kilobytes, "", target=enough)
-        kilobytes = (f"{seen.scrape_bytes / 1e3:,.0f}", f"{seen.scrape_gzip_bytes / 1e3:.1f}")
-        enough = (f"CPU ≤ {SCRAPE_CPU_MS} ms", seen.scrape_cpu_ms <= SCRAPE_CPU_MS)
-        self._line("/metrics, built anew", *kilobytes, f"{seen.scrape_cpu_ms:.0f}", target=enough)
+        kilobytes = (f"{result.scrape_bytes / 1e3:,.0f}", f"{result.scrape_gzip_bytes / 1e3:.1f}")
+        enough = (f"CPU ≤ {SCRAPE_CPU_MS} ms", result.scrape_cpu_ms <= SCRAPE_CPU_MS)
+        self._line("/metrics, built anew", *kilobytes, f"{result.scrape_cpu_ms:.0f}", target=enough)
 
-    def print_idle(self, seen: Sequence[ProcessCost]) -> None:
+    def print_idle(self, result: Sequence[ProcessCost]) -> None:
         """Print CPU and memory of every process of an idle installation."""
         _head(f"at rest, {idle_processes.MEASURED_SECONDS:.0f} s", "CPU %", "PSS MiB", "RSS MiB")
-        for one in seen:
+        for one in result:
             self._line(
                 one.name, f"{one.cpu_percent:.2f}", f"{one.pss_mib:.0f}", f"{one.rss_mib:.0f}"
             )
-        cpu = sum(one.cpu_percent for one in seen)
-        pss, rss = sum(one.pss_mib for one in seen), sum(one.rss_mib for one in seen)
+        cpu = sum(one.cpu_percent for one in result)
+        pss, rss = sum(one.pss_mib for one in result), sum(one.rss_mib for one in result)
         enough = (f"< {RESTING_CPU_PERCENT:g} % of a core", cpu < RESTING_CPU_PERCENT)
         self._line("all", f"{cpu:.2f}", f"{pss:.0f}", f"{rss:.0f}", target=enough)
 
-    def print_checks(self, seen: CheckCosts) -> None:
+    def print_checks(self, result: CheckCosts) -> None:
         """Print the microseconds of a check by library, with ratios to our client."""
         _head("1,000 engaged, half of the questions for them", "µs", "ratio")
-        micros = dict(seen.micros)
+        micros = dict(result.micros)
         ours = micros.pop("switchgear")
         floor = "a dict in a function"
         fastest = min(took for name, took in micros.items() if name != floor)
@@ -242,32 +247,32 @@ class ResultTable:
         for name, took in sorted(micros.items(), key=lambda each: each[1]):
             self._line(name, f"{took:.2f}", f"{took / ours:.1f}")
         for name, took in (
-            ("check()", seen.check),
-            ("all engaged to release themselves", seen.releasing),
-            ("a ramping switch, by user", seen.ramping),
+            ("check()", result.check),
+            ("all engaged to release themselves", result.releasing),
+            ("a ramping switch, by user", result.ramping),
         ):
             self._line(f"switchgear, {name}", f"{took:.2f}", f"{took / ours:.1f}")
         _head("one allowed(), with the time of looking", "p50 µs", "p99 µs", "worst µs", "ratio")
-        self._line("the console is well", *(f"{each:.2f}" for each in seen.honest))
-        ratio = seen.hanging[1] / seen.honest[1]
+        self._line("the console is well", *(f"{each:.2f}" for each in result.honest))
+        ratio = result.hanging[1] / result.honest[1]
         still = (f"≤ {DISTURBED_FACTOR}", ratio <= DISTURBED_FACTOR)
-        cells = (*(f"{each:.2f}" for each in seen.hanging), f"{ratio:.2f}")
+        cells = (*(f"{each:.2f}" for each in result.hanging), f"{ratio:.2f}")
         self._line("the console hangs, and the client knows", *cells, target=still)
-        name = f"{seen.questions:,} questions, more than are kept"
-        self._line(name, *(f"{each:.2f}" for each in seen.crowded))
+        name = f"{result.questions:,} questions, more than are kept"
+        self._line(name, *(f"{each:.2f}" for each in result.crowded))
 
-    def print_guards(self, seen: GuardCosts) -> None:
+    def print_guards(self, result: GuardCosts) -> None:
         """Print what breakers and policies add to a call, by library, with ratios to ours."""
-        self._print_rows("around a function", seen.breakers, ALONE)
-        self._print_rows("around a function, all of it", seen.stacks, STACK, MAX_POLICY_SHARE)
+        self._print_rows("around a function", result.breakers, ALONE)
+        self._print_rows("around a function, all of it", result.stacks, STACK, MAX_POLICY_SHARE)
         self._print_rows(
-            "around a coroutine function", seen.coroutines, STACK, COROUTINE_STACK_SHARE
+            "around a coroutine function", result.coroutines, STACK, COROUTINE_STACK_SHARE
         )
         _head("second check within a guarded call", "µs")
-        quick = (f"< {SECOND_LOOK_US} µs", seen.second_look < SECOND_LOOK_US)
-        self._line("switchgear, a second look", f"{seen.second_look:.3f}", target=quick)
+        quick = (f"< {SECOND_LOOK_US} µs", result.second_look < SECOND_LOOK_US)
+        self._line("switchgear, a second look", f"{result.second_look:.3f}", target=quick)
         _head("ten threads through one breaker, 0.1 s each", "s")
-        for name, seconds in seen.together.items():
+        for name, seconds in result.together.items():
             in_time = (f"< {TOGETHER_SECONDS} s", seconds < TOGETHER_SECONDS)
             target = in_time if name == "switchgear" else None
             self._line(name, f"{seconds:.2f}", target=target)
@@ -303,28 +308,28 @@ def _head(*names: str) -> None:
     print("\n" + f"{filled[0]:46}" + "".join(f"{each:>11}" for each in filled[1:]) + "  target")
 
 
-def _cells(seen: LoadFigures, ratio: float, cpu_ratio: float) -> Iterator[str]:
-    yield f"{seen.requests_per_second:,.0f}"
-    yield f"{seen.p99_ms:.2f}"
-    yield f"{seen.cpu_us:.1f}"
+def _cells(result: LoadFigures, ratio: float, cpu_ratio: float) -> Iterator[str]:
+    yield f"{result.requests_per_second:,.0f}"
+    yield f"{result.p99_ms:.2f}"
+    yield f"{result.cpu_us:.1f}"
     yield f"{ratio:.2f}"
     yield f"{cpu_ratio:.2f}"
-    yield f"{seen.load_share:.2f}" + ("!" if seen.load_share > BUSY_SHARE else "")
+    yield f"{result.load_share:.2f}" + ("!" if result.load_share > BUSY_SHARE else "")
 
 
-def _three(seen: Latencies) -> tuple[str, str, str]:
-    return f"{seen.p50_ms:.1f}", f"{seen.p99_ms:.1f}", f"{seen.worst_ms:.1f}"
+def _three(result: Latencies) -> tuple[str, str, str]:
+    return f"{result.p50_ms:.1f}", f"{result.p99_ms:.1f}", f"{result.worst_ms:.1f}"
 
 
-def _format_cost(seen: TickCost, ramps: int, besides: TickCost | None = None) -> tuple[str, ...]:
+def _format_cost(result: TickCost, ramps: int, besides: TickCost | None = None) -> tuple[str, ...]:
     """Return cells: CPU, database and wall time, and wall time per ramp without `besides`."""
-    database = "–" if seen.database is None else f"{seen.database * 1e3:.0f}"
-    each = (seen.wall - (besides.wall if besides else 0.0)) / ramps * 1e3
-    return f"{seen.cpu * 1e3:.0f}", database, f"{seen.wall * 1e3:.0f}", f"{each:.2f}"
+    database = "–" if result.database is None else f"{result.database * 1e3:.0f}"
+    each = (result.wall - (besides.wall if besides else 0.0)) / ramps * 1e3
+    return f"{result.cpu * 1e3:.0f}", database, f"{result.wall * 1e3:.0f}", f"{each:.2f}"
 
 
-def _stalled(seen: Latencies) -> None:
-    print(f"  (meanwhile this machine itself stalled for up to {seen.stall_ms:.0f} ms)")
+def _stalled(result: Latencies) -> None:
+    print(f"  (meanwhile this machine itself stalled for up to {result.stall_ms:.0f} ms)")
 
 
 def _at_least(ratio: float, wanted: float | None) -> tuple[str, bool] | None:

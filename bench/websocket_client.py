@@ -48,8 +48,8 @@ class WebSocket:
         while (frame := self._frame()) is not None:
             if frame.startswith(HELLO):
                 found.append(CONNECTED)
-            elif told := VERSION.search(frame):
-                found.append(int(told[1]))
+            elif found_version := VERSION.search(frame):
+                found.append(int(found_version[1]))
         return found
 
     def _frame(self) -> bytes | None:

@@ -62,16 +62,16 @@ def run_round(target: LoadTarget, seconds: int) -> LoadFigures:
         check=True,
     )
     used, spent = target.server.cpu_seconds() - used, _children_cpu() - spent
-    seen = json.loads(done.stdout.splitlines()[-1])
-    if seen["wrong"] or not seen["requests"]:
+    result = json.loads(done.stdout.splitlines()[-1])
+    if result["wrong"] or not result["requests"]:
         raise SystemExit(
-            f"bench: {target.name}: {seen['wrong']} wrong answers of {seen['requests']}"
+            f"bench: {target.name}: {result['wrong']} wrong answers of {result['requests']}"
         )
     return LoadFigures(
-        requests_per_second=seen["requests"] / seen["duration_us"] * 1e6,
-        p99_ms=seen["p99_us"] / 1e3,
-        cpu_us=used / seen["requests"] * 1e6,
-        load_share=spent / (seen["duration_us"] / 1e6),
+        requests_per_second=result["requests"] / result["duration_us"] * 1e6,
+        p99_ms=result["p99_us"] / 1e3,
+        cpu_us=used / result["requests"] * 1e6,
+        load_share=spent / (result["duration_us"] / 1e6),
     )
 
 

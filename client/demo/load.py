@@ -21,13 +21,13 @@ MAX_RATE = 100.0
 AT_ONCE = 32
 """Limit of concurrent questions; beyond it, questions are skipped."""
 PATIENCE_SECONDS = 10.0
-TOLD_SECONDS = 10.0
+SUMMARY_SECONDS = 10.0
 NL2SQL_SHARE = 0.7
 
 log = logging.getLogger("demo")
 
 
-class Tally:
+class VisitCounts:
     """Counts of visits by outcome since the last summary."""
 
     def __init__(self) -> None:
@@ -72,7 +72,7 @@ def make_question() -> dict[str, Any]:
     return {"user": f"u{number:03}", "segment": segment, "intent": intent}
 
 
-def visit_core(port: int, tally: Tally) -> None:
+def visit_core(port: int, counts: VisitCounts) -> None:
     """Send one question to core and count its outcome."""
     began = time.monotonic()
     try:
@@ -81,7 +81,7 @@ def visit_core(port: int, tally: Tally) -> None:
         status, answer = 0, {}
     switch = answer.get("switch") if status == 503 else None
     outcome = "answered" if status == 200 else "refused" if switch else "failed"
-    tally.note(outcome, time.monotonic() - began, switch)
+    counts.note(outcome, time.monotonic() - began, switch)
 
 
 def parse_rate(text: str) -> float:
@@ -113,14 +113,14 @@ def wait_for(ports: Iterable[int], wait: Callable[[float], bool]) -> None:
 def main() -> None:
     logging.basicConfig(stream=sys.stdout, level=logging.INFO, format="%(message)s")
     pause = 1 / parse_rate(os.environ.get("DEMO_RATE", ""))
-    port, tally, ended = world.service_port("core"), Tally(), threading.Event()
+    port, counts, ended = world.service_port("core"), VisitCounts(), threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: ended.set())
     wait_for(map(world.service_port, world.SERVICES), ended.wait)
     free = threading.BoundedSemaphore(AT_ONCE)
 
     def ask() -> None:
         try:
-            visit_core(port, tally)
+            visit_core(port, counts)
         finally:
             free.release()
 
@@ -131,10 +131,10 @@ def main() -> None:
             if free.acquire(blocking=False):
                 pool.submit(ask)
             else:
-                tally.note("skipped", 0.0)
-            if time.monotonic() - logged_at >= TOLD_SECONDS:
+                counts.note("skipped", 0.0)
+            if time.monotonic() - logged_at >= SUMMARY_SECONDS:
                 logged_at = time.monotonic()
-                log.info("%s", tally.line())
+                log.info("%s", counts.line())
         pool.shutdown(wait=False, cancel_futures=True)
         os._exit(0)  # Threads that wait for a response would delay the exit.
 

@@ -193,15 +193,15 @@ class PolicyTask(Base):
     def _incoming_limits(self) -> IncomingRequest:
         """Return the sender's time limit, reduced by the task's time in the queue."""
         headers = dict(self.request.headers or {}) if self.is_awaited else {}
-        said = {name: str(value) for name, value in headers.items() if isinstance(name, str)}
-        seconds = incoming(said).seconds
+        texts = {name: str(value) for name, value in headers.items() if isinstance(name, str)}
+        seconds = incoming(texts).seconds
         if seconds is not None:
             sent_at = headers.get(SENT_HEADER)
             queued = time.time() - sent_at if isinstance(sent_at, int | float) else 0.0
-            said[TIMEOUT_HEADER] = str(int(max(seconds - max(queued, 0.0), 0.0) * 1000))
-        return incoming(said, trusts_attempt=True)
+            texts[TIMEOUT_HEADER] = str(int(max(seconds - max(queued, 0.0), 0.0) * 1000))
+        return incoming(texts, trusts_attempt=True)
 
     def _retry_counts(self) -> dict[str, int]:
         headers = self.request.headers or {}
-        said = {name: headers.get(name, 0) for name in (RETRIES_HEADER, REFUSALS_HEADER)}
-        return {name: n if isinstance(n, int) else 0 for name, n in said.items()}
+        counts = {name: headers.get(name, 0) for name in (RETRIES_HEADER, REFUSALS_HEADER)}
+        return {name: n if isinstance(n, int) else 0 for name, n in counts.items()}

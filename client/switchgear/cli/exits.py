@@ -94,7 +94,7 @@ def make_problem_exit(
 
 def format_exit_codes() -> str:
     """Return the table of exit codes for `--help`."""
-    return "\n".join(f"  {code:>3}  {said}" for code, said in MEANINGS.items())
+    return "\n".join(f"  {code:>3}  {meaning}" for code, meaning in MEANINGS.items())
 
 
 def describe_problem(problem: Mapping[str, Any], code: int) -> list[str]:

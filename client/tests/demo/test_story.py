@@ -211,7 +211,7 @@ def test_no_chapter_comes_back_within_half_an_hour() -> None:
 
 
 def test_visitors_tell_how_they_fared_since_they_last_told() -> None:
-    counts = load.Tally()
+    counts = load.VisitCounts()
     for outcome in ("answered", "answered", "failed"):
         counts.note(outcome, 0.1)
     counts.note("refused", 0.1, "feature:nl2sql")
