@@ -43,8 +43,8 @@ def wrap(function: F, around: Around) -> F:
     """
     return wrap_by_kind(
         function,
-        plain=partial(wrap_plain, around),
-        coroutine=partial(wrap_coroutine, around),
+        plain=partial(_wrap_plain, around),
+        coroutine=partial(_wrap_coroutine, around),
         generator=partial(wrap_generator, around),
         what="this decorator",
     )
@@ -153,9 +153,7 @@ def _has_kind(kind: Callable[[object], bool], function: object) -> bool:
     return kind(function) or kind(call)
 
 
-def wrap_plain(around: Around, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a plain function with the body of `function` inside `around`'s context manager."""
-
+def _wrap_plain(around: Around, function: Callable[..., Any]) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         with around(args, kwargs):
             return function(*args, **kwargs)
@@ -163,9 +161,7 @@ def wrap_plain(around: Around, function: Callable[..., Any]) -> Callable[..., An
     return call
 
 
-def wrap_coroutine(around: Around, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a coroutine function with the body of `function` inside `around`'s context manager."""
-
+def _wrap_coroutine(around: Around, function: Callable[..., Any]) -> Callable[..., Any]:
     async def call(*args: Any, **kwargs: Any) -> Any:
         with around(args, kwargs):
             return await function(*args, **kwargs)

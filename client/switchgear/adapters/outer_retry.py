@@ -1,11 +1,11 @@
 """Retries by other libraries, counted like this library's retries and never nested with them."""
 
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+import functools
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from switchgear import journal
-from switchgear.decorators import wrap, wrap_by_kind, wrap_coroutine, wrap_plain
+from switchgear.decorators import is_coroutine_function, wrap_by_kind
 from switchgear.patterns import retried_calls, time_limits
 from switchgear.patterns.counters import Counters
 from switchgear.patterns.retried_calls import RetriedCall
@@ -44,24 +44,60 @@ class OuterRetry:
     def __call__(self, function: F) -> F:
         """Return `function` with the retries. Raise :class:`TypeError` for a generator function."""
         return wrap_by_kind(
-            function,
-            plain=lambda body: wrap_plain(self._begin, self._decorate_attempts(body)),
-            coroutine=lambda body: wrap_coroutine(self._begin, self._decorate_attempts(body)),
-            generator=None,
-            what="a retry",
+            function, plain=self._plain, coroutine=self._coroutine, generator=None, what="a retry"
         )
 
-    def _begin(self, _args: tuple[Any, ...], _kwargs: Mapping[str, Any]) -> "OuterRetryCall":
-        return OuterRetryCall(self)
+    def _plain(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        tried = self._decorate(self._counting(function))
 
-    def _decorate_attempts(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Return `function` with the retries, and each of its calls counted as an attempt."""
-        counted = wrap(function, lambda _args, _kwargs: _ATTEMPT)
-        retried: Callable[..., Any] = self._decorate(counted)
-        return retried
+        def call(*args: Any, **kwargs: Any) -> Any:
+            marker = OuterRetryCall(self)
+            retried_calls.begin(marker)
+            try:
+                return tried(*args, **kwargs)
+            finally:
+                retried_calls.end(marker)
+
+        return call
+
+    def _coroutine(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        tried = self._decorate(self._counting(function))
+
+        async def call(*args: Any, **kwargs: Any) -> Any:
+            marker = OuterRetryCall(self)
+            retried_calls.begin(marker)
+            try:
+                return await tried(*args, **kwargs)
+            finally:
+                retried_calls.end(marker)
+
+        return call
+
+    def _counting(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a wrapper of `function`, each call of which counts as one more attempt."""
+
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            _begin_attempt()
+            try:
+                return function(*args, **kwargs)
+            except Exception as error:
+                _record_failure(error)
+                raise
+
+        @functools.wraps(function)
+        async def coroutine(*args: Any, **kwargs: Any) -> Any:
+            _begin_attempt()
+            try:
+                return await function(*args, **kwargs)
+            except Exception as error:
+                _record_failure(error)
+                raise
+
+        return coroutine if is_coroutine_function(function) else call
 
 
-class OuterRetryCall(RetriedCall, AbstractContextManager[None]):
+class OuterRetryCall(RetriedCall):
     """One call that another library retries, as one of the active retries."""
 
     def __init__(self, owner: OuterRetry) -> None:
@@ -70,12 +106,6 @@ class OuterRetryCall(RetriedCall, AbstractContextManager[None]):
         self.begun = 0
         self.failure = "result"
         """The class of the last error; `result` if a result was rejected."""
-
-    def __enter__(self) -> None:
-        retried_calls.begin(self)
-
-    def __exit__(self, *_raised: object) -> None:
-        retried_calls.end(self)
 
     @property
     def label(self) -> str:
@@ -129,27 +159,22 @@ def is_counted() -> bool:
     return isinstance(retried_calls.find_active(), OuterRetryCall)
 
 
-class _Attempt(AbstractContextManager[None]):
-    """One attempt of the active :class:`OuterRetryCall`."""
-
-    def __enter__(self) -> None:
-        marker = retried_calls.find_active()
-        if not isinstance(marker, OuterRetryCall) or not isinstance(marker.owner, OuterRetry):
-            return
-        if marker.begun:
-            count_retry(marker.owner.name, marker.owner.counters, marker.begun, marker.failure)
-        marker.number = marker.begun
-        marker.request_counts = None
-        marker.failure = "result"
-        marker.begun += 1
-
-    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
-        marker = retried_calls.find_active()
-        if isinstance(error, Exception) and isinstance(marker, OuterRetryCall):
-            marker.failure = type(error).__name__
+def _begin_attempt() -> None:
+    marker = retried_calls.find_active()
+    if not isinstance(marker, OuterRetryCall) or not isinstance(marker.owner, OuterRetry):
+        return
+    if marker.begun:
+        count_retry(marker.owner.name, marker.owner.counters, marker.begun, marker.failure)
+    marker.number = marker.begun
+    marker.request_counts = None
+    marker.failure = "result"
+    marker.begun += 1
 
 
-_ATTEMPT = _Attempt()
+def _record_failure(error: Exception) -> None:
+    marker = retried_calls.find_active()
+    if isinstance(marker, OuterRetryCall):
+        marker.failure = type(error).__name__
 
 
 def _find_outer(is_outermost: bool) -> RetriedCall | None:
