@@ -31,12 +31,6 @@ def _find_expiring(now: datetime) -> QuerySet[Episode]:
     return found.filter(soon | later)
 
 
-def _find_long_engaged(now: datetime) -> QuerySet[Episode]:
-    return _open_episodes().filter(
-        engaged_at__lte=now - neglected_episodes.NEGLECT_AFTER, permanent=False
-    )
-
-
 @attention_source(10, only_if=_find_overdue)
 def list_overdue(now: datetime) -> list[AttentionItem]:
     found = _find_overdue(now).order_by("expires_at", "pk")
@@ -45,8 +39,7 @@ def list_overdue(now: datetime) -> list[AttentionItem]:
             "overdue",
             "critical",
             f"{episode.switch_id} is overdue by {durations.format_readable(now - expires_at)}",
-            f"{_acknowledgment_prefix(episode)}Extend it or release it. "
-            f"{_describe_engagement(episode)}",
+            f"{_acknowledgment_prefix(episode)}Extend it or release it.",
             episode,
             since=expires_at,
         )
@@ -66,10 +59,7 @@ def list_unconfirmed(now: datetime) -> list[AttentionItem]:
             if late
             else f"has to be re-confirmed within {durations.format_readable(due_at - now)}"
         )
-        detail = (
-            f"{_acknowledgment_prefix(episode)}Re-confirm it or release it. "
-            f"{_describe_engagement(episode)}"
-        )
+        detail = f"{_acknowledgment_prefix(episode)}Re-confirm it or release it."
         items.append(
             _build_item(
                 "unconfirmed",
@@ -96,7 +86,7 @@ def list_expiring(now: datetime) -> list[AttentionItem]:
             "expiring",
             "warning" if expires_at <= now + HOUR else "info",
             f"{episode.switch_id} expires in {durations.format_readable(expires_at - now)}",
-            f"{EXPIRY_EFFECTS[episode.on_expiry]} {_describe_engagement(episode)}",
+            EXPIRY_EFFECTS[episode.on_expiry],
             episode,
             since=max(episode.engaged_at, expires_at - DAY),
             due_at=expires_at,
@@ -105,7 +95,12 @@ def list_expiring(now: datetime) -> list[AttentionItem]:
     ]
 
 
-@attention_source(30, only_if=_find_long_engaged)
+@attention_source(
+    30,
+    only_if=lambda now: _open_episodes().filter(
+        engaged_at__lte=now - neglected_episodes.NEGLECT_AFTER, permanent=False
+    ),
+)
 def list_forgotten(now: datetime) -> list[AttentionItem]:
     """Return an attention item per episode without any action or acknowledgment for a week.
 
@@ -124,8 +119,7 @@ def list_forgotten(now: datetime) -> list[AttentionItem]:
             "warning",
             f"{episode.switch_id} may be forgotten: engaged for "
             f"{durations.format_readable(now - episode.engaged_at)}",
-            "Nobody has acknowledged, extended or released it for a week. "
-            + _describe_engagement(episode),
+            "Nobody has acknowledged, extended or released it for a week.",
             episode,
             since=episode.looked_at + neglected_episodes.NEGLECT_AFTER,
             due_at=episode.expires_at,
@@ -158,12 +152,9 @@ def _build_item(
 ) -> AttentionItem:
     scope, _, key = episode.switch_id.partition(":")
     path = f"/switches/{scope}/{key}/"
-    return AttentionItem(kind, severity, title, detail, path, since, due_at)
-
-
-def _describe_engagement(episode: Episode) -> str:
     who = label_of(episode.engaged_by_type, episode.engaged_by_name)
-    return f"Engaged by {who}: {episode.reason}"
+    text = f"{detail} Engaged by {who}: {episode.reason}"
+    return AttentionItem(kind, severity, title, text, path, since, due_at)
 
 
 def _acknowledgment_prefix(episode: Episode) -> str:

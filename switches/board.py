@@ -10,7 +10,6 @@ from django.db.models import Case, F, IntegerField, Q, QuerySet, Value, When
 from controlplane.core.actors import Person
 from switches.models import Episode, Switch, SwitchState
 from switches.scopes import GLOBAL, SCOPES
-from switches.services import registration
 from switches.services.undo import UNDO_WINDOW
 
 from .ramps.timeline import summarize_live_ramps
@@ -83,11 +82,6 @@ def find_rows(
     ramps = summarize_live_ramps([switch.pk for switch in found[:PAGE_SIZE] if switch.episode])
     rows = [board_row(switch, user, now, ramps.get(switch.pk)) for switch in found[:PAGE_SIZE]]
     return rows, len(found) > PAGE_SIZE
-
-
-def find_or_new(scope: str, key: str) -> Switch:
-    """Return the registered switch, or an unsaved one; raise :class:`InvalidInput` for a bad id."""
-    return registration.find_switch(scope, key) or Switch(id=f"{scope}:{key}", scope=scope, key=key)
 
 
 def board_row(

@@ -69,7 +69,10 @@ def read_question(document: Mapping[str, Any]) -> CallQuestion:
         if field not in allowed
     }
     for field in fields:
-        if not _are_keys(document.get(field, [])):
+        keys = document.get(field, [])
+        if not isinstance(keys, list) or not all(
+            isinstance(key, str) and KEY.fullmatch(key) for key in keys
+        ):
             errors[field] = ["Must be a list of keys: 1 to 120 letters, digits, `.`, `_` or `-`."]
     if not isinstance(document.get("targeting_key"), str | None):
         errors["targeting_key"] = ["Must be a string or null."]
@@ -107,9 +110,3 @@ def _blocks(entry: SnapshotEntry, targeting_key: str | None, now: datetime, draw
         return not admits(entry.allow_percent, entry.salt, targeting_key, draw)
     lapses = lapses_at(entry)
     return lapses is None or now < lapses
-
-
-def _are_keys(value: object) -> bool:
-    return isinstance(value, list) and all(
-        isinstance(key, str) and KEY.fullmatch(key) for key in value
-    )

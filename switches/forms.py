@@ -57,6 +57,8 @@ class _HowLongForm(ServiceForm):
 class _GlassForm(ServiceForm):
     """A form with optional fields to override safety rules (break-glass)."""
 
+    renamed = {"break_glass.rule": "glass_rule", "break_glass.reason": "glass_reason"}
+
     glass_rule = forms.CharField(max_length=MAX_CHARACTERS * 2, required=False)
     glass_reason = forms.CharField(max_length=MAX_CHARACTERS * 2, required=False)
 
@@ -69,11 +71,7 @@ class _GlassForm(ServiceForm):
 class EngageForm(_HowLongForm, _GlassForm):
     """Fields of an engage; the key may be a full id, such as `feature:nl2sql`."""
 
-    renamed = {
-        **_HowLongForm.renamed,
-        "break_glass.rule": "glass_rule",
-        "break_glass.reason": "glass_reason",
-    }
+    renamed = {**_HowLongForm.renamed, **_GlassForm.renamed}
 
     scope = forms.ChoiceField(choices=SCOPES.choices, initial=SEGMENT.name)
     key = forms.CharField(max_length=200, required=False)
@@ -138,8 +136,6 @@ class ReleaseForm(_GlassForm):
 
     justification = forms.CharField(max_length=MAX_CHARACTERS * 2, required=False)
     mode = forms.CharField(max_length=20, required=False)
-
-    renamed = {"break_glass.rule": "glass_rule", "break_glass.reason": "glass_reason"}
 
 
 class ReasonForm(ServiceForm):

@@ -85,7 +85,7 @@ def render_entry(entry: SnapshotEntry) -> bytes:
         "scope": entry.scope,
         "key": entry.key,
         "state": entry.state,
-        "allow_percent": _render_percent(entry.allow_percent),
+        "allow_percent": render_percent(entry.allow_percent),
         "salt": entry.salt,
         "reason": entry.reason,
         "engaged_at": timestamp(entry.engaged_at),
@@ -95,7 +95,7 @@ def render_entry(entry: SnapshotEntry) -> bytes:
     return orjson.dumps(fields, option=orjson.OPT_SORT_KEYS)
 
 
-def _render_percent(percent: Decimal) -> int | float:
+def render_percent(percent: Decimal) -> int | float:
     """Return a whole percentage as an integer, others as a float: 0, 5 or 12.5."""
     if not percent:
         return 0

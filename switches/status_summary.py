@@ -100,7 +100,6 @@ class StatusSummary:
 
 def read_summary(now: datetime, *, with_approvals: bool) -> StatusSummary:
     found = fetch_first(now, _aggregate_episodes, _aggregate_approvals, _aggregate_ramps)
-    reviews = found["reviews"]
     everything, failed_ramps = None, None
     if found["since"] is not None:
         everything = GlobalStop(
@@ -121,8 +120,8 @@ def read_summary(now: datetime, *, with_approvals: bool) -> StatusSummary:
         ramping=found["ramping"],
         overdue=found["overdue"],
         everything=everything,
-        broken=_get_broken_glass(found, reviews),
-        approvals=found["approvals"] + reviews if with_approvals else 0,
+        broken=_get_broken_glass(found),
+        approvals=found["approvals"] + found["reviews"] if with_approvals else 0,
         ramps=found["live"],
         failed_ramps=failed_ramps,
     )
@@ -130,18 +129,18 @@ def read_summary(now: datetime, *, with_approvals: bool) -> StatusSummary:
 
 def banner(request: HttpRequest) -> dict[str, object]:
     """Return the template variable `standing`, a :class:`StatusSummary` read at first use."""
-    return {"standing": SimpleLazyObject(lambda: _read_status(request))}
 
+    def read_status() -> StatusSummary:
+        now = timezone.now()
+        try:
+            user = request.user
+            if not user.is_authenticated:
+                return StatusSummary(now)
+            return read_summary(now, with_approvals=user.may_approve)
+        except (DatabaseError, InterfaceError):
+            return StatusSummary(now, known=False)
 
-def _read_status(request: HttpRequest) -> StatusSummary:
-    now = timezone.now()
-    try:
-        user = request.user
-        if not user.is_authenticated:
-            return StatusSummary(now)
-        return read_summary(now, with_approvals=user.may_approve)
-    except (DatabaseError, InterfaceError):
-        return StatusSummary(now, known=False)
+    return {"standing": SimpleLazyObject(read_status)}
 
 
 def _aggregate_episodes(_now: Any) -> QuerySet[Episode, Any]:
@@ -192,8 +191,8 @@ def _aggregate_rows(rows: QuerySet[Any, Any], **figures: Aggregate) -> QuerySet[
     return found
 
 
-def _get_broken_glass(row: dict[str, Any], reviews: int) -> BrokenGlass | None:
-    broken = row["broken"]
+def _get_broken_glass(row: dict[str, Any]) -> BrokenGlass | None:
+    broken, reviews = row["broken"], row["reviews"]
     if not broken and not reviews:
         return None
     if broken != 1:

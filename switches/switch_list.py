@@ -15,6 +15,7 @@ from controlplane.core.http.json_format import format_moment
 from controlplane.core.instances import queries
 from switches.effect import NOT_MEASURED, FleetReports, measure_fleet
 from switches.models import Switch, SwitchQuerySet, SwitchState
+from switches.snapshot import render_percent
 
 FormatTime = Callable[[datetime | None], Any]
 
@@ -101,7 +102,7 @@ def _build_resource(
         "scope": switch.scope,
         "key": switch.key,
         "state": state.value,
-        "allow_percent": 100 if percent is None else _to_number(percent),
+        "allow_percent": 100 if percent is None else render_percent(percent),
         "reason": switch.reason,
         "engaged_by": switch.engaged_by,
         "engaged_at": format_time(switch.engaged_at),
@@ -137,8 +138,3 @@ def _build_effect(
         "requested_at": format_time(switch.requested_at),
         "committed_at": format_time(switch.committed_at),
     }
-
-
-def _to_number(share: Decimal) -> float | int:
-    percent = float(share)
-    return int(percent) if percent.is_integer() else percent

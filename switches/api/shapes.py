@@ -201,15 +201,20 @@ class PreviewShape(BlastRadiusShape):
     )
 
 
-class SwitchActionShape(SwitchShape):
-    """The result of an action on a switch: the switch afterwards."""
+class SecondPersonShape(serializers.Serializer[Any]):
+    """The requests to a second person that a change may open."""
 
     approval = ApprovalShape(required=False, help_text="Request that waits for a second person.")
-    broke_glass = serializers.DictField(
-        required=False, help_text="The overridden rules and the reason."
-    )
     review = ApprovalShape(
         required=False, help_text="Review that another person must sign if a rule was overridden."
+    )
+
+
+class SwitchActionShape(SwitchShape, SecondPersonShape):
+    """The result of an action on a switch: the switch afterwards."""
+
+    broke_glass = serializers.DictField(
+        required=False, help_text="The overridden rules and the reason."
     )
     notice = serializers.CharField(
         required=False, help_text="Difference from the request, such as an earlier expiry."
@@ -222,14 +227,10 @@ class SwitchActionShape(SwitchShape):
     dry_run = serializers.BooleanField(required=False, help_text="True if this was a dry run.")
 
 
-class PendingReleaseShape(serializers.Serializer[Any]):
+class PendingReleaseShape(SecondPersonShape):
     """A release that is not finished: a started ramp, or an approval request to a second person."""
 
     ramp = RampShape(required=False, help_text="The started ramp.")
-    approval = ApprovalShape(required=False, help_text="Request that waits for a second person.")
-    review = ApprovalShape(
-        required=False, help_text="Review that another person must sign if a rule was overridden."
-    )
 
 
 class SnapshotEntryShape(serializers.Serializer[Any]):

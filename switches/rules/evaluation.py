@@ -86,9 +86,17 @@ def refusals_to_engage(
 ) -> list[Refusal]:
     if switch_id in engaged:
         return []
-    covering = [rule for rule in _select_covering(rules, switch_id) if rule.max_engaged is not None]
-    found = (_refuse_engage(rule, switch_id, list_members(rule, engaged)) for rule in covering)
-    return [refusal for refusal in found if refusal is not None]
+    refusals = []
+    for rule in select_covering(rules, switch_id):
+        now = list_members(rule, engaged)
+        if rule.max_engaged is None or len(now) < rule.max_engaged:
+            continue
+        before, verb = len(now) - rule.max_engaged + 1, "is" if len(now) == 1 else "are"
+        which = _format_ids(now) if before == len(now) else f"{before} of {_format_ids(now)}"
+        detail = f"{describe_rule(rule)}; {len(now)} {verb} now: {_format_ids(now)}."
+        passes = f"Release {which} first; then {switch_id} can be engaged."
+        refusals.append(Refusal(rule.name, detail, passes))
+    return refusals
 
 
 def refusals_to_release(
@@ -100,14 +108,24 @@ def refusals_to_release(
     """
     if switch_id not in engaged:
         return []
-    covering = [rule for rule in _select_covering(rules, switch_id) if rule.kind == AT_LEAST_ONE]
-    found = (_refuse_release(rule, switch_id, list_members(rule, engaged)) for rule in covering)
-    return [refusal for refusal in found if refusal is not None]
+    refusals = []
+    for rule in select_covering(rules, switch_id):
+        if rule.kind != AT_LEAST_ONE or list_members(rule, engaged) != [switch_id]:
+            continue
+        others = [pattern for pattern in rule.switches if pattern != switch_id]
+        passes = f"{switch_id} is the only one of the rule: add another to the rule first."
+        if others:
+            is_single = len(others) == 1 and "*" not in others[0]
+            which = others[0] if is_single else f"another of {', '.join(others)}"
+            passes = f"Engage {which} first; then {switch_id} can be released."
+        detail = f"{describe_rule(rule)}; {switch_id} is the only one now."
+        refusals.append(Refusal(rule.name, detail, passes))
+    return refusals
 
 
 def is_protected(rules: Iterable[SafetyRule], switch_id: str) -> bool:
     """Return True if a rule of kind `protected` covers the switch."""
-    return any(rule.kind == PROTECTED for rule in _select_covering(rules, switch_id))
+    return any(rule.kind == PROTECTED for rule in select_covering(rules, switch_id))
 
 
 def list_members(rule: SafetyRule, switches: Iterable[str]) -> list[str]:
@@ -124,7 +142,7 @@ def forbidding_rule(
     rules, so a switch of an `at_least_one` rule can't have the policy `release`.
     """
     forbidden = {PROTECTED: {"ramp", "release"}, AT_LEAST_ONE: {"release"}}
-    covering = _select_covering(rules, switch_id)
+    covering = select_covering(rules, switch_id)
     return next((rule for rule in covering if on_expiry in forbidden.get(rule.kind, ())), None)
 
 
@@ -154,37 +172,8 @@ def describe_rule(rule: SafetyRule) -> str:
     return f"{group}: never released by itself, nor at once by one person"
 
 
-def _select_covering(rules: Iterable[SafetyRule], switch_id: str) -> list[SafetyRule]:
+def select_covering(rules: Iterable[SafetyRule], switch_id: str) -> list[SafetyRule]:
     return [rule for rule in rules if covers(rule, switch_id)]
-
-
-def _refuse_engage(rule: SafetyRule, switch_id: str, now: list[str]) -> Refusal | None:
-    if rule.max_engaged is None or len(now) < rule.max_engaged:
-        return None
-    before, verb = len(now) - rule.max_engaged + 1, "is" if len(now) == 1 else "are"
-    which = _format_ids(now) if before == len(now) else f"{before} of {_format_ids(now)}"
-    return Refusal(
-        rule=rule.name,
-        detail=f"{describe_rule(rule)}; {len(now)} {verb} now: {_format_ids(now)}.",
-        would_pass=f"Release {which} first; then {switch_id} can be engaged.",
-    )
-
-
-def _refuse_release(rule: SafetyRule, switch_id: str, now: list[str]) -> Refusal | None:
-    if now != [switch_id]:
-        return None
-    others = [pattern for pattern in rule.switches if pattern != switch_id]
-    if others:
-        is_single = len(others) == 1 and "*" not in others[0]
-        which = others[0] if is_single else f"another of {', '.join(others)}"
-        passes = f"Engage {which} first; then {switch_id} can be released."
-    else:
-        passes = f"{switch_id} is the only one of the rule: add another to the rule first."
-    return Refusal(
-        rule=rule.name,
-        detail=f"{describe_rule(rule)}; {switch_id} is the only one now.",
-        would_pass=passes,
-    )
 
 
 def _format_ids(ids: list[str]) -> str:

@@ -17,19 +17,19 @@ FULL_PERCENT = 100
 
 
 def refusals_to_engage(switch_id: str) -> list[Refusal]:
-    rules = _list_covering_rules(switch_id)
+    rules = evaluation.select_covering(list_rules(), switch_id)
     return evaluation.refusals_to_engage(rules, switch_id, engaged_switches()) if rules else []
 
 
 def refusals_while_engaged(switch_id: str) -> list[Refusal]:
     """Return the refusals that engaging this switch would meet if it were released now."""
-    rules = _list_covering_rules(switch_id)
+    rules = evaluation.select_covering(list_rules(), switch_id)
     others = engaged_switches() - {switch_id} if rules else set()
     return evaluation.refusals_to_engage(rules, switch_id, others)
 
 
 def refusals_to_release(switch_id: str) -> list[Refusal]:
-    rules = _list_covering_rules(switch_id)
+    rules = evaluation.select_covering(list_rules(), switch_id)
     stopping = stopping_switches(switch_id) if rules else set()
     return evaluation.refusals_to_release(rules, switch_id, stopping)
 
@@ -70,10 +70,6 @@ def stopping_switches(included: str = "") -> set[str]:
     present = Episode.objects.filter(ended_at__isnull=True)
     stops = Q(allow_percent__lt=FULL_PERCENT) | Q(switch_id=included)
     return set(present.filter(stops).values_list("switch_id", flat=True))
-
-
-def _list_covering_rules(switch_id: str) -> list[SafetyRule]:
-    return [rule for rule in list_rules() if evaluation.covers(rule, switch_id)]
 
 
 def needs_second_person(switch: Switch, *, at_once: bool) -> bool:

@@ -41,20 +41,17 @@ class RulePreview:
 
 def validate_proposal(fields: Mapping[str, Any]) -> SafetyRule:
     """Return the safety rule with these fields, or raise :class:`InvalidInput` with every error."""
-    errors: dict[str, list[str]] = {}
     name = unicodedata.normalize("NFC", str(fields.get("name") or "")).strip()
     kind = str(fields.get("kind") or "")
     switches = [str(text).strip() for text in fields.get("switches") or ()]
-    n = fields.get("n")
-    if problem := _name_problem(name):
-        errors["name"] = [problem]
-    if kind not in evaluation.KINDS:
-        errors["kind"] = [f"Must be one of {', '.join(evaluation.KINDS)}."]
-    if problem := _switches_problem(switches):
-        errors["switches"] = [problem]
-    if problem := _n_problem(kind, n):
-        errors["n"] = [problem]
-    if errors:
+    n, kinds = fields.get("n"), evaluation.KINDS
+    problems = {
+        "name": _name_problem(name),
+        "kind": "" if kind in kinds else f"Must be one of {', '.join(kinds)}.",
+        "switches": _switches_problem(switches),
+        "n": _n_problem(kind, n),
+    }
+    if errors := {field: [problem] for field, problem in problems.items() if problem}:
         raise InvalidInput(errors)
     return SafetyRule(name, kind, tuple(dict.fromkeys(switches)), n)
 

@@ -37,6 +37,11 @@ def find_switch(scope: str, key: str) -> Switch | None:
     return Switch.objects.with_open_episode().filter(pk=identify(scope, key)).first()
 
 
+def find_or_new(scope: str, key: str) -> Switch:
+    """Return the registered switch, or an unsaved one; raise :class:`InvalidInput` for a bad id."""
+    return find_switch(scope, key) or Switch(id=identify(scope, key), scope=scope, key=key)
+
+
 def lock_switch(scope: str, key: str) -> Switch | None:
     """Lock and return a registered switch, or None; callers hold the :class:`Publication` row."""
     return Switch.objects.select_for_update().filter(pk=identify(scope, key)).first()

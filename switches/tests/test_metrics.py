@@ -29,18 +29,22 @@ def engage(key):
     )
 
 
-@pytest.mark.django_db
-def test_a_switch_is_one_while_engaged_and_zero_afterwards():
-    engage("finance")
-    engage("chat")
+def release(key):
     services.release(
         scope="segment",
-        key="chat",
+        key=key,
         justification="provider confirmed the fix",
         mode="immediate",
         actor=ACTOR,
         now=db_now(),
     )
+
+
+@pytest.mark.django_db
+def test_a_switch_is_one_while_engaged_and_zero_afterwards():
+    engage("finance")
+    engage("chat")
+    release("chat")
 
     assert series(db_now()) == {("segment", "finance"): 1, ("segment", "chat"): 0}
 
@@ -48,14 +52,7 @@ def test_a_switch_is_one_while_engaged_and_zero_afterwards():
 @pytest.mark.django_db
 def test_a_switch_that_was_only_named_or_released_long_ago_has_no_series():
     engage("chat")
-    services.release(
-        scope="segment",
-        key="chat",
-        justification="provider confirmed the fix",
-        mode="immediate",
-        actor=ACTOR,
-        now=db_now(),
-    )
+    release("chat")
     Switch.objects.create(
         id="feature:search", scope="feature", key="search", registered_at=db_now()
     )
@@ -68,14 +65,7 @@ def test_all_switches_are_counted_by_scope_and_state():
     engage("finance")
     engage("chat")
     engage("search")
-    services.release(
-        scope="segment",
-        key="chat",
-        justification="provider confirmed the fix",
-        mode="immediate",
-        actor=ACTOR,
-        now=db_now(),
-    )
+    release("chat")
     Episode.objects.filter(switch_id="segment:search").update(allow_percent=25)
 
     _, family = metrics.collect_engaged(db_now())

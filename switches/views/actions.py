@@ -13,11 +13,12 @@ from controlplane.core.errors import Conflict, DomainError, InvalidInput
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.page_responses import PersonRequest, respond_done, show, signed_in
 from controlplane.core.reasons import MIN_COLUMNS
-from switches import board, services
+from switches import services
 from switches.confirmation import require_confirmation
 from switches.expiry import MAX_DURATION, PERMANENT
 from switches.forms import AcknowledgeForm, DescribeForm, ExtendForm, ReasonForm
 from switches.models import Switch
+from switches.services.registration import find_or_new
 
 
 @signed_in
@@ -137,6 +138,6 @@ def show_refusal(
 
 def read_switch(scope: str, key: str) -> Switch:
     try:
-        return board.find_or_new(scope, key)
+        return find_or_new(scope, key)
     except InvalidInput as error:
         raise Http404 from error

@@ -3,9 +3,9 @@
 import json
 import shlex
 from argparse import ArgumentParser
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from django.core.management.base import CommandError
 from django.db import transaction
@@ -23,9 +23,10 @@ from switches.ramps import actions, descriptions, live_ramps
 from switches.rules import break_glass, guard
 from switches.rules.break_glass import SafetyRefused
 from switches.scopes import GLOBAL, GLOBAL_ID, SCOPES, keyed_scopes
-from switches.services.registration import find_switch, identify
+from switches.services.registration import find_or_new, identify
 from switches.services.release import MODES
 
+R = TypeVar("R", services.Engagement, services.Release)
 STRAGGLERS_NAMED = 5
 MAX_LISTED = 1000
 DESCRIPTIONS = {
@@ -39,17 +40,10 @@ class Command(ShellCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         commands = parser.add_subparsers(dest="command", required=True)
-        for name, needs_switch in (
-            ("engage", True),
-            ("release", True),
-            ("abort", True),
-            ("extend", True),
-            ("status", True),
-            ("list", False),
-        ):
+        for name in ("engage", "release", "abort", "extend", "status", "list"):
             command = commands.add_parser(name, description=DESCRIPTIONS.get(name))
             command.add_argument("--json", action="store_true", help="print the API's resource")
-            which = command.add_mutually_exclusive_group(required=needs_switch)
+            which = command.add_mutually_exclusive_group(required=name != "list")
             for scope in SCOPES.values():
                 option, dest = f"--{scope.name}", f"scope_{scope.name}"
                 if scope.stops_everything:
@@ -86,32 +80,28 @@ class Command(ShellCommand):
         getattr(self, options["command"])(scope, key, options)
 
     def engage(self, scope: str, key: str, options: dict[str, Any]) -> None:
-        with transaction.atomic(), _explain_override():
-            done = services.engage(
-                scope=scope,
-                key=key,
-                reason=options["reason"],
-                expires_in=options["duration"],
-                on_expiry=options["on_expiry"],
-                break_glass=_break_glass(options),
-                actor=shell_actor(),
-                now=db_now(),
-            )
-        self.report(done, scope, key, options)
+        self.change(
+            services.engage,
+            scope,
+            key,
+            options,
+            reason=options["reason"],
+            expires_in=options["duration"],
+            on_expiry=options["on_expiry"],
+            break_glass=_break_glass(options),
+        )
 
     def release(self, scope: str, key: str, options: dict[str, Any]) -> None:
         """Release without an approval; a review is opened if an approval was required."""
-        with transaction.atomic(), _explain_override():
-            done = services.release(
-                scope=scope,
-                key=key,
-                justification=options["reason"],
-                mode=options["mode"],
-                break_glass=_break_glass(options),
-                actor=shell_actor(),
-                now=db_now(),
-            )
-        self.report(done, scope, key, options)
+        done = self.change(
+            services.release,
+            scope,
+            key,
+            options,
+            justification=options["reason"],
+            mode=options["mode"],
+            break_glass=_break_glass(options),
+        )
         if done.ramp is not None and not options["json"]:
             for number, step in enumerate(done.ramp.plan, 1):
                 gates = "; ".join(map(kinds.describe_gate, step["gates"])) or "no gates"
@@ -128,28 +118,18 @@ class Command(ShellCommand):
         self.status(scope, key, options)
 
     def extend(self, scope: str, key: str, options: dict[str, Any]) -> None:
-        with transaction.atomic():
-            done = services.extend(
-                scope=scope,
-                key=key,
-                expires_in=options["duration"],
-                reason=options["reason"],
-                actor=shell_actor(),
-                now=db_now(),
-            )
-        self.report(done, scope, key, options)
+        expiry = {"expires_in": options["duration"], "reason": options["reason"]}
+        self.change(services.extend, scope, key, options, **expiry)
 
-    def report(
-        self,
-        done: services.Engagement | services.Release,
-        scope: str,
-        key: str,
-        options: dict[str, Any],
-    ) -> None:
-        """Print the changed switch, and warnings if the result differs from the request.
+    def change(
+        self, make: Callable[..., R], scope: str, key: str, options: dict[str, Any], **more: Any
+    ) -> R:
+        """Call a service, and print the changed switch and how the result differs from the request.
 
         A typo in --break-glass must not prevent an engage, so unknown rules only cause a warning.
         """
+        with transaction.atomic(), _explain_override():
+            done = make(scope=scope, key=key, **more, actor=shell_actor(), now=db_now())
         self.status(scope, key, options)
         known = {rule.name for rule in guard.list_rules()} | {break_glass.TWO_PERSON}
         for name in options.get("break_glass") or ():
@@ -158,7 +138,7 @@ class Command(ShellCommand):
                     f"No safety rule is called {name!r}, so it overrode nothing. Check the name."
                 )
         if options["json"]:
-            return
+            return done
         if done.review is not None:
             rule, review = done.review.diff["rule"], done.review.pk
             self.line(f"  against the rule {rule}: review {review} waits for a signature")
@@ -166,12 +146,13 @@ class Command(ShellCommand):
             self.line(f"  {done.notice}")
         if done.approval is not None:
             self.line(f"  permanent waits for somebody to approve it: request {done.approval.pk}")
+        return done
 
     def status(self, scope: str, key: str, options: dict[str, Any]) -> None:
         if options["json"]:
             self.line(json.dumps(switch_list.read_resource(identify(scope, key))))
             return
-        switch = find_switch(scope, key) or Switch(id=identify(scope, key), scope=scope, key=key)
+        switch = find_or_new(scope, key)
         effect = measure_effect(switch, db_now())
         ramp = live_ramps.find_live_ramp(switch.pk)
         self.line(_describe_switch(switch))
