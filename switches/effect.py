@@ -1,7 +1,7 @@
 """Effect of published changes: the instances that report applying a switch's last change."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
@@ -82,30 +82,36 @@ class Published(Protocol):
 class FleetReports:
     """Instance reports, counted by the version that instances apply.
 
-    `present` counts instances that reported within 30 s before `now`, `silent` those that stopped
-    within the last 5 minutes. :func:`measure_fleet` adds `delays` by switch, and `lagging`: the
-    instances furthest behind.
+    `present` counts instances that reported within the last 30 s, `silent` those that stopped
+    within the last 5 minutes. `lagging` lists the instances furthest behind; `delays` are by
+    switch.
     """
 
-    head: Head
-    now: datetime
-    began_version: int
     present: VersionCounts
     silent: VersionCounts
-    lagging: Sequence[InstanceStatus] = ()
-    delays: Mapping[str, Delays] = field(default_factory=dict)
+    lagging: Sequence[InstanceStatus]
+    delays: Mapping[str, Delays]
 
 
-def measure_fleet(published: Sequence[Published], fleet: FleetReports) -> FleetReports:
-    """Return `fleet` with delays and instances furthest behind for these switches' last changes."""
-    head, present = fleet.head, fleet.present
+def measure_fleet(
+    published: Sequence[Published],
+    now: datetime,
+    head: Head,
+    began_version: int,
+    present: VersionCounts,
+    silent: VersionCounts,
+) -> FleetReports:
+    """Return the reports about these switches' last changes, given the counts of instances.
+
+    `began_version` is the first version of the published head's epoch.
+    """
     newest = max(switch.version for switch in published)
     lagging: Sequence[InstanceStatus] = ()
     if present.below(newest):
         # Ordered by version, so those behind an older change come first.
-        lagging = queries.list_lagging_instances(newest, head, fleet.now, most=MAX_NAMED_STRAGGLERS)
-    changes = select_measurable(published, present.total, fleet.began_version)
-    return replace(fleet, lagging=lagging, delays=queries.load_delays(head.epoch, changes))
+        lagging = queries.list_lagging_instances(newest, head, now, most=MAX_NAMED_STRAGGLERS)
+    changes = select_measurable(published, present.total, began_version)
+    return FleetReports(present, silent, lagging, queries.load_delays(head.epoch, changes))
 
 
 def select_measurable(
@@ -131,9 +137,8 @@ def measure_effect(switch: Switch, now: datetime) -> SwitchEffect | None:
         return None
     row = Publication.objects.get(pk=1)
     head = Head(row.epoch, row.version)
-    fleet = measure_fleet(
-        [switch], FleetReports(head, now, row.began_version, *queries.count_versions(head, now))
-    )
+    counts = queries.count_versions(head, now)
+    fleet = measure_fleet([switch], now, head, row.began_version, *counts)
     behind = fleet.present.below(switch.version)
     delays = fleet.delays.get(switch.pk, NOT_MEASURED)
     lapses = lapses_at(switch.episode) if switch.episode else None

@@ -83,11 +83,7 @@ def serialize_rows(
     """Return the resources of switches from rows of :data:`COLUMNS`."""
     switches = [*map(ListedSwitch._make, rows)]
     published = [switch for switch in switches if switch.version]
-    fleet = None
-    if published:
-        now, head, began_version, present, silent = queries.count_versions_at_head()
-        reports = FleetReports(head, now, began_version, present, silent)
-        fleet = measure_fleet(published, reports)
+    fleet = measure_fleet(published, *queries.count_versions_at_head()) if published else None
     return [_build_resource(switch, fleet, format_time) for switch in switches]
 
 
