@@ -214,11 +214,11 @@ class Month:
         def act(now: datetime) -> None:
             if not self._ends(term, now):
                 return
-            asked = services.extend(
+            extended = services.extend(
                 **term.where, expires_in="permanent", reason=REASON, actor=self.olga, now=now
             )
-            assert asked.approval is not None
-            approvals.approve(approval_id=asked.approval.pk, comment="", actor=self.ada, now=now)
+            assert extended.approval is not None
+            approvals.approve(approval_id=extended.approval.pk, comment="", actor=self.ada, now=now)
             self._begins(Term(term.switch, term.episode, term.policy, now, now + WEEK, True))
 
         return act

@@ -25,8 +25,8 @@ def start_ramp(
     """Engage a switch and release it by ramp."""
     user = engaged(switch, by=by)
     scope, _, key = switch.partition(":")
-    asked: dict[str, Any] = {"justification": SAFE_NOW, "now": db_now(), **more}
-    services.release(scope=scope, key=key, plan=plan, actor=user.as_actor(), **asked)
+    arguments: dict[str, Any] = {"justification": SAFE_NOW, "now": db_now(), **more}
+    services.release(scope=scope, key=key, plan=plan, actor=user.as_actor(), **arguments)
     return Ramp.objects.get(switch_id=switch, live=True)
 
 

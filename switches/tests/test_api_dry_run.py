@@ -84,9 +84,9 @@ def test_dry_run_tells_the_effect_of_what_is_published(operator, action, body):
     report_version("core/a1", 1, db_now())
     before = operator.get(f"{FINANCE}/").json()["effect"]
 
-    answer = operator.post(f"{FINANCE}/{action}", {**body, "dry_run": True}).json()
+    response = operator.post(f"{FINANCE}/{action}", {**body, "dry_run": True}).json()
 
-    assert answer["effect"] == before
+    assert response["effect"] == before
     assert (before["version"], before["applied"]) == (1, 1)
 
 

@@ -136,7 +136,7 @@ class TestShell:
         assert "0 instances" not in output
 
     @pytest.mark.parametrize(
-        ("there", "said"),
+        ("there", "text"),
         [
             ([1], "applied by the 1 instance heard from\n"),
             ([1, 1], "applied by all 2 instances heard from\n"),
@@ -144,14 +144,14 @@ class TestShell:
             ([0] * 7, "core/a2, core/a3, core/a4 and 2 more\n"),
         ],
     )
-    def test_status_counts_as_people_do(self, operator, capsys, there, said):
+    def test_status_counts_as_people_do(self, operator, capsys, there, text):
         operator.engage("segment:finance")
         for number, version in enumerate(there):
             report_version(f"core/a{number}", version, db_now())
 
         call_command("killswitch", "status", "--segment", "finance")
 
-        assert said in capsys.readouterr().out
+        assert text in capsys.readouterr().out
 
     def test_status_tells_who_fell_silent_and_that_its_time_is_up(self, operator, capsys):
         operator.engage("feature:beta", on_expiry="release", expires_in="1h")
@@ -257,8 +257,8 @@ class TestPreview:
         assert killswitch._describe_applied(effect) == ", applied by 0 of 1 instance"
 
     def test_engage_says_that_a_rule_to_be_overridden_does_not_exist(self, capsys):
-        said = ["--reason", "ledger rows missing", "--break-glass", "no-such-rule"]
+        options = ["--reason", "ledger rows missing", "--break-glass", "no-such-rule"]
 
-        call_command("killswitch", "engage", "--segment", "a", *said)
+        call_command("killswitch", "engage", "--segment", "a", *options)
 
         assert "No safety rule is called 'no-such-rule'" in capsys.readouterr().err

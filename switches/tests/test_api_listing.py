@@ -15,9 +15,9 @@ pytestmark = pytest.mark.django_db
 
 
 def rows_of(api, **params):
-    answer = api.get("/switches/", params)
-    assert answer.status_code == 200, answer.content
-    return answer.json()["results"]
+    response = api.get("/switches/", params)
+    assert response.status_code == 200, response.content
+    return response.json()["results"]
 
 
 @pytest.fixture

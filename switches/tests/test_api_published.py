@@ -101,9 +101,9 @@ def test_check_names_the_first_switch_that_blocks(operator):
     version = Publication.objects.get().version
 
     request_body = {"segments": ["risk", "finance"], "features": ["beta"], "experiments": []}
-    answer = operator.post("/check", request_body).json()
+    response = operator.post("/check", request_body).json()
 
-    assert answer == {
+    assert response == {
         "allowed": False,
         "switch": "segment:finance",
         "reason": "card payments charged twice",
@@ -128,8 +128,8 @@ def test_check_of_a_ramping_switch_follows_the_bucket(operator):
     for number in range(20):
         key = f"u{number}"
         bucket = int.from_bytes(hashlib.sha256(f"salt:{key}".encode()).digest()[:8], "big") % 10000
-        answer = operator.post("/check", {"features": ["beta"], "targeting_key": key}).json()
-        assert answer["allowed"] == (bucket < 5000)
+        response = operator.post("/check", {"features": ["beta"], "targeting_key": key}).json()
+        assert response["allowed"] == (bucket < 5000)
 
 
 @pytest.mark.parametrize(

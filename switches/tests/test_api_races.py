@@ -13,12 +13,12 @@ def test_of_two_operators_who_engage_one_wins_and_the_other_gets_the_episode():
     kim, lee = (signed_in(person("operator", name)) for name in ("kim", "lee"))
     version = Publication.objects.get().version
 
-    answers = at_once(
+    responses = at_once(
         lambda: kim.engage("segment:finance", reason="card payments charged twice"),
         lambda: lee.engage("segment:finance", reason="ledger rows are missing"),
     )
 
-    won, lost = sorted(answers, key=lambda answer: answer.status_code)
+    won, lost = sorted(responses, key=lambda response: response.status_code)
     assert (won.status_code, lost.status_code) == (200, 409)
     assert lost.json()["episode"]["reason"] == won.json()["reason"]
     assert lost.json()["episode"]["engaged_by"] == f"user:{won.json()['engaged_by']}"
@@ -30,14 +30,14 @@ def test_of_many_who_release_one_wins():
     people = [signed_in(person("operator", f"p{number}")) for number in range(4)]
     people[0].engage("segment:finance")
 
-    answers = at_once(
+    responses = at_once(
         *(
             lambda somebody=somebody: somebody.post("/switches/segment/finance/release", RELEASE)
             for somebody in people
         )
     )
 
-    assert sorted(answer.status_code for answer in answers) == [202, 409, 409, 409]
+    assert sorted(response.status_code for response in responses) == [202, 409, 409, 409]
     assert Ramp.objects.count() == 1
 
 
@@ -46,29 +46,29 @@ def test_of_many_who_release_at_once_one_wins():
     people[0].engage("feature:beta")
     body = {**RELEASE, "mode": "immediate"}
 
-    answers = at_once(
+    responses = at_once(
         *(
             lambda somebody=somebody: somebody.post("/switches/feature/beta/release", body)
             for somebody in people
         )
     )
 
-    assert sorted(answer.status_code for answer in answers) == [200, 409, 409, 409]
+    assert sorted(response.status_code for response in responses) == [200, 409, 409, 409]
 
 
 def test_changes_of_different_switches_are_numbered_without_a_gap():
     people = [signed_in(person("operator", f"p{number}")) for number in range(6)]
     version = Publication.objects.get().version
 
-    answers = at_once(
+    responses = at_once(
         *(
             lambda number=number, somebody=somebody: somebody.engage(f"feature:f{number}")
             for number, somebody in enumerate(people)
         )
     )
 
-    assert {answer.status_code for answer in answers} == {200}
-    versions = sorted(answer.json()["version"] for answer in answers)
+    assert {response.status_code for response in responses} == {200}
+    versions = sorted(response.json()["version"] for response in responses)
     assert versions == list(range(version + 1, version + 7))
     rows = people[0].get("/audit/", {"action": "switch.engaged"}).json()["results"]
     assert len(rows) == 6

@@ -53,13 +53,13 @@ def episode(number, name, now):
 def test_everything_that_waits_takes_few_statements(busy):
     services.read_all(busy)
 
-    with CaptureQueriesContext(connection) as asked:
+    with CaptureQueriesContext(connection) as queries:
         overview = services.read_all(busy)
 
     kinds = {one.kind for one in overview.waiting}
     assert {"overdue", "expiring", "forgotten", "unconfirmed"} <= kinds
     # Inside a test's transaction each source has a savepoint, which a request has not.
-    assert len([one for one in asked if "SAVEPOINT" not in one["sql"]]) < MAX_STATEMENTS
+    assert len([one for one in queries if "SAVEPOINT" not in one["sql"]]) < MAX_STATEMENTS
 
 
 @pytest.mark.django_db(transaction=True)
@@ -68,15 +68,15 @@ def test_request_takes_few_statements_and_no_transactions(busy, way):
     api, browser = with_token("switches:read"), browser_of(person())
 
     def ask():
-        answer = api.get("/attention/") if way == "api" else browser.get("/attention/")
-        assert answer.status_code == 200
+        response = api.get("/attention/") if way == "api" else browser.get("/attention/")
+        assert response.status_code == 200
 
     ask()
-    with CaptureQueriesContext(connection) as asked:
+    with CaptureQueriesContext(connection) as queries:
         ask()
 
-    assert not [one for one in asked if one["sql"].startswith(("BEGIN", "COMMIT", "SAVEPOINT"))]
-    assert len(asked) < MAX_STATEMENTS
+    assert not [one for one in queries if one["sql"].startswith(("BEGIN", "COMMIT", "SAVEPOINT"))]
+    assert len(queries) < MAX_STATEMENTS
 
 
 def test_source_without_its_rows_has_nothing_to_say(busy):

@@ -66,8 +66,8 @@ def test_percentage_out_of_range_or_too_fine_is_refused(wrong: str) -> None:
 
 def test_call_without_a_key_draws_afresh_every_time() -> None:
     draws = iter([0, 1249, 1250, 9999])
-    answers = [admits(Decimal("12.50"), "salt", None, lambda: next(draws)) for _ in range(4)]
-    assert answers == [True, True, False, False]
+    responses = [admits(Decimal("12.50"), "salt", None, lambda: next(draws)) for _ in range(4)]
+    assert responses == [True, True, False, False]
 
 
 def test_share_of_many_keys_is_near_the_percentage() -> None:

@@ -43,9 +43,9 @@ def test_extended_by_a_day_with_who_and_where_in_the_reason(in_slack, kim):
     value = engaged(kim, expires_in="2h")
     before = db_now()
 
-    said = in_slack("operator", "lee").press("extend", value)
+    reply = in_slack("operator", "lee").press("extend", value)
 
-    assert said.startswith("segment:finance stays engaged until ")
+    assert reply.startswith("segment:finance stays engaged until ")
     left = the_episode().expires_at - before
     assert timedelta(hours=24) <= left < timedelta(hours=24, minutes=1)
     row = AuditEntry.objects.get(action="switch.extended")
@@ -56,10 +56,10 @@ def test_extended_by_a_day_with_who_and_where_in_the_reason(in_slack, kim):
 def test_no_later_than_now_says_so_and_changes_nothing(in_slack, kim):
     value = engaged(kim, expires_in="7d")
 
-    said = in_slack("operator", "lee").press("extend", value)
+    reply = in_slack("operator", "lee").press("extend", value)
 
-    assert "already" in said
-    assert "Nothing was changed" in said
+    assert "already" in reply
+    assert "Nothing was changed" in reply
     assert not AuditEntry.objects.filter(action="switch.extended").exists()
 
 
@@ -108,11 +108,11 @@ def test_message_about_an_episode_that_ended_says_how(in_slack, kim, button):
         ended_at=db_now(), ended_how="released", ended_by="user:kim"
     )
 
-    said = in_slack("operator", "lee").press(button, value)
+    reply = in_slack("operator", "lee").press(button, value)
 
-    assert said.startswith("segment:finance was released at ")
-    assert "by user:kim" in said
-    assert "nothing to do" in said
+    assert reply.startswith("segment:finance was released at ")
+    assert "by user:kim" in reply
+    assert "nothing to do" in reply
 
 
 @pytest.mark.parametrize("button", ["extend", "acknowledge"])
@@ -121,9 +121,9 @@ def test_message_about_an_earlier_episode_leaves_the_present_one_alone(in_slack,
     Episode.objects.update(ended_at=db_now(), ended_how="released", ended_by="user:kim")
     engaged(kim, expires_in="1h")
 
-    said = in_slack("operator", "lee").press(button, value)
+    reply = in_slack("operator", "lee").press(button, value)
 
-    assert "user:kim has engaged it again since" in said
+    assert "user:kim has engaged it again since" in reply
     assert not AuditEntry.objects.filter(actor_type="slack").exists()
 
 

@@ -86,7 +86,7 @@ def test_change_committed_during_a_read_does_not_mix_with_it(
     version = read()["version"]
 
     with connection.execute_wrapper(ChangeAfterFirstRead(change)):
-        told = read()
+        rows = read()
 
-    assert (told["state"], told["version"]) == (state, version)
+    assert (rows["state"], rows["version"]) == (state, version)
     assert read()["version"] == version + 1

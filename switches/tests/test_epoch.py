@@ -144,20 +144,20 @@ def test_change_under_way_is_waited_for_and_comes_before():
 
 
 def test_command_begins_and_prints_the_new_one():
-    before, said = head(), StringIO()
-    call_command("epoch", "begin", "--reason", REASON, stdout=said)
+    before, output = head(), StringIO()
+    call_command("epoch", "begin", "--reason", REASON, stdout=output)
 
     after = head()
     assert after.epoch != before.epoch
-    assert f"epoch {after.epoch}  version {after.version}" in said.getvalue()
+    assert f"epoch {after.epoch}  version {after.version}" in output.getvalue()
     assert AuditEntry.objects.get().actor_name.startswith("shell:")
 
 
 def test_command_shows_and_changes_nothing():
-    before, said = head(), StringIO()
-    call_command("epoch", "show", stdout=said)
+    before, output = head(), StringIO()
+    call_command("epoch", "show", stdout=output)
 
-    assert f"epoch {before.epoch}  version {before.version}" in said.getvalue()
+    assert f"epoch {before.epoch}  version {before.version}" in output.getvalue()
     assert (head().epoch, head().version) == (before.epoch, before.version)
     assert not AuditEntry.objects.exists()
 
@@ -174,7 +174,9 @@ def test_command_without_what_it_needs_is_refused(arguments):
 
 
 def test_two_epochs_are_never_the_same():
-    seen = {services.begin_epoch(reason=REASON, actor=SHELL, now=db_now()).epoch for _ in range(3)}
+    epochs = {
+        services.begin_epoch(reason=REASON, actor=SHELL, now=db_now()).epoch for _ in range(3)
+    }
 
-    assert len(seen) == 3
-    assert all(isinstance(each, uuid.UUID) for each in seen)
+    assert len(epochs) == 3
+    assert all(isinstance(each, uuid.UUID) for each in epochs)

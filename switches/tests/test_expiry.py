@@ -12,8 +12,8 @@ from switches.expiry import Expiry, plan_expiry, plan_extension
 NOW = datetime(2026, 11, 21, 2, 10, tzinfo=UTC)
 
 
-def refusal(**asked: str | None) -> dict[str, list[str]]:
-    arguments: dict[str, str | None] = {"scope": "segment", **asked}
+def refusal(**expiry: str | None) -> dict[str, list[str]]:
+    arguments: dict[str, str | None] = {"scope": "segment", **expiry}
     with pytest.raises(InvalidInput) as refused:
         plan_expiry(now=NOW, **arguments)  # type: ignore[arg-type]
     return refused.value.errors
@@ -30,9 +30,9 @@ def refusal(**asked: str | None) -> dict[str, list[str]]:
     ],
 )
 def test_expires_in_counts_from_now(expires_in: str, lifetime: timedelta) -> None:
-    asked = plan_expiry(scope="segment", expires_in=expires_in, now=NOW)
+    expiry = plan_expiry(scope="segment", expires_in=expires_in, now=NOW)
 
-    assert asked == Expiry(NOW + lifetime, permanent_requested=False, on_expiry="hold")
+    assert expiry == Expiry(NOW + lifetime, permanent_requested=False, on_expiry="hold")
 
 
 @pytest.mark.parametrize(
@@ -47,17 +47,17 @@ def test_expires_in_counts_from_now(expires_in: str, lifetime: timedelta) -> Non
     ],
 )
 def test_expires_at_is_that_moment_in_utc(expires_at: str, moment: datetime) -> None:
-    asked = plan_expiry(scope="feature", expires_at=expires_at, now=NOW)
+    expiry = plan_expiry(scope="feature", expires_at=expires_at, now=NOW)
 
-    assert asked.expires_at == moment
-    assert asked.expires_at.utcoffset() == timedelta(0)
+    assert expiry.expires_at == moment
+    assert expiry.expires_at.utcoffset() == timedelta(0)
 
 
 @pytest.mark.parametrize("field", ["expires_in", "expires_at"])
 def test_permanent_is_24_hours_for_now_and_asks_to_stay(field: str) -> None:
-    asked = plan_expiry(scope="global", now=NOW, **{field: "permanent"})
+    expiry = plan_expiry(scope="global", now=NOW, **{field: "permanent"})
 
-    assert asked == Expiry(NOW + timedelta(hours=24), permanent_requested=True, on_expiry="hold")
+    assert expiry == Expiry(NOW + timedelta(hours=24), permanent_requested=True, on_expiry="hold")
 
 
 @pytest.mark.parametrize(
@@ -66,16 +66,16 @@ def test_permanent_is_24_hours_for_now_and_asks_to_stay(field: str) -> None:
 )
 def test_on_expiry_defaults_by_scope(scope: str, policy: str) -> None:
     for left_out in (None, ""):
-        asked = plan_expiry(scope=scope, expires_in="24h", on_expiry=left_out, now=NOW)
-        assert asked.on_expiry == policy
+        expiry = plan_expiry(scope=scope, expires_in="24h", on_expiry=left_out, now=NOW)
+        assert expiry.on_expiry == policy
 
 
 @pytest.mark.parametrize("scope", ["segment", "feature", "experiment"])
 @pytest.mark.parametrize("policy", ["hold", "ramp", "release"])
 def test_on_expiry_is_free_below_global(scope: str, policy: str) -> None:
-    asked = plan_expiry(scope=scope, expires_in="24h", on_expiry=policy, now=NOW)
+    expiry = plan_expiry(scope=scope, expires_in="24h", on_expiry=policy, now=NOW)
 
-    assert asked.on_expiry == policy
+    assert expiry.on_expiry == policy
 
 
 @pytest.mark.parametrize("policy", ["ramp", "release"])
@@ -106,13 +106,13 @@ def test_two_expiries_are_refused() -> None:
 
 
 def test_a_blank_field_of_a_form_counts_as_left_out() -> None:
-    asked = plan_expiry(scope="segment", expires_in="24h", expires_at="", now=NOW)
+    expiry = plan_expiry(scope="segment", expires_in="24h", expires_at="", now=NOW)
 
-    assert asked.expires_at == NOW + timedelta(hours=24)
+    assert expiry.expires_at == NOW + timedelta(hours=24)
 
 
 @pytest.mark.parametrize(
-    ("expires_at", "said"),
+    ("expires_at", "message"),
     [
         ("2026-11-21T02:09:59Z", "in the past; it is 2026-11-21 02:10:00 UTC now"),
         ("2026-11-21T02:10:00Z", "in the past"),
@@ -141,15 +141,15 @@ def test_a_blank_field_of_a_form_counts_as_left_out() -> None:
         ("Permanent", "RFC 3339"),
     ],
 )
-def test_wrong_expires_at_is_refused_with_the_reason(expires_at: str, said: str) -> None:
+def test_wrong_expires_at_is_refused_with_the_reason(expires_at: str, message: str) -> None:
     errors = refusal(expires_at=expires_at)
 
     assert list(errors) == ["expires_at"]
-    assert said in errors["expires_at"][0]
+    assert message in errors["expires_at"][0]
 
 
 @pytest.mark.parametrize(
-    ("expires_in", "said"),
+    ("expires_in", "message"),
     [
         ("31d", "at most 30 days"),
         ("721h", "at most 30 days"),
@@ -161,11 +161,11 @@ def test_wrong_expires_at_is_refused_with_the_reason(expires_at: str, said: str)
         ("forever", "whole number"),
     ],
 )
-def test_wrong_expires_in_is_refused_with_the_reason(expires_in: str, said: str) -> None:
+def test_wrong_expires_in_is_refused_with_the_reason(expires_in: str, message: str) -> None:
     errors = refusal(expires_in=expires_in)
 
     assert list(errors) == ["expires_in"]
-    assert said in errors["expires_in"][0]
+    assert message in errors["expires_in"][0]
 
 
 def test_every_wrong_field_is_told_at_once() -> None:
@@ -213,12 +213,12 @@ def test_extension_by_what_is_no_duration_is_refused(expires_in: str) -> None:
 def test_expires_at_is_accepted_exactly_within_a_second_and_thirty_days(moment: datetime) -> None:
     within = timedelta(seconds=1) <= moment - NOW <= timedelta(days=30)
     try:
-        asked = plan_expiry(scope="segment", expires_at=moment.isoformat(), now=NOW)
+        expiry = plan_expiry(scope="segment", expires_at=moment.isoformat(), now=NOW)
     except InvalidInput:
         assert not within
     else:
         assert within
-        assert asked.expires_at == moment
+        assert expiry.expires_at == moment
 
 
 @given(st.text(), st.sampled_from(["expires_in", "expires_at"]), st.text(max_size=8))
@@ -226,11 +226,11 @@ def test_any_text_is_an_expiry_within_bounds_or_a_field_error(
     text: str, field: str, policy: str
 ) -> None:
     try:
-        asked = plan_expiry(scope="segment", on_expiry=policy, now=NOW, **{field: text})
+        expiry = plan_expiry(scope="segment", on_expiry=policy, now=NOW, **{field: text})
     except InvalidInput as error:
         errors = error.errors
     else:
         errors = {}
-        assert timedelta(seconds=1) <= asked.expires_at - NOW <= timedelta(days=30)
+        assert timedelta(seconds=1) <= expiry.expires_at - NOW <= timedelta(days=30)
     assert set(errors) <= {"expires_in", "expires_at", "on_expiry"}
     assert all(errors.values())

@@ -188,10 +188,10 @@ def test_change_whose_session_was_ended_for_another_is_tried_once_more():
         assert slow.wait(10)
         return timed(engage_finance)
 
-    answer, took = at_once(engage_slowly, engage_meanwhile)
+    response, took = at_once(engage_slowly, engage_meanwhile)
 
     assert took < WITHIN
-    assert answer.status_code == 200
+    assert response.status_code == 200
     assert len(recorded()) == 1
     actions = AuditEntry.objects.filter(action="switch.engaged").values_list("target", flat=True)
     assert sorted(actions) == ["feature:slow", "segment:finance"]

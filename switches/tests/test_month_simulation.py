@@ -75,8 +75,8 @@ def ends_told(*events: str) -> Counter[tuple[int, datetime, datetime]]:
     for message in OutboxMessage.objects.filter(event__in=events, destination="slack"):
         facts = message.payload
         end = facts.get("reconfirm_due_at") or facts.get("expires_at")
-        for told in facts.get("ends", [f"{facts.get('episode')}@{end}"]):
-            episode, _, ends_at = told.partition("@")
+        for end_key in facts.get("ends", [f"{facts.get('episode')}@{end}"]):
+            episode, _, ends_at = end_key.partition("@")
             found[int(episode), datetime.fromisoformat(ends_at), message.created_at] += 1
     return found
 
@@ -118,8 +118,8 @@ def _none_outlives_its_expiry_unnoticed(month: Month) -> None:
         audited("episode.reconfirm_due", "expiry"),
     )
     released, ramped = audited("switch.released", "expiry"), audited("ramp.started", "ramps")
-    told = ends_told("episode.overdue", "ramp.started", "episodes.expired")
-    told += ends_told("episode.reconfirm_due", "episodes.reconfirm_due")
+    ends = ends_told("episode.overdue", "ramp.started", "episodes.expired")
+    ends += ends_told("episode.reconfirm_due", "episodes.reconfirm_due")
     gathered = Counter(
         switch
         for message in OutboxMessage.objects.filter(event="ramps.started", destination="slack")
@@ -140,7 +140,7 @@ def _none_outlives_its_expiry_unnoticed(month: Month) -> None:
             assert (term.switch, turn) in ramped, term
         else:
             assert (term.switch, turn) in held, term
-        told_of = told[term.episode, term.ends_at, turn]
+        told_of = ends[term.episode, term.ends_at, turn]
         assert told_of + (gathered[term.switch] if term.policy == "ramp" else 0) == 1, term
     assert set(expected) == held | called | released | ramped
     assert len(expected) > SWITCHES / 2
@@ -153,20 +153,20 @@ def _every_ramp_comes_to_its_end_in_time(month: Month) -> None:
         action__in=("ramp.started", "ramp.advanced", "switch.released")
     ).order_by("id"):
         moves[entry.target].append((entry.action, entry.at))
-    seen = Counter()
+    kinds = Counter()
     for ascent in month.ascents:
-        told = [one for one in moves[ascent.switch] if one[1] >= ascent.moments[0]]
+        steps = [one for one in moves[ascent.switch] if one[1] >= ascent.moments[0]]
         actions = ["ramp.started", "ramp.advanced", "ramp.advanced", "switch.released"]
-        moved = told[: len(ascent.moments)]
+        moved = steps[: len(ascent.moments)]
         assert [action for action, _ in moved] == actions[: len(ascent.moments)], ascent
         late = [at - turn for (_, at), turn in zip(moved, ascent.moments, strict=True)]
         assert min(late) >= timedelta(), ascent
         assert max(late) < A_WHILE, ascent
         assert ascent.is_over or ascent.moments[0] > END - HOUR - SILENCE, ascent
-        seen[ascent.by_itself, bool(ascent.aborted_at)] += 1
-    assert seen[True, False] > 30
-    assert seen[True, True] > 3
-    assert seen[False, False] > 10
+        kinds[ascent.by_itself, bool(ascent.aborted_at)] += 1
+    assert kinds[True, False] > 30
+    assert kinds[True, True] > 3
+    assert kinds[False, False] > 10
     advanced = AuditEntry.objects.filter(action="ramp.advanced").count()
     assert advanced == sum(min(len(one.moments), 3) - 1 for one in month.ascents)
 
@@ -189,7 +189,7 @@ def _people_are_called_until_somebody_knows_then_daily(month: Month) -> None:
         for escalation in about:
             notices[escalation].add(message.created_at)
     slack = HOUR + SILENCE  # The clock comes round hourly then, and stops for an hour.
-    seen = 0
+    calm_escalations = 0
     for one in Escalation.objects.all():
         assert one.subject.startswith("episode:")
         over = min(one.closed_at or END, END)
@@ -204,8 +204,8 @@ def _people_are_called_until_somebody_knows_then_daily(month: Month) -> None:
             assert later - earlier >= (DAY if earlier == known else DAY / 2), one
         if over > known:
             assert over - [known, *calm][-1] <= DAY + IDLE + SILENCE, one
-        seen += bool(calm)
-    assert seen > 5
+        calm_escalations += bool(calm)
+    assert calm_escalations > 5
 
 
 def _there_is_no_storm() -> None:

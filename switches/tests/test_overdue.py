@@ -174,10 +174,10 @@ class TestReleasePolicy:
 
         episode = Episode.objects.get()
         assert episode.overdue
-        said = escalation(episode).facts["said"]
-        assert "one checkout stays off" in said
-        assert "feature:b" in said
-        assert messages.find("episode.overdue")[0].payload["said"] == said
+        text = escalation(episode).facts["said"]
+        assert "one checkout stays off" in text
+        assert "feature:b" in text
+        assert messages.find("episode.overdue")[0].payload["said"] == text
         assert Publication.objects.get().version == 1
 
     def test_switch_that_became_protected_is_held(self):

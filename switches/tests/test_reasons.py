@@ -59,9 +59,9 @@ def test_unseen_vague_reasons_are_mostly_found() -> None:
 
 
 def test_heldout_reasons_are_not_in_the_corpus() -> None:
-    seen = {*corpus("reasons_vague"), *corpus("reasons_good"), *corpus("reasons_other_scripts")}
+    corpora = {*corpus("reasons_vague"), *corpus("reasons_good"), *corpus("reasons_other_scripts")}
 
-    assert not seen & {*corpus("reasons_heldout_vague"), *corpus("reasons_heldout_good")}
+    assert not corpora & {*corpus("reasons_heldout_vague"), *corpus("reasons_heldout_good")}
 
 
 @pytest.mark.parametrize(

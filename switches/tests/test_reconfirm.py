@@ -51,8 +51,8 @@ def permanent(user, key="finance", now=None):
 
 
 def reconfirm(user, now, **more):
-    asked = {"scope": "segment", "key": "finance", "reason": REASON, **more}
-    return services.reconfirm(actor=user.as_actor(), now=now, **asked).episode
+    arguments = {"scope": "segment", "key": "finance", "reason": REASON, **more}
+    return services.reconfirm(actor=user.as_actor(), now=now, **arguments).episode
 
 
 class TestService:

@@ -26,31 +26,31 @@ class TestApi:
         permanent(kim)
         api = as_role("operator")
 
-        answer = api.post(f"{FINANCE}/reconfirm", {"reason": REASON})
+        response = api.post(f"{FINANCE}/reconfirm", {"reason": REASON})
 
-        assert answer.status_code == 200
-        assert (answer.json()["state"], answer.json()["permanent"]) == ("engaged", True)
+        assert response.status_code == 200
+        assert (response.json()["state"], response.json()["permanent"]) == ("engaged", True)
         last = api.get(f"{FINANCE}/history").json()["results"][0]
         assert last["reconfirm_due_at"] > last["engaged_at"]
 
     def test_token_is_refused(self, kim):
         permanent(kim)
 
-        answer = with_token("switches:write", owner=kim).post(
+        response = with_token("switches:write", owner=kim).post(
             f"{FINANCE}/reconfirm", {"reason": REASON}
         )
 
-        assert answer.status_code == 403
-        assert "tokens never may" in answer.json()["detail"]
+        assert response.status_code == 403
+        assert "tokens never may" in response.json()["detail"]
 
     def test_dry_run_changes_nothing(self, kim):
         episode = permanent(kim)
 
-        answer = as_role("operator").post(
+        response = as_role("operator").post(
             f"{FINANCE}/reconfirm", {"reason": REASON, "dry_run": True}
         )
 
-        assert answer.json()["dry_run"] is True
+        assert response.json()["dry_run"] is True
         again = Episode.objects.get()
         assert (again.reconfirm_due_at, again.reconfirmed_at) == (episode.reconfirm_due_at, None)
 
@@ -87,18 +87,18 @@ class TestPage:
     def test_form_reconfirms(self, kim):
         permanent(kim)
 
-        answer = browser(kim).post(f"{FINANCE}/reconfirm/", {"reason": REASON}, follow=True)
+        response = browser(kim).post(f"{FINANCE}/reconfirm/", {"reason": REASON}, follow=True)
 
-        assert "it has to be re-confirmed again by" in page(answer)
+        assert "it has to be re-confirmed again by" in page(response)
         assert Episode.objects.get().reconfirmed_by == "user:kim"
 
     def test_vague_reason_stays_in_the_form(self, kim):
         permanent(kim)
 
-        answer = browser(kim).post(f"{FINANCE}/reconfirm/", {"reason": "test"}, headers=DIALOG)
+        response = browser(kim).post(f"{FINANCE}/reconfirm/", {"reason": "test"}, headers=DIALOG)
 
-        assert answer.status_code == 422
-        assert ">test</textarea>" in page(answer)
+        assert response.status_code == 422
+        assert ">test</textarea>" in page(response)
         assert Episode.objects.get().reconfirmed_at is None
 
     def test_one_with_an_expiry_is_led_to_extending(self, kim):
@@ -118,6 +118,6 @@ class TestPage:
     def test_viewer_may_not(self, kim):
         permanent(kim)
 
-        answer = browser(person("viewer", "vera")).get(f"{FINANCE}/reconfirm/")
+        response = browser(person("viewer", "vera")).get(f"{FINANCE}/reconfirm/")
 
-        assert answer.status_code == 403
+        assert response.status_code == 403

@@ -30,8 +30,8 @@ def engage(switch="segment:finance", **more):
 
 
 def extend(key="finance", **more):
-    asked = {"expires_in": "5d", "reason": REASON, "now": NOW, **more}
-    return services.extend(scope="segment", key=key, actor=KIM, **asked).episode
+    arguments = {"expires_in": "5d", "reason": REASON, "now": NOW, **more}
+    return services.extend(scope="segment", key=key, actor=KIM, **arguments).episode
 
 
 @pytest.fixture(autouse=True)
@@ -127,9 +127,9 @@ class TestRemind:
         ends = engage(expires_in=expires_in).expires_at
 
         turns = [NOW, NOW + SECOND, ends - DAY, ends - HOUR, ends - HOUR + SECOND]
-        told = [services.remind_due(now) for now in sorted(turns)]
+        counts = [services.remind_due(now) for now in sorted(turns)]
 
-        assert sum(told) == len(messages.find("episode.expires_soon")) == given
+        assert sum(counts) == len(messages.find("episode.expires_soon")) == given
 
     def test_extension_arms_them_again(self):
         first = engage().expires_at
@@ -154,16 +154,16 @@ class TestRemind:
         assert services.remind_due(ends) == services.remind_due(ends + DAY) == 0
 
     @pytest.mark.parametrize(
-        ("policy", "said"),
+        ("policy", "text"),
         [("hold", "OVERDUE"), ("ramp", "A ramp begins by itself"), ("release", "released")],
     )
-    def test_says_what_happens_then(self, policy, said):
+    def test_says_what_happens_then(self, policy, text):
         ends = engage("feature:chat", on_expiry=policy).expires_at
 
         services.remind_due(ends - DAY)
 
         (message,) = messages.find("episode.expires_soon")
-        assert said in message.payload["said"]
+        assert text in message.payload["said"]
         assert message.severity == "warning"
 
     def test_of_an_ended_or_overdue_one_none_is_given(self):
@@ -242,8 +242,8 @@ class TestManyTogether:
 
         assert len(failed.value.exceptions) == 1
         assert Episode.objects.filter(day_reminder_for=None).get() == broken
-        told = messages.find("episodes.expire_soon") + messages.find("episode.expires_soon")
-        assert sum(one.payload.get("count", 1) for one in told) == switches - 1
+        found = messages.find("episodes.expire_soon") + messages.find("episode.expires_soon")
+        assert sum(one.payload.get("count", 1) for one in found) == switches - 1
 
 
 @pytest.mark.django_db(transaction=True)

@@ -132,12 +132,12 @@ def test_switch_of_a_new_scope_is_engaged_by_the_api_and_blocks(region):
 
 @pytest.mark.django_db
 def test_scope_that_is_not_registered_is_refused_by_the_api():
-    answer = as_role("operator").post(
+    response = as_role("operator").post(
         "/switches/region/eu/engage", {"reason": REASON, "expires_in": "1h"}
     )
 
-    assert answer.status_code == 400
-    assert "global, segment, feature, experiment" in answer.json()["errors"]["scope"][0]
+    assert response.status_code == 400
+    assert "global, segment, feature, experiment" in response.json()["errors"]["scope"][0]
 
 
 @pytest.mark.slow

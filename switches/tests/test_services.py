@@ -184,21 +184,27 @@ class TestRelease:
         late = person("piotr", "approver")
         engage(olga, "global", "all")
 
-        asked = release(olga, "global", "all", mode="immediate")
-        assert asked.approval.state == "pending"
+        requested = release(olga, "global", "all", mode="immediate")
+        assert requested.approval.state == "pending"
         assert Switch.objects.get().state == "engaged"
         with pytest.raises(Forbidden, match="second person"):
-            approvals.approve(approval_id=asked.approval.pk, comment="", actor=olga, now=db_now())
-        approvals.approve(approval_id=asked.approval.pk, comment="seen", actor=ada, now=db_now())
+            approvals.approve(
+                approval_id=requested.approval.pk, comment="", actor=olga, now=db_now()
+            )
+        approvals.approve(
+            approval_id=requested.approval.pk, comment="seen", actor=ada, now=db_now()
+        )
 
         assert Switch.objects.get().state == "released"
         assert Approval.objects.get().state == "approved"
         again = approvals.approve(
-            approval_id=asked.approval.pk, comment="twice", actor=ada, now=db_now()
+            approval_id=requested.approval.pk, comment="twice", actor=ada, now=db_now()
         )
         assert (again.state, again.comment) == ("approved", "seen")
         with pytest.raises(Conflict, match="already approved by user:ada"):
-            approvals.approve(approval_id=asked.approval.pk, comment="", actor=late, now=db_now())
+            approvals.approve(
+                approval_id=requested.approval.pk, comment="", actor=late, now=db_now()
+            )
         assert version() == 2
 
     def test_asking_twice_is_one_request(self):
@@ -212,11 +218,11 @@ class TestRelease:
     @pytest.mark.parametrize("role", ["viewer", "operator"])
     def test_only_approvers_approve(self, role):
         engage(person("olga"), "global", "all")
-        asked = release(person("piotr"), "global", "all")
+        requested = release(person("piotr"), "global", "all")
 
         with pytest.raises(Forbidden):
             approvals.approve(
-                approval_id=asked.approval.pk, comment="", actor=person("x", role), now=db_now()
+                approval_id=requested.approval.pk, comment="", actor=person("x", role), now=db_now()
             )
 
     def test_a_token_never_approves_and_its_owner_can_not_approve_for_it(self):
@@ -230,34 +236,36 @@ class TestRelease:
         )
         token = Actor("token", "deploy", ada.user_id, made.pk, ada.role, ada.scopes)
         engage(person("olga"), "global", "all")
-        asked = release(token, "global", "all")
+        requested = release(token, "global", "all")
 
         for actor in (token, ada):
             with pytest.raises(Forbidden):
                 approvals.approve(
-                    approval_id=asked.approval.pk, comment="", actor=actor, now=db_now()
+                    approval_id=requested.approval.pk, comment="", actor=actor, now=db_now()
                 )
 
     def test_an_approval_of_an_earlier_episode_does_nothing(self):
         olga, ada = person("olga"), person("ada", "approver")
         engage(olga, "global", "all")
-        asked = release(olga, "global", "all")
+        requested = release(olga, "global", "all")
         release(system_actor("shell:root"), "global", "all")
         engage(olga, "global", "all")
 
         with pytest.raises(Conflict, match="void"):
-            approvals.approve(approval_id=asked.approval.pk, comment="", actor=ada, now=db_now())
+            approvals.approve(
+                approval_id=requested.approval.pk, comment="", actor=ada, now=db_now()
+            )
 
         assert Switch.objects.get().state == "engaged"
 
     def test_an_expired_request_can_not_be_approved(self):
         olga, ada = person("olga"), person("ada", "approver")
         engage(olga, "global", "all")
-        asked = release(olga, "global", "all")
+        requested = release(olga, "global", "all")
         later = db_now() + timedelta(hours=25)
 
         with pytest.raises(Conflict, match="expired"):
-            approvals.approve(approval_id=asked.approval.pk, comment="", actor=ada, now=later)
+            approvals.approve(approval_id=requested.approval.pk, comment="", actor=ada, now=later)
         assert approvals.expire_due_requests(later) == 1
         assert Approval.objects.get().state == "expired"
 

@@ -81,10 +81,10 @@ def test_advance_over_the_api_that_is_made_once_more_leaves_the_step_it_was_aske
     ramp, kim = start_ramp(db_now(), THREE), signed_in(person("approver", "kim"))
 
     with terminated_at(LOCKS, 1, meanwhile=lambda: advance(ramp)) as ended:
-        answer = kim.post(f"/ramps/{ramp.pk}/advance", {"reason": REASON})
+        response = kim.post(f"/ramps/{ramp.pk}/advance", {"reason": REASON})
 
     assert len(ended) == 1
-    assert (answer.status_code, answer.json()["step_index"]) == (409, 1)
+    assert (response.status_code, response.json()["step_index"]) == (409, 1)
     assert (get_share(), changes("ramp.advanced")) == (25, 1)
 
 
@@ -93,11 +93,11 @@ def test_engage_on_a_page_and_over_the_api_is_made_once_more():
     form = {"scope": "segment", "key": "page", "reason": REASON, "how_long": "24h"}
 
     with terminated_at(LOCKS, 1) as by_page:
-        answer = browser_of(kim).post("/switches/engage/", form)
+        response = browser_of(kim).post("/switches/engage/", form)
     with terminated_at(LOCKS, 1) as by_api:
         signed_in(kim).engage("segment:api")
 
-    assert answer.status_code == 302, answer.content
+    assert response.status_code == 302, response.content
     assert (len(by_page), len(by_api)) == (1, 1)
     assert (get_state("segment:page"), get_state("segment:api")) == ("engaged", "engaged")
 
@@ -115,8 +115,8 @@ def test_page_says_to_try_again_after_a_second_termination():
     browser = browser_of(person("operator", "kim"))
 
     with terminated_at(LOCKS, 2):
-        answer = browser.post("/switches/engage/", form)
+        response = browser.post("/switches/engage/", form)
 
-    assert answer.status_code == 503
-    assert "Nothing was changed; try again." in answer.content.decode()
+    assert response.status_code == 503
+    assert "Nothing was changed; try again." in response.content.decode()
     assert changes("switch.engaged") == 0

@@ -102,8 +102,8 @@ def test_reading_gives_what_the_api_shows():
 
     (shown,) = topics.read_switches(["segment:shown", "segment:unheard-of"], db_now()).values()
 
-    answer = as_role("viewer").get("/switches/segment/shown/").json()
-    assert shown == answer
+    response = as_role("viewer").get("/switches/segment/shown/").json()
+    assert shown == response
 
 
 def test_reading_ramps_gives_what_the_api_shows():

@@ -82,9 +82,9 @@ def test_costs_one_query():
 
     with CaptureQueriesContext(connection) as caught:
         standing = banner(request)["standing"]
-        seen = (standing.engaged, standing.overdue, standing.everything.reason)
+        summary = (standing.engaged, standing.overdue, standing.everything.reason)
 
-    assert seen == (2, 1, REASON)
+    assert summary == (2, 1, REASON)
     assert len(caught) == 1
 
 
@@ -111,12 +111,12 @@ def test_database_that_is_away_breaks_no_page_and_is_not_taken_for_calm():
 
 def test_glass_broken_by_a_release_is_told_as_a_release_and_by_whom():
     engaged("segment:finance")
-    told = break_glass.override_record(
+    record = break_glass.override_record(
         "The fix is proven on two machines", ["two-person"], "release", RELEASER
     )
-    Episode.objects.update(broke_glass={"release": told})
+    Episode.objects.update(broke_glass={"release": record})
 
     html = page(browser_as("viewer").get("/audit/"))
 
-    said = " ".join(re.sub(r"<[^>]+>", "", html).split())
-    assert "segment:finance released by ana against “two-person”: The fix is proven" in said
+    text = " ".join(re.sub(r"<[^>]+>", "", html).split())
+    assert "segment:finance released by ana against “two-person”: The fix is proven" in text

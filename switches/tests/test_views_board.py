@@ -222,14 +222,14 @@ def test_nobody_keeps_a_copy_of_what_was_seen():
 
 
 @pytest.mark.parametrize(
-    ("known", "said"), [(1, "The 1 known switch is released."), (2, "All 2 known switches")]
+    ("known", "expected"), [(1, "The 1 known switch is released."), (2, "All 2 known switches")]
 )
-def test_known_switches_are_counted_in_words_that_fit(known, said):
+def test_known_switches_are_counted_in_words_that_fit(known, expected):
     for number in range(known):
         engaged(f"segment:s{number}")
         released(f"segment:s{number}")
 
-    assert said in text(page(browser_as("viewer").get("/")))
+    assert expected in text(page(browser_as("viewer").get("/")))
 
 
 def test_ramp_says_that_the_global_switch_blocks_its_share():

@@ -58,13 +58,14 @@ def test_signing_in_counts(client, limit):
 
 
 def test_form_for_everything_opens_after_confirming(browser):
-    asked = browser.get(ENGAGE)
-    answer = confirm(browser, password=PASSWORD)
+    redirected = browser.get(ENGAGE)
+    response = confirm(browser, password=PASSWORD)
 
     assert (
-        asked["Location"] == "/confirm/?next=%2Fswitches%2Fengage%2F%3Fscope%3Dglobal%26key%3Dall"
+        redirected["Location"]
+        == "/confirm/?next=%2Fswitches%2Fengage%2F%3Fscope%3Dglobal%26key%3Dall"
     )
-    assert answer["Location"] == ENGAGE
+    assert response["Location"] == ENGAGE
     assert browser.get(ENGAGE).status_code == 200
     assert AuditEntry.objects.get().action == "session.confirmed"
 
@@ -136,10 +137,10 @@ def test_tokens_are_never_asked():
 
 def test_global_release_is_approved_by_who_confirmed(browser, limit):
     engaged("global:all", by=person("operator", "ayse"))
-    asked = Api(browser_of(person("operator", "lee"))).post(
+    response = Api(browser_of(person("operator", "lee"))).post(
         "/switches/global/all/release", {"justification": SAFE_NOW}
     )
-    approval = asked.json()["approval"]["id"]
+    approval = response.json()["approval"]["id"]
     aged(browser, 10 * MINUTES)
 
     by_page = browser.post(f"/approvals/{approval}/approve/")
@@ -168,10 +169,10 @@ def test_failed_sign_ins_of_strangers_keep_nobody_from_confirming(browser, clien
     for _ in range(settings.AXES_FAILURE_LIMIT):
         locked_out = first_step(client, username=typed, password="wrong")
 
-    answer = confirm(browser, password=PASSWORD)
+    response = confirm(browser, password=PASSWORD)
 
     assert locked_out.status_code == 429
-    assert answer["Location"] == ENGAGE
+    assert response["Location"] == ENGAGE
 
 
 def test_confirming_forgets_what_failed_before(browser):
@@ -205,18 +206,18 @@ def test_password_of_somebody_with_an_app_confirms_nothing(limit):
     with_app(user)
     browser = aged(browser_of(user), limit + 1)
 
-    asked = browser.get("/confirm/").content.decode()
-    answer = confirm(browser, password=PASSWORD)
+    page = browser.get("/confirm/").content.decode()
+    response = confirm(browser, password=PASSWORD)
 
-    assert 'name="password"' not in asked
-    assert "recovery codes" in asked
-    assert answer.status_code == 422
+    assert 'name="password"' not in page
+    assert "recovery codes" in page
+    assert response.status_code == 422
     assert browser.get(ENGAGE).status_code == 302
 
 
-@pytest.mark.parametrize("asked", ["https://evil.example/", "//evil.example", "javascript:x", ""])
-def test_confirming_leads_nowhere_else(browser, asked):
-    assert confirm(browser, password=PASSWORD, next=asked)["Location"] == "/"
+@pytest.mark.parametrize("target", ["https://evil.example/", "//evil.example", "javascript:x", ""])
+def test_confirming_leads_nowhere_else(browser, target):
+    assert confirm(browser, password=PASSWORD, next=target)["Location"] == "/"
 
 
 def test_confirming_takes_its_csrf_token(limit):
@@ -258,7 +259,7 @@ def test_ramp_of_everything_goes_on_by_who_confirmed(browser):
     ]
 
     assert all(page["Location"].startswith("/confirm/?next=") for page in pages)
-    assert [answer.status_code for answer in by_api] == [403, 403]
+    assert [response.status_code for response in by_api] == [403, 403]
     confirm(browser, password=PASSWORD)
     assert api.post(f"/ramps/{ramp.pk}/advance", {"reason": SAFE_NOW}).status_code == 200
 

@@ -85,15 +85,15 @@ class TestAsAPage:
         ],
     )
     def test_wrong_field_is_told_and_everything_typed_is_kept(self, fields, complaint):
-        asked = filled(reason="Ledger rejects every batch since 01:00", key="ledger") | fields
+        fields_sent = filled(reason="Ledger rejects every batch since 01:00", key="ledger") | fields
 
-        response = browser_as("operator").post(ENGAGE, asked)
+        response = browser_as("operator").post(ENGAGE, fields_sent)
 
         html = page(response)
         assert response.status_code == 422
         assert complaint in html
-        assert Tags(html).value("key") == asked["key"]
-        assert asked["reason"] in html
+        assert Tags(html).value("key") == fields_sent["key"]
+        assert fields_sent["reason"] in html
         assert not Episode.objects.exists()
 
     def test_every_complaint_comes_at_once(self):

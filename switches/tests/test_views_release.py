@@ -67,7 +67,7 @@ class TestEditor:
         engaged()
         client = browser_as("operator")
         sent = fields(page(client.get(FINANCE)))
-        said = "A second person has to approve this plan."
+        notice = "A second person has to approve this plan."
 
         at_first = page(press(client, FINANCE, "check", sent, headers))
         hasty = page(
@@ -80,8 +80,8 @@ class TestEditor:
             )
         )
 
-        assert said not in at_first
-        assert said in hasty
+        assert notice not in at_first
+        assert notice in hasty
 
     def test_button_of_the_editor_keeps_what_was_typed_and_begins_nothing(self):
         engaged()
@@ -169,10 +169,12 @@ class TestAtOnce:
         client = browser_as("approver")
 
         html = page(client.get(FEATURE))
-        told = client.post(FEATURE, {"justification": SAFE_NOW, "mode": "immediate"}, follow=True)
+        response = client.post(
+            FEATURE, {"justification": SAFE_NOW, "mode": "immediate"}, follow=True
+        )
 
         assert "Release feature:mail now" in text(html)
-        assert "feature:mail is released: services are told" in page(told)
+        assert "feature:mail is released: services are told" in page(response)
         assert Episode.objects.get().ended_at is not None
 
     def test_segment_at_once_asks_a_second_person(self):
@@ -181,12 +183,14 @@ class TestAtOnce:
         client = browser_as("operator")
 
         html = page(client.get(FINANCE))
-        told = client.post(FINANCE, {"justification": SAFE_NOW, "mode": "immediate"}, follow=True)
+        response = client.post(
+            FINANCE, {"justification": SAFE_NOW, "mode": "immediate"}, follow=True
+        )
 
         assert "Ask for release at once" in text(html)
         assert "ayse can." in text(html)
         assert "Any of" not in text(html)
-        assert "it stays engaged until then" in page(told)
+        assert "it stays engaged until then" in page(response)
         assert Approval.objects.get().diff["mode"] == "immediate"
 
     def test_global_by_ramp_waits_and_its_plan_is_read_on_the_approvals_page(self):

@@ -31,14 +31,14 @@ def test_plan_without_gates_says_that_nothing_stops_it_and_promises_nothing():
 
 
 @pytest.mark.parametrize(
-    ("gates", "said"),
+    ("gates", "notice"),
     [
         (["manual"], "No gate watches this ramp"),
         (["slo"], "Nothing watches steps 2, 3."),
         (["slo", "breaker", "external"], "A gate watches each step: what goes wrong is stopped"),
     ],
 )
-def test_plan_with_gates_says_what_they_watch(gates, said):
+def test_plan_with_gates_says_what_they_watch(gates, notice):
     engaged("feature:mail")
     client = browser_as("operator")
     sent = fields(page(client.get(FEATURE)))
@@ -47,7 +47,7 @@ def test_plan_with_gates_says_what_they_watch(gates, said):
         html = page(client.post(FEATURE, {**sent, **more}, headers=PART))
         sent = fields(html)
 
-    assert said in text(html)
+    assert notice in text(html)
     assert 'hx-swap-oob="true"' in html
 
 

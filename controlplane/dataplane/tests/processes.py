@@ -23,12 +23,12 @@ class Server:
     """A server that keeps its port across restarts."""
 
     def __init__(
-        self, arguments: list[str], environment: Mapping[str, str], said: Path, port: int
+        self, arguments: list[str], environment: Mapping[str, str], output: Path, port: int
     ) -> None:
         self.url = f"http://127.0.0.1:{port}"
         self.environment = dict(environment)
         self._arguments = arguments
-        self._said = said
+        self._said = output
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self, *, ready: str = "/health/ready/data", ready_within: float = 20) -> None:
@@ -93,13 +93,13 @@ def data_plane(
 
 @contextlib.contextmanager
 def web(
-    environment: Mapping[str, str], port: int, said: Path, *, ready_within: float = 20
+    environment: Mapping[str, str], port: int, output: Path, *, ready_within: float = 20
 ) -> Iterator[Server]:
     """The web process of an installation, started by the test on its port."""
     arguments = asgi_server.server_arguments(
         "controlplane.asgi:application", host="127.0.0.1", port=port, workers=1
     )
-    server = Server(arguments, environment, said, port)
+    server = Server(arguments, environment, output, port)
     with _served(server):
         server.start(ready_within=ready_within)
         yield server

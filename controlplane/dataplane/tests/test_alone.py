@@ -105,6 +105,6 @@ def test_service_polls_is_told_asks_and_is_refused_a_body_over_the_limit(
 )
 def test_wrong_variable_ends_the_start_and_is_named(name: str, value: str) -> None:
     with granian({**os.environ, name: value}) as (process, _):
-        said, _ = process.communicate(timeout=15)
-        assert name in said
+        output, _ = process.communicate(timeout=15)
+        assert name in output
         assert process.returncode != 0

@@ -31,18 +31,18 @@ def test_sane_request_id_of_the_caller_comes_back() -> None:
 
 @pytest.mark.parametrize("given", ["", "a b", "x" * 129, "a\tb", "a,b", "<script>"])
 def test_other_request_ids_are_replaced(given: str) -> None:
-    answer = ask(plane(), "GET", "/api/v1/snapshot", {**BEARER, "X-Request-ID": given})
+    response = ask(plane(), "GET", "/api/v1/snapshot", {**BEARER, "X-Request-ID": given})
 
-    assert answer.headers["X-Request-ID"] not in ("", given)
+    assert response.headers["X-Request-ID"] not in ("", given)
 
 
 def test_request_ids_are_unique_also_on_errors() -> None:
     served = plane()
     paths = ["/api/v1/snapshot", "/health/live", "/nowhere", "/api/v1/snapshot/", "/api/v1/check"]
 
-    seen = [ask(served, "GET", path).headers["X-Request-ID"] for path in paths * 3]
+    request_ids = [ask(served, "GET", path).headers["X-Request-ID"] for path in paths * 3]
 
-    assert len(set(seen)) == len(seen)
+    assert len(set(request_ids)) == len(request_ids)
 
 
 def test_live_asks_for_nothing_and_ready_for_a_snapshot() -> None:
@@ -59,16 +59,16 @@ def test_live_asks_for_nothing_and_ready_for_a_snapshot() -> None:
 
 
 def test_alone_other_paths_are_404_as_a_problem() -> None:
-    answer = ask(plane(), "GET", "/api/v1/switches/", BEARER)
+    response = ask(plane(), "GET", "/api/v1/switches/", BEARER)
 
-    assert answer.status_code == 404
-    assert answer.headers["Content-Type"] == "application/problem+json"
+    assert response.status_code == 404
+    assert response.headers["Content-Type"] == "application/problem+json"
 
 
 def test_alone_its_page_says_how_to_stop_a_service_without_a_console() -> None:
-    answer = ask(plane(), "GET", "/")
+    response = ask(plane(), "GET", "/")
 
-    assert "SWITCHGEAR_FORCE_ENGAGED=segment:KEY" in answer.text
+    assert "SWITCHGEAR_FORCE_ENGAGED=segment:KEY" in response.text
 
 
 def test_alone_its_own_metrics_are_for_tokens_that_may_read_them() -> None:
@@ -77,24 +77,24 @@ def test_alone_its_own_metrics_are_for_tokens_that_may_read_them() -> None:
     served.state.confirm(served.state.now() - 3600)
 
     refused = [ask(served, "GET", "/metrics", headers).status_code for headers in ({}, BEARER)]
-    answer = ask(served, "GET", "/metrics", {"Authorization": f"Bearer {SCRAPER}"})
+    response = ask(served, "GET", "/metrics", {"Authorization": f"Bearer {SCRAPER}"})
 
     assert refused == [401, 403]
-    assert answer.status_code == 200
-    assert answer.headers["Content-Type"].startswith("text/plain")
-    said = {
+    assert response.status_code == 200
+    assert response.headers["Content-Type"].startswith("text/plain")
+    metrics = {
         sample.name: sample.value
-        for family in text_string_to_metric_families(answer.text)
+        for family in text_string_to_metric_families(response.text)
         for sample in family.samples
         if not sample.labels
     }
-    assert said["switchgear_snapshot_version"] == 17
-    assert 3600 <= said["switchgear_snapshot_age_seconds"] < 3660
-    assert said["switchgear_dataplane_database_up"] == 1
-    assert said["switchgear_dataplane_held"] == 0
-    assert said["process_resident_memory_bytes"] > 0
+    assert metrics["switchgear_snapshot_version"] == 17
+    assert 3600 <= metrics["switchgear_snapshot_age_seconds"] < 3660
+    assert metrics["switchgear_dataplane_database_up"] == 1
+    assert metrics["switchgear_dataplane_held"] == 0
+    assert metrics["process_resident_memory_bytes"] > 0
     # Only a web process exports these: their absence is an alarm.
-    assert "switchgear_database_up" not in said
+    assert "switchgear_database_up" not in metrics
 
 
 def test_alone_answers_to_services_are_counted_by_status() -> None:
@@ -110,11 +110,11 @@ def test_alone_answers_to_services_are_counted_by_status() -> None:
     ):
         ask(served, "GET", path, headers)
 
-    answer = ask(served, "GET", "/metrics", {"Authorization": f"Bearer {SCRAPER}"})
+    response = ask(served, "GET", "/metrics", {"Authorization": f"Bearer {SCRAPER}"})
 
     counted = {
         sample.labels["code"]: sample.value
-        for family in text_string_to_metric_families(answer.text)
+        for family in text_string_to_metric_families(response.text)
         for sample in family.samples
         if sample.name == "switchgear_dataplane_answers_total"
     }
@@ -127,9 +127,9 @@ def test_embedded_the_metrics_are_those_of_the_application_behind() -> None:
 
 @pytest.mark.parametrize("path", ["/", "/api/v1/switches/", "/api/v1/snapshots", "/health/ready"])
 def test_embedded_other_paths_go_to_the_application_behind(path: str) -> None:
-    answer = ask(plane(), "GET", path, BEARER, behind=django)
+    response = ask(plane(), "GET", path, BEARER, behind=django)
 
-    assert (answer.status_code, answer.text) == (299, path)
+    assert (response.status_code, response.text) == (299, path)
     assert find_endpoint(path) is None
 
 
@@ -196,10 +196,10 @@ def test_a_body_that_does_not_arrive_is_given_up(monkeypatch: pytest.MonkeyPatch
 def test_failure_of_ours_is_a_problem_and_reaches_the_servers_log() -> None:
     served = plane()
     served.state.copy = object()  # type: ignore[assignment]
-    said: list[Message] = []
+    messages: list[Message] = []
 
     async def send(message: Message) -> None:
-        said.append(message)
+        messages.append(message)
 
     async def receive() -> Message:
         return {"type": "http.request"}
@@ -214,23 +214,23 @@ def test_failure_of_ours_is_a_problem_and_reaches_the_servers_log() -> None:
     with pytest.raises(AttributeError):
         asyncio.run(Application(served)(scope, receive, send))
 
-    assert said[0]["status"] == 500
-    assert (b"content-type", b"application/problem+json") in said[0]["headers"]
+    assert messages[0]["status"] == 500
+    assert (b"content-type", b"application/problem+json") in messages[0]["headers"]
 
 
 def test_wrong_environment_fails_the_start_naming_the_variable(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("DATABASE_URL", "mysql://nowhere")
-    said: list[Message] = []
+    messages: list[Message] = []
 
     async def send(message: Message) -> None:
-        said.append(message)
+        messages.append(message)
 
     async def receive() -> Message:
         return {"type": "lifespan.startup"}
 
     asyncio.run(Application(Plane())({"type": "lifespan"}, receive, send))
 
-    assert said[0]["type"] == "lifespan.startup.failed"
-    assert said[0]["message"].startswith("DATABASE_URL")
+    assert messages[0]["type"] == "lifespan.startup.failed"
+    assert messages[0]["message"].startswith("DATABASE_URL")

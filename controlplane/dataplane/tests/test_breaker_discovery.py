@@ -73,7 +73,7 @@ def test_a_name_that_is_being_registered_holds_up_no_report(
         assert state("redis").state == "open"
         assert state("oracle") is None
 
-    def stands() -> bool:
+    def is_written() -> bool:
         at_work.report(make_report(*both, seq=next_seq()))
         return state("oracle") is not None
 
@@ -82,5 +82,5 @@ def test_a_name_that_is_being_registered_holds_up_no_report(
     def next_seq() -> int:
         return next(numbers)
 
-    wait_until(stands, 4)  # Written although the breaker has not changed.
+    wait_until(is_written, 4)  # Written although the breaker has not changed.
     assert (state("oracle").state, Dependency.objects.count()) == ("open", 2)

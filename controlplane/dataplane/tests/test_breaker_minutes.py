@@ -87,7 +87,7 @@ def test_a_dependency_that_is_being_changed_gets_its_totals_later(
 
 
 def test_counters_that_are_left_out_or_go_down_are_counted_once(at_work: Reporting) -> None:
-    said = [
+    records = [
         {"success": 100, "retry": 10},
         {"success": 110},
         {"success": 50, "retry": 10},
@@ -95,7 +95,7 @@ def test_counters_that_are_left_out_or_go_down_are_counted_once(at_work: Reporti
         {"success": 115, "retry": 12},
     ]
     at_work.report(make_report(breaker(counters={"success": 100, "retry": 10})))
-    for seq, counters in enumerate(said, start=2):
+    for seq, counters in enumerate(records, start=2):
         at_work.report(make_report(breaker(counters=counters), seq=seq), after=0.2)
     at_work.report(make_report(breaker(), seq=9), after=0.2)  # A breaker without counters.
     at_work.report(make_report(breaker(counters={"success": 116, "retry": 12}), seq=10), after=0.2)

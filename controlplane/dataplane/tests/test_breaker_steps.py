@@ -104,11 +104,11 @@ def test_the_answer_says_how_many_were_dropped(idle: Following) -> None:
     idle.start()
 
     def dropped(seq: int, number: int) -> object:
-        answer = post(
+        response = post(
             idle, {**build_document(breaker(transitions=steps(*range(number)))), "seq": seq}
         )
-        assert answer.status_code == 200
-        return answer.json().get("dropped_transitions", "not said")
+        assert response.status_code == 200
+        return response.json().get("dropped_transitions", "not said")
 
     assert dropped(1, MAX_PER_BREAKER) == "not said"
     assert dropped(2, MAX_PER_BREAKER + 7) == 7
@@ -122,8 +122,8 @@ def test_a_report_of_hundreds_of_breakers_has_room() -> None:
     assert 128 * 1024 < len(body) <= MAX_REPORT_BODY_BYTES
     headers = {"Authorization": f"Bearer {REPORTER}"}
     for path in ("/api/v1/report", "/api/v1/report/"):
-        answer = ask(plane(), "POST", path, headers, content=body)
-        assert (answer.status_code, set(answer.json()["errors"])) == (400, {"seq"})
+        response = ask(plane(), "POST", path, headers, content=body)
+        assert (response.status_code, set(response.json()["errors"])) == (400, {"seq"})
 
     too_much = ask(plane(), "POST", path, headers, content=b" " * MAX_REPORT_BODY_BYTES + body)
     assert too_much.status_code == 413

@@ -28,26 +28,26 @@ WANTED = {
 def test_answers_other_than_plain_json_have_the_headers_for_browsers(
     method: str, path: str, headers: dict[str, str], status: int
 ) -> None:
-    answer = ask(plane("segment:finance"), method, path, headers)
+    response = ask(plane("segment:finance"), method, path, headers)
 
-    assert answer.status_code == status
-    assert {name: answer.headers.get(name) for name in WANTED} == WANTED
+    assert response.status_code == status
+    assert {name: response.headers.get(name) for name in WANTED} == WANTED
 
 
 @pytest.mark.parametrize("path", ["/api/v1/snapshot", "/health/live"])
 def test_json_says_its_type_for_certain_and_nothing_about_frames(path: str) -> None:
-    answer = ask(plane("segment:finance"), "GET", path, BEARER)
+    response = ask(plane("segment:finance"), "GET", path, BEARER)
 
-    assert answer.status_code == 200
-    assert answer.headers["Content-Type"] == "application/json"
-    assert {name for name in WANTED if name in answer.headers} == {"X-Content-Type-Options"}
+    assert response.status_code == 200
+    assert response.headers["Content-Type"] == "application/json"
+    assert {name for name in WANTED if name in response.headers} == {"X-Content-Type-Options"}
 
 
 def test_a_poll_without_news_is_as_short_as_before() -> None:
-    answer = ask(plane(), "GET", "/api/v1/snapshot", {**BEARER, "If-None-Match": ETAG})
+    response = ask(plane(), "GET", "/api/v1/snapshot", {**BEARER, "If-None-Match": ETAG})
 
-    assert answer.status_code == 304
-    assert not WANTED.keys() & {name.title() for name in answer.headers}
+    assert response.status_code == 304
+    assert not WANTED.keys() & {name.title() for name in response.headers}
 
 
 def test_policy_is_that_of_the_console() -> None:

@@ -22,23 +22,23 @@ def check(question: Any, *switch_ids: str, path: str = PATH) -> httpx.Response:
 
 
 def test_blocked_call_names_switch_reason_and_version() -> None:
-    answer = check({"segments": ["retail", "finance"]}, "feature:export", "segment:finance")
+    response = check({"segments": ["retail", "finance"]}, "feature:export", "segment:finance")
 
-    assert answer.status_code == 200
-    assert answer.json() == {
+    assert response.status_code == 200
+    assert response.json() == {
         "allowed": False,
         "switch": "segment:finance",
         "reason": "정산 오류, INC-7",
         "version": 17,
     }
-    assert "X-Request-ID" in answer.headers
-    assert "Switchgear-Age" in answer.headers
+    assert "X-Request-ID" in response.headers
+    assert "Switchgear-Age" in response.headers
 
 
 def test_allowed_call_names_nothing() -> None:
-    answer = check({"segments": ["retail"], "targeting_key": None}, "segment:finance")
+    response = check({"segments": ["retail"], "targeting_key": None}, "segment:finance")
 
-    assert answer.json() == {"allowed": True, "switch": None, "reason": None, "version": 17}
+    assert response.json() == {"allowed": True, "switch": None, "reason": None, "version": 17}
 
 
 @pytest.mark.parametrize("path", [PATH, f"{PATH}/"])
@@ -61,45 +61,45 @@ def test_both_forms_of_the_path_work(path: str) -> None:
     ],
 )
 def test_wrong_field_is_named(question: dict[str, Any], field: str) -> None:
-    answer = check(question, "segment:finance")
+    response = check(question, "segment:finance")
 
-    assert answer.status_code == 400
-    assert answer.headers["Content-Type"] == "application/problem+json"
-    assert list(answer.json()["errors"]) == [field]
+    assert response.status_code == 400
+    assert response.headers["Content-Type"] == "application/problem+json"
+    assert list(response.json()["errors"]) == [field]
 
 
 @pytest.mark.parametrize(
     "body", [b"", b"{", b"[]", b'"x"', b"\xff{}", b'{"targeting_key":"\\ud800"}']
 )
 def test_body_that_is_no_json_object_is_refused(body: bytes) -> None:
-    answer = check(body)
+    response = check(body)
 
-    assert answer.status_code == 400
-    assert set(answer.json()) >= {"type", "title", "status", "detail"}
+    assert response.status_code == 400
+    assert set(response.json()) >= {"type", "title", "status", "detail"}
 
 
 def test_body_of_64_kib_passes_and_one_byte_more_does_not() -> None:
     room = 64 * 1024 - len('{"targeting_key":""}')
     assert check({"targeting_key": "x" * (room - 1)}).status_code == 200
 
-    answer = check({"targeting_key": "x" * room})
-    assert answer.status_code == 413
-    assert answer.headers["Content-Type"] == "application/problem+json"
+    response = check({"targeting_key": "x" * room})
+    assert response.status_code == 413
+    assert response.headers["Content-Type"] == "application/problem+json"
 
 
 def test_token_of_another_scope_may_not_ask() -> None:
     headers = {"X-API-Key": REPORTER}
-    answer = ask(plane("global:all"), "POST", PATH, headers, content=b"{}")
+    response = ask(plane("global:all"), "POST", PATH, headers, content=b"{}")
 
-    assert answer.status_code == 403
-    assert "switches:read" in answer.json()["detail"]
+    assert response.status_code == 403
+    assert "switches:read" in response.json()["detail"]
 
 
 def test_get_is_refused() -> None:
-    answer = ask(plane(), "GET", PATH, BEARER)
+    response = ask(plane(), "GET", PATH, BEARER)
 
-    assert answer.status_code == 405
-    assert answer.headers["Allow"] == "POST"
+    assert response.status_code == 405
+    assert response.headers["Allow"] == "POST"
 
 
 @given(

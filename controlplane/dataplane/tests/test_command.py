@@ -92,9 +92,9 @@ def test_without_postgresql_and_redis_it_is_alive_not_ready_and_says_so_in_json(
         assert process.poll() is None
 
         process.send_signal(signal.SIGTERM)
-        _, complained = process.communicate(timeout=10)
+        _, errors = process.communicate(timeout=10)
 
-    events = [json.loads(line) for line in complained.splitlines()]
+    events = [json.loads(line) for line in errors.splitlines()]
     assert "dataplane.database_lost" in [event["event"] for event in events]
 
 
@@ -166,11 +166,11 @@ def test_wrong_variable_is_one_line_and_status_2(
     nowhere: dict[str, str], name: str, value: str
 ) -> None:
     process = run({**nowhere, name: value}, "--port", str(free_port()))
-    said, complained = process.communicate(timeout=20)
+    output, errors = process.communicate(timeout=20)
 
     assert process.returncode == 2
-    assert said == ""
-    (line,) = complained.splitlines()
+    assert output == ""
+    (line,) = errors.splitlines()
     assert line.startswith(f"{name}: ")
 
 
@@ -197,10 +197,10 @@ def test_port_of_somebody_else_is_not_shared_with_them(nowhere: dict[str, str]) 
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         process = run(nowhere, "--port", str(taken.getsockname()[1]))
-        _, complained = process.communicate(timeout=20)
+        _, errors = process.communicate(timeout=20)
 
     assert process.returncode == 2
-    (line,) = complained.splitlines()
+    (line,) = errors.splitlines()
     assert "in use" in line
 
 

@@ -75,15 +75,15 @@ def test_what_is_polled_comes_in_both_forms_under_etags_of_their_own(method, pat
 
 @pytest.mark.parametrize(("method", "path"), [("GET", SNAPSHOT), ("GET", CONFIG), ("POST", FLAGS)])
 @pytest.mark.parametrize("had", [IDENTITY, GZIP])
-@pytest.mark.parametrize("asked", [IDENTITY, GZIP])
-def test_whoever_has_either_form_is_told_that_nothing_changed(method, path, had, asked):
+@pytest.mark.parametrize("encoding", [IDENTITY, GZIP])
+def test_whoever_has_either_form_is_told_that_nothing_changed(method, path, had, encoding):
     served = with_policies(plane(*IDS))
     etag = ask(served, method, path, had).headers["etag"]
 
-    answer = ask(served, method, path, {**asked, "If-None-Match": etag})
+    response = ask(served, method, path, {**encoding, "If-None-Match": etag})
 
-    assert answer.status_code == 304
-    assert "content-encoding" not in answer.headers
+    assert response.status_code == 304
+    assert "content-encoding" not in response.headers
 
 
 def test_without_the_header_nothing_is_encoded_and_the_etag_stays():
@@ -117,8 +117,8 @@ def test_an_instance_may_acknowledge_by_the_etag_of_the_gzip_form():
 
     ask(served, "GET", SNAPSHOT, headers)
 
-    said, _ = served.state.ledger.presence_buffer.take_due(0, 10, 0)
-    assert [(each.id, each.epoch, each.version) for each in said] == [("core/a1", EPOCH, 17)]
+    presences, _ = served.state.ledger.presence_buffer.take_due(0, 10, 0)
+    assert [(each.id, each.epoch, each.version) for each in presences] == [("core/a1", EPOCH, 17)]
 
 
 def test_a_held_poll_gets_the_gzip_form_of_the_next_version():
@@ -220,11 +220,11 @@ def test_when_groups_are_too_many_the_rest_is_served_unencoded():
 
 
 def test_httpx_reads_the_document_without_knowing_of_it():
-    answer = ask(plane(*IDS), "GET", SNAPSHOT, BEARER)
+    response = ask(plane(*IDS), "GET", SNAPSHOT, BEARER)
 
-    assert isinstance(answer, httpx.Response)
-    assert answer.headers["content-encoding"] == "gzip"
-    assert len(answer.json()["switches"]) == len(IDS)
+    assert isinstance(response, httpx.Response)
+    assert response.headers["content-encoding"] == "gzip"
+    assert len(response.json()["switches"]) == len(IDS)
 
 
 class FailsOnce(ThreadPoolExecutor):

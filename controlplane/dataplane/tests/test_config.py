@@ -37,13 +37,13 @@ def serving(*policies: DependencyPolicy, epoch: UUID = EPOCH) -> Plane:
 
 
 def test_a_service_is_told_its_own_dependencies_and_their_highest_version() -> None:
-    answer = ask(serving(REDIS, ORACLE, OTHER), "GET", CORE, BEARER)
+    response = ask(serving(REDIS, ORACLE, OTHER), "GET", CORE, BEARER)
 
-    assert answer.status_code == 200
-    assert answer.headers["ETag"] == f'"{EPOCH}.c7"'
-    assert answer.headers["Cache-Control"] == "no-cache"
-    assert float(answer.headers["Switchgear-Age"]) >= 0
-    assert answer.json() == {
+    assert response.status_code == 200
+    assert response.headers["ETag"] == f'"{EPOCH}.c7"'
+    assert response.headers["Cache-Control"] == "no-cache"
+    assert float(response.headers["Switchgear-Age"]) >= 0
+    assert response.json() == {
         "service": "core",
         "version": 7,
         "dependencies": {
@@ -54,25 +54,25 @@ def test_a_service_is_told_its_own_dependencies_and_their_highest_version() -> N
 
 
 def test_a_service_without_dependencies_is_told_so_at_version_0() -> None:
-    answer = ask(serving(ORACLE), "GET", "/api/v1/config?service=정산", BEARER)
+    response = ask(serving(ORACLE), "GET", "/api/v1/config?service=정산", BEARER)
 
-    assert answer.json() == {"service": "정산", "version": 0, "dependencies": {}}
-    assert answer.headers["ETag"] == f'"{EPOCH}.c0"'
+    assert response.json() == {"service": "정산", "version": 0, "dependencies": {}}
+    assert response.headers["ETag"] == f'"{EPOCH}.c0"'
 
 
 def test_a_removed_dependency_is_left_out_and_is_a_new_version() -> None:
-    answer = ask(serving(ORACLE, REDIS._replace(text=b"")), "GET", CORE, BEARER)
+    response = ask(serving(ORACLE, REDIS._replace(text=b"")), "GET", CORE, BEARER)
 
-    assert answer.json()["version"] == 7
-    assert list(answer.json()["dependencies"]) == ["core->oracle"]
+    assert response.json()["version"] == 7
+    assert list(response.json()["dependencies"]) == ["core->oracle"]
 
 
 @pytest.mark.parametrize("query", ["", "?service=", "?service=a%20b", "?service=a/b"])
 def test_no_sane_service_is_400_that_names_the_field(query: str) -> None:
-    answer = ask(serving(ORACLE), "GET", f"/api/v1/config{query}", BEARER)
+    response = ask(serving(ORACLE), "GET", f"/api/v1/config{query}", BEARER)
 
-    assert answer.status_code == 400
-    assert set(answer.json()["errors"]) == {"service"}
+    assert response.status_code == 400
+    assert set(response.json()["errors"]) == {"service"}
 
 
 @pytest.mark.parametrize(
@@ -89,10 +89,10 @@ def test_no_sane_service_is_400_that_names_the_field(query: str) -> None:
     ],
 )
 def test_whoever_has_it_is_told_304(tag: str, status: int) -> None:
-    answer = ask(serving(ORACLE, REDIS), "GET", CORE, {**BEARER, "If-None-Match": tag})
+    response = ask(serving(ORACLE, REDIS), "GET", CORE, {**BEARER, "If-None-Match": tag})
 
-    assert answer.status_code == status
-    assert answer.headers["ETag"] == f'"{EPOCH}.c7"'
+    assert response.status_code == status
+    assert response.headers["ETag"] == f'"{EPOCH}.c7"'
 
 
 def test_any_of_three_scopes_will_do() -> None:
@@ -108,9 +108,9 @@ def test_any_of_three_scopes_will_do() -> None:
 
 
 def test_before_anything_is_known_it_is_503() -> None:
-    answer = ask(plane(), "GET", CORE, BEARER)
+    response = ask(plane(), "GET", CORE, BEARER)
 
-    assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
+    assert (response.status_code, response.headers["Retry-After"]) == (503, "1")
 
 
 def test_the_other_form_redirects_and_head_has_no_body() -> None:
@@ -141,9 +141,9 @@ def test_a_held_poll_without_news_is_304_in_time() -> None:
     headers = {**BEARER, "If-None-Match": f'"{EPOCH}.c5"'}
 
     began = time.monotonic()
-    answer = ask(serving(ORACLE), "GET", f"{CORE}&wait=0.3", headers)
+    response = ask(serving(ORACLE), "GET", f"{CORE}&wait=0.3", headers)
 
-    assert answer.status_code == 304
+    assert response.status_code == 304
     assert 0.25 <= time.monotonic() - began < 3
 
 

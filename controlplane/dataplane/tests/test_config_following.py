@@ -68,9 +68,9 @@ def test_changes_and_overrides_arrive_as_they_are_committed(idle: Following) -> 
     changed = override("oracle")
     wait_until(lambda: version(idle) == changed, 3)
 
-    told = orjson.loads(idle.state.policies.document_for("core").body)
-    assert told["dependencies"]["core->redis"] == {"timeout_ms": 500, "override": None}
-    assert told["dependencies"]["core->oracle"] == {
+    document = orjson.loads(idle.state.policies.document_for("core").body)
+    assert document["dependencies"]["core->redis"] == {"timeout_ms": 500, "override": None}
+    assert document["dependencies"]["core->oracle"] == {
         "timeout_ms": 100,
         "override": {
             "mode": "forced_open",
@@ -87,9 +87,9 @@ def test_default_that_older_clients_refuse_is_left_out(idle: Following) -> None:
 
     idle.start()
 
-    told = orjson.loads(idle.state.policies.document_for("core").body)["dependencies"]
-    assert told["core->oracle"]["breaker"] == {"open_seconds": 9}
-    assert told["core->redis"]["breaker"] == {"open_seconds": 9, "half_open_max_seconds": 30}
+    document = orjson.loads(idle.state.policies.document_for("core").body)["dependencies"]
+    assert document["core->oracle"]["breaker"] == {"open_seconds": 9}
+    assert document["core->redis"]["breaker"] == {"open_seconds": 9, "half_open_max_seconds": 30}
 
 
 def test_a_removal_and_an_overrides_end_arrive(following: Following) -> None:
@@ -100,8 +100,8 @@ def test_a_removal_and_an_overrides_end_arrive(following: Following) -> None:
         Override.objects.update(ended_at=NOW, ended_why="removed")
         ended = publication.advance(registry, NOW, Dependency.objects.get())
     wait_until(lambda: version(following) == ended, 3)
-    told = orjson.loads(following.state.policies.document_for("core").body)
-    assert told["dependencies"]["core->oracle"]["override"] is None
+    document = orjson.loads(following.state.policies.document_for("core").body)
+    assert document["dependencies"]["core->oracle"]["override"] is None
 
     removed = change("oracle", 100, removed_at=NOW)
     wait_until(lambda: version(following) == removed, 3)
@@ -142,8 +142,8 @@ def test_a_new_epoch_is_read_anew_whatever_its_version(following: Following) -> 
         Publication.objects.update(epoch=uuid4())
     wait_until(lambda: following.state.policies.epoch != first.epoch, 3)
 
-    told = orjson.loads(following.state.policies.document_for("core").body)
-    assert told["dependencies"]["core->oracle"]["timeout_ms"] == 999
+    document = orjson.loads(following.state.policies.document_for("core").body)
+    assert document["dependencies"]["core->oracle"]["timeout_ms"] == 999
 
 
 def test_an_answer_from_the_past_is_refused(following: Following) -> None:

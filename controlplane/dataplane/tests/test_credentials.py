@@ -56,20 +56,20 @@ def test_token_is_taken_from_either_header(headers: dict[str, str]) -> None:
     ],
 )
 def test_missing_or_wrong_token_is_401_as_a_problem(headers: dict[str, str]) -> None:
-    answer = ask(plane(), "GET", PATH, headers)
+    response = ask(plane(), "GET", PATH, headers)
 
-    assert answer.status_code == 401
-    assert answer.headers["WWW-Authenticate"] == 'Bearer realm="switchgear"'
-    assert answer.headers["Content-Type"] == "application/problem+json"
-    assert json.loads(answer.content)["status"] == 401
-    assert set(answer.json()) == {"type", "title", "status", "detail"}
+    assert response.status_code == 401
+    assert response.headers["WWW-Authenticate"] == 'Bearer realm="switchgear"'
+    assert response.headers["Content-Type"] == "application/problem+json"
+    assert json.loads(response.content)["status"] == 401
+    assert set(response.json()) == {"type", "title", "status", "detail"}
 
 
 def test_token_without_the_scope_is_403() -> None:
-    answer = ask(plane(), "GET", PATH, {"X-API-Key": REPORTER})
+    response = ask(plane(), "GET", PATH, {"X-API-Key": REPORTER})
 
-    assert answer.status_code == 403
-    assert "switches:read" in answer.json()["detail"]
+    assert response.status_code == 403
+    assert "switches:read" in response.json()["detail"]
 
 
 def test_expiry_is_the_moment_it_names() -> None:

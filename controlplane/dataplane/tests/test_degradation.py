@@ -23,28 +23,28 @@ from controlplane.dataplane.tests.served import BEARER, REPORTER, ask, credentia
 def test_level_is_that_of_the_worst_cause(
     database: bool, redis: bool, level: int, causes: int
 ) -> None:
-    found, said = assess(database, redis)
+    found, words = assess(database, redis)
 
-    assert (found, len(said)) == (level, causes)
+    assert (found, len(words)) == (level, causes)
 
 
 def test_everything_there_is_normal() -> None:
     served = plane()
     served.state.database_reachable = True
 
-    answer = ask(served, "GET", "/api/v1/degradation", BEARER)
+    response = ask(served, "GET", "/api/v1/degradation", BEARER)
 
-    assert answer.json() == {"level": 0, "name": "normal", "causes": [], "effects": []}
+    assert response.json() == {"level": 0, "name": "normal", "causes": [], "effects": []}
 
 
 def test_a_database_that_is_away_is_an_emergency_with_its_cause() -> None:
-    answer = ask(plane(), "GET", "/api/v1/degradation/", BEARER)
-    assert answer.status_code == 308
+    response = ask(plane(), "GET", "/api/v1/degradation/", BEARER)
+    assert response.status_code == 308
 
-    answer = ask(plane(), "GET", "/api/v1/degradation", BEARER)
+    response = ask(plane(), "GET", "/api/v1/degradation", BEARER)
 
-    assert (answer.json()["level"], answer.json()["name"]) == (3, "emergency")
-    assert "PostgreSQL" in answer.json()["causes"][0]
+    assert (response.json()["level"], response.json()["name"]) == (3, "emergency")
+    assert "PostgreSQL" in response.json()["causes"][0]
 
 
 def test_a_token_that_reads_breakers_may_ask_too_and_one_that_reports_may_not() -> None:
@@ -63,12 +63,12 @@ def test_the_page_of_a_plane_alone_says_what_works_and_how_fresh_it_is() -> None
     served = plane()
     served.state.confirm(served.state.now() - 90)
 
-    answer = ask(served, "GET", "/")
+    response = ask(served, "GET", "/")
 
-    assert answer.status_code == 200
-    assert "confirmed 90 seconds ago" in answer.text
-    assert "killswitch engage" in answer.text
-    assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
+    assert response.status_code == 200
+    assert "confirmed 90 seconds ago" in response.text
+    assert "killswitch engage" in response.text
+    assert "default-src 'none'" in response.headers["Content-Security-Policy"]
 
 
 def test_the_page_of_a_plane_with_nothing_to_serve_says_so() -> None:
@@ -93,10 +93,14 @@ def test_what_the_database_told_of_last_is_told_beside_our_own_stores() -> None:
     served.state.install_causes(4, (ORACLE,))
     served.state.database_reachable = True
 
-    answer = ask(served, "GET", "/api/v1/degradation", BEARER).json()
+    response = ask(served, "GET", "/api/v1/degradation", BEARER).json()
 
-    assert (answer["level"], answer["name"], answer["causes"]) == (2, "critical", [ORACLE.text])
-    assert answer["effects"] == [
+    assert (response["level"], response["name"], response["causes"]) == (
+        2,
+        "critical",
+        [ORACLE.text],
+    )
+    assert response["effects"] == [
         {
             "level": 2,
             "what": "core->oracle",
@@ -106,8 +110,8 @@ def test_what_the_database_told_of_last_is_told_beside_our_own_stores() -> None:
         }
     ]
     served.state.database_reachable = False
-    answer = ask(served, "GET", "/api/v1/degradation", BEARER).json()
-    assert (answer["level"], len(answer["causes"])) == (3, 2)
+    response = ask(served, "GET", "/api/v1/degradation", BEARER).json()
+    assert (response["level"], len(response["causes"])) == (3, 2)
 
 
 def test_the_page_says_the_level_and_names_our_own_stores_only() -> None:
@@ -140,14 +144,14 @@ def test_causes_arrive_with_their_revision_and_survive_a_restart_without_databas
     idle.config = replace(idle.config, folder=tmp_path, signing_key=b"key")
     idle.start()
     # A newer release may add fields.
-    told = [{**one, "severity": "odd"} for one in to_json([ORACLE])]
-    Degradation.objects.update(revision=5, level=2, causes=told)
+    causes = [{**one, "severity": "odd"} for one in to_json([ORACLE])]
+    Degradation.objects.update(revision=5, level=2, causes=causes)
     wait_until(lambda: idle.state.causes == (ORACLE,), 3)
     wait_until(lambda: b"Dashboards" in read_policies(tmp_path), 5)
 
     Degradation.objects.update(revision=6, level=0, causes=[])
     wait_until(lambda: idle.state.causes == (), 3)
-    Degradation.objects.update(revision=7, level=2, causes=told)
+    Degradation.objects.update(revision=7, level=2, causes=causes)
     wait_until(lambda: idle.state.causes == (ORACLE,), 3)
     wait_until(lambda: b'"revision":7' in read_policies(tmp_path), 5)
     idle.stop()
@@ -155,9 +159,9 @@ def test_causes_arrive_with_their_revision_and_survive_a_restart_without_databas
     idle.plane = Plane()
     idle.start()
 
-    answer = ask(idle.plane, "GET", "/").text
-    assert "Level 3: emergency" in answer
-    assert "1 cause beside our own stores" in answer
+    response = ask(idle.plane, "GET", "/").text
+    assert "Level 3: emergency" in response
+    assert "1 cause beside our own stores" in response
     assert idle.state.causes == (ORACLE,)
 
 

@@ -49,9 +49,9 @@ def assert_refused(folder: Path, caplog: pytest.LogCaptureFixture, why: str) -> 
     """Assert that `current` is refused for that reason, and the previous copy is loaded."""
     put(folder, STATE.sign(version(16), KEY), "previous")
     assert disk(folder).load() == version(16)
-    said = refusal(caplog)
-    assert said["file"] == str(folder / "current")
-    assert why in said["why"]
+    reason = refusal(caplog)
+    assert reason["file"] == str(folder / "current")
+    assert why in reason["why"]
 
 
 def test_unaltered_file_is_the_baseline_of_all_that_follows(tmp_path: Path) -> None:

@@ -41,9 +41,9 @@ for number in range(int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])):
 """
 
 
-def writer(folder: Path, told: Path, *numbers: int) -> "subprocess.Popen[bytes]":
+def writer(folder: Path, marker: Path, *numbers: int) -> "subprocess.Popen[bytes]":
     """Run a process that saves versions (first, end, step) and prints each one once saved."""
-    with told.open("wb") as file:
+    with marker.open("wb") as file:
         return subprocess.Popen(
             [sys.executable, "-c", WRITER, str(folder), *map(str, numbers)], cwd=ROOT, stdout=file
         )
@@ -161,11 +161,11 @@ def test_processes_that_save_at_once_end_at_the_newest(tmp_path: Path) -> None:
 def test_process_killed_while_it_saves_loses_nothing_it_had_saved(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    folder, told = tmp_path / "dataplane", tmp_path / "told"
+    folder, marker = tmp_path / "dataplane", tmp_path / "told"
     number = 0
     for moment in range(8):
-        process = writer(folder, told, number, number + 100_000, 1)
-        while b"\n" not in told.read_bytes():
+        process = writer(folder, marker, number, number + 100_000, 1)
+        while b"\n" not in marker.read_bytes():
             time.sleep(0.005)
         time.sleep(0.005 * moment)
         process.kill()
@@ -174,7 +174,7 @@ def test_process_killed_while_it_saves_loses_nothing_it_had_saved(
         loaded = disk(folder).load()
 
         assert loaded is not None
-        last_told = int(told.read_bytes().rpartition(b"\n")[0].splitlines()[-1])
+        last_told = int(marker.read_bytes().rpartition(b"\n")[0].splitlines()[-1])
         # It may have saved one more than it printed.
         assert loaded.publication.version - last_told in {0, 1}
         number = loaded.publication.version + 1

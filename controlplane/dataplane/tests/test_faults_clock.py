@@ -81,9 +81,9 @@ def engage_until(key: str, expires_in: str) -> int:
 
 def is_blocked(plane: Server, key: str) -> bool:
     body = {"segments": [key]}
-    answer = httpx.post(f"{plane.url}/api/v1/check", headers=TOKEN, json=body)
-    assert answer.status_code == 200
-    return not answer.json()["allowed"]
+    response = httpx.post(f"{plane.url}/api/v1/check", headers=TOKEN, json=body)
+    assert response.status_code == 200
+    return not response.json()["allowed"]
 
 
 def admits(plane: Server, prefix: str) -> bool:
@@ -150,9 +150,9 @@ def test_a_client_of_a_plane_with_a_wrong_clock_ends_an_engagement_by_postgresql
 
     assert blocked_seconds > -1.0
     assert gear.allowed(segment="finance")
-    answer = httpx.get(f"{plane.url}/api/v1/snapshot", headers=TOKEN)
-    date = parsedate_to_datetime(answer.headers["Date"])
-    assert answer.headers.get_list("Date") == [answer.headers["Date"]]
+    response = httpx.get(f"{plane.url}/api/v1/snapshot", headers=TOKEN)
+    date = parsedate_to_datetime(response.headers["Date"])
+    assert response.headers.get_list("Date") == [response.headers["Date"]]
     assert abs((date - timezone.now()).total_seconds()) < 3
 
 
@@ -192,9 +192,9 @@ def test_a_restart_without_a_database_under_a_clock_set_back_says_so(
         started = time.monotonic()
         plane.start()
 
-    told = plane.logged("dataplane.copy_postdated")
-    assert sorted(line["file"] for line in told) == [str(kept / name) for name in BOTH]
-    assert all(near(AN_HOUR)(line["ahead_seconds"]) for line in told)
+    records = plane.logged("dataplane.copy_postdated")
+    assert sorted(line["file"] for line in records) == [str(kept / name) for name in BOTH]
+    assert all(near(AN_HOUR)(line["ahead_seconds"]) for line in records)
     first = httpx.get(f"{plane.url}/api/v1/snapshot", headers=TOKEN)
     assert first.json()["version"] == version
     time.sleep(1)

@@ -59,9 +59,9 @@ def watch(house: Installation, operator: httpx.Client, alone: Server) -> Iterato
 def engaged(operator: httpx.Client) -> int:
     """Engage one more segment; return the published version."""
     body = {"reason": REASON, "expires_in": "24h"}
-    answer = operator.post(f"/api/v1/switches/segment/s{next(_keys)}/engage", json=body)
-    assert answer.status_code == 200, answer.text
-    version: int = answer.json()["version"]
+    response = operator.post(f"/api/v1/switches/segment/s{next(_keys)}/engage", json=body)
+    assert response.status_code == 200, response.text
+    version: int = response.json()["version"]
     return version
 
 

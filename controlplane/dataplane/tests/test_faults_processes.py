@@ -29,7 +29,7 @@ BROKEN_SECONDS = 1.0
 RESPAWN_SECONDS = 15.0
 
 
-async def press(url: str, answers: list[tuple[float, int]]) -> None:
+async def press(url: str, responses: list[tuple[float, int]]) -> None:
     """Poll without a pause, as many services would, and record time and status of each answer.
 
     The status is 0 for a connection that broke.
@@ -37,11 +37,11 @@ async def press(url: str, answers: list[tuple[float, int]]) -> None:
     async with httpx.AsyncClient(headers=TOKEN, timeout=5) as client:
         while True:
             try:
-                answer = await client.post(f"{url}/api/v1/check", json={"segments": ["finance"]})
-                status = answer.status_code
+                response = await client.post(f"{url}/api/v1/check", json={"segments": ["finance"]})
+                status = response.status_code
             except httpx.TransportError:
                 status = 0
-            answers.append((time.monotonic(), status))
+            responses.append((time.monotonic(), status))
             await asyncio.sleep(0.01)
 
 
@@ -50,7 +50,7 @@ def test_a_process_killed_under_load_is_replaced_and_the_others_answer(
 ) -> None:
     make_token()
     version, kills = engage("finance"), []
-    answers: list[tuple[float, int]] = []
+    responses: list[tuple[float, int]] = []
     with (
         data_plane(variables(idle, tmp_path), tmp_path / "data", workers=2) as plane,
         # One address twice: two processes share it, so a poller has to send its version.
@@ -60,7 +60,7 @@ def test_a_process_killed_under_load_is_replaced_and_the_others_answer(
             watch.until_all_have(version, 5)
             time.sleep(1)
         crowd = [
-            asyncio.run_coroutine_threadsafe(press(plane.url, answers), idle.loop.loop)
+            asyncio.run_coroutine_threadsafe(press(plane.url, responses), idle.loop.loop)
             for _ in range(CROWD)
         ]
         for number, victim in enumerate(plane.workers()):
@@ -78,10 +78,10 @@ def test_a_process_killed_under_load_is_replaced_and_the_others_answer(
             each.cancel()
         watch.judge(recovers_within=0)
     assert len(kills) == 2
-    wrong = [each for each in answers if each[1] != 200 and not _just_after(each[0], kills)]
-    print(f"{len(answers)} answers to the crowd, {sum(not s for _, s in answers)} broke")
+    wrong = [each for each in responses if each[1] != 200 and not _just_after(each[0], kills)]
+    print(f"{len(responses)} answers to the crowd, {sum(not s for _, s in responses)} broke")
     assert not wrong
-    assert len(answers) > 200
+    assert len(responses) > 200
 
 
 def _just_after(moment: float, kills: list[float]) -> bool:
@@ -129,9 +129,9 @@ async def end_with_all_held(
         async def stream() -> str:
             nonlocal listening
             try:
-                async with client.stream("GET", f"{plane.url}/api/v1/snapshot/stream") as answer:
+                async with client.stream("GET", f"{plane.url}/api/v1/snapshot/stream") as response:
                     listening += 1
-                    async for _ in answer.aiter_raw():
+                    async for _ in response.aiter_raw():
                         pass
             except httpx.TransportError as error:
                 return repr(error)

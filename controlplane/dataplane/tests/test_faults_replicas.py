@@ -51,9 +51,9 @@ def lagging(idle: Following, tmp_path: Path, leading: Server) -> Iterator[Server
 
 def served(server: Server) -> tuple[int, float]:
     """Return version and age as sent to a caller without a copy."""
-    answer = httpx.get(f"{server.url}/api/v1/snapshot", headers=TOKEN)
-    assert answer.status_code == 200
-    return answer.json()["version"], float(answer.headers["Switchgear-Age"])
+    response = httpx.get(f"{server.url}/api/v1/snapshot", headers=TOKEN)
+    assert response.status_code == 200
+    return response.json()["version"], float(response.headers["Switchgear-Age"])
 
 
 @pytest.mark.smoke
@@ -104,13 +104,13 @@ def test_a_restored_backup_is_refused_until_a_new_epoch_begins(
         begin_epoch(environment)
         began = Publication.objects.get()
         assert began.epoch != old.epoch
-        told = {(str(began.epoch), began.version)}
-        took = wait_until(lambda: set(watch.has.values()) == told, 5, lambda: watch.has)
+        versions = {(str(began.epoch), began.version)}
+        took = wait_until(lambda: set(watch.has.values()) == versions, 5, lambda: watch.has)
         print(f"all have the new epoch {took:.2f} s after it began")
 
         Publication.objects.update(epoch=old.epoch, version=version + 10)
         time.sleep(1.5)
-        assert set(watch.has.values()) == told
+        assert set(watch.has.values()) == versions
         Publication.objects.update(epoch=began.epoch, version=began.version)
         watch.until_all_have(engage("later"), 3)
         watch.judge(recovers_within=5)

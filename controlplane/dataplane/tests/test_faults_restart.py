@@ -75,12 +75,12 @@ class House:
         ends = time.monotonic() + FOUND_SECONDS
         while True:
             again = {"Idempotency-Key": f"engage-{key}"}
-            answer = self.operator.post(path, json=body, headers=again)
-            if answer.status_code != 503 or time.monotonic() > ends:
+            response = self.operator.post(path, json=body, headers=again)
+            if response.status_code != 503 or time.monotonic() > ends:
                 break
             time.sleep(0.1)
-        assert answer.status_code == 200, answer.text
-        version: int = answer.json()["version"]
+        assert response.status_code == 200, response.text
+        version: int = response.json()["version"]
         return version
 
     @contextmanager
@@ -261,13 +261,13 @@ def test_without_a_sound_copy_it_makes_nothing_up(
         assert files == (["current", "previous"] if damage is spoil_both else [])
         assert not watch.has
         watch.stop()
-        assert {answer.status for answer in watch.answers} == {0, 503}
-        assert all(watch.is_allowed(answer) for answer in watch.answers)
+        assert {response.status for response in watch.answers} == {0, 503}
+        assert all(watch.is_allowed(response) for response in watch.answers)
 
 
-def _is_refused(answer: httpx.Response) -> None:
-    assert answer.status_code == 503, answer.text
-    assert int(answer.headers["Retry-After"]) > 0
+def _is_refused(response: httpx.Response) -> None:
+    assert response.status_code == 503, response.text
+    assert int(response.headers["Retry-After"]) > 0
 
 
 def test_started_before_postgresql_it_follows_as_soon_as_there_is_one(
@@ -296,22 +296,22 @@ def test_killed_right_after_an_answer_it_restarts_with_the_version_it_named(
 ) -> None:
     with data_plane(addresses(house.installation), tmp_path / "data") as plane:
         house.engage("kept")
-        told = fetch(plane.url, house.token, "/api/v1/snapshot")
+        snapshot = fetch(plane.url, house.token, "/api/v1/snapshot")
         with open(tmp_path / "data" / "snapshot" / "lock", "rb") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # As if the disk took long over its fsync.
             key = f"served-{next(_keys)}"
             engaging = threading.Thread(target=house._engaged, args=(key,))
             engaging.start()
-            held = {**house.token, "If-None-Match": told.headers["ETag"]}
-            answer = fetch(plane.url, held, "/api/v1/snapshot?wait=5")
+            held = {**house.token, "If-None-Match": snapshot.headers["ETag"]}
+            response = fetch(plane.url, held, "/api/v1/snapshot?wait=5")
             plane.kill()
             engaging.join()
-        assert answer.status_code == 200
+        assert response.status_code == 200
         plane.environment.update(nowhere)
 
         plane.start()
 
         again = fetch(plane.url, house.token, "/api/v1/snapshot")
         assert fetch(plane.url, {}, "/health/ready/data").json()["source"] == "disk"
-        assert again.content == answer.content
-        assert kept_version(tmp_path / "data") < answer.json()["version"]
+        assert again.content == response.content
+        assert kept_version(tmp_path / "data") < response.json()["version"]

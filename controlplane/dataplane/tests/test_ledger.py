@@ -69,10 +69,10 @@ def hear(
     applied: str | None = "17",
     served: object = COPY,
 ) -> None:
-    said = None if applied is None else applied.encode()
+    mark = None if applied is None else applied.encode()
 
     async def hear_all() -> None:
-        ledger.presence_buffer.record_presence(name.encode(), said, served)
+        ledger.presence_buffer.record_presence(name.encode(), mark, served)
 
     idle.loop.run(hear_all())
 
@@ -219,8 +219,8 @@ def test_two_ledgers_writing_the_same_instances_crosswise_lose_nothing(idle: Fol
                 for name in names:
                     clock.later(0.0001)
                     newest[name] = (version, clock.now)
-                    said = str(version).encode()
-                    draw.choice(ledgers).presence_buffer.record_presence(name.encode(), said, COPY)
+                    mark = str(version).encode()
+                    draw.choice(ledgers).presence_buffer.record_presence(name.encode(), mark, COPY)
 
             idle.loop.run(all_heard())
             time.sleep(0.1)

@@ -167,9 +167,9 @@ def test_the_same_report_by_two_ledgers_at_once_is_taken_in_exactly_once(idle: F
         for seq in range(1, 11):
 
             async def both(seq: int = seq) -> list[bool]:
-                told = report(seq, checks={"segment:a": (seq * 10, seq)})
+                sent = report(seq, checks={"segment:a": (seq * 10, seq)})
                 return await asyncio.gather(
-                    *(ledger.report(told, COPY) for ledger in ledgers for _ in range(2))
+                    *(ledger.report(sent, COPY) for ledger in ledgers for _ in range(2))
                 )
 
             assert sorted(idle.loop.run(both())) == [False, True, True, True]

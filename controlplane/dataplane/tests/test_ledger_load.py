@@ -183,13 +183,13 @@ def test_calls_for_very_many_switches_are_counted_in_steps_that_stop_nobody(
 
 
 def test_one_caller_is_counted_for_a_thousand_switches_at_most() -> None:
-    tally = CheckCounter(Clock().wall)
+    counter = CheckCounter(Clock().wall)
     for turn in range(4):
-        tally.record_check("core/x", [f"segment:{turn}.{number}" for number in range(600)], None)
-    tally.record_check("core/y", ["segment:a"], None)
+        counter.record_check("core/x", [f"segment:{turn}.{number}" for number in range(600)], None)
+    counter.record_check("core/y", ["segment:a"], None)
 
-    taken = tally.take_counts()
+    taken = counter.take_counts()
 
     assert len(taken["core/x"].switches) == MAX_SWITCHES
     assert len(taken["core/y"].switches) == 1
-    assert tally.left_out == 4 * 600 - MAX_SWITCHES
+    assert counter.left_out == 4 * 600 - MAX_SWITCHES

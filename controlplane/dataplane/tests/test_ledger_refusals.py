@@ -67,12 +67,12 @@ def test_a_version_said_twice_in_one_batch_is_acknowledged_when_it_was_first(
 ) -> None:
     clock = Clock()
     ledger = InstanceLedger(clock.wall)
-    told = [report(seq, applied_version=version) for seq, version in ((1, 17), (2, 18), (3, 17))]
+    reports = [report(seq, applied_version=version) for seq, version in ((1, 17), (2, 18), (3, 17))]
     others = [report(1, instance=f"b{number}", boot=uuid4()) for number in range(5)]
 
     async def sent() -> list[bool]:
         waiting = []
-        for one in [*told, *others]:
+        for one in [*reports, *others]:
             waiting.append(asyncio.create_task(ledger.report(one, COPY)))
             await asyncio.sleep(0)
             clock.later(1)

@@ -150,9 +150,9 @@ def test_lost_and_repeated_reports_neither_lose_nor_add_events(service: Service)
     service.report(lost=True)
     service.serve(30)
 
-    answers = [service.report(), service.report(again=True)]
+    responses = [service.report(), service.report(again=True)]
 
-    assert [one.json()["duplicate"] for one in answers if one] == [False, True]
+    assert [one.json()["duplicate"] for one in responses if one] == [False, True]
     assert samples(since).evidence["seen"] == 60
 
 
@@ -214,8 +214,8 @@ def test_limited_token_counts_only_for_slos_of_its_services(idle: Following, own
 
     assert [(slo, total) for slo, *_, total in counted()] == [("own", 10), ("unknown", 2)]
     assert [(slo, total) for slo, *_, total in reported()] == [("own", 10)]
-    (told,) = [each for each in logs if each["event"] == "ledger.sli_refused"]
-    assert (told["instance"], told["slo"]) == ("core/a1", "foreign")
+    (record,) = [each for each in logs if each["event"] == "ledger.sli_refused"]
+    assert (record["instance"], record["slo"]) == ("core/a1", "foreign")
     assert ledger.refused_sli == 1
 
 
@@ -250,20 +250,20 @@ def test_report_by_a_limited_token_counts_nothing_for_a_foreign_slo(idle: Follow
     service = Service(idle)
     service.serve(10)
 
-    answer = service.report()
+    response = service.report()
 
-    assert answer is not None
-    assert answer.status_code == 200
+    assert response is not None
+    assert response.status_code == 200
     assert not counted()
     assert 'switchgear_dataplane_sli_refused_total{worker="' in scrape(idle)
 
 
 def test_two_ledgers_that_get_the_same_reports_count_them_once(idle: Following) -> None:
     ledgers = [InstanceLedger(Clock().wall) for _ in range(2)]
-    told = [report(seq, sli={"core": (10 * seq, 10 * seq)}) for seq in range(1, 31)]
+    reports = [report(seq, sli={"core": (10 * seq, 10 * seq)}) for seq in range(1, 31)]
 
     async def sent() -> None:
-        await asyncio.gather(*(ledger.report(one) for one in told for ledger in ledgers))
+        await asyncio.gather(*(ledger.report(one) for one in reports for ledger in ledgers))
 
     with writing(idle, *ledgers):
         idle.loop.run(sent())
@@ -306,8 +306,8 @@ def test_counts_that_cannot_be_written_leave_the_report_to_be_sent_again(
 def test_a_batch_of_many_counts_is_one_statement(idle: Following) -> None:
     ledger = InstanceLedger(Clock().wall)
     sli = {f"slo-{number}": (1, 2) for number in range(200)}
-    told = [report(1, instance=f"i{n}", boot=uuid4(), sli=sli) for n in range(9)]
-    assert ROW_WEIGHT + told[0].size == 220
+    reports = [report(1, instance=f"i{n}", boot=uuid4(), sli=sli) for n in range(9)]
+    assert ROW_WEIGHT + reports[0].size == 220
     with connection.cursor() as cursor:
         cursor.execute(
             "CREATE TABLE statements (); "
@@ -318,7 +318,7 @@ def test_a_batch_of_many_counts_is_one_statement(idle: Following) -> None:
         )
     try:
         with writing(idle, ledger):
-            assert send_all(idle, ledger, *told) == [False] * 9
+            assert send_all(idle, ledger, *reports) == [False] * 9
         with connection.cursor() as cursor:
             cursor.execute("SELECT count(*) FROM statements")
             assert cursor.fetchone() == (1,)

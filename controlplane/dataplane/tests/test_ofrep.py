@@ -61,29 +61,29 @@ def body_for(targeting_key: str | None) -> bytes:
     return json.dumps({"context": context}).encode()
 
 
-def content(answer: Response) -> Any:
-    _, headers, body = answer
+def content(response: Response) -> Any:
+    _, headers, body = response
     assert (b"content-type", b"application/json") in headers
     assert (b"content-length", str(len(body)).encode()) in headers
     return json.loads(body)
 
 
 def one(state: State, flag: str, targeting_key: str | None = None) -> dict[str, Any]:
-    answer = ofrep.answer_flag(state, body_for(targeting_key), flag)
-    assert answer[0] == 200
-    return content(answer)
+    response = ofrep.answer_flag(state, body_for(targeting_key), flag)
+    assert response[0] == 200
+    return content(response)
 
 
 def every(state: State, targeting_key: str | None = None) -> dict[str, dict[str, Any]]:
-    answer = ofrep.answer_flags(state, {}, body_for(targeting_key))
-    assert answer[0] == 200
-    found = content(answer)["flags"]
+    response = ofrep.answer_flags(state, {}, body_for(targeting_key))
+    assert response[0] == 200
+    found = content(response)["flags"]
     assert [flag["key"] for flag in found] == sorted(flag["key"] for flag in found)
     return {flag["key"]: flag for flag in found}
 
 
-def get_headers(answer: Response) -> Mapping[bytes, bytes]:
-    return dict(answer[1])
+def get_headers(response: Response) -> Mapping[bytes, bytes]:
+    return dict(response[1])
 
 
 def test_released_flag_is_on_and_static() -> None:
@@ -220,12 +220,12 @@ def test_engaged_flag_is_known_before_the_list_of_known_keys_tells() -> None:
 def test_answers_say_which_version_they_are_and_how_old() -> None:
     state = state_of()
 
-    for answer in (
+    for response in (
         ofrep.answer_flag(state, b"", "feature:export"),
         ofrep.answer_flags(state, {}, b""),
     ):
-        assert get_headers(answer)[b"switchgear-version"] == b"17"
-        assert get_headers(answer)[b"switchgear-age"] == b"0.5"
+        assert get_headers(response)[b"switchgear-version"] == b"17"
+        assert get_headers(response)[b"switchgear-age"] == b"0.5"
 
 
 def test_bulk_lists_where_changes_are_told() -> None:

@@ -213,11 +213,11 @@ def test_stream_named_by_bulk_tells_when_to_refetch(server: Served) -> None:
 
     with httpx.stream("GET", address, headers=BEARER, timeout=10) as stream:
         assert stream.headers["Content-Type"].startswith("text/event-stream")
-        told = events(stream.iter_lines())
-        now = next(told)[1]
+        received = events(stream.iter_lines())
+        now = next(received)[1]
         assert now == {"type": "refetchEvaluation", "etag": bulk.headers["ETag"]}
         threading.Timer(0.1, server.publish, [entry("segment:finance")]).start()
-        changed_id, changed = next(told)
+        changed_id, changed = next(received)
 
     assert changed["etag"] != now["etag"]
     refetched = httpx.post(

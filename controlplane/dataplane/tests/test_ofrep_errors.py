@@ -15,12 +15,12 @@ from controlplane.dataplane.tests.test_ofrep import content, entry, get_headers,
     "flag", ["segment:nobody", "finance", "", "segment:", "사용자", "a" * 5000]
 )
 def test_key_that_was_never_registered_is_not_found(flag: str) -> None:
-    answer = ofrep.answer_flag(state_of(), b"", flag)
+    response = ofrep.answer_flag(state_of(), b"", flag)
 
-    assert answer[0] == 404
-    assert content(answer).keys() == {"key", "errorCode", "errorDetails", "metadata"}
-    assert content(answer)["key"] == flag
-    assert content(answer)["errorCode"] == "FLAG_NOT_FOUND"
+    assert response[0] == 404
+    assert content(response).keys() == {"key", "errorCode", "errorDetails", "metadata"}
+    assert content(response)["key"] == flag
+    assert content(response)["errorCode"] == "FLAG_NOT_FOUND"
 
 
 @pytest.mark.parametrize(
@@ -54,16 +54,16 @@ def test_missing_context_is_an_empty_one(body: bytes) -> None:
 def test_body_that_is_not_a_request_is_named_as_what_it_is(body: bytes, code: str) -> None:
     state = state_of(entry("feature:export"))
 
-    answer = ofrep.answer_flag(state, body, "feature:export")
+    response = ofrep.answer_flag(state, body, "feature:export")
     with pytest.raises(BadRequest) as refused:
         ofrep.answer_flags(state, {}, body)
 
-    assert answer[0] == 400
-    assert content(answer)["key"] == "feature:export"
-    assert content(answer)["errorCode"] == code
+    assert response[0] == 400
+    assert content(response)["key"] == "feature:export"
+    assert content(response)["errorCode"] == code
     whole = ofrep.answer_error(refused.value)
     assert whole[0] == 400
-    assert {"key": "feature:export", **content(whole)} == content(answer)
+    assert {"key": "feature:export", **content(whole)} == content(response)
 
 
 @pytest.mark.parametrize(
@@ -76,15 +76,15 @@ def test_body_that_is_not_a_request_is_named_as_what_it_is(body: bytes, code: st
     ],
 )
 def test_every_refusal_has_a_code_and_details(error: Any, status: int, header: bytes) -> None:
-    answer = ofrep.answer_error(error)
+    response = ofrep.answer_error(error)
 
-    assert answer[0] == status
-    assert content(answer) == {
+    assert response[0] == status
+    assert content(response) == {
         "errorCode": "GENERAL",
         "errorDetails": error.detail,
         "metadata": {},
     }
-    assert header in get_headers(answer)
+    assert header in get_headers(response)
 
 
 def test_nothing_published_yet_is_unavailable() -> None:

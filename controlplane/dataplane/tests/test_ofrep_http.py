@@ -13,9 +13,9 @@ ONE = f"{FLAGS}/segment:finance"
 EVENTS = "/ofrep/v1/events"
 
 
-def flags_of(answer: httpx.Response) -> dict[str, bool]:
-    assert answer.status_code == 200
-    return {flag["key"]: flag["value"] for flag in answer.json()["flags"]}
+def flags_of(response: httpx.Response) -> dict[str, bool]:
+    assert response.status_code == 200
+    return {flag["key"]: flag["value"] for flag in response.json()["flags"]}
 
 
 @pytest.mark.parametrize(
@@ -30,22 +30,22 @@ def flags_of(answer: httpx.Response) -> dict[str, bool]:
 def test_whoever_may_not_read_is_told_in_the_protocols_shape(
     headers: dict[str, str], status: int, method: str, path: str
 ) -> None:
-    answer = ask(plane("segment:finance"), method, path, headers)
+    response = ask(plane("segment:finance"), method, path, headers)
 
-    assert answer.status_code == status
-    assert answer.headers["Content-Type"] == "application/json"
-    assert answer.json().keys() == {"errorCode", "errorDetails", "metadata"}
-    assert answer.json()["errorCode"] == "GENERAL"
-    assert ("WWW-Authenticate" in answer.headers) is (status == 401)
+    assert response.status_code == status
+    assert response.headers["Content-Type"] == "application/json"
+    assert response.json().keys() == {"errorCode", "errorDetails", "metadata"}
+    assert response.json()["errorCode"] == "GENERAL"
+    assert ("WWW-Authenticate" in response.headers) is (status == 401)
 
 
 @pytest.mark.parametrize("header", [BEARER, {"X-API-Key": READER}])
 def test_token_is_taken_in_either_header(header: dict[str, str]) -> None:
-    answer = ask(plane("segment:finance"), "POST", ONE, header)
+    response = ask(plane("segment:finance"), "POST", ONE, header)
 
-    assert answer.json()["value"] is False
-    assert answer.headers["Cache-Control"] == "no-store"
-    assert answer.headers["X-Request-ID"]
+    assert response.json()["value"] is False
+    assert response.headers["Cache-Control"] == "no-store"
+    assert response.headers["X-Request-ID"]
 
 
 @pytest.mark.parametrize(
@@ -55,39 +55,39 @@ def test_token_is_taken_in_either_header(header: dict[str, str]) -> None:
 def test_other_method_is_refused_and_told_which_one_works(
     method: str, path: str, allowed: str
 ) -> None:
-    answer = ask(plane(), method, path, BEARER)
+    response = ask(plane(), method, path, BEARER)
 
-    assert answer.status_code == 405
-    assert answer.headers["Allow"] == allowed
-    assert answer.json()["errorCode"] == "GENERAL"
+    assert response.status_code == 405
+    assert response.headers["Allow"] == allowed
+    assert response.json()["errorCode"] == "GENERAL"
 
 
 @pytest.mark.parametrize("path", [FLAGS, ONE])
 def test_body_that_is_too_large_is_refused(path: str) -> None:
     content = json.dumps({"context": {"targetingKey": "u" * 70_000}}).encode()
 
-    answer = ask(plane("segment:finance"), "POST", path, BEARER, content=content)
+    response = ask(plane("segment:finance"), "POST", path, BEARER, content=content)
 
-    assert answer.status_code == 413
-    assert answer.json()["errorCode"] == "GENERAL"
+    assert response.status_code == 413
+    assert response.json()["errorCode"] == "GENERAL"
 
 
 @pytest.mark.parametrize("path", [FLAGS, ONE, EVENTS])
 def test_start_without_a_database_says_when_to_come_back(path: str) -> None:
-    answer = ask(Plane(), "GET" if path == EVENTS else "POST", path, BEARER)
+    response = ask(Plane(), "GET" if path == EVENTS else "POST", path, BEARER)
 
-    assert answer.status_code == 503
-    assert int(answer.headers["Retry-After"]) >= 1
-    assert answer.json()["errorCode"] == "GENERAL"
+    assert response.status_code == 503
+    assert int(response.headers["Retry-After"]) >= 1
+    assert response.json()["errorCode"] == "GENERAL"
 
 
 @pytest.mark.parametrize("written", ["segment:finance", "segment%3Afinance", "segment%3afinance"])
 @pytest.mark.parametrize("end", ["", "/"])
 def test_key_may_be_escaped_in_the_path(written: str, end: str) -> None:
-    answer = ask(plane("segment:finance"), "POST", f"{FLAGS}/{written}{end}", BEARER)
+    response = ask(plane("segment:finance"), "POST", f"{FLAGS}/{written}{end}", BEARER)
 
-    assert answer.json()["key"] == "segment:finance"
-    assert answer.json()["value"] is False
+    assert response.json()["key"] == "segment:finance"
+    assert response.json()["value"] is False
 
 
 def test_both_forms_of_the_path_of_all_flags_work() -> None:

@@ -218,19 +218,19 @@ def test_event_asks_to_refetch_and_names_what_there_is() -> None:
 @pytest.mark.parametrize("form", ["{}", "%22{}%22", "W/%22{}%22"])
 def test_refetch_for_an_event_is_conditional_as_any_other(form: str) -> None:
     state = state_of(entry("feature:export", "50"))
-    told = b"flagConfigEtag=" + form.format(ofrep.current_mark(state)).encode()
+    query = b"flagConfigEtag=" + form.format(ofrep.current_mark(state)).encode()
 
-    assert bulk(state, etag_of(state, "u1"), key="u1", query=told)[0] == 304
-    assert bulk(state, b'"stale"', key="u1", query=told)[0] == 200
-    assert bulk(state, key="u1", query=told)[0] == 200
-    assert not ofrep.is_behind(state, told)
+    assert bulk(state, etag_of(state, "u1"), key="u1", query=query)[0] == 304
+    assert bulk(state, b'"stale"', key="u1", query=query)[0] == 200
+    assert bulk(state, key="u1", query=query)[0] == 200
+    assert not ofrep.is_behind(state, query)
 
 
-@pytest.mark.parametrize("told", [b"differs", b"", b"%22x%22", b"%ff"])
-def test_refetch_for_an_event_that_is_not_the_present_gets_the_answer(told: bytes) -> None:
+@pytest.mark.parametrize("query", [b"differs", b"", b"%22x%22", b"%ff"])
+def test_refetch_for_an_event_that_is_not_the_present_gets_the_answer(query: bytes) -> None:
     state = state_of()
-    assert bulk(state, etag_of(state), query=b"flagConfigEtag=" + told)[0] == 200
-    assert not ofrep.is_behind(state, b"flagConfigEtag=" + told)
+    assert bulk(state, etag_of(state), query=b"flagConfigEtag=" + query)[0] == 200
+    assert not ofrep.is_behind(state, b"flagConfigEtag=" + query)
 
 
 def test_process_knows_that_another_one_told_of_something_newer() -> None:
@@ -248,13 +248,13 @@ def test_process_knows_that_another_one_told_of_something_newer() -> None:
 
 def test_epoch_that_was_left_is_not_waited_for() -> None:
     state, other = state_of(), uuid4()
-    told = (
+    query = (
         b"flagConfigEtag=" + str(ofrep.current_mark(state)).replace(str(EPOCH), str(other)).encode()
     )
 
-    assert ofrep.is_behind(state, told)
+    assert ofrep.is_behind(state, query)
     state.left_epochs |= {other}
-    assert not ofrep.is_behind(state, told)
+    assert not ofrep.is_behind(state, query)
 
 
 def cheapest(work: Callable[[], Response], times: int) -> float:

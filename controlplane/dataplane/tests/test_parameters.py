@@ -9,7 +9,7 @@ SNAPSHOT = "/api/v1/snapshot"
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "name", "said"),
+    ("method", "path", "name", "message"),
     [
         ("GET", f"{SNAPSHOT}?wiat=5", "wiat", "did you mean wait?"),
         ("GET", f"{SNAPSHOT}?wait=0&epoch=1", "epoch", "known here: wait."),
@@ -19,20 +19,22 @@ SNAPSHOT = "/api/v1/snapshot"
         ("POST", "/api/v1/check?segment=finance", "segment", "known here: none."),
     ],
 )
-def test_unknown_query_parameter_is_refused(method: str, path: str, name: str, said: str) -> None:
-    answer = ask(plane(), method, path, BEARER)
+def test_unknown_query_parameter_is_refused(
+    method: str, path: str, name: str, message: str
+) -> None:
+    response = ask(plane(), method, path, BEARER)
 
-    assert answer.status_code == 400
-    assert said in answer.json()["errors"][name][0]
+    assert response.status_code == 400
+    assert message in response.json()["errors"][name][0]
 
 
 def test_many_query_parameters_are_refused_before_they_are_read() -> None:
     query = "&".join(f"p{number}=1" for number in range(60))
 
-    answer = ask(plane(), "GET", f"{SNAPSHOT}?{query}", BEARER)
+    response = ask(plane(), "GET", f"{SNAPSHOT}?{query}", BEARER)
 
-    assert answer.status_code == 400
-    assert "at most 50" in answer.json()["detail"]
+    assert response.status_code == 400
+    assert "at most 50" in response.json()["detail"]
 
 
 @pytest.mark.parametrize("query", ["", "?wait=0", "?wait=0.5&wait=0"])

@@ -23,9 +23,9 @@ def test_unchanged_heartbeats_write_at_most_once_in_ten_seconds() -> None:
     for second in range(1, 31):
         clock.later(1)
         roll.record_presence(b"core/a1", b"17", COPY)
-        said, acknowledged = roll.take_due(float(second), 100, 1.0)
-        assert acknowledged == []
-        written += [(second, each.heard_at) for each in said]
+        presences, acks = roll.take_due(float(second), 100, 1.0)
+        assert acks == []
+        written += [(second, each.heard_at) for each in presences]
 
     assert [second for second, _ in written] == [10, 20, 30]
     assert written[0][1] == NOW + timedelta(seconds=HEARTBEAT_SECONDS)
@@ -41,9 +41,9 @@ def test_a_last_heartbeat_is_written_although_none_follows() -> None:
     roll.record_presence(b"core/a1", b"17", COPY)
 
     assert roll.take_due(9.5, 100, 1.0) == ([], [])
-    said, _ = roll.take_due(10.6, 100, 1.0)
+    presences, _ = roll.take_due(10.6, 100, 1.0)
 
-    assert [each.heard_at for each in said] == [clock.now]
+    assert [each.heard_at for each in presences] == [clock.now]
 
 
 @pytest.mark.parametrize(
@@ -76,9 +76,9 @@ def test_a_version_that_is_none_is_left_alone_and_the_instance_heard(applied: by
     roll.record_presence(b"core/a1", applied, COPY)
     roll.record_presence(b"core/a1", applied, None)
 
-    said, acknowledged = roll.take_due(0.0, 100, 1.0)
-    assert [(each.id, each.version) for each in said] == [("core/a1", None)]
-    assert acknowledged == []
+    presences, acks = roll.take_due(0.0, 100, 1.0)
+    assert [(each.id, each.version) for each in presences] == [("core/a1", None)]
+    assert acks == []
 
 
 def test_a_bare_version_without_a_copy_says_nothing() -> None:
@@ -87,9 +87,9 @@ def test_a_bare_version_without_a_copy_says_nothing() -> None:
     roll.record_presence(b"core/a1", b"17", None)
     roll.record_presence(b"core/a2", f"{EPOCH}.17".encode(), None)
 
-    said, acknowledged = roll.take_due(0.0, 100, 1.0)
-    assert [(each.id, each.version) for each in said] == [("core/a1", None), ("core/a2", 17)]
-    assert [ack.instance for ack in acknowledged] == ["core/a2"]
+    presences, acks = roll.take_due(0.0, 100, 1.0)
+    assert [(each.id, each.version) for each in presences] == [("core/a1", None), ("core/a2", 17)]
+    assert [ack.instance for ack in acks] == ["core/a2"]
 
 
 def test_very_many_names_take_no_more_memory_than_the_bound_allows() -> None:
@@ -102,9 +102,9 @@ def test_very_many_names_take_no_more_memory_than_the_bound_allows() -> None:
     assert len(roll._urgent) <= 500
     assert len(roll._beats) <= 500
     assert roll.dropped == names - 500 + names - 700
-    said, acknowledged = roll.take_due(0.0, 10_000, 1.0)
-    assert (len(said), len(acknowledged)) == (500, 700)
-    assert said[-1].id == f"core/{names - 1}"
+    presences, acks = roll.take_due(0.0, 10_000, 1.0)
+    assert (len(presences), len(acks)) == (500, 700)
+    assert presences[-1].id == f"core/{names - 1}"
 
 
 def test_an_instance_that_keeps_polling_outlives_a_flood_of_names() -> None:
@@ -117,18 +117,18 @@ def test_an_instance_that_keeps_polling_outlives_a_flood_of_names() -> None:
         if number % 50 == 0:
             roll.record_presence(b"core/steady", b"17", COPY)
 
-    said, acknowledged = roll.take_due(1.0, 1000, 1.0)
+    presences, acks = roll.take_due(1.0, 1000, 1.0)
 
-    assert acknowledged == []
-    assert "core/steady" not in {each.id for each in said}
+    assert acks == []
+    assert "core/steady" not in {each.id for each in presences}
 
 
 def test_hearing_an_unchanged_instance_costs_a_few_microseconds() -> None:
     roll = InstanceLedger(lambda: datetime.now(UTC)).presence_buffer
-    name, said = b"core/core-7f9c", f"{EPOCH}.17".encode()
+    name, mark = b"core/core-7f9c", f"{EPOCH}.17".encode()
     began = time.process_time()
     for _ in range(100_000):
-        roll.record_presence(name, said, COPY)
+        roll.record_presence(name, mark, COPY)
 
     each_us = (time.process_time() - began) * 10
     print(f"heard: {each_us:.2f} µs")
@@ -144,12 +144,12 @@ def test_what_is_said_again_was_said_when_it_was_last_heard() -> None:
     clock.later(5)
     roll.record_presence(b"core/a1", None, COPY)
 
-    said, acknowledged = roll.take_due(0.0, 100, 1.0)
+    presences, acks = roll.take_due(0.0, 100, 1.0)
 
-    assert [(each.heard_at, each.applied_at) for each in said] == [
+    assert [(each.heard_at, each.applied_at) for each in presences] == [
         (NOW + timedelta(seconds=10), NOW + timedelta(seconds=5))
     ]
-    assert [ack.at for ack in acknowledged] == [NOW]
+    assert [ack.at for ack in acks] == [NOW]
 
 
 def epochs_said(roll: PresenceBuffer, at: float) -> list[tuple[UUID | None, int | None]]:
@@ -164,10 +164,10 @@ def test_the_same_bare_version_after_an_epoch_began_is_still_of_the_one_before()
 
     roll.record_presence(b"core/stuck", b"17", begun)
     roll.record_presence(b"core/stuck", b"17", begun)
-    said, acknowledged = roll.take_due(20.0, 100, 0.0)
+    presences, acks = roll.take_due(20.0, 100, 0.0)
 
-    assert [(each.epoch, each.version) for each in said] == [(EPOCH, 17)]
-    assert acknowledged == []
+    assert [(each.epoch, each.version) for each in presences] == [(EPOCH, 17)]
+    assert acks == []
     roll.record_presence(b"core/stuck", b"18", begun)
     assert epochs_said(roll, 40.0) == [(begun.publication.epoch, 18)]
 
@@ -182,11 +182,11 @@ def test_an_instance_that_forgets_has_said_nothing_until_it_says_something() -> 
 
     roll.record_presence(b"core/a1", None, COPY, forgets=True)
 
-    said, acknowledged = roll.take_due(0.1, 100, 1.0)
-    assert [(each.epoch, each.version, each.applied_at) for each in said] == [
+    presences, acks = roll.take_due(0.1, 100, 1.0)
+    assert [(each.epoch, each.version, each.applied_at) for each in presences] == [
         (None, None, clock.now)
     ]
-    assert (acknowledged, woken) == ([], [1])
+    assert (acks, woken) == ([], [1])
     clock.later(1)
     roll.record_presence(b"core/a1", b"17", COPY)
     assert epochs_said(roll, 0.2) == [(EPOCH, 17)]

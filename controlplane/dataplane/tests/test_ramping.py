@@ -68,13 +68,13 @@ def test_the_same_keys_are_in_everywhere_and_stay_in_as_it_grows() -> None:
     now, program = db_now(), with_token("switches:read")
     ramp = start_ramp(now, [{"percent": percent} for percent in (5, 25, 100)])
     verb = {"ramp_id": ramp.pk, "reason": "looks good so far", "actor": SHELL, "now": now}
-    seen: dict[float, set[str]] = {}
+    admitted_by_share: dict[float, set[str]] = {}
 
     def look() -> None:
         share, keys = by_the_contract()
         assert by_ofrep() == keys
         assert by_check(program, sample(keys)) == keys & sample(keys)
-        seen[share] = keys
+        admitted_by_share[share] = keys
 
     look()
     for _ in range(2):
@@ -83,12 +83,14 @@ def test_the_same_keys_are_in_everywhere_and_stay_in_as_it_grows() -> None:
     actions.abort(**verb)
     look()
 
-    assert list(seen) == [5, 25, 100, 0]
-    assert seen[0] == set()
-    assert set() < seen[5] < seen[25] < seen[100] == set(KEYS)
-    assert 5 <= len(seen[5]) <= 40
-    assert 70 <= len(seen[25]) <= 130
+    assert list(admitted_by_share) == [5, 25, 100, 0]
+    assert admitted_by_share[0] == set()
+    assert (
+        set() < admitted_by_share[5] < admitted_by_share[25] < admitted_by_share[100] == set(KEYS)
+    )
+    assert 5 <= len(admitted_by_share[5]) <= 40
+    assert 70 <= len(admitted_by_share[25]) <= 130
 
     again = release(CHAT, now + seconds(1), plan=[{"percent": 25}, {"percent": 100}])
-    assert by_the_contract() == (25, seen[25])
+    assert by_the_contract() == (25, admitted_by_share[25])
     assert again.ramp is not None

@@ -109,7 +109,7 @@ def test_bodies_that_are_no_reports_are_counted_too() -> None:
 
     found = [ask(served, "POST", "/api/v1/report", HEADERS, content=b"[") for _ in range(30)]
 
-    statuses = [answer.status_code for answer in found]
+    statuses = [response.status_code for response in found]
     assert statuses[:20] == [400] * 20
     assert 429 in statuses[20:]
 
@@ -120,10 +120,10 @@ def test_over_http_it_is_429_with_retry_after_and_reads_go_on() -> None:
 
     found = [ask(served, "POST", "/api/v1/report", HEADERS, content=body) for _ in range(30)]
 
-    statuses = [answer.status_code for answer in found]
+    statuses = [response.status_code for response in found]
     assert statuses[:20] == [400] * 20
     assert 429 in statuses[20:]
-    refused = next(answer for answer in found if answer.status_code == 429)
+    refused = next(response for response in found if response.status_code == 429)
     assert refused.headers["Retry-After"] == "1"
     assert refused.headers["Content-Type"] == "application/problem+json"
     assert "This instance reports too often" in refused.json()["detail"]

@@ -55,22 +55,22 @@ def rehearsing(*switch_ids: str, drills: tuple[SnapshotEntry, ...] = ()):
     return made
 
 
-def switches(answer) -> dict[str, dict[str, object]]:
-    return {each["id"]: each for each in answer.json()["switches"]}
+def switches(response) -> dict[str, dict[str, object]]:
+    return {each["id"]: each for each in response.json()["switches"]}
 
 
 def test_marked_instance_gets_the_drilled_switch_too() -> None:
     served = rehearsing("feature:search")
 
-    answer = ask(served, "GET", SNAPSHOT, MARKED)
+    response = ask(served, "GET", SNAPSHOT, MARKED)
 
-    found = switches(answer)
+    found = switches(response)
     assert list(found) == ["feature:search", "segment:finance"]
     entry = found["segment:finance"]
     assert (entry["state"], entry["allow_percent"], entry["on_expiry"]) == ("engaged", 0, "release")
     assert entry["reason"] == "Drill: before the sale"
     assert entry["expires_at"] is not None
-    assert int(answer.headers["content-length"]) == len(answer.content)
+    assert int(response.headers["content-length"]) == len(response.content)
 
 
 def test_both_documents_have_the_same_version_and_etags_of_their_own() -> None:
@@ -112,16 +112,16 @@ def test_everybody_else_gets_the_normal_document(name: str | None) -> None:
     served = rehearsing("feature:search")
     headers = BEARER if name is None else {**BEARER, "Switchgear-Instance": name}
 
-    answer = ask(served, "GET", SNAPSHOT, headers)
+    response = ask(served, "GET", SNAPSHOT, headers)
 
-    assert answer.content == copy(17, "feature:search").body
+    assert response.content == copy(17, "feature:search").body
 
 
 @pytest.mark.parametrize("name", ["core/canary-1", "chat/a", "chat/*", "chat/b-2"])
 def test_names_and_whole_services_are_marked(name: str) -> None:
-    answer = ask(rehearsing(), "GET", SNAPSHOT, {**BEARER, "Switchgear-Instance": name})
+    response = ask(rehearsing(), "GET", SNAPSHOT, {**BEARER, "Switchgear-Instance": name})
 
-    assert "segment:finance" in switches(answer)
+    assert "segment:finance" in switches(response)
 
 
 def test_switch_that_is_really_stopped_is_told_as_it_is_to_all() -> None:
@@ -236,19 +236,19 @@ def test_stream_is_sent_the_same_document_once() -> None:
 def test_check_is_decided_by_the_callers_document(headers: dict[str, str], allowed: bool) -> None:
     question = json.dumps({"segments": ["finance"]}).encode()
 
-    answer = ask(rehearsing(), "POST", CHECK, headers, content=question)
+    response = ask(rehearsing(), "POST", CHECK, headers, content=question)
 
-    assert answer.json()["allowed"] is allowed
-    assert answer.json()["version"] == 17
+    assert response.json()["allowed"] is allowed
+    assert response.json()["version"] == 17
     if not allowed:
-        assert answer.json()["reason"] == "Drill: before the sale"
+        assert response.json()["reason"] == "Drill: before the sale"
 
 
 def test_openfeature_flags_are_those_of_the_normal_document() -> None:
     served = rehearsing()
     served.state.install_known(1, frozenset({"segment:finance"}))
 
-    answer = ask(
+    response = ask(
         served,
         "POST",
         "/ofrep/v1/evaluate/flags/segment:finance",
@@ -256,7 +256,7 @@ def test_openfeature_flags_are_those_of_the_normal_document() -> None:
         content=b'{"context":{"targetingKey":"u1"}}',
     )
 
-    assert answer.json()["value"] is True
+    assert response.json()["value"] is True
 
 
 def test_disk_keeps_the_normal_document_only() -> None:

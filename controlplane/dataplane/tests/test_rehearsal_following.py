@@ -148,5 +148,5 @@ def test_versions_equal_the_audit_rows_that_publish(following: Following) -> Non
             "SELECT (after::jsonb ->> 'version')::int FROM core_auditentry"
             " WHERE after::jsonb ? 'version' ORDER BY id"
         )
-        told = [row[0] for row in cursor.fetchall()]
-    assert told == list(range(1, version() + 1))
+        versions = [row[0] for row in cursor.fetchall()]
+    assert versions == list(range(1, version() + 1))

@@ -32,8 +32,8 @@ def test_ones_own_document_is_304_and_the_others_is_not() -> None:
     tags = [ask(served, "GET", SNAPSHOT, headers).headers["etag"] for headers in (MARKED, OTHER)]
 
     for headers, own, others in ((MARKED, *tags), (OTHER, *reversed(tags))):
-        answer = polled(served, headers, own)
-        assert (answer.status_code, answer.content) == (304, b"")
+        response = polled(served, headers, own)
+        assert (response.status_code, response.content) == (304, b"")
         assert polled(served, headers, f"W/{others}, {own}").status_code == 304
         assert (
             polled(served, headers, others).content == ask(served, "GET", SNAPSHOT, headers).content
@@ -52,10 +52,10 @@ def test_newer_version_is_kept_whichever_document_it_was() -> None:
 @pytest.mark.parametrize("headers", [MARKED, OTHER, BEARER])
 def test_caches_are_told_by_what_the_answers_differ(headers: dict[str, str]) -> None:
     served = rehearsing()
-    answer = ask(served, "GET", SNAPSHOT, headers)
+    response = ask(served, "GET", SNAPSHOT, headers)
 
-    assert answer.headers["vary"] == "Accept-Encoding, Switchgear-Instance"
-    again = polled(served, headers, answer.headers["etag"])
+    assert response.headers["vary"] == "Accept-Encoding, Switchgear-Instance"
+    again = polled(served, headers, response.headers["etag"])
     assert again.headers["vary"] == "Accept-Encoding, Switchgear-Instance"
     assert ask(plane(), "GET", SNAPSHOT, headers).headers["vary"] == "Accept-Encoding"
 
@@ -65,9 +65,9 @@ def test_drill_that_ended_by_itself_is_no_304() -> None:
     after = rehearsing(drills=(drilled(seconds=-1),))
 
     for path in (SNAPSHOT, f"{SNAPSHOT}?wait=20"):
-        answer = polled(after, MARKED, during, path)
-        assert (answer.status_code, answer.content) == (200, copy(17).body)
-        assert answer.headers["etag"] == ETAG
+        response = polled(after, MARKED, during, path)
+        assert (response.status_code, response.content) == (200, copy(17).body)
+        assert response.headers["etag"] == ETAG
 
 
 def test_one_of_two_drills_that_ended_by_itself_is_no_304() -> None:

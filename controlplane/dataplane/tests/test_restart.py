@@ -56,9 +56,9 @@ def test_with_everything_away_it_answers_as_before(keeping: Following) -> None:
 
     restart(keeping)
 
-    answer = ask(keeping.plane, "GET", "/api/v1/snapshot", TOKEN)
-    assert answer.status_code == 200
-    assert [switch["key"] for switch in answer.json()["switches"]] == ["finance"]
+    response = ask(keeping.plane, "GET", "/api/v1/snapshot", TOKEN)
+    assert response.status_code == 200
+    assert [switch["key"] for switch in response.json()["switches"]] == ["finance"]
     check = ask(keeping.plane, "POST", "/api/v1/check", TOKEN, content=b'{"segments":["finance"]}')
     assert check.json()["allowed"] is False
     flags = ask(keeping.plane, "POST", "/ofrep/v1/evaluate/flags", TOKEN)
@@ -117,16 +117,16 @@ def test_a_forged_copy_is_refused_and_the_one_before_is_served(keeping: Followin
     for latest in folder.glob("latest-*"):
         latest.unlink()
 
-    with capture_logs() as said:
+    with capture_logs() as logs:
         keeping.plane = Plane()
         keeping.start()
 
-    assert [line["file"] for line in said if line["event"] == "dataplane.copy_refused"] == [
+    assert [line["file"] for line in logs if line["event"] == "dataplane.copy_refused"] == [
         str(current)
     ]
-    answer = ask(keeping.plane, "GET", "/api/v1/snapshot", TOKEN)
-    assert answer.content in before
-    assert b"wholly" not in answer.content
+    response = ask(keeping.plane, "GET", "/api/v1/snapshot", TOKEN)
+    assert response.content in before
+    assert b"wholly" not in response.content
 
 
 def test_a_folder_that_can_not_be_written_costs_nothing_else(idle: Following) -> None:
@@ -170,6 +170,6 @@ def test_killed_before_its_copy_is_written_it_restarts_with_the_version_it_serve
         restart(keeping)
 
     assert kept_version(keeping) == before
-    answer = ask(keeping.plane, "GET", "/api/v1/snapshot", TOKEN)
-    assert answer.headers["Switchgear-Version"] == str(served)
-    assert {switch["key"] for switch in answer.json()["switches"]} == {"chat", "finance"}
+    response = ask(keeping.plane, "GET", "/api/v1/snapshot", TOKEN)
+    assert response.headers["Switchgear-Version"] == str(served)
+    assert {switch["key"] for switch in response.json()["switches"]} == {"chat", "finance"}

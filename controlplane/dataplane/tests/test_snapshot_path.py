@@ -11,16 +11,16 @@ PATH = "/api/v1/snapshot"
 def test_snapshot_carries_document_and_headers() -> None:
     served = plane("segment:finance")
 
-    answer = ask(served, "GET", PATH, BEARER)
+    response = ask(served, "GET", PATH, BEARER)
 
-    assert answer.status_code == 200
-    assert answer.content == copy(17, "segment:finance").body
-    assert [switch["id"] for switch in answer.json()["switches"]] == ["segment:finance"]
-    assert answer.headers["ETag"] == ETAG
-    assert answer.headers["Switchgear-Version"] == "17"
-    assert answer.headers["Cache-Control"] == "no-cache"
-    assert answer.headers["Content-Type"] == "application/json"
-    assert float(answer.headers["Switchgear-Age"]) < 5
+    assert response.status_code == 200
+    assert response.content == copy(17, "segment:finance").body
+    assert [switch["id"] for switch in response.json()["switches"]] == ["segment:finance"]
+    assert response.headers["ETag"] == ETAG
+    assert response.headers["Switchgear-Version"] == "17"
+    assert response.headers["Cache-Control"] == "no-cache"
+    assert response.headers["Content-Type"] == "application/json"
+    assert float(response.headers["Switchgear-Age"]) < 5
 
 
 def test_head_has_the_same_headers_and_no_body() -> None:
@@ -46,15 +46,15 @@ def test_head_has_the_same_headers_and_no_body() -> None:
     ],
 )
 def test_known_version_is_answered_with_304_and_no_body(known: str) -> None:
-    answer = ask(plane("segment:finance"), "GET", PATH, {**BEARER, "If-None-Match": known})
+    response = ask(plane("segment:finance"), "GET", PATH, {**BEARER, "If-None-Match": known})
 
-    assert answer.status_code == 304
-    assert answer.content == b""
-    assert "Content-Type" not in answer.headers
-    assert answer.headers["ETag"] == ETAG
-    assert answer.headers["Switchgear-Version"] == "17"
-    assert answer.headers["Cache-Control"] == "no-cache"
-    assert "Switchgear-Age" in answer.headers
+    assert response.status_code == 304
+    assert response.content == b""
+    assert "Content-Type" not in response.headers
+    assert response.headers["ETag"] == ETAG
+    assert response.headers["Switchgear-Version"] == "17"
+    assert response.headers["Cache-Control"] == "no-cache"
+    assert "Switchgear-Age" in response.headers
 
 
 @pytest.mark.parametrize(
@@ -62,10 +62,10 @@ def test_known_version_is_answered_with_304_and_no_body(known: str) -> None:
     [f'"{EPOCH}.16"', f"{EPOCH}.17", '"*"', "", "nonsense", f'"{EPOCH}.17'],
 )
 def test_other_or_malformed_validator_gets_the_document(known: str) -> None:
-    answer = ask(plane(), "GET", PATH, {**BEARER, "If-None-Match": known})
+    response = ask(plane(), "GET", PATH, {**BEARER, "If-None-Match": known})
 
-    assert answer.status_code == 200
-    assert answer.json()["version"] == 17
+    assert response.status_code == 200
+    assert response.json()["version"] == 17
 
 
 def test_age_grows_while_the_database_confirms_nothing() -> None:
@@ -77,29 +77,29 @@ def test_age_grows_while_the_database_confirms_nothing() -> None:
 
 
 def test_other_form_redirects_with_its_query() -> None:
-    answer = ask(plane(), "GET", f"{PATH}/?wait=25", BEARER)
+    response = ask(plane(), "GET", f"{PATH}/?wait=25", BEARER)
 
-    assert answer.status_code == 308
-    assert answer.headers["Location"] == "/api/v1/snapshot?wait=25"
-    assert "X-Request-ID" in answer.headers
+    assert response.status_code == 308
+    assert response.headers["Location"] == "/api/v1/snapshot?wait=25"
+    assert "X-Request-ID" in response.headers
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS"])
 def test_other_method_is_refused_and_told_which_ones_work(method: str) -> None:
-    answer = ask(plane(), method, PATH, BEARER)
+    response = ask(plane(), method, PATH, BEARER)
 
-    assert answer.status_code == 405
-    assert answer.headers["Allow"] == "GET, HEAD"
-    assert answer.headers["Content-Type"] == "application/problem+json"
-    assert answer.json()["status"] == 405
+    assert response.status_code == 405
+    assert response.headers["Allow"] == "GET, HEAD"
+    assert response.headers["Content-Type"] == "application/problem+json"
+    assert response.json()["status"] == 405
 
 
 def test_start_without_a_database_says_when_to_come_back() -> None:
-    answer = ask(Plane(), "GET", PATH, BEARER)
+    response = ask(Plane(), "GET", PATH, BEARER)
 
-    assert answer.status_code == 503
-    assert int(answer.headers["Retry-After"]) >= 1
-    assert answer.headers["Content-Type"] == "application/problem+json"
+    assert response.status_code == 503
+    assert int(response.headers["Retry-After"]) >= 1
+    assert response.headers["Content-Type"] == "application/problem+json"
 
 
 def test_tokens_known_but_nothing_published_is_503_too() -> None:

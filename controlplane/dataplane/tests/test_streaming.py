@@ -228,7 +228,7 @@ def test_before_the_first_snapshot_there_is_no_stream() -> None:
 
 
 def test_head_is_refused_with_what_is_possible() -> None:
-    answer = ask(plane(), "HEAD", PATH, BEARER)
+    response = ask(plane(), "HEAD", PATH, BEARER)
 
-    assert answer.status_code == 405
-    assert answer.headers["allow"] == "GET"
+    assert response.status_code == 405
+    assert response.headers["allow"] == "GET"

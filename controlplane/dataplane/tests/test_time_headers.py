@@ -33,18 +33,18 @@ def dated(served: Plane, now: datetime = NOON) -> Plane:
 def test_every_answer_has_the_time_of_the_database(
     method: str, path: str, headers: dict[str, str], status: int
 ) -> None:
-    answer = ask(dated(plane("segment:finance")), method, path, headers)
+    response = ask(dated(plane("segment:finance")), method, path, headers)
 
-    assert answer.status_code == status
-    assert 0 <= float(answer.headers["Switchgear-Time"]) - NOON.timestamp() < 5
-    assert abs(parsedate_to_datetime(answer.headers["Date"]) - NOON) < timedelta(seconds=5)
+    assert response.status_code == status
+    assert 0 <= float(response.headers["Switchgear-Time"]) - NOON.timestamp() < 5
+    assert abs(parsedate_to_datetime(response.headers["Date"]) - NOON) < timedelta(seconds=5)
 
 
 def test_without_a_time_of_the_database_the_answer_says_so() -> None:
-    answer = ask(plane("segment:finance"), "GET", "/api/v1/snapshot", BEARER)
+    response = ask(plane("segment:finance"), "GET", "/api/v1/snapshot", BEARER)
 
-    assert answer.headers["Switchgear-Time"] == "unknown"
-    assert "Date" not in answer.headers
+    assert response.headers["Switchgear-Time"] == "unknown"
+    assert "Date" not in response.headers
 
 
 def test_time_headers_follow_the_monotonic_clock() -> None:
@@ -72,6 +72,6 @@ def test_an_expired_engagement_ends_only_by_the_time_of_the_database(
     if knows_time:
         dated(served)
 
-    answer = ask(served, "POST", "/api/v1/check", BEARER, content=b'{"segments":["finance"]}')
+    response = ask(served, "POST", "/api/v1/check", BEARER, content=b'{"segments":["finance"]}')
 
-    assert answer.json()["allowed"] is is_allowed
+    assert response.json()["allowed"] is is_allowed

@@ -28,8 +28,8 @@ def limited(*services: str, scopes: tuple[str, ...] = ("switches:read", "report:
 
 def report(service: str, *dependencies: str) -> bytes:
     breakers = [{"dependency": each, "state": "closed"} for each in dependencies]
-    said = {"service": service, "instance": "a1", "boot": BOOT, "seq": 1, "breakers": breakers}
-    return json.dumps(said).encode()
+    report = {"service": service, "instance": "a1", "boot": BOOT, "seq": 1, "breakers": breakers}
+    return json.dumps(report).encode()
 
 
 @pytest.mark.parametrize(
@@ -38,11 +38,11 @@ def report(service: str, *dependencies: str) -> bytes:
     ids=["service", "caller of a breaker"],
 )
 def test_report_as_another_service_is_refused(body: bytes) -> None:
-    answer = ask(limited("core"), "POST", "/api/v1/report", {"X-API-Key": REPORTER}, content=body)
+    response = ask(limited("core"), "POST", "/api/v1/report", {"X-API-Key": REPORTER}, content=body)
 
-    assert answer.status_code == 403
-    assert answer.headers["Content-Type"] == "application/problem+json"
-    assert "may not speak for gateway, only for: core" in answer.json()["detail"]
+    assert response.status_code == 403
+    assert response.headers["Content-Type"] == "application/problem+json"
+    assert "may not speak for gateway, only for: core" in response.json()["detail"]
 
 
 @pytest.mark.parametrize("services", [("core", "gateway"), ()], ids=["of both", "of any"])
@@ -51,9 +51,9 @@ def test_report_as_one_of_its_services_goes_on(services: tuple[str, ...]) -> Non
     served.state.ledger._is_database_away = True  # No database: admitted reports time out.
     body = report("gateway", "core->oracle")
 
-    answer = ask(served, "POST", "/api/v1/report", {"X-API-Key": REPORTER}, content=body)
+    response = ask(served, "POST", "/api/v1/report", {"X-API-Key": REPORTER}, content=body)
 
-    assert answer.status_code == 503
+    assert response.status_code == 503
 
 
 @pytest.mark.parametrize(
@@ -73,10 +73,10 @@ def test_instance_of_another_service_is_refused_on_each_path(
 ) -> None:
     headers = {"X-API-Key": READER, "Switchgear-Instance": "gateway/a1"}
 
-    answer = ask(limited("core"), method, path, headers, content=body)
+    response = ask(limited("core"), method, path, headers, content=body)
 
-    assert answer.status_code == 403
-    assert "gateway" in answer.text
+    assert response.status_code == 403
+    assert "gateway" in response.text
 
 
 @pytest.mark.parametrize("name", ["core/a1", None, "no instance"])
@@ -87,9 +87,9 @@ def test_instance_of_its_service_is_answered(name: str | None) -> None:
 
 
 def test_policies_of_another_service_are_refused() -> None:
-    answer = ask(limited("core"), "GET", "/api/v1/config?service=gateway", {"X-API-Key": READER})
+    response = ask(limited("core"), "GET", "/api/v1/config?service=gateway", {"X-API-Key": READER})
 
-    assert answer.status_code == 403
+    assert response.status_code == 403
 
 
 def test_limit_is_in_the_copy_on_disk(tmp_path: Path) -> None:

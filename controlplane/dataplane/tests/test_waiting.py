@@ -95,9 +95,9 @@ def test_a_caller_ahead_of_this_replica_is_never_sent_back() -> None:
 
 
 def test_without_wait_a_caller_ahead_of_this_replica_keeps_what_it_has() -> None:
-    answer = ask(plane(), "GET", "/api/v1/snapshot", {**BEARER, "If-None-Match": f'"{EPOCH}.18"'})
+    response = ask(plane(), "GET", "/api/v1/snapshot", {**BEARER, "If-None-Match": f'"{EPOCH}.18"'})
 
-    assert answer.status_code == 304
+    assert response.status_code == 304
 
 
 def test_a_revoked_token_ends_the_wait_with_401() -> None:
@@ -184,10 +184,10 @@ def test_a_process_that_ends_lets_everybody_go() -> None:
 
 @pytest.mark.parametrize("wait", ["soon", "-1", "1e9", "NaN", "", "١٢"])
 def test_a_wait_that_is_no_number_of_seconds_is_refused(wait: str) -> None:
-    answer = ask(plane(), "GET", f"/api/v1/snapshot?wait={wait}", KNOWN)
+    response = ask(plane(), "GET", f"/api/v1/snapshot?wait={wait}", KNOWN)
 
-    assert answer.status_code == 400
-    assert "wait" in answer.json()["errors"]
+    assert response.status_code == 400
+    assert "wait" in response.json()["errors"]
 
 
 def test_zero_seconds_are_no_wait() -> None:

@@ -139,51 +139,51 @@ class Watch:
         ]
         assert not wrong, "\n".join([f"{len(wrong)} of {len(found)} are wrong", *wrong[:12]])
 
-    def is_allowed(self, answer: Answer) -> bool:
+    def is_allowed(self, response: Answer) -> bool:
         """Return True if pollers may get this answer at that time."""
-        if answer.status in (200, 304):
+        if response.status in (200, 304):
             return True
-        if answer.status == 0:
-            return _is_within(answer, self._may_break)
-        retries = answer.status == 503 and re.fullmatch(r"[1-9]\d?", answer.retry_after)
-        return bool(retries) and _is_within(answer, self._may_refuse)
+        if response.status == 0:
+            return _is_within(response, self._may_break)
+        retries = response.status == 503 and re.fullmatch(r"[1-9]\d?", response.retry_after)
+        return bool(retries) and _is_within(response, self._may_refuse)
 
     def _find_set_backs(self) -> Iterator[str]:
         """Yield violations: a version of an epoch that decreased, or a return to a former epoch."""
         by_poller: dict[tuple[str, str], list[Answer]] = defaultdict(list)
-        for answer in self.answers:
-            target = next(target for target in self._targets if answer.url in target)
-            by_poller[answer.way, target[0]].append(answer)
-        for answers in by_poller.values():
+        for response in self.answers:
+            target = next(target for target in self._targets if response.url in target)
+            by_poller[response.way, target[0]].append(response)
+        for responses in by_poller.values():
             left: set[str] = set()
             before: Mark | None = None
-            for answer in answers:
-                mark = answer.mark
+            for response in responses:
+                mark = response.mark
                 if mark is None or mark == before:
                     continue
                 if before is not None and mark[0] != before[0]:
                     left.add(before[0])
                 elif before is not None and mark[1] < before[1]:
-                    yield f"set back from {before}: {answer}"
+                    yield f"set back from {before}: {response}"
                 if mark[0] in left:
-                    yield f"back in an epoch it left: {answer}"
+                    yield f"back in an epoch it left: {response}"
                 before = mark
 
-    def _find_wrong_age(self, answer: Answer, recovers_within: float) -> str:
+    def _find_wrong_age(self, response: Answer, recovers_within: float) -> str:
         """Return what is wrong with the answer's age, if anything."""
-        if answer.age is None:
+        if response.age is None:
             return ""
         most = FRESH_SECONDS
         for began, ended, urls in self._is_database_away:
-            if answer.url not in urls or answer.ended < began:
+            if response.url not in urls or response.ended < began:
                 continue
-            if answer.began > began and answer.ended < ended:
-                least = answer.began - began - ROUNDING_SECONDS
-                if answer.age < least:
+            if response.began > began and response.ended < ended:
+                least = response.began - began - ROUNDING_SECONDS
+                if response.age < least:
                     return f"at least {least:.1f} s are true"
-            if answer.began < ended + recovers_within:
-                most = max(most, answer.ended - began + FRESH_SECONDS)
-        return f"at most {most:.1f} s are true" if answer.age > most else ""
+            if response.began < ended + recovers_within:
+                most = max(most, response.ended - began + FRESH_SECONDS)
+        return f"at most {most:.1f} s are true" if response.age > most else ""
 
     async def _poll(self, way: str, target: Sequence[str]) -> None:
         wait = f"?wait={WAIT_SECONDS:g}" if way == "held" else ""
@@ -193,15 +193,15 @@ class Watch:
                 known = {"If-None-Match": tag} if tag and way != "new" else {}
                 began = time.monotonic()
                 try:
-                    answer = await client.get(f"{url}/api/v1/snapshot{wait}", headers=known)
+                    response = await client.get(f"{url}/api/v1/snapshot{wait}", headers=known)
                 except httpx.TransportError:
                     self._note(way, target, url, began, 0)
                 else:
-                    if answer.status_code == 200:
-                        tag = answer.headers["ETag"]
+                    if response.status_code == 200:
+                        tag = response.headers["ETag"]
                         mark = tag.strip('"').removesuffix("-gzip")
-                        self._accept(way, target, mark, answer.json())
-                    self._note(way, target, url, began, answer.status_code, answer.headers)
+                        self._accept(way, target, mark, response.json())
+                    self._note(way, target, url, began, response.status_code, response.headers)
                 await asyncio.sleep(0.05)
 
     async def _stream(self, target: Sequence[str]) -> None:
@@ -210,11 +210,13 @@ class Watch:
         async with httpx.AsyncClient(headers=self._token, timeout=20) as client:
             for url in itertools.cycle(target):
                 began, status = time.monotonic(), 0
-                said: Mapping[str, str] = {"Last-Event-ID": last} if last else {}
+                headers: Mapping[str, str] = {"Last-Event-ID": last} if last else {}
                 with contextlib.suppress(TimeoutError, httpx.TransportError):
                     async with (
                         asyncio.timeout(1.0 if len(target) > 1 else None),
-                        client.stream("GET", f"{url}/api/v1/snapshot/stream", headers=said) as got,
+                        client.stream(
+                            "GET", f"{url}/api/v1/snapshot/stream", headers=headers
+                        ) as got,
                     ):
                         status = got.status_code
                         self._note("stream", target, url, began, status, got.headers)
@@ -243,8 +245,8 @@ class Watch:
         status: int,
         headers: Mapping[str, str] | None = None,
     ) -> None:
-        said = headers or {}
-        age = said.get("Switchgear-Age")
+        received = headers or {}
+        age = received.get("Switchgear-Age")
         self.answers.append(
             Answer(
                 way=way,
@@ -254,7 +256,7 @@ class Watch:
                 status=status,
                 mark=self.has.get((way, target[0])),
                 age=None if age is None else float(age),
-                retry_after=said.get("Retry-After", ""),
+                retry_after=received.get("Retry-After", ""),
                 may_take=SLOWEST_SECONDS + (WAIT_SECONDS if way == "held" else 0),
             )
         )
@@ -273,10 +275,10 @@ def watching(
         watch.cancel()
 
 
-async def _events(answer: httpx.Response) -> AsyncIterator[tuple[str, str]]:
+async def _events(response: httpx.Response) -> AsyncIterator[tuple[str, str]]:
     """Return id and data of each event."""
     event = {"id": "", "data": ""}
-    async for line in answer.aiter_lines():
+    async for line in response.aiter_lines():
         name, _, value = line.partition(": ")
         if line == "" and event["data"]:
             yield event["id"], event["data"]
@@ -294,5 +296,5 @@ def _noted(into: list[tuple[float, float]], seconds_after: float) -> Iterator[No
         into.append((began, time.monotonic() + seconds_after))
 
 
-def _is_within(answer: Answer, spans: Sequence[tuple[float, float]]) -> bool:
-    return any(began <= answer.ended and answer.began <= ended for began, ended in spans)
+def _is_within(response: Answer, spans: Sequence[tuple[float, float]]) -> bool:
+    return any(began <= response.ended and response.began <= ended for began, ended in spans)

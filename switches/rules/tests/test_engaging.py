@@ -102,7 +102,7 @@ def test_trip_is_refused_like_everybody(operator):
 
 
 @pytest.mark.parametrize(
-    ("kind", "policy", "answer"),
+    ("kind", "policy", "expected"),
     [
         ("protected", "release", 400),
         ("protected", "ramp", 400),
@@ -111,13 +111,13 @@ def test_trip_is_refused_like_everybody(operator):
         ("at_least_one", "ramp", 200),
     ],
 )
-def test_policy_at_expiry_that_a_rule_forbids_is_refused(operator, kind, policy, answer):
+def test_policy_at_expiry_that_a_rule_forbids_is_refused(operator, kind, policy, expected):
     create_rule(kind, "feature:*")
 
     response = operator.engage("feature:a", on_expiry=policy)
 
-    assert response.status_code == answer
-    if answer == 400:
+    assert response.status_code == expected
+    if expected == 400:
         assert kind in response.json()["errors"]["on_expiry"][0]
 
 
@@ -310,9 +310,9 @@ def test_who_may_not_engage_may_not_break_glass(operator):
     create_rule("exclusive", "segment:*")
     operator.engage("segment:a")
 
-    answer = as_role("viewer").engage("segment:b", break_glass=break_glass_naming("exclusive"))
+    response = as_role("viewer").engage("segment:b", break_glass=break_glass_naming("exclusive"))
 
-    assert answer.status_code == 403
+    assert response.status_code == 403
 
 
 def test_shell_is_refused_with_the_option_that_goes_on(operator, capsys):

@@ -55,9 +55,9 @@ def test_rule_is_changed_and_removed_by_approval(admin, approver):
     row = create_rule("at_most", "segment:*", name="few", n=2)
     changed = {"name": "fewer", "kind": "exclusive", "switches": ["segment:*", "feature:x"]}
 
-    asked = admin.send("put", f"/rules/{row.pk}/", changed)
-    assert asked.json()["approval"]["diff"]["n"] == [2, None]
-    assert approve(approver, asked).status_code == 200
+    response = admin.send("put", f"/rules/{row.pk}/", changed)
+    assert response.json()["approval"]["diff"]["n"] == [2, None]
+    assert approve(approver, response).status_code == 200
 
     after = admin.get(f"/rules/{row.pk}/").json()
     assert (after["name"], after["kind"], after["n"]) == ("fewer", "exclusive", None)
@@ -76,11 +76,11 @@ def test_who_asked_does_not_approve(admin):
 
 def test_owner_of_the_token_that_asked_does_not_approve(approver):
     owner = person("admin", "owner")
-    asked = with_token("switches:write", owner=owner).post("/rules/", RULE)
+    response = with_token("switches:write", owner=owner).post("/rules/", RULE)
 
-    assert asked.status_code == 202
-    assert approve(signed_in(owner), asked).status_code == 403
-    assert approve(approver, asked).status_code == 200
+    assert response.status_code == 202
+    assert approve(signed_in(owner), response).status_code == 403
+    assert approve(approver, response).status_code == 200
 
 
 @pytest.mark.parametrize("role", ["viewer", "operator", "approver"])
@@ -163,10 +163,10 @@ def test_another_change_of_the_same_rule_has_to_wait(admin):
 
 def test_approval_of_a_change_that_no_longer_fits_is_refused(admin, approver):
     row = create_rule("at_most", "segment:*", name="few", n=2)
-    asked = admin.send("put", f"/rules/{row.pk}/", {**RULE, "name": "few", "n": 3})
+    response = admin.send("put", f"/rules/{row.pk}/", {**RULE, "name": "few", "n": 3})
     Rule.objects.update(n=5)
 
-    refused = approve(approver, asked)
+    refused = approve(approver, response)
 
     assert refused.status_code == 409
     assert Rule.objects.get().n == 5
@@ -240,8 +240,8 @@ def test_list_tells_how_things_stand_in_a_few_queries(admin):
         rules = {rule["name"]: rule for rule in admin.get("/rules/").json()["results"]}
 
     assert len(caught) <= 5
-    told = {name: (rule["violated"], rule["at_limit"]) for name, rule in rules.items()}
-    assert told == {"at": (False, True), "broken": (True, False), "none": (True, False)}
+    statuses = {name: (rule["violated"], rule["at_limit"]) for name, rule in rules.items()}
+    assert statuses == {"at": (False, True), "broken": (True, False), "none": (True, False)}
     assert rules["broken"]["engaged"] == ["feature:x", "segment:a"]
     assert rules["at"]["sentence"] == "At most 1 of segment:* engaged"
 

@@ -19,10 +19,10 @@ def test_of_an_exclusive_pair_engaged_at_once_one_wins():
     kim, lee = people(2)
 
     for _ in range(5):
-        answers = at_once(lambda: kim.engage("feature:a"), lambda: lee.engage("feature:b"))
+        responses = at_once(lambda: kim.engage("feature:a"), lambda: lee.engage("feature:b"))
 
-        assert sorted(answer.status_code for answer in answers) == [200, 409]
-        lost = next(answer for answer in answers if answer.status_code == 409)
+        assert sorted(response.status_code for response in responses) == [200, 409]
+        lost = next(response for response in responses if response.status_code == 409)
         assert lost.json()["rule"] == "exclusive"
         open_now = Episode.objects.filter(ended_at__isnull=True)
         assert open_now.count() == 1
@@ -33,14 +33,14 @@ def test_of_an_exclusive_pair_engaged_at_once_one_wins():
 def test_of_six_at_once_no_more_than_two_are_engaged():
     create_rule("at_most", "segment:*", n=2)
 
-    answers = at_once(
+    responses = at_once(
         *(
             lambda number=number, somebody=somebody: somebody.engage(f"segment:s{number}")
             for number, somebody in enumerate(people(6))
         )
     )
 
-    assert sorted(answer.status_code for answer in answers) == [200, 200, 409, 409, 409, 409]
+    assert sorted(response.status_code for response in responses) == [200, 200, 409, 409, 409, 409]
 
 
 def test_of_the_last_two_released_at_once_one_stays():
@@ -50,10 +50,10 @@ def test_of_the_last_two_released_at_once_one_stays():
     kim.engage("feature:a")
     kim.engage("feature:b")
 
-    answers = at_once(
+    responses = at_once(
         lambda: kim.post("/switches/feature/a/release", at_full),
         lambda: lee.post("/switches/feature/b/release", at_full),
     )
 
-    assert sorted(answer.status_code for answer in answers) == [200, 409]
+    assert sorted(response.status_code for response in responses) == [200, 409]
     assert Episode.objects.filter(ended_at__isnull=True).count() == 1

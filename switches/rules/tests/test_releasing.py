@@ -96,7 +96,7 @@ def test_who_has_to_wait_for_a_second_person(switch, how, protected, expected, r
     if protected:
         create_rule("protected", switch)
     somebody.engage(switch)
-    answer, left = expected
+    status, left = expected
 
     response = release(somebody, switch, **how)
 
@@ -105,8 +105,8 @@ def test_who_has_to_wait_for_a_second_person(switch, how, protected, expected, r
         assert response.status_code == 403
         left = "engaged"
     else:
-        assert response.status_code == (200 if answer == "id" else 202)
-        assert answer in response.json()
+        assert response.status_code == (200 if status == "id" else 202)
+        assert status in response.json()
     assert state(somebody, switch) == left
 
 

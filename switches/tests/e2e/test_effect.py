@@ -145,13 +145,16 @@ def test_dialog_announces_milestones_and_no_counts(desks):
         report_version(name, 0, db_now())
     page = desks.open_desk(person("operator")).open("/")
     engage_finance(page)
-    said, announced = page.locator("#effect-dialog-said"), page.locator("#dialog [data-announcer]")
-    expect(said).to_contain_text("0 of 3")
+    status, announced = (
+        page.locator("#effect-dialog-said"),
+        page.locator("#dialog [data-announcer]"),
+    )
+    expect(status).to_contain_text("0 of 3")
 
     report_version("core/a1", version(), db_now())
     expect(announced).to_contain_text("Applied by 1 of 3 instances")
     report_version("core/a2", version(), db_now())
-    expect(said).to_have_text("Applied by 2 of 3 instances")
+    expect(status).to_have_text("Applied by 2 of 3 instances")
     expect(announced).not_to_contain_text("2 of 3")
     for name in names:
         report_version(name, version(), db_now())
@@ -164,8 +167,8 @@ def test_tab_that_nobody_looks_at_asks_for_no_effect(desks):
     kim = engaged("segment:finance")
     report_version("core/a1", 0, db_now())
     page = desks.open_desk(kim).open(FINANCE)
-    said = page.locator("#effect-page-said")
-    expect(said).to_contain_text("0 of 1")
+    status = page.locator("#effect-page-said")
+    expect(status).to_contain_text("0 of 1")
 
     hide = "Object.defineProperty(document, 'hidden', {configurable: true, value: %s})"
     page.evaluate(hide % "true")
@@ -178,7 +181,7 @@ def test_tab_that_nobody_looks_at_asks_for_no_effect(desks):
     report_version("core/a1", version(), db_now())
     page.evaluate(hide % "false")
     page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
-    expect(said).to_have_text("Applied by the 1 instance heard from", timeout=900)
+    expect(status).to_have_text("Applied by the 1 instance heard from", timeout=900)
 
 
 def test_long_name_takes_three_lines_at_most(desks):

@@ -30,11 +30,11 @@ def test_laptop_shows_every_page_at_once(desks):
 def test_low_window_shows_the_present_page_in_its_list(desks):
     page = desks.open_desk(person("admin"), **LOW).open("/tokens/")
 
-    seen = page.evaluate(
+    headings = page.evaluate(
         """() => {
             const list = nav.getBoundingClientRect();
             const here = nav.querySelector("[aria-current='page']").getBoundingClientRect();
             return nav.scrollHeight > nav.clientHeight && here.bottom <= list.bottom;
         }"""
     )
-    assert seen
+    assert headings

@@ -15,11 +15,11 @@ def test_signed_out_page_says_so_above_nothing_and_hardly_asks(desks):
     page.get_by_label("Reason", exact=True).fill("errors")
     desk.context.clear_cookies()
 
-    said = page.locator("dialog .toast", has_text="You are signed out")
-    expect(said).to_be_visible()
+    toast = page.locator("dialog .toast", has_text="You are signed out")
+    expect(toast).to_be_visible()
     button = page.get_by_role("dialog").locator("form[data-engage] .button--stop")
-    told, pressed = said.bounding_box(), button.bounding_box()
-    assert pressed["y"] + pressed["height"] <= told["y"]
+    toast_box, pressed = toast.bounding_box(), button.bounding_box()
+    assert pressed["y"] + pressed["height"] <= toast_box["y"]
     requests_made = []
     page.on("request", lambda one: requests_made.append(one.url))
     page.wait_for_timeout(5_000)

@@ -35,9 +35,9 @@ def page(chromium, installation):
     opened.goto(f"{installation.url}/sign-in/")
     opened.get_by_label("User name").fill("admin")
     opened.get_by_label("Password", exact=True).fill(PASSWORD)
-    with opened.expect_websocket() as told:
+    with opened.expect_websocket() as socket:
         opened.keyboard.press("Enter")
-    told.value.wait_for_event("framereceived")
+    socket.value.wait_for_event("framereceived")
     yield opened
     context.close()
     assert complaints == []

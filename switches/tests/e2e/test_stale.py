@@ -78,10 +78,10 @@ def test_coming_back_to_the_window_asks_at_once(desks):
     page.wait_for_load_state("networkidle")
     page.wait_for_timeout(300)
 
-    with page.expect_request(re.compile("/attention/rows/"), timeout=4_000) as asked:
+    with page.expect_request(re.compile("/attention/rows/"), timeout=4_000) as request:
         page.evaluate("window.dispatchEvent(new Event('focus'))")
 
-    assert asked.value.headers["switchgear-background"] == "1"
+    assert request.value.headers["switchgear-background"] == "1"
 
 
 def test_what_the_page_asks_by_itself_says_so_and_what_people_ask_does_not(desks):

@@ -120,15 +120,15 @@ def test_what_is_pointed_at_stays(desks):
     page.evaluate(
         "document.dispatchEvent(new CustomEvent('switchgear:say', {detail: {message: 'Look'}}))"
     )
-    said = page.locator("#toasts .toast")
-    said.hover()
+    toast = page.locator("#toasts .toast")
+    toast.hover()
 
     page.clock.fast_forward(60_000)
-    expect(said).to_be_visible()
+    expect(toast).to_be_visible()
     page.mouse.move(5, 5)
     page.clock.fast_forward(10_000)
 
-    expect(said).to_have_count(0)
+    expect(toast).to_have_count(0)
 
 
 def test_z_takes_back_the_newest_also_when_it_was_engaged_on_a_page_of_its_own(desks):
