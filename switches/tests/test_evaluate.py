@@ -1,7 +1,6 @@
 """The decision: order of scopes, admitted shares and the named switch."""
 
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
 
 import pytest
 from hypothesis import given
@@ -9,6 +8,7 @@ from hypothesis import strategies as st
 
 from switches.evaluate import CallDecision, CallQuestion, evaluate
 from switches.snapshot import SnapshotEntry
+from switches.tests.snapshots import make_entry
 
 NOW = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
 EVERYTHING = CallQuestion.naming(
@@ -34,23 +34,11 @@ SALT_OF_1094 = "0123456789abcdef0123456789abcdef"  # "u1" falls into bucket 1094
 def entry(
     switch_id: str,
     *,
-    allow_percent: str = "0",
-    salt: str = "s",
     expires_at: datetime | None = NOW + timedelta(hours=24),
-    on_expiry: str = "hold",
+    **fields: str,
 ) -> SnapshotEntry:
-    scope, key = switch_id.split(":")
-    return SnapshotEntry(
-        id=switch_id,
-        scope=scope,
-        key=key,
-        allow_percent=Decimal(allow_percent),
-        salt=salt,
-        reason=f"because of {switch_id}",
-        engaged_at=NOW - timedelta(hours=1),
-        expires_at=expires_at,
-        on_expiry=on_expiry,
-    )
+    reason = f"because of {switch_id}"
+    return make_entry(switch_id, reason=reason, expires_at=expires_at, **fields)  # type: ignore[arg-type]
 
 
 def decide(question: CallQuestion, *entries: SnapshotEntry, draw: int = 0) -> CallDecision:

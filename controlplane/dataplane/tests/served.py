@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
 from hashlib import sha256
 from uuid import UUID
 
@@ -14,7 +13,8 @@ from controlplane.dataplane.memory.credentials import Credential
 from controlplane.dataplane.memory.served_copy import Copy
 from controlplane.dataplane.plane import Plane
 from controlplane.dataplane.serving.call import ASGIApplication
-from switches.snapshot import SnapshotEntry, SnapshotVersion
+from switches.snapshot import SnapshotVersion
+from switches.tests.snapshots import make_entry
 
 EPOCH = UUID("8b4ccf29-2b0e-4b5c-9c69-1d5f2f3a7a11")
 ETAG = f'"{EPOCH}.17"'
@@ -25,24 +25,9 @@ SCRAPER = "sg_scraper001_a-fourth-secret"
 BEARER = {"Authorization": f"Bearer {READER}"}
 
 
-def engaged(switch_id: str) -> SnapshotEntry:
-    scope, key = switch_id.split(":")
-    return SnapshotEntry(
-        id=switch_id,
-        scope=scope,
-        key=key,
-        allow_percent=Decimal(0),
-        salt="s",
-        reason="정산 오류, INC-7",
-        engaged_at=datetime(2026, 11, 21, 2, 0, tzinfo=UTC),
-        expires_at=None,
-        on_expiry="hold",
-    )
-
-
 def copy(version: int, *switch_ids: str, epoch: UUID = EPOCH) -> Copy:
     publication = SnapshotVersion(epoch, version, datetime(2026, 11, 21, 3, 0, tzinfo=UTC))
-    return Copy.render(publication, [engaged(switch_id) for switch_id in switch_ids])
+    return Copy.render(publication, [make_entry(switch_id) for switch_id in switch_ids])
 
 
 def credential(token: str, *scopes: str, expires_at: datetime | None = None) -> Credential:

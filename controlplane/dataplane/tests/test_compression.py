@@ -17,8 +17,9 @@ from controlplane.dataplane.memory.compression import GzipForm
 from controlplane.dataplane.memory.policies import DependencyPolicy, Policies
 from controlplane.dataplane.memory.served_copy import Copy
 from controlplane.dataplane.tests.exchange import Exchange
-from controlplane.dataplane.tests.served import BEARER, EPOCH, ETAG, ask, copy, engaged, plane
+from controlplane.dataplane.tests.served import BEARER, EPOCH, ETAG, ask, copy, plane
 from switches.snapshot import SnapshotVersion
+from switches.tests.snapshots import make_entry
 
 SNAPSHOT = "/api/v1/snapshot"
 CONFIG = "/api/v1/config?service=core"
@@ -38,7 +39,7 @@ def with_policies(made):
 
 def ramping(version, ids, at_50_percent):
     """A copy in which one switch lets half of the traffic through."""
-    entries = {switch_id: engaged(switch_id) for switch_id in ids}
+    entries = {switch_id: make_entry(switch_id) for switch_id in ids}
     entries[at_50_percent] = replace(entries[at_50_percent], allow_percent=Decimal(50))
     publication = SnapshotVersion(EPOCH, version, datetime(2026, 11, 21, 3, 0, tzinfo=UTC))
     return Copy.render(publication, entries.values())
@@ -188,10 +189,10 @@ def test_form_made_before_the_time_was_known_is_not_served_after():
     served = plane(*IDS)
     publication = SnapshotVersion(EPOCH, 18, datetime(2026, 11, 21, 3, 0, tzinfo=UTC))
     over = replace(
-        engaged(IDS[0]), on_expiry="release", expires_at=datetime(2026, 11, 21, 4, 0, tzinfo=UTC)
+        make_entry(IDS[0]), on_expiry="release", expires_at=datetime(2026, 11, 21, 4, 0, tzinfo=UTC)
     )
     served.state.install_copy(
-        Copy.render(publication, [over, *map(engaged, IDS[1:])]), confirmed_at=0.0
+        Copy.render(publication, [over, *map(make_entry, IDS[1:])]), confirmed_at=0.0
     )
     raw(served, "POST", FLAGS, GZIP)
 
@@ -206,7 +207,7 @@ def test_form_made_before_the_time_was_known_is_not_served_after():
 def test_when_groups_are_too_many_the_rest_is_served_unencoded():
     served = plane(*IDS)
     publication = SnapshotVersion(EPOCH, 18, datetime(2026, 11, 21, 3, 0, tzinfo=UTC))
-    half = [replace(engaged(one), allow_percent=Decimal(50), salt=one) for one in IDS]
+    half = [replace(make_entry(one), allow_percent=Decimal(50), salt=one) for one in IDS]
     served.state.install_copy(Copy.render(publication, half), confirmed_at=0.0)
 
     kinds = set()

@@ -15,32 +15,16 @@ from controlplane.dataplane.serving.responses import Response
 from controlplane.dataplane.state import State
 from controlplane.dataplane.tests.served import EPOCH
 from switches.snapshot import SnapshotEntry, SnapshotVersion
+from switches.tests.snapshots import make_entry
 
 NOW = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
 KNOWN = ("feature:export", "feature:search", "segment:finance", "experiment:blue")
 SALT = "0123456789abcdef0123456789abcdef"  # "u1" falls into bucket 1094 with it
 
 
-def entry(
-    switch_id: str,
-    allow_percent: str = "0",
-    *,
-    salt: str = SALT,
-    expires_at: datetime | None = None,
-    on_expiry: str = "hold",
-) -> SnapshotEntry:
-    scope, key = switch_id.split(":")
-    return SnapshotEntry(
-        id=switch_id,
-        scope=scope,
-        key=key,
-        allow_percent=Decimal(allow_percent),
-        salt=salt,
-        reason=f"정산 오류 in {switch_id}",
-        engaged_at=NOW - timedelta(hours=1),
-        expires_at=expires_at,
-        on_expiry=on_expiry,
-    )
+def entry(switch_id: str, allow_percent: str = "0", **fields: Any) -> SnapshotEntry:
+    reason = f"정산 오류 in {switch_id}"
+    return make_entry(switch_id, allow_percent, **{"salt": SALT, "reason": reason, **fields})
 
 
 def state_of(

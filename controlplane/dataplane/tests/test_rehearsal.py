@@ -4,7 +4,6 @@ import asyncio
 import json
 import re
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
 
 import pytest
 
@@ -13,9 +12,10 @@ from controlplane.dataplane.memory.policies import Policies
 from controlplane.dataplane.memory.served_copy import MAX_NAMES, Copy, DrillSnapshot
 from controlplane.dataplane.sync.snapshot_keeper import SnapshotKeeper
 from controlplane.dataplane.tests.exchange import Exchange
-from controlplane.dataplane.tests.served import BEARER, EPOCH, ETAG, ask, engaged, plane
+from controlplane.dataplane.tests.served import BEARER, EPOCH, ETAG, ask, plane
 from switches.drills.patterns import Marks
 from switches.snapshot import SnapshotEntry, SnapshotVersion
+from switches.tests.snapshots import make_entry
 
 SNAPSHOT, STREAM, CHECK = "/api/v1/snapshot", "/api/v1/snapshot/stream", "/api/v1/check"
 MARKS = Marks.from_patterns(["core/canary-1", "chat/*"])
@@ -26,12 +26,8 @@ SOON = 0.15
 
 
 def drilled(switch_id: str = "segment:finance", seconds: float = 300) -> SnapshotEntry:
-    scope, key = switch_id.split(":")
-    return SnapshotEntry(
-        id=switch_id,
-        scope=scope,
-        key=key,
-        allow_percent=Decimal(0),
+    return make_entry(
+        switch_id,
         salt="d",
         reason="Drill: before the sale",
         engaged_at=BEGAN,
@@ -43,7 +39,7 @@ def drilled(switch_id: str = "segment:finance", seconds: float = 300) -> Snapsho
 def copy(version: int, *switch_ids: str, drills: tuple[SnapshotEntry, ...] = ()) -> Copy:
     return Copy.render(
         SnapshotVersion(EPOCH, version, BEGAN),
-        [engaged(switch_id) for switch_id in switch_ids],
+        [make_entry(switch_id) for switch_id in switch_ids],
         drill_snapshot=DrillSnapshot(MARKS, drills) if drills else None,
     )
 

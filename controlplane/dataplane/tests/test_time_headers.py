@@ -9,8 +9,9 @@ import pytest
 from controlplane.dataplane.memory.served_copy import Copy
 from controlplane.dataplane.plane import Plane
 from controlplane.dataplane.state import State
-from controlplane.dataplane.tests.served import BEARER, EPOCH, ask, engaged, plane
+from controlplane.dataplane.tests.served import BEARER, EPOCH, ask, plane
 from switches.snapshot import SnapshotVersion
+from switches.tests.snapshots import make_entry
 
 NOON = datetime(2031, 3, 9, 12, 0, tzinfo=UTC)
 """PostgreSQL's time: years ahead of the local clock."""
@@ -67,7 +68,7 @@ def test_an_expired_engagement_ends_only_by_the_time_of_the_database(
 ) -> None:
     served = plane()
     ended = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
-    entry = replace(engaged("segment:finance"), expires_at=ended, on_expiry="release")
+    entry = replace(make_entry("segment:finance"), expires_at=ended, on_expiry="release")
     served.state.install_copy(Copy.render(SnapshotVersion(EPOCH, 18, ended), [entry]), 0.0)
     if knows_time:
         dated(served)
