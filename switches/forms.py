@@ -120,7 +120,7 @@ class EngageForm(_HowLongForm, _GlassForm):
 class ExtendForm(_HowLongForm):
     reason = forms.CharField(max_length=MAX_CHARACTERS * 2, required=False)
 
-    def service_arguments(self, now: datetime) -> dict[str, str]:
+    def service_arguments(self, now: datetime) -> dict[str, Any]:
         """Return the arguments to extend a switch; a chosen time becomes seconds from now."""
         how_long, until = self.get_text("how_long") or DAY, self.cleaned_data.get("expires_at")
         if how_long == AT and until:

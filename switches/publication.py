@@ -22,13 +22,11 @@ def advance(publication: Publication, now: datetime) -> int:
     return publication.version
 
 
-def publish(publication: Publication, switch: Switch, now: datetime) -> int:
-    """Publish a switch's change under the next snapshot version, and return that version."""
-    advance(publication, now)
-    switch.version = publication.version
+def publish(publication: Publication, switch: Switch, now: datetime) -> None:
+    """Publish a switch's change under the next snapshot version."""
+    switch.version = advance(publication, now)
     switch.requested_at = now
     # Not the transaction's `now`, which is long past if it waited for the lock.
     switch.committed_at = db_now()
     switch.save(update_fields=["version", "requested_at", "committed_at"])
     notify_changed("switches", switch.pk)
-    return publication.version

@@ -4,6 +4,7 @@ Latency metrics are labeled with the handlers' names.
 """
 
 import re
+from functools import lru_cache
 from urllib.parse import parse_qs
 
 from controlplane.core.errors import DomainError, InvalidInput
@@ -25,7 +26,6 @@ FLAG_PREFIX = "/ofrep/v1/evaluate/flags/"
 CONFIG_SCOPES = ("breakers:read", "report:write", "switches:read")
 MAX_WAIT_SECONDS = 60.0
 CATCH_UP_SECONDS = 2.0
-_PLAIN_WAIT = re.compile(rb"wait=([0-9]{1,2})")
 _SECONDS = re.compile(r"[0-9]{1,9}(\.[0-9]{1,6})?")
 
 
@@ -213,11 +213,9 @@ async def degradation(state: State, _call: Call) -> Response:
     return responses.answer_json(200, responses.degradation_status(state), responses.NO_STORE)
 
 
+@lru_cache(maxsize=256)
 def _parse_wait(query: bytes) -> float:
-    """Return the seconds in `?wait=`, at most 60; 0 without the parameter."""
-    plain = _PLAIN_WAIT.fullmatch(query)
-    if plain:
-        return min(float(plain[1]), MAX_WAIT_SECONDS)
+    """Return the seconds in `?wait=`, at most 60; 0 without the parameter. Cached, for speed."""
     values = parse_qs(query.decode("latin-1"), keep_blank_values=True).get("wait")
     if values is None:
         return 0.0

@@ -127,7 +127,7 @@ def _handle_proposal(
     context = {
         "form": form,
         "row": row,
-        "stands": queries.read_statuses([row])[0] if row else None,
+        "status": queries.read_statuses([row])[0] if row else None,
         "kinds": KINDS,
         "approvers": approvers(but=request.user.pk),
         "now": now,

@@ -30,9 +30,13 @@ def expire_due(now: datetime) -> int:
     """
     due = list(past_expiry(now).order_by("expires_at", "pk")[:MAX_AT_ONCE])
     forecast = _forecast_events(due)
-    together = digests.notify_in_digest(
-        "episodes.expired", due, lambda episode: _single_message(episode, forecast), now
-    )
+
+    def single_message(episode: Episode) -> tuple[str, str]:
+        if event := forecast.get(episode.pk):
+            return event, severity_of(event)
+        return OVERDUE, overdue_severity(digests.scope_of(episode))
+
+    together = digests.notify_in_digest("episodes.expired", due, single_message, now)
     return batches.process_each(
         due,
         lambda episode: _expire_episode(episode.pk, now, notified=together.get(episode.pk)),
@@ -73,13 +77,6 @@ def _forecast_events(due: Sequence[Episode]) -> Mapping[int, str]:
         elif switch_id not in waiting:
             events[episode.pk] = RAMP_STARTED
     return events
-
-
-def _single_message(episode: Episode, forecast: Mapping[int, str]) -> tuple[str, str]:
-    event = forecast.get(episode.pk)
-    if event is not None:
-        return event, severity_of(event)
-    return OVERDUE, overdue_severity(digests.scope_of(episode))
 
 
 @transaction.atomic

@@ -1,13 +1,14 @@
 """Actions on a switch: extend, re-confirm, acknowledge, describe and undo."""
 
-from datetime import datetime, timedelta
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
 
 from django.http import Http404, HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
-from controlplane.core.actors import Actor
-from controlplane.core.change_views import CarryOut, ServiceForm, handle_change, submitted_data
+from controlplane.core.change_views import ServiceForm, handle_change, submitted_data
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, DomainError, InvalidInput
 from controlplane.core.http.permissions import actor_of
@@ -20,6 +21,9 @@ from switches.forms import AcknowledgeForm, DescribeForm, ExtendForm, ReasonForm
 from switches.models import Switch
 from switches.services.registration import find_or_new
 
+Target = dict[str, Any]
+"""The arguments that all services take: `scope`, `key`, `actor` and `now`."""
+
 
 @signed_in
 @require_http_methods(["GET", "POST"])
@@ -29,10 +33,8 @@ def extend(request: PersonRequest, scope: str, key: str) -> HttpResponse:
     if request.method == "GET" or request.POST.get("how_long") == PERMANENT:
         require_confirmation(request, scope, db_now())
 
-    def carry_out(actor: Actor, now: datetime) -> str:
-        extended = services.extend(
-            scope=scope, key=key, **form.service_arguments(now), actor=actor, now=now
-        )
+    def carry_out(target: Target) -> str:
+        extended = services.extend(**target, **form.service_arguments(target["now"]))
         if extended.approval:
             return f"Asked for approval to keep {scope}:{key} engaged for good."
         until = f"{extended.episode.expires_at:%d %b %H:%M} UTC"
@@ -46,9 +48,8 @@ def extend(request: PersonRequest, scope: str, key: str) -> HttpResponse:
 def reconfirm(request: PersonRequest, scope: str, key: str) -> HttpResponse:
     form = ReasonForm(submitted_data(request))
 
-    def carry_out(actor: Actor, now: datetime) -> str:
-        reason = form.get_text("reason")
-        done = services.reconfirm(scope=scope, key=key, reason=reason, actor=actor, now=now)
+    def carry_out(target: Target) -> str:
+        done = services.reconfirm(**target, reason=form.get_text("reason"))
         due = done.episode.reconfirm_due_at
         return f"{scope}:{key} stays; it has to be re-confirmed again by {due:%d %b %H:%M} UTC."
 
@@ -60,9 +61,8 @@ def reconfirm(request: PersonRequest, scope: str, key: str) -> HttpResponse:
 def acknowledge(request: PersonRequest, scope: str, key: str) -> HttpResponse:
     form = AcknowledgeForm(submitted_data(request))
 
-    def carry_out(actor: Actor, now: datetime) -> str:
-        comment = form.get_text("comment")
-        services.acknowledge(scope=scope, key=key, comment=comment, actor=actor, now=now)
+    def carry_out(target: Target) -> str:
+        services.acknowledge(**target, comment=form.get_text("comment"))
         return f"You acknowledged {scope}:{key}; it does not escalate for 24 hours."
 
     return _handle_action(request, scope, key, form, "switches/acknowledge.html", carry_out)
@@ -75,9 +75,9 @@ def describe(request: PersonRequest, scope: str, key: str) -> HttpResponse:
     fields = {name: getattr(switch, name) for name in DescribeForm.base_fields}
     form = DescribeForm(submitted_data(request), initial=fields)
 
-    def carry_out(actor: Actor, now: datetime) -> str:
+    def carry_out(target: Target) -> str:
         changes = {name: form.get_text(name).strip() for name in fields}
-        services.describe(scope=scope, key=key, changes=changes, actor=actor, now=now)
+        services.describe(**target, changes=changes)
         return f"{scope}:{key} is described."
 
     return _handle_action(request, scope, key, form, "switches/describe.html", carry_out)
@@ -107,13 +107,13 @@ def _handle_action(
     key: str,
     form: ServiceForm,
     template: str,
-    carry_out: CarryOut,
+    carry_out: Callable[[Target], str],
 ) -> HttpResponse:
     switch = read_switch(scope, key)
     return handle_change(
         request,
         form,
-        carry_out,
+        lambda actor, now: carry_out({"scope": scope, "key": key, "actor": actor, "now": now}),
         scope="switches:write",
         template=template,
         context=lambda now: {
