@@ -135,6 +135,12 @@ def join_words(words: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
 
 
+def join_first(names: Sequence[str], most: int) -> str:
+    """Return the first names as text, and how many more there are: `a, b and 3 more`."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
+
+
 def overdue_severity(name: str) -> str:
     """Return the severity of overdue episodes; critical for an unregistered scope."""
     scope = SCOPES.get(name)

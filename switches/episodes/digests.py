@@ -14,6 +14,7 @@ from controlplane.core.outbox import services as outbox
 from controlplane.core.outbox.models import OutboxMessage, Thread
 from controlplane.notify.targets import routing
 from switches.models import Episode, OnExpiry
+from switches.scopes import join_first
 
 MAX_NOTIFIED_SINGLY = 3
 MAX_NAMED = 10
@@ -77,7 +78,7 @@ def announce_digest(
             "ends": [_end_key(episode) for episode in due],
             "events": [single(episode)[0] for episode in due],
             **{
-                name: _format_names(groups[name])
+                name: join_first([one.switch_id for one in groups[name]], MAX_NAMED) or None
                 for name in ("held", "released", "ramping", "permanent")
             },
             "path": "/attention/",
@@ -95,14 +96,6 @@ def thread_destinations(episode: Episode) -> list[str]:
     """Return the destinations that already have a message thread about the episode."""
     found = Thread.objects.filter(subject=f"episode:{episode.pk}")
     return list(found.values_list("destination", flat=True))
-
-
-def _format_names(episodes: Sequence[Episode]) -> str | None:
-    if not episodes:
-        return None
-    shown = ", ".join(episode.switch_id for episode in episodes[:MAX_NAMED])
-    more = len(episodes) - MAX_NAMED
-    return f"{shown} and {more} more" if more > 0 else shown
 
 
 def _end_key(episode: Episode) -> str:

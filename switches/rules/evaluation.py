@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from switches.scopes import GLOBAL_ID, KEY_PATTERN, SCOPES
+from switches.scopes import GLOBAL_ID, KEY_PATTERN, SCOPES, join_first
 
 AT_MOST, EXCLUSIVE, AT_LEAST_ONE, PROTECTED = "at_most", "exclusive", "at_least_one", "protected"
 KINDS = (AT_MOST, EXCLUSIVE, AT_LEAST_ONE, PROTECTED)
@@ -92,8 +92,9 @@ def refusals_to_engage(
         if rule.max_engaged is None or len(now) < rule.max_engaged:
             continue
         before, verb = len(now) - rule.max_engaged + 1, "is" if len(now) == 1 else "are"
-        which = _format_ids(now) if before == len(now) else f"{before} of {_format_ids(now)}"
-        detail = f"{describe_rule(rule)}; {len(now)} {verb} now: {_format_ids(now)}."
+        named = join_first(now, MAX_NAMED)
+        which = named if before == len(now) else f"{before} of {named}"
+        detail = f"{describe_rule(rule)}; {len(now)} {verb} now: {named}."
         passes = f"Release {which} first; then {switch_id} can be engaged."
         refusals.append(Refusal(rule.name, detail, passes))
     return refusals
@@ -174,8 +175,3 @@ def describe_rule(rule: SafetyRule) -> str:
 
 def select_covering(rules: Iterable[SafetyRule], switch_id: str) -> list[SafetyRule]:
     return [rule for rule in rules if covers(rule, switch_id)]
-
-
-def _format_ids(ids: list[str]) -> str:
-    more = len(ids) - MAX_NAMED
-    return ", ".join(ids[:MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
