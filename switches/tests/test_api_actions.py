@@ -19,11 +19,6 @@ RESOURCE = {
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def operator():
-    return as_role("operator")
-
-
 def moment(text):
     return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=UTC)
 

@@ -3,7 +3,6 @@
 import pytest
 
 from controlplane.core.clock import db_now
-from controlplane.core.http.tests.callers import as_role
 from switches.models import Episode, Publication, Switch
 from switches.tests.instances import report_version
 
@@ -13,11 +12,6 @@ LATER = {"expires_in": "2d", "reason": "refund job is still running"}
 PERMANENT = {**LATER, "expires_in": "permanent"}
 RESOURCE = {"id", "state", "allow_percent", "reason", "expires_at", "permanent", "version"}
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def operator():
-    return as_role("operator")
 
 
 def read_counts():

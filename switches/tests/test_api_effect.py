@@ -9,7 +9,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from controlplane.core.clock import db_now
-from controlplane.core.http.tests.callers import as_role, with_token
+from controlplane.core.http.tests.callers import with_token
 from switches.effect import SwitchEffect
 from switches.management.commands import killswitch
 from switches.models import Episode, Switch
@@ -22,11 +22,6 @@ EFFECT = {
     *("version", "applied", "instances", "stragglers", "stragglers_total"),
     *("silent_total", "measured", "p50_ms", "p99_ms", "requested_at", "committed_at"),
 }
-
-
-@pytest.fixture
-def operator():
-    return as_role("operator")
 
 
 def engaged_and_half_applied(operator):

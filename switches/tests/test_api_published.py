@@ -13,11 +13,6 @@ pytestmark = pytest.mark.django_db
 RELEASE = {"justification": "duplicate charges refunded, queue empty"}
 
 
-@pytest.fixture
-def operator():
-    return as_role("operator")
-
-
 def test_snapshot_is_every_switch_that_is_not_released(operator):
     operator.engage("segment:finance")
     operator.engage("feature:beta")

@@ -14,11 +14,6 @@ LATER = {"expires_in": "2d", "reason": "refund job is still running"}
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def operator():
-    return as_role("operator")
-
-
 def test_release_at_once_answers_the_released_resource():
     approver = as_role("approver")
     approver.engage("feature:beta")

@@ -18,11 +18,6 @@ pytestmark = pytest.mark.django_db
 RELEASE = {"justification": "duplicate charges refunded, queue empty"}
 
 
-@pytest.fixture
-def operator():
-    return as_role("operator")
-
-
 def at_once(scope, key):
     """Release at once by the server's shell, which needs no approval."""
     services.release(

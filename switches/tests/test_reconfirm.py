@@ -25,11 +25,6 @@ def _outlet(settings):
     messages.configure(settings)
 
 
-@pytest.fixture
-def kim():
-    return person("operator", "kim")
-
-
 def permanent(user, key="finance", now=None):
     """Create a segment that two people made permanent."""
     now = now or db_now()

@@ -16,11 +16,6 @@ FINANCE = "/switches/segment/finance"
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def kim():
-    return person("operator", "kim")
-
-
 class TestApi:
     def test_person_reconfirms(self, kim):
         permanent(kim)

@@ -19,10 +19,17 @@ def undone():
     return [one.switch_id for one in Episode.objects.filter(ended_how="undone")]
 
 
-def test_older_one_is_refused_by_the_key_and_taken_back_by_its_button():
+def engage_both(*, seconds_ago):
+    """Engage two switches as one person, each some seconds ago, and return the person."""
     now = db_now()
-    kim = engaged("feature:ontology", now=now - timedelta(seconds=15))
-    engaged("feature:nl2sql", now=now - timedelta(seconds=3))
+    first, second = (now - timedelta(seconds=ago) for ago in seconds_ago)
+    kim = engaged("feature:ontology", now=first)
+    engaged("feature:nl2sql", now=second)
+    return kim
+
+
+def test_older_one_is_refused_by_the_key_and_taken_back_by_its_button():
+    kim = engage_both(seconds_ago=(15, 3))
 
     by_key = undo(browser(kim), "ontology", if_newest="1")
 
@@ -34,18 +41,14 @@ def test_older_one_is_refused_by_the_key_and_taken_back_by_its_button():
 
 
 def test_newest_is_taken_back_by_the_key():
-    now = db_now()
-    kim = engaged("feature:ontology", now=now - timedelta(seconds=15))
-    engaged("feature:nl2sql", now=now - timedelta(seconds=3))
+    kim = engage_both(seconds_ago=(15, 3))
 
     assert undo(browser(kim), "nl2sql", if_newest="1").status_code == 204
     assert undone() == ["feature:nl2sql"]
 
 
 def test_two_engaged_at_once_are_told_apart_by_nobody():
-    now = db_now()
-    kim = engaged("feature:ontology", now=now - timedelta(seconds=6))
-    engaged("feature:nl2sql", now=now - timedelta(seconds=5))
+    kim = engage_both(seconds_ago=(6, 5))
 
     response = undo(browser(kim), "nl2sql", if_newest="1")
 

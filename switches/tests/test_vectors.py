@@ -14,6 +14,7 @@ import pytest
 from switches.bucketing import BUCKETS, admits, bucket
 from switches.evaluate import CallDecision, CallQuestion, evaluate, read_question
 from switches.snapshot import SnapshotEntry, SnapshotVersion, render
+from switches.tests.test_bucketing import no_draw
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "vectors"
 
@@ -23,10 +24,6 @@ def vectors(name: str) -> list[Any]:
     text = (FOLDER / name).read_text(encoding="utf-8")
     found = json.loads(text, parse_float=Decimal)["vectors"]
     return [pytest.param(vector, id=str(number)) for number, vector in enumerate(found)]
-
-
-def no_draw() -> int:
-    raise AssertionError("a call with a targeting key is not left to chance")
 
 
 def entry_of(element: dict[str, Any]) -> SnapshotEntry:

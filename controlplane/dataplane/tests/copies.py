@@ -179,3 +179,10 @@ saved_policies = st.builds(
     left_epochs=st.sampled_from([frozenset(), frozenset({OTHER_EPOCH})]),
     confirmed_at=_moments,
 )
+
+
+def read_policies(folder: Path) -> bytes:
+    try:
+        return (folder / "policies").read_bytes()
+    except FileNotFoundError:  # Not written yet, or between two renames.
+        return b""

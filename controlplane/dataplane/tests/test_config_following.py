@@ -12,6 +12,7 @@ from breakers import publication
 from breakers.models import Dependency, Override
 from controlplane.dataplane.plane import Plane
 from controlplane.dataplane.tests.conftest import POLL_SECONDS, Following
+from controlplane.dataplane.tests.copies import read_policies
 from controlplane.dataplane.tests.lines import wait_until
 from switches.models import Publication
 
@@ -166,7 +167,7 @@ def test_a_restart_without_its_database_tells_what_was_told(
     changed = change("oracle", 100)
     idle.config = replace(idle.config, folder=tmp_path, signing_key=b"key")
     idle.start()
-    wait_until(lambda: b"core" in _read_policies(tmp_path), 5)
+    wait_until(lambda: b"core" in read_policies(tmp_path), 5)
     idle.stop()
     idle.database.cut()
 
@@ -175,10 +176,3 @@ def test_a_restart_without_its_database_tells_what_was_told(
 
     assert version(idle) == changed
     assert not idle.state.database_reachable
-
-
-def _read_policies(folder: Path) -> bytes:
-    try:
-        return (folder / "policies").read_bytes()
-    except FileNotFoundError:  # Not written yet, or between two renames.
-        return b""

@@ -12,6 +12,7 @@ from controlplane.dataplane.plane import Plane
 from controlplane.dataplane.serving import landing_page, responses
 from controlplane.dataplane.sync import snapshot_keeper
 from controlplane.dataplane.tests.conftest import Following
+from controlplane.dataplane.tests.copies import read_policies
 from controlplane.dataplane.tests.lines import wait_until
 from controlplane.dataplane.tests.served import BEARER, REPORTER, ask, credential, plane
 
@@ -163,13 +164,6 @@ def test_causes_arrive_with_their_revision_and_survive_a_restart_without_databas
     assert "Level 3: emergency" in response
     assert "1 cause beside our own stores" in response
     assert idle.state.causes == (ORACLE,)
-
-
-def read_policies(folder: Path) -> bytes:
-    try:
-        return (folder / "policies").read_bytes()
-    except FileNotFoundError:  # Not written yet, or between two renames.
-        return b""
 
 
 def test_a_read_only_database_is_followed_and_an_emergency(idle: Following) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from controlplane.dataplane.sync.refresher import SUBSCRIBER_PACE, make_subscriber
 from controlplane.dataplane.tests.conftest import POLL_SECONDS, Following
-from controlplane.dataplane.tests.lines import wait_until
+from controlplane.dataplane.tests.lines import Line, wait_until
 from controlplane.dataplane.tests.test_following import A_POLL, A_SECOND, engage, has
 
 
@@ -82,16 +82,20 @@ def test_start_with_a_frozen_database_is_quick_and_recovers(idle: Following) -> 
     wait_until(lambda: idle.state.copy is not None, 4)
 
 
+def count_attempts(*lines: Line) -> list[int]:
+    """Return, for each line, the number of connections in the next 1.2 s."""
+    before = [line.accepted for line in lines]
+    time.sleep(1.2)
+    return [line.accepted - count for line, count in zip(lines, before, strict=True)]
+
+
 def test_servers_that_are_gone_are_not_asked_in_a_busy_loop(following: Following) -> None:
     wait_until(lambda: following.redis.accepted > 0, 5)
     for line in (following.database, following.redis):
         line.slams = True
         line.cut()
         line.mend()
-    lines = (following.database, following.redis)
-    before = [line.accepted for line in lines]
-    time.sleep(1.2)
-    database, redis = (line.accepted - count for line, count in zip(lines, before, strict=True))
+    database, redis = count_attempts(following.database, following.redis)
 
     # Half a second apart on average, with growing intervals.
     assert 2 <= database <= 8
@@ -106,10 +110,7 @@ def test_frozen_servers_are_not_asked_in_a_busy_loop(idle: Following) -> None:
         line.freeze()
         line.cut()
         line.mend()
-    lines = (idle.database, idle.redis)
-    before = [line.accepted for line in lines]
-    time.sleep(1.2)
-    database, redis = (line.accepted - count for line, count in zip(lines, before, strict=True))
+    database, redis = count_attempts(idle.database, idle.redis)
 
     assert 1 <= database <= 5
     assert 1 <= redis <= 3

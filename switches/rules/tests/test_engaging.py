@@ -20,11 +20,6 @@ from switches.services.engage import engage
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def operator():
-    return as_role("operator")
-
-
 def lasts(switch):
     moments = (datetime.fromisoformat(switch[name]) for name in ("engaged_at", "expires_at"))
     start, end = moments

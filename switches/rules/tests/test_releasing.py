@@ -18,11 +18,6 @@ pytestmark = pytest.mark.django_db
 SAFE = {"justification": "5xx below 0.1 % for twenty minutes"}
 
 
-@pytest.fixture
-def operator():
-    return as_role("operator")
-
-
 def release(api, switch, **fields):
     return api.post(f"/switches/{switch.replace(':', '/')}/release", {**SAFE, **fields})
 
