@@ -75,8 +75,8 @@ class Application:
             await call.respond(endpoint.refusal(error))
         except Exception:
             if not call.status:
-                said = "The request failed on our side and was logged; try again."
-                await call.respond(endpoint.refusal(InternalError(said)))
+                message = "The request failed on our side and was logged; try again."
+                await call.respond(endpoint.refusal(InternalError(message)))
             call.status = 500  # Also if the answer broke off after it began.
             raise
         finally:
@@ -88,8 +88,8 @@ class Application:
 
     def _check(self, endpoint: Endpoint, call: Call) -> None:
         if call.method not in endpoint.methods:
-            said = f"{call.method} is not possible here; use {', '.join(endpoint.methods)}."
-            raise MethodNotAllowed(said, allowed=endpoint.methods)
+            message = f"{call.method} is not possible here; use {', '.join(endpoint.methods)}."
+            raise MethodNotAllowed(message, allowed=endpoint.methods)
         if endpoint.scopes:
             state = self._state
             credential = authenticate(

@@ -272,7 +272,7 @@ class InstanceLedger:
         self, connection: Connection, write: Write, counts: dict[str, CallerCounts]
     ) -> None:
         allowed = await write(self._quota.admit(connection, counts.keys()))
-        admitted = {caller: of for caller, of in counts.items() if caller in allowed}
+        admitted = {caller: calls for caller, calls in counts.items() if caller in allowed}
         await write(report_writer.write_counts(connection, admitted, self._wall()))
 
     async def _write_or_drop(
@@ -301,7 +301,7 @@ class InstanceLedger:
         batch: dict[str, CallerCounts] = {}
         weight = 0
         while self._counts and weight < WEIGHT_AT_ONCE:
-            caller, of = self._counts.pop()
-            batch[caller] = of
-            weight += report_writer.weigh_counts(of)
+            caller, calls = self._counts.pop()
+            batch[caller] = calls
+            weight += report_writer.weigh_counts(calls)
         return batch

@@ -109,12 +109,12 @@ async def write_reports(
 async def write_counts(
     connection: Connection, counts: Mapping[str, CallerCounts], now: datetime
 ) -> None:
-    services = {caller: of.service for caller, of in counts.items()}
+    services = {caller: calls.service for caller, calls in counts.items()}
     yielder = _Yielder()
     async with connection.transaction():
         before = await instance_sql.lock_rows(connection, services)
         rows = dict(before)
-        for caller, of in counts.items():
-            rows[caller] = report_merge.add_calls(rows[caller], of.switches, now, of.since)
-            await yielder.yield_after(weigh_counts(of))
+        for caller, calls in counts.items():
+            rows[caller] = report_merge.add_calls(rows[caller], calls.switches, now, calls.since)
+            await yielder.yield_after(weigh_counts(calls))
         await instance_sql.store_rows(connection, before, [*rows.values()])

@@ -70,8 +70,8 @@ class SignedDocument(Generic[D]):
             saved = self.parse(orjson.loads(rest))
             is_canonical = self.serialize(saved) == rest
         except (KeyError, TypeError, ValueError, ArithmeticError) as error:
-            said = f"its schema is another one ({type(error).__name__}: {error})"
-            raise InvalidFile(said) from error
+            reason = f"its schema is another one ({type(error).__name__}: {error})"
+            raise InvalidFile(reason) from error
         if not is_canonical:
             raise InvalidFile("its schema is another one (it would be serialized differently)")
         return saved
@@ -255,8 +255,8 @@ class SignedFiles(Generic[T]):
                     fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 except BlockingIOError:
                     if time.monotonic() > ends:
-                        said = "another process keeps the lock"
-                        raise TimeoutError(errno.ETIMEDOUT, said) from None
+                        reason = "another process keeps the lock"
+                        raise TimeoutError(errno.ETIMEDOUT, reason) from None
                     time.sleep(0.02)
                 else:
                     break

@@ -23,8 +23,6 @@ from .saved_policies import POLICIES, SavedPolicies
 from .saved_snapshot import SNAPSHOT, STATE, SavedSnapshot, SavedState
 from .signed_file import SignedFiles
 
-__all__ = ["PoliciesDisk", "SavedPolicies", "SavedState", "SnapshotDisk", "signing_key"]
-
 _LATEST = "latest-"
 _DRAFT = "draft-latest-"
 

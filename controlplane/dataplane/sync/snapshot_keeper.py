@@ -10,13 +10,10 @@ import structlog
 from controlplane.dataplane.config import Config
 from controlplane.dataplane.memory.served_copy import Copy
 from controlplane.dataplane.state import State
+from controlplane.dataplane.storage.saved_policies import SavedPolicies
+from controlplane.dataplane.storage.saved_snapshot import SavedState
 from controlplane.dataplane.storage.signed_file import SignedFiles, T
-from controlplane.dataplane.storage.snapshot_file import (
-    PoliciesDisk,
-    SavedPolicies,
-    SavedState,
-    SnapshotDisk,
-)
+from controlplane.dataplane.storage.snapshot_file import PoliciesDisk, SnapshotDisk
 
 AGAIN_SECONDS = 30.0
 MAX_DELAY_SECONDS = 0.05

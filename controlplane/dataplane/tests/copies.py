@@ -13,13 +13,9 @@ from hypothesis import strategies as st
 from controlplane.core.degradation_levels import Cause
 from controlplane.dataplane.memory.credentials import Credential
 from controlplane.dataplane.memory.policies import DependencyPolicy, Policies
-from controlplane.dataplane.storage.snapshot_file import (
-    PoliciesDisk,
-    SavedPolicies,
-    SavedState,
-    SnapshotDisk,
-    signing_key,
-)
+from controlplane.dataplane.storage.saved_policies import SavedPolicies
+from controlplane.dataplane.storage.saved_snapshot import SavedState
+from controlplane.dataplane.storage.snapshot_file import PoliciesDisk, SnapshotDisk, signing_key
 from switches.snapshot import SnapshotEntry, SnapshotVersion
 
 EPOCH = UUID("8b4ccf29-2b0e-4b5c-9c69-1d5f2f3a7a11")

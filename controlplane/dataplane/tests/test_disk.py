@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 
 from controlplane.dataplane.memory.served_copy import Copy
-from controlplane.dataplane.storage.snapshot_file import SavedState, SnapshotDisk, signing_key
+from controlplane.dataplane.storage.saved_snapshot import SavedState
+from controlplane.dataplane.storage.snapshot_file import SnapshotDisk, signing_key
 from controlplane.dataplane.tests.copies import (
     KEY,
     NOON,

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-from controlplane.dataplane.storage.saved_policies import POLICIES
-from controlplane.dataplane.storage.snapshot_file import PoliciesDisk, SavedPolicies
+from controlplane.dataplane.storage.saved_policies import POLICIES, SavedPolicies
+from controlplane.dataplane.storage.snapshot_file import PoliciesDisk
 from controlplane.dataplane.tests.copies import (
     EPOCH,
     KEY,
