@@ -168,8 +168,7 @@ def hold_protected_episodes(*, actor: Actor, now: datetime) -> int:
             continue
         switch = episode.switch
         before = changes.audit_state(switch, episode)
-        episode.on_expiry = OnExpiry.HOLD
-        episode.save(update_fields=["on_expiry"])
+        changes.update_episode(episode, {"on_expiry": OnExpiry.HOLD})
         publication.publish(head, switch, now)
         text = f"The rule “{rule.name}” covers it now: at its expiry it is held."
         changes.record_change(

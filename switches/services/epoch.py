@@ -10,7 +10,6 @@ from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import InvalidInput
 from controlplane.core.roles import Power
-from controlplane.core.wakeups import wake
 from switches import publication
 from switches.models import Publication
 
@@ -31,11 +30,8 @@ def begin_epoch(*, reason: str, actor: Actor, now: datetime) -> Publication:
         head = publication.lock()
         before = {"epoch": str(head.epoch), "version": head.version}
         head.epoch = uuid.uuid4()
-        head.version += 1
-        head.began_version = head.version
-        head.published_at = max(head.published_at, now)
-        head.save(update_fields=["epoch", "version", "began_version", "published_at"])
-        wake("snapshot")
+        head.began_version = publication.advance(head, now)
+        head.save(update_fields=["epoch", "began_version"])
         audit.record(
             actor=actor,
             action="epoch.began",

@@ -97,8 +97,8 @@ def acknowledge(
         refusal = f"{scope}:{key} is released; there is nothing to acknowledge."
         switch, episode = lock_engaged(scope, key, refusal)
         before = changes.audit_state(switch, episode)
-        episode.acknowledged_at, episode.acknowledged_by = now, actor.label
-        episode.save(update_fields=["acknowledged_at", "acknowledged_by"])
+        fields = {"acknowledged_at": now, "acknowledged_by": actor.label}
+        changes.update_episode(episode, fields)
         escalation.acknowledge(subject=changes.episode_subject(episode), actor=actor, now=now)
         changes.record_change(
             "episode.acknowledged",
