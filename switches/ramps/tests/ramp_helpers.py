@@ -7,18 +7,22 @@ from typing import Any
 from controlplane.accounts.models.people import User
 from controlplane.core.actors import Actor, system_actor
 from controlplane.core.audit.models import AuditEntry
+from controlplane.core.clock import db_now
 from controlplane.core.gates import external
 from controlplane.core.http.tests.callers import person
 from controlplane.core.jobs import engine
+from controlplane.core.jobs.models import JobStep
 from switches import services
-from switches.models import Episode, Ramp, Switch
+from switches.models import Episode, Ramp, Rule, Switch
 from switches.ramps import live_ramps
 
 SHELL = system_actor("shell")
 REASON = "OpenAI 5xx on completions since 02:10, INC-4411"
 SAFE = "5xx below 0.1 % for twenty minutes"
 SMOKE = {"type": "external", "gate": "smoke"}
+MANUAL = {"type": "manual", "timeout_seconds": 60}
 CHAT = "feature:chat"
+THREE = [{"percent": share, "dwell_seconds": 60} for share in (5, 25, 100)]
 GATED = [{"percent": 5, "dwell_seconds": 60, "gates": [SMOKE]}, {"percent": 100}]
 
 
@@ -66,6 +70,18 @@ def run_tick(now: datetime) -> int:
 def report_gate(verdict: str, now: datetime, gate: str = "smoke", **evidence: Any) -> None:
     """Report an external gate."""
     external.record_verdict(name=gate, verdict=verdict, evidence=evidence, actor=SHELL, now=now)
+
+
+def add_rule(kind: str, *switches: str, name: str = "one way") -> Rule:
+    """Create a safety rule about these switches."""
+    now = db_now()
+    return Rule.objects.create(
+        name=name, kind=kind, switches=list(switches), created_at=now, changed_at=now
+    )
+
+
+def get_step(ramp: Ramp, index: int = 0) -> JobStep:
+    return JobStep.objects.get(job_id=ramp.pk, index=index)
 
 
 def get_ramp_state(ramp: Ramp) -> str:

@@ -7,17 +7,19 @@ from controlplane.core.approvals.models import Approval
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, Forbidden
 from controlplane.core.http.tests.callers import as_role, person, with_token
-from controlplane.core.jobs.models import JobStep
-from switches.models import Rule
 from switches.ramps import actions
 from switches.ramps.tests.ramp_helpers import (
     CHAT,
     GATED,
+    MANUAL,
+    THREE,
+    add_rule,
     engage,
     get_person,
     get_ramp_state,
     get_share,
     get_state,
+    get_step,
     release,
     report_gate,
     run_tick,
@@ -30,24 +32,11 @@ pytestmark = pytest.mark.django_db
 
 WHY = "the dashboards are flat"
 FINANCE = "segment:finance"
-MANUAL = {"type": "manual", "timeout_seconds": 60}
-THREE = [{"percent": share, "dwell_seconds": 60} for share in (5, 25, 100)]
 
 
 def advance(ramp, now, *, by=None, **more):
     actor = by or get_person("approver", "ada")
     return actions.advance(ramp_id=ramp.pk, reason=WHY, actor=actor, now=now, **more)
-
-
-def in_force(kind, *switches, name="one way"):
-    now = db_now()
-    return Rule.objects.create(
-        name=name, kind=kind, switches=list(switches), created_at=now, changed_at=now
-    )
-
-
-def step(ramp, index=0):
-    return JobStep.objects.get(job_id=ramp.pk, index=index)
 
 
 LARGE = [{"percent": share, "dwell_seconds": 60} for share in (5, 25, 99.99, 100)]
@@ -99,7 +88,7 @@ class TestAdvanceJudgesByNow:
 
         advance(ramp, now + seconds(2))
 
-        (gate,) = step(ramp).data["gates"]
+        (gate,) = get_step(ramp).data["gates"]
         assert (gate["verdict"], gate["evidence"]["said"]) == ("pass", "ok")
 
     def test_step_that_was_left_already_is_not_left_twice(self):
@@ -136,7 +125,7 @@ class TestAdvanceJudgesByNow:
 class TestAllAtOnceTakesTwo:
     def ramping(self, switch, now, by, plan=THREE):
         if switch == CHAT:
-            in_force("protected", CHAT)
+            add_rule("protected", CHAT)
         engage(switch, now)
         return release(switch, now, by=by, plan=plan).ramp
 

@@ -4,7 +4,6 @@ from datetime import timedelta
 
 import pytest
 
-from controlplane.core.actors import system_actor
 from controlplane.core.clock import db_now
 from controlplane.core.gates import external
 from controlplane.core.jobs import engine
@@ -16,14 +15,13 @@ from switches import metrics, services
 from switches.models import Episode, Publication, Ramp
 from switches.ramps import actions
 from switches.ramps import attention as ramps
+from switches.ramps.tests.ramp_helpers import SHELL, SMOKE
 from switches.tests import messages
 
 pytestmark = pytest.mark.django_db
 
-SHELL = system_actor("shell")
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 WHY = "provider confirmed the fix 2.14.1"
-SMOKE = {"type": "external", "gate": "smoke"}
 
 
 @pytest.fixture

@@ -30,14 +30,9 @@ from switches.ramps.tests.ramp_helpers import (
 from switches.rules.tests.factories import create_rule
 from switches.tests import messages
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("slack_configured")]
 HOUR = timedelta(hours=1)
 WHY = "not while the vendor is down"
-
-
-@pytest.fixture(autouse=True)
-def _configured(settings):
-    messages.configure(settings)
 
 
 def expired(now, **more):

@@ -13,7 +13,6 @@ from datetime import datetime, timedelta
 import pytest
 from django.db import connection
 
-from controlplane.core.actors import system_actor
 from controlplane.core.audit import services as audit
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
@@ -21,9 +20,9 @@ from controlplane.core.gates.models import ExternalVerdict, Gate
 from controlplane.core.jobs.claims import LEASE
 from controlplane.core.jobs.models import Job, JobEffect, JobStep
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.notify.models.targets import Route, Target
 from switches import services
 from switches.models import Episode, Publication, Ramp
+from switches.ramps.tests.ramp_helpers import SHELL
 
 from .crashing_worker import Life, Nursery
 
@@ -33,7 +32,6 @@ pytestmark = [
     pytest.mark.django_db(transaction=True),
 ]
 
-SHELL = system_actor("shell")
 PERCENTS = (5, 25, 100)
 DWELL = 2
 HOLD = 4
@@ -107,16 +105,6 @@ def nurseries(django_db_setup):
         nursery.end()
 
 
-@pytest.fixture
-def somebody():
-    """A destination that gets every message by itself."""
-    now = db_now()
-    target = Target.objects.create(
-        name="all", kind="channel", address="webhook", webhook_url="http://[::1]/", created_at=now
-    )
-    Route.objects.create(target=target, created_at=now)
-
-
 def begin(case: Case, name: str) -> Ramp:
     """A ramp that has just begun; its external gate fails as soon as anybody may look at it."""
     key = name.replace(".", "-")
@@ -179,7 +167,7 @@ def assert_all_happened_once(case: Case, ramp: Ramp, version: int) -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-@pytest.mark.usefixtures("somebody")
+@pytest.mark.usefixtures("destination")
 def test_worker_killed_at_any_point_everything_happens_once_and_soon(case, nurseries):
     nursery, _ = nurseries
     undisturbed, life, _ = _run(case, nursery, "undisturbed")
@@ -202,7 +190,7 @@ def test_worker_killed_at_any_point_everything_happens_once_and_soon(case, nurse
 
 @pytest.mark.smoke
 @pytest.mark.parametrize("case", [CASES[0], CASES[2], CASES[4], CASES[6]], ids=str)
-@pytest.mark.usefixtures("somebody")
+@pytest.mark.usefixtures("destination")
 def test_worker_stopped_for_longer_than_its_lease_writes_nothing(case, nurseries):
     nursery, another = nurseries
     _, life, _ = _run(case, nursery, "undisturbed")
@@ -229,7 +217,7 @@ def test_worker_stopped_for_longer_than_its_lease_writes_nothing(case, nurseries
 
 
 @pytest.mark.parametrize("case", [CASES[0], CASES[2]], ids=str)
-@pytest.mark.usefixtures("somebody")
+@pytest.mark.usefixtures("destination")
 def test_engage_wins_wherever_a_worker_died_or_stopped(case, nurseries):
     nursery, another = nurseries
     _, life, _ = _run(case, nursery, "undisturbed")

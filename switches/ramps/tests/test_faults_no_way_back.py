@@ -6,7 +6,6 @@ from datetime import timedelta
 import pytest
 from django.db import connection
 
-from controlplane.core.actors import system_actor
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.gates.models import ExternalVerdict
@@ -15,28 +14,18 @@ from controlplane.core.jobs import engine
 from controlplane.core.jobs.models import Job
 from controlplane.core.outbox.escalation import Escalation
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.notify.models.targets import Route, Target
 from switches import services
 from switches.models import Episode
+from switches.ramps.tests.ramp_helpers import SHELL, SMOKE
 
 pytestmark = [
     pytest.mark.faults,
     pytest.mark.timeout(90),
     pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("destination"),
 ]
 
-SHELL = system_actor("shell")
-SMOKE = {"type": "external", "gate": "smoke"}
 CALLED = "job.compensation_failed"
-
-
-@pytest.fixture(autouse=True)
-def _somebody():
-    now = db_now()
-    target = Target.objects.create(
-        name="all", kind="channel", address="webhook", webhook_url="http://[::1]/", created_at=now
-    )
-    Route.objects.create(target=target, created_at=now)
 
 
 @contextmanager

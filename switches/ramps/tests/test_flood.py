@@ -5,7 +5,6 @@ from datetime import timedelta
 
 import pytest
 
-from controlplane.core.actors import system_actor
 from controlplane.core.clock import db_now
 from controlplane.core.gates import external
 from controlplane.core.jobs import engine
@@ -14,22 +13,16 @@ from controlplane.notify.delivery import claims, collected_changes
 from switches import services
 from switches.models import Episode, Ramp
 from switches.ramps import actions
+from switches.ramps.tests.ramp_helpers import SHELL, SMOKE
 from switches.tests import messages
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("slack_configured")]
 
-SHELL = system_actor("shell")
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 LOUDEST_HOUR = 20
 STREAM = 24
 """Ramps that begin a minute after each other: of four messages each, if they were told singly."""
 WHY = "provider confirmed the fix 2.14.1"
-SMOKE = {"type": "external", "gate": "smoke"}
-
-
-@pytest.fixture(autouse=True)
-def _slack_is_configured(settings):
-    messages.configure(settings)
 
 
 def engage(key, now, **more):

@@ -8,9 +8,10 @@ from controlplane.core.approvals import services as approvals
 from controlplane.core.approvals.models import Approval
 from controlplane.core.clock import db_now
 from controlplane.core.gates.models import Gate
-from controlplane.core.jobs.models import Job, JobStep
-from switches.models import Ramp, Rule
+from controlplane.core.jobs.models import Job
+from switches.models import Ramp
 from switches.ramps import actions
+from switches.ramps.tests.ramp_helpers import MANUAL, THREE, add_rule, get_step
 
 from .ramp_helpers import (
     CHAT,
@@ -30,20 +31,7 @@ from .ramp_helpers import (
 pytestmark = pytest.mark.django_db
 
 WHY = "the dashboards are flat"
-MANUAL = {"type": "manual", "timeout_seconds": 60}
-THREE = [{"percent": share, "dwell_seconds": 60} for share in (5, 25, 100)]
 HOURS = timedelta(hours=3)
-
-
-def in_force(kind, *switches, name="one way"):
-    now = db_now()
-    return Rule.objects.create(
-        name=name, kind=kind, switches=list(switches), created_at=now, changed_at=now
-    )
-
-
-def step(ramp, index=0):
-    return JobStep.objects.get(job_id=ramp.pk, index=index)
 
 
 class TestClockThatWasSetBack:
@@ -58,7 +46,7 @@ class TestClockThatWasSetBack:
         assert get_share() == 50
 
         run_tick(now + seconds(100))
-        assert (step(ramp, 1).started_at, step(ramp, 1).due_at) == (
+        assert (get_step(ramp, 1).started_at, get_step(ramp, 1).due_at) == (
             now + seconds(100),
             now + seconds(160),
         )
@@ -89,7 +77,7 @@ class TestClockThatWasSetBack:
 
         run_tick(now + seconds(20))
 
-        assert step(ramp).due_at == now + seconds(80)
+        assert get_step(ramp).due_at == now + seconds(80)
 
     def test_pause_that_began_ahead_keeps_what_was_left(self):
         now = db_now()
@@ -100,7 +88,7 @@ class TestClockThatWasSetBack:
         run_tick(now + seconds(50))
 
         assert Job.objects.get().paused_at == now + seconds(50)
-        assert step(ramp).due_at == now + seconds(50 + 20000) - HOURS
+        assert get_step(ramp).due_at == now + seconds(50 + 20000) - HOURS
 
     def test_blindness_that_began_ahead_begins_now(self):
         now = db_now()
@@ -119,7 +107,7 @@ class TestClockThatWasSetBack:
 
         run_tick(now - seconds(59))
 
-        assert step(ramp).started_at == now
+        assert get_step(ramp).started_at == now
 
 
 class TestHowLongItMayHold:
@@ -129,7 +117,7 @@ class TestHowLongItMayHold:
         now = db_now()
         ramp = start_ramp(now, self.BRIEF)
         run_tick(now + seconds(1))
-        rule = in_force("at_least_one", CHAT)
+        rule = add_rule("at_least_one", CHAT)
         report_gate("ok", now + seconds(50))
         run_tick(now + seconds(51))
         run_tick(now + seconds(105))

@@ -6,7 +6,6 @@ from datetime import timedelta
 import pytest
 
 from controlplane.accounts.models.people import User
-from controlplane.core.actors import system_actor
 from controlplane.core.approvals.models import Approval
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
@@ -19,14 +18,13 @@ from controlplane.notify.interactions.tests import conftest as clicks
 from switches import services
 from switches.models import Episode, Ramp
 from switches.ramps import actions
+from switches.ramps.tests.ramp_helpers import SHELL, SMOKE
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 slack, in_slack = clicks.slack, clicks.in_slack
 _clicks_are_verified = clicks._clicks_are_verified
 
-SHELL = system_actor("shell")
-SMOKE = {"type": "external", "gate": "smoke"}
 WHY = "provider confirmed the fix 2.14.1"
 
 

@@ -22,6 +22,7 @@ from switches.ramps.tests.ramp_helpers import (
     get_ramp_state,
     get_share,
     get_state,
+    get_step,
     list_actions,
     release,
     report_gate,
@@ -36,10 +37,6 @@ WHY = "watching the dashboards first"
 TWO = [{"percent": 5, "dwell_seconds": 60}, {"percent": 100, "dwell_seconds": 60}]
 
 
-def step(ramp, index=0):
-    return JobStep.objects.get(job_id=ramp.pk, index=index)
-
-
 def test_begins_with_its_first_share_published():
     now = db_now()
     engage(CHAT, now)
@@ -49,7 +46,7 @@ def test_begins_with_its_first_share_published():
 
     assert (get_ramp_state(ramp), get_share(), get_state()) == ("running", 5, "ramping")
     assert Publication.objects.get().version == version + 1
-    assert step(ramp).due_at == now + timedelta(minutes=5)
+    assert get_step(ramp).due_at == now + timedelta(minutes=5)
     assert list_actions() == ["switch.engaged", "ramp.started"]
 
 
@@ -164,7 +161,7 @@ def test_a_gate_that_fails_within_the_dwell_takes_it_back_at_once():
     assert (get_ramp_state(ramp), get_share(), get_state()) == ("aborted", 0, "engaged")
     row = AuditEntry.objects.get(action="ramp.compensated")
     assert '"errors":12' in row.after
-    assert step(ramp).state == "failed"
+    assert get_step(ramp).state == "failed"
     episode = Episode.objects.get()
     assert (episode.on_expiry, episode.overdue) == ("ramp", False)
 
@@ -203,7 +200,7 @@ class TestPaused:
         assert (get_ramp_state(ramp), get_share()) == ("paused", 5)
         actions.resume(**verb, now=now + seconds(1000))
 
-        assert step(ramp).due_at == now + seconds(1040)
+        assert get_step(ramp).due_at == now + seconds(1040)
         assert run_tick(now + seconds(1039)) == 0
         assert run_tick(now + seconds(1040)) == 1
         assert get_share() == 100
@@ -269,7 +266,7 @@ class TestAdvanced:
         )
 
         assert (get_ramp_state(ramp), get_share()) == ("running", 100)
-        assert step(ramp, 1).due_at == now + seconds(301)
+        assert get_step(ramp, 1).due_at == now + seconds(301)
 
     def test_of_the_last_step_releases(self):
         now = db_now()
@@ -289,9 +286,9 @@ class TestAdvanced:
         now = db_now()
         plan = [{**GATED[0], "gates": [SMOKE, {"type": "manual"}]}, GATED[1]]
         ramp = start_ramp(now, plan)
-        data = step(ramp).data
+        data = get_step(ramp).data
         data["gates"][0] |= {"verdict": "fail", "evidence": {}}
-        JobStep.objects.filter(pk=step(ramp).pk).update(data=data)
+        JobStep.objects.filter(pk=get_step(ramp).pk).update(data=data)
 
         with pytest.raises(Conflict, match="A gate fails: external gate smoke"):
             actions.advance(ramp_id=ramp.pk, reason=WHY, actor=SHELL, now=now + seconds(1))

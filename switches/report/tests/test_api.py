@@ -9,17 +9,12 @@ from django.test.utils import CaptureQueriesContext
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import as_role, person, signed_in, with_token
 from switches.models import WeeklyReport
-from switches.report import services, weeks
+from switches.report import services
 from switches.report.compose import get_zone
 from switches.report.tests.house import SHELL, engage, release
 
 pytestmark = pytest.mark.django_db
 HISTORY = "/reports/weekly/"
-
-
-@pytest.fixture
-def running():
-    return weeks.week_of(db_now(), get_zone())
 
 
 @pytest.fixture

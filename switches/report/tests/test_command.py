@@ -10,7 +10,6 @@ from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.notify.delivery.tests.conftest import by_bot, slack  # noqa: F401 - fixtures
 from switches.models import WeeklyReport
-from switches.report import weeks
 from switches.report.compose import get_zone
 from switches.report.tests.house import engage
 
@@ -21,11 +20,6 @@ def report(*arguments):
     out = StringIO()
     call_command("report", "weekly", *arguments, stdout=out)
     return out.getvalue()
-
-
-@pytest.fixture
-def running():
-    return weeks.week_of(db_now(), get_zone())
 
 
 def test_without_a_week_it_makes_and_prints_the_last_complete_one_and_tells_nobody(running):

@@ -15,8 +15,6 @@ from controlplane.core.http.tests.callers import at_once, person
 from controlplane.core.outbox.escalation import Escalation
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.outbox.renderer import render
-from controlplane.core.page_registry import REPORT_SECTIONS, ReportSection
-from controlplane.core.registry import RegisteredFunction
 from controlplane.notify.delivery.tests.conftest import by_bot, slack  # noqa: F401 - fixtures
 from switches.models import WeeklyReport
 from switches.report import attention as waiting
@@ -155,21 +153,6 @@ def test_while_the_week_runs_a_report_is_provisional_and_replaced(by_bot):  # no
     assert (again, last) == (False, True)
     assert [message.payload["kind"] for message in list_messages()] == [", so far", ""]
     assert Escalation.objects.count() == 1
-
-
-@pytest.fixture
-def broken():
-    """A part that can't be read, until the list is emptied."""
-    failures = [1]
-
-    def part(_start, _end, _now):
-        if failures:
-            raise ValueError("not to be read now")
-        return ReportSection("part", "Part", "All is well.", "good")
-
-    REPORT_SECTIONS.register(added := RegisteredFunction(part, 1))
-    yield failures
-    REPORT_SECTIONS.unregister(added.name)
 
 
 @pytest.mark.django_db

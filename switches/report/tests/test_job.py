@@ -13,8 +13,6 @@ from controlplane.core.jobs.models import Job, JobEffect
 from controlplane.core.jobs.tests.house import LEASE_OVER, Died, Dying
 from controlplane.core.outbox.escalation import Escalation
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.core.page_registry import REPORT_SECTIONS, ReportSection
-from controlplane.core.registry import RegisteredFunction
 from switches.models import WeeklyReport
 from switches.report import services
 from switches.report.tests.house import DUE, MONDAY, WEEK, beat, began
@@ -27,21 +25,6 @@ HOUR = timedelta(hours=1)
 @pytest.fixture(autouse=True)
 def _somewhere(settings):
     settings.SLACK = replace(settings.SLACK, webhook_url="http://127.0.0.1:9/x")
-
-
-@pytest.fixture
-def broken():
-    """A part that can't be read, until the list is emptied."""
-    failures = [1]
-
-    def part(_start, _end, _now):
-        if failures:
-            raise ValueError("not to be read now")
-        return ReportSection("part", "Part", "All is well.", "good")
-
-    REPORT_SECTIONS.register(added := RegisteredFunction(part, 1))
-    yield failures
-    REPORT_SECTIONS.unregister(added.name)
 
 
 def turn(now, probe=lambda _: None):

@@ -11,13 +11,13 @@ from controlplane.core.jobs.models import Job
 from switches import services
 from switches.models import Ramp
 from switches.ramps import actions
+from switches.ramps.tests.ramp_helpers import SMOKE
 from switches.report.compose import compose
 from switches.report.tests.house import DUE, GOOD, WEEK, cells, engage, kim, make_moment, section
 from switches.report.tests.house import SHELL as HOUSE
 
 pytestmark = pytest.mark.django_db
 MINUTE = timedelta(minutes=1)
-SMOKE = {"type": "external", "gate": "smoke"}
 
 
 def ramp(switch, moment, *gates_of_first):

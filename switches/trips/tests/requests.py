@@ -3,10 +3,15 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from django.db.models import QuerySet
+
 from controlplane.accounts.models.people import User
 from controlplane.core.actors import Actor
+from controlplane.core.audit.models import AuditEntry
 from controlplane.core.http.tests.callers import person
+from controlplane.core.outbox.models import OutboxMessage
 from switches import services as switches
+from switches.models import Trip
 from switches.trips import resolution, services
 
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -58,3 +63,16 @@ def engage(now: datetime, switch: str = FLAG, **more: Any) -> None:
     scope, _, key = switch.partition(":")
     fields = {"reason": "payments charged twice, INC-4411", "expires_in": "24h", **more}
     switches.engage(scope=scope, key=key, actor=kim().as_actor(), now=now, **fields)
+
+
+def list_outcomes() -> list[str]:
+    return list(Trip.objects.order_by("id").values_list("outcome", flat=True))
+
+
+def list_audit_actions(prefix: str = "trip.") -> list[str]:
+    entries = AuditEntry.objects.filter(action__startswith=prefix).order_by("id")
+    return list(entries.values_list("action", flat=True))
+
+
+def find_messages(event: str) -> QuerySet[OutboxMessage]:
+    return OutboxMessage.objects.filter(event=event)

@@ -2,17 +2,11 @@
 
 import pytest
 
-from controlplane.core.http.tests.callers import with_token
 from switches.models import Trip
 
 pytestmark = pytest.mark.django_db
 ARMS = "/experiments/ranking/arms"
 SPLIT = {"control": {"expected": 0.5, "count": 1000}, "b": {"expected": 0.5, "count": 1300}}
-
-
-@pytest.fixture
-def machine():
-    return with_token("switches:trip")
 
 
 def test_mismatch_stops_the_experiment(machine):

@@ -13,11 +13,6 @@ SPLIT = {"control": {"expected": 0.5, "count": 1000}, "b": {"expected": 0.5, "co
 ENDPOINTS = [(TRIP, WISH), (HOOK, {"alerts": []}), (ARMS, {"arms": SPLIT})]
 
 
-@pytest.fixture
-def machine():
-    return with_token("switches:trip")
-
-
 @pytest.mark.parametrize("path", [TRIP, f"{TRIP}/"])
 def test_trip_answers_whether_and_why(machine, path):
     response = machine.post(path, WISH)

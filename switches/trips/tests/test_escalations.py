@@ -1,11 +1,8 @@
 """Escalations of trips to people: none lost, and limited in number."""
 
-from dataclasses import replace
-
 import pytest
 
 from controlplane.core.outbox.escalation import Escalation
-from controlplane.core.outbox.models import OutboxMessage
 from switches import services as switches
 from switches.models import Episode, Trip, TripPolicy
 from switches.trips import escalations, notifications, resolution
@@ -13,6 +10,7 @@ from switches.trips.tests.requests import (
     FLAG,
     NOON,
     engage,
+    find_messages,
     kim,
     noon_plus,
     release,
@@ -20,13 +18,8 @@ from switches.trips.tests.requests import (
     resolve,
 )
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("slack_configured")]
 LEAK = {"source": "leak-detector", "switch": "segment:finance"}
-
-
-@pytest.fixture(autouse=True)
-def _slack(settings):
-    settings.SLACK = replace(settings.SLACK, bot_token="xoxb-1-secret", channel="#ops")
 
 
 def questions(**more):
@@ -39,17 +32,13 @@ def dismiss(result, now):
     )
 
 
-def messages(event):
-    return OutboxMessage.objects.filter(event=event)
-
-
 def test_second_leak_after_a_dismissed_one_is_asked_about_and_told():
     dismiss(request_stop(**LEAK), noon_plus(minutes=2))
 
     second = request_stop(noon_plus(minutes=5), **LEAK, fingerprint="another")
 
     assert questions().get().subject == f"trip:{second.trip.pk}"
-    assert messages("trip.waits").count() == 2
+    assert find_messages("trip.waits").count() == 2
 
 
 def test_dismissed_alert_is_not_said_to_be_asked_about():
@@ -207,7 +196,7 @@ def test_changing_fingerprints_at_an_engaged_switch_are_told_once_an_hour():
     for number in range(50):
         request_stop(noon_plus(seconds=number), fingerprint=f"f{number}")
 
-    assert messages("trip.engaged").count() == 1
+    assert find_messages("trip.engaged").count() == 1
     assert Trip.objects.filter(outcome="engaged").count() == 50
 
 

@@ -1,47 +1,25 @@
 """Requests that policies leave to people: escalated, repeated and closed."""
 
-from dataclasses import replace
-
 import pytest
 
-from controlplane.core.audit.models import AuditEntry
 from controlplane.core.outbox.escalation import Escalation
-from controlplane.core.outbox.models import OutboxMessage
 from switches.models import Episode, Rule, Trip, TripPolicy
 from switches.trips import resolution
 from switches.trips.tests.requests import (
     FLAG,
     NOON,
     engage,
+    find_messages,
     kim,
+    list_audit_actions,
+    list_outcomes,
     noon_plus,
     release,
     request_stop,
     resolve,
 )
 
-pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture(autouse=True)
-def _slack(settings):
-    settings.SLACK = replace(settings.SLACK, bot_token="xoxb-1-secret", channel="#ops")
-
-
-def outcomes():
-    return list(Trip.objects.order_by("id").values_list("outcome", flat=True))
-
-
-def audited(prefix="trip."):
-    return list(
-        AuditEntry.objects.filter(action__startswith=prefix)
-        .order_by("id")
-        .values_list("action", flat=True)
-    )
-
-
-def messages(event):
-    return OutboxMessage.objects.filter(event=event)
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("slack_configured")]
 
 
 def test_third_trip_within_an_hour_locks_the_switch_and_calls_a_person():
@@ -111,7 +89,7 @@ def test_what_is_a_persons_decision_calls_people_once_and_waits():
     )
     assert [trip.pk for trip in resolution.list_waiting()] == [result.trip.pk]
     assert not Episode.objects.exists()
-    assert messages("trip.waits").count() == 1
+    assert find_messages("trip.waits").count() == 1
 
 
 def test_it_waits_until_somebody_engages():
@@ -135,7 +113,7 @@ def test_or_until_somebody_dismisses_it():
     )
 
     assert resolution.list_waiting() == []
-    assert audited() == ["trip.waits", "trip.dismissed"]
+    assert list_audit_actions() == ["trip.waits", "trip.dismissed"]
     again = request_stop(noon_plus(minutes=5), source="leak-detector", switch="segment:finance")
     assert again.trip.pk == result.trip.pk
     assert resolution.list_waiting() == []
@@ -173,6 +151,6 @@ def test_machine_that_keeps_asking_for_what_it_may_not_is_told_of_once_an_hour()
     for second in range(20):
         request_stop(noon_plus(seconds=second), switch="global:all", fingerprint=f"f{second}")
 
-    assert outcomes() == ["refused"] * 20
-    assert messages("trip.refused").count() == 1
+    assert list_outcomes() == ["refused"] * 20
+    assert find_messages("trip.refused").count() == 1
     assert not Escalation.objects.filter(subject__startswith="trip:").exists()

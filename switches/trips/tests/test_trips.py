@@ -1,12 +1,10 @@
 """Recorded trips: engaged switches, repeats and people's releases."""
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from controlplane.core.actors import Actor
-from controlplane.core.audit.models import AuditEntry
 from controlplane.core.errors import Forbidden, InvalidInput
 from controlplane.core.outbox.models import OutboxMessage
 from switches import services as switches
@@ -16,35 +14,17 @@ from switches.trips.tests.requests import (
     FLAG,
     NOON,
     engage,
+    find_messages,
     kim,
+    list_audit_actions,
+    list_outcomes,
     noon_plus,
     release,
     request_stop,
     resolve,
 )
 
-pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture(autouse=True)
-def _slack(settings):
-    settings.SLACK = replace(settings.SLACK, bot_token="xoxb-1-secret", channel="#ops")
-
-
-def outcomes():
-    return list(Trip.objects.order_by("id").values_list("outcome", flat=True))
-
-
-def audited(prefix="trip."):
-    return list(
-        AuditEntry.objects.filter(action__startswith=prefix)
-        .order_by("id")
-        .values_list("action", flat=True)
-    )
-
-
-def messages(event):
-    return OutboxMessage.objects.filter(event=event)
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("slack_configured")]
 
 
 def test_allowed_trip_engages_with_its_evidence():
@@ -60,8 +40,8 @@ def test_allowed_trip_engages_with_its_evidence():
     assert episode.evidence == {"p95_seconds": 7.4}
     assert episode.expires_at == noon_plus(hours=1)
     assert Publication.objects.get().version == version + 1
-    assert audited("switch.") == ["switch.engaged"]
-    assert audited() == ["trip.tripped"]
+    assert list_audit_actions("switch.") == ["switch.engaged"]
+    assert list_audit_actions() == ["trip.tripped"]
 
 
 def test_short_reason_is_made_whole_rather_than_refused():
@@ -91,10 +71,10 @@ def test_repeats_are_counted_and_keep_the_latest_evidence():
     row = Trip.objects.get(pk=first.trip.pk)
     assert (row.repeats, row.last_at) == (5, noon_plus(minutes=5))
     assert row.evidence == {"p95_seconds": 7.4}
-    assert outcomes() == ["tripped", "duplicate"]
+    assert list_outcomes() == ["tripped", "duplicate"]
     assert Trip.objects.get(outcome="duplicate").evidence == {"p95_seconds": 5}
     assert Episode.objects.count() == 1
-    assert audited() == ["trip.tripped"]
+    assert list_audit_actions() == ["trip.tripped"]
 
 
 def test_evidence_for_a_switch_that_a_person_engaged_is_kept_with_its_episode():
@@ -105,7 +85,7 @@ def test_evidence_for_a_switch_that_a_person_engaged_is_kept_with_its_episode():
     assert not result.tripped
     assert "user:kim" in result.why
     assert result.trip.episode == Episode.objects.get()
-    assert outcomes() == ["engaged"]
+    assert list_outcomes() == ["engaged"]
 
 
 def test_what_a_person_released_stays_released_until_resolved_and_an_hour_has_passed():
@@ -116,7 +96,7 @@ def test_what_a_person_released_stays_released_until_resolved_and_an_hour_has_pa
     assert not request_stop(noon_plus(hours=5)).tripped
     resolve(noon_plus(hours=5, minutes=1))
     assert request_stop(noon_plus(hours=5, minutes=2)).tripped
-    assert outcomes() == ["tripped", "refused", "tripped"]
+    assert list_outcomes() == ["tripped", "refused", "tripped"]
 
 
 def test_within_the_hour_it_stays_released_although_it_resolved():
@@ -173,8 +153,8 @@ def test_resolved_alert_releases_nothing_and_tells_the_thread():
     assert effect == f"The alert has resolved; {FLAG} stays engaged until somebody releases it."
     assert Episode.objects.get().ended_at is None
     assert Trip.objects.get().resolved_at == noon_plus(minutes=5)
-    assert messages("trip.resolved").get().subject == f"episode:{Episode.objects.get().pk}"
-    assert audited() == ["trip.tripped", "trip.resolved"]
+    assert find_messages("trip.resolved").get().subject == f"episode:{Episode.objects.get().pk}"
+    assert list_audit_actions() == ["trip.tripped", "trip.resolved"]
     assert "nothing was known" in resolve(noon_plus(minutes=6))
 
 

@@ -5,18 +5,12 @@ from datetime import timedelta
 import pytest
 from django.db import connection
 
-from controlplane.core.http.tests.callers import with_token
 from controlplane.core.outbox.escalation import Escalation
 from switches.models import Episode, Trip
 from switches.trips import alertmanager, webhooks
 
 pytestmark = pytest.mark.django_db
 HOOK = "/hooks/alertmanager"
-
-
-@pytest.fixture
-def machine():
-    return with_token("switches:trip")
 
 
 def firing(switch="feature:checkout", **more):

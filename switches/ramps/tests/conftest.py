@@ -1,0 +1,23 @@
+"""Fixtures of ramp tests: destinations of messages."""
+
+import pytest
+from controlplane.notify.targets.models import Route, Target
+from pytest_django.fixtures import SettingsWrapper
+
+from controlplane.core.clock import db_now
+from switches.tests import messages
+
+
+@pytest.fixture
+def slack_configured(settings: SettingsWrapper) -> None:
+    messages.configure(settings)
+
+
+@pytest.fixture
+def destination(db: None) -> None:
+    """Create a destination that gets every message by itself."""
+    now = db_now()
+    target = Target.objects.create(
+        name="all", kind="channel", address="webhook", webhook_url="http://[::1]/", created_at=now
+    )
+    Route.objects.create(target=target, created_at=now)
