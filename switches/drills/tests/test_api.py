@@ -209,12 +209,12 @@ def test_real_answers_are_what_the_document_says(api):
     begun = api.post("/drills/", {**BODY, "every": "7d"})
     dry = api.post("/drills/", {**BODY, "switch": "segment:b", "dry_run": True})
     run_drill(Drill.objects.get(), CANARY, now=now)
-    one = f"/drills/{begun.json()['drill']['id']}/"
+    path_of_drill = f"/drills/{begun.json()['drill']['id']}/"
     responses = [
         ("/api/v1/drills/", "post", begun),
         ("/api/v1/drills/", "post", api.post("/drills/", {})),
         ("/api/v1/drills/", "get", api.get("/drills/")),
-        ("/api/v1/drills/{drill_id}/", "get", api.get(one)),
+        ("/api/v1/drills/{drill_id}/", "get", api.get(path_of_drill)),
         ("/api/v1/drills/instances/", "get", api.get("/drills/instances/")),
         ("/api/v1/drills/instances/", "post", api.post("/drills/instances/", {"pattern": "a/b"})),
         ("/api/v1/drills/schedules/", "get", api.get("/drills/schedules/")),

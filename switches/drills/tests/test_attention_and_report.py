@@ -55,16 +55,16 @@ def test_all_never_rehearsed_are_one_item(now):
 
     register("global:all", "feature:a", "feature:b", now=now)
 
-    (one,) = attention.list_never_rehearsed(now)
-    assert (one.severity, one.title) == ("info", "2 switches never rehearsed")
+    (item,) = attention.list_never_rehearsed(now)
+    assert (item.severity, item.title) == ("info", "2 switches never rehearsed")
 
 
 def test_failed_drill_waits_until_a_later_one_passes(now):
     mark(CANARY, now=now)
     assert failed(now).passed is False
 
-    (one,) = attention.list_failed_drills(now)
-    assert (one.severity, one.title) == ("warning", "The drill of segment:finance failed")
+    (item,) = attention.list_failed_drills(now)
+    assert (item.severity, item.title) == ("warning", "The drill of segment:finance failed")
 
     later = now + timedelta(hours=1)
     passed(later)
@@ -76,9 +76,9 @@ def test_of_several_failures_the_newest_waits(now):
     failed(now)
     newest = failed(now + timedelta(hours=1))
 
-    (one,) = attention.list_failed_drills(now)
+    (item,) = attention.list_failed_drills(now)
 
-    assert one.path == f"/drills/#drill-{newest.pk}"
+    assert item.path == f"/drills/#drill-{newest.pk}"
 
 
 def test_dry_one_settles_nothing(now):

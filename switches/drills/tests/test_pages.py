@@ -158,10 +158,10 @@ class TestForms:
         assert approver.post("/drills/instances/new/", {"pattern": "core"}).status_code == 422
         assert approver.post("/drills/instances/new/", {"pattern": "chat/*"}).status_code == 302
         assert operator.get("/drills/instances/new/").status_code == 403
-        gone = {"pattern": "chat/*"}
-        assert operator.post("/drills/instances/remove/", gone).status_code == 403
-        assert approver.post("/drills/instances/remove/", gone).status_code == 302
-        assert approver.post("/drills/instances/remove/", gone).status_code == 404
+        fields = {"pattern": "chat/*"}
+        assert operator.post("/drills/instances/remove/", fields).status_code == 403
+        assert approver.post("/drills/instances/remove/", fields).status_code == 302
+        assert approver.post("/drills/instances/remove/", fields).status_code == 404
         assert [mark.pattern for mark in DrillMark.objects.all()] == [CANARY]
 
     def test_schedule_is_removed_by_form(self, moment):

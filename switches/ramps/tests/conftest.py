@@ -1,15 +1,16 @@
 """Fixtures of ramp tests: destinations of messages."""
 
+from typing import Any
+
 import pytest
-from controlplane.notify.targets.models import Route, Target
-from pytest_django.fixtures import SettingsWrapper
 
 from controlplane.core.clock import db_now
+from controlplane.notify.models.targets import Route, Target
 from switches.tests import messages
 
 
 @pytest.fixture
-def slack_configured(settings: SettingsWrapper) -> None:
+def slack_configured(settings: Any) -> None:
     messages.configure(settings)
 
 

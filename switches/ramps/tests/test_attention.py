@@ -47,7 +47,7 @@ def look(now):
 
 def everything(now):
     """All that waits, by kind."""
-    return [one for source in ATTENTION_SOURCES.values() for one in source.function(now)]
+    return [item for source in ATTENTION_SOURCES.values() for item in source.function(now)]
 
 
 def test_one_that_goes_on_waits_for_nobody():
@@ -56,7 +56,7 @@ def test_one_that_goes_on_waits_for_nobody():
     look(now + 6 * MINUTE)
 
     assert [*ramps.list_holding_ramps(now), *ramps.list_paused_ramps(now)] == []
-    assert not [one for one in everything(now + 6 * MINUTE) if "ramp" in one.path]
+    assert not [item for item in everything(now + 6 * MINUTE) if "ramp" in item.path]
 
 
 def test_one_that_holds_says_why_since_when_and_when_it_goes_back():
@@ -64,13 +64,14 @@ def test_one_that_holds_says_why_since_when_and_when_it_goes_back():
     ramp = begin(now, SMOKE)
     look(now + 6 * MINUTE)
 
-    (one,) = ramps.list_holding_ramps(now + 20 * MINUTE)
+    (item,) = ramps.list_holding_ramps(now + 20 * MINUTE)
 
-    assert (one.kind, one.severity, one.path) == ("ramp_holding", "warning", f"/ramps/{ramp.pk}/")
-    assert one.title == "The ramp of feature:chat holds at 5 %, step 1 of 3"
-    assert "nobody has reported smoke yet" in one.detail
-    assert timedelta() <= one.since - (now + 6 * MINUTE) < MINUTE
-    assert one.due_at == one.since + HOUR
+    assert (item.kind, item.severity) == ("ramp_holding", "warning")
+    assert item.path == f"/ramps/{ramp.pk}/"
+    assert item.title == "The ramp of feature:chat holds at 5 %, step 1 of 3"
+    assert "nobody has reported smoke yet" in item.detail
+    assert timedelta() <= item.since - (now + 6 * MINUTE) < MINUTE
+    assert item.due_at == item.since + HOUR
 
 
 def test_one_that_waits_for_a_person_is_told_of_as_an_approval():
@@ -79,10 +80,10 @@ def test_one_that_waits_for_a_person_is_told_of_as_an_approval():
     look(now + 6 * MINUTE)
 
     assert ramps.list_holding_ramps(now + 7 * MINUTE) == []
-    (one,) = [one for one in everything(now + 7 * MINUTE) if "feature:chat" in one.title]
-    assert one.kind == "approval"
-    assert "Ramp of feature:chat: go on to 25 %, after 5 %" in one.title
-    assert one.path.startswith("/approvals/")
+    (item,) = [item for item in everything(now + 7 * MINUTE) if "feature:chat" in item.title]
+    assert item.kind == "approval"
+    assert "Ramp of feature:chat: go on to 25 %, after 5 %" in item.title
+    assert item.path.startswith("/approvals/")
 
 
 @pytest.mark.parametrize(
@@ -95,7 +96,7 @@ def test_one_that_is_paused_for_long_is_told_of_once(minutes, kinds):
     later = now + minutes * MINUTE
     Ramp.objects.get().job.__class__.objects.update(heartbeat_at=later)
 
-    found = [one.kind for one in everything(later) if one.kind.endswith("_paused")]
+    found = [item.kind for item in everything(later) if item.kind.endswith("_paused")]
 
     assert found == kinds
 
@@ -105,7 +106,7 @@ def test_what_ramps_is_not_about_to_expire_nor_forgotten():
     begin(now)
     Episode.objects.update(expires_at=now + 30 * MINUTE)
 
-    assert not [one for one in everything(now) if one.kind in ("expiring", "forgotten")]
+    assert not [item for item in everything(now) if item.kind in ("expiring", "forgotten")]
 
 
 def unpublishable():
@@ -128,8 +129,8 @@ def test_one_that_can_not_be_taken_back_calls_the_person_on_call_until_it_is(on_
 
     ramp.job.refresh_from_db()
     assert ramp.job.state == "failed"
-    one = Escalation.objects.get(subject=f"job:{ramp.pk}")
-    assert (one.event, one.severity) == ("job.compensation_failed", "critical")
+    called = Escalation.objects.get(subject=f"job:{ramp.pk}")
+    assert (called.event, called.severity) == ("job.compensation_failed", "critical")
     step = messages.find("escalation.step")[0]
     assert step.destination == "slack:UKIM"
     first = everything(now + MINUTE)[0]
@@ -142,8 +143,8 @@ def test_one_that_can_not_be_taken_back_calls_the_person_on_call_until_it_is(on_
     look(now + 3 * MINUTE)
 
     assert Episode.objects.get().allow_percent == 0
-    one.refresh_from_db()
-    assert one.closed_at is not None
+    called.refresh_from_db()
+    assert called.closed_at is not None
     assert not [two for two in everything(now + 3 * MINUTE) if two.kind == "job_not_compensated"]
     assert len(messages.find("ramp.compensated")) == 1
 

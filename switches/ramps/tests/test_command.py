@@ -97,8 +97,8 @@ def test_json_is_the_resource_with_the_ramp(capsys):
     killswitch("status", *WHICH, "--json")
     killswitch("list", "--json")
 
-    one, every = (json.loads(line) for line in capsys.readouterr().out.splitlines())
-    assert (one["state"], one["ramp"]) == ("ramping", ramp.pk)
+    first, every = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+    assert (first["state"], first["ramp"]) == ("ramping", ramp.pk)
     assert every[0]["ramp"] == ramp.pk
 
 

@@ -99,9 +99,9 @@ CASES = [
 
 @pytest.fixture(scope="module")
 def nurseries(django_db_setup):
-    both = [Nursery(connection.settings_dict) for _ in range(2)]
-    yield both
-    for nursery in both:
+    both_nurseries = [Nursery(connection.settings_dict) for _ in range(2)]
+    yield both_nurseries
+    for nursery in both_nurseries:
         nursery.end()
 
 
@@ -139,8 +139,8 @@ def assert_all_happened_once(case: Case, ramp: Ramp, version: int) -> None:
     rows = list(AuditEntry.objects.filter(target=ramp.switch_id).order_by("id"))
     after = [json.loads(row.after) for row in rows]
     assert [row.action for row in rows] == case.actions
-    assert [one.get("allow_percent") for one in after] == case.percents
-    published = [one["version"] for one in after]
+    assert [entry.get("allow_percent") for entry in after] == case.percents
+    published = [entry["version"] for entry in after]
     assert sorted(set(published)) == list(range(version + 1, published[-1] + 1))
     assert Publication.objects.get().version == published[-1]
 

@@ -101,10 +101,10 @@ def test_many_go_on_in_the_threads_of_their_own():
     for minutes in (0, 6, 12, 18):
         turn(at + minutes * MINUTE)
 
-    one = OutboxMessage.objects.filter(created_at__gte=at, payload__switch="feature:f3")
+    ramp_messages = OutboxMessage.objects.filter(created_at__gte=at, payload__switch="feature:f3")
     events = ["ramp.started", "ramp.advanced", "ramp.advanced", "switch.released"]
-    assert [*one.order_by("id").values_list("event", flat=True)] == events
-    assert {*one.values_list("severity", flat=True)} == {"info"}
+    assert [*ramp_messages.order_by("id").values_list("event", flat=True)] == events
+    assert {*ramp_messages.values_list("severity", flat=True)} == {"info"}
 
 
 @pytest.mark.slow
@@ -150,8 +150,8 @@ def test_aborts_are_told_of_one_by_one_however_many():
         engage(f"f{number}", now - 2 * HOUR)
     turn(now - MINUTE)
 
-    for one in Ramp.objects.filter(live=True):
-        actions.abort(ramp_id=one.pk, reason=WHY, actor=SHELL, now=now)
+    for ramp_aborted in Ramp.objects.filter(live=True):
+        actions.abort(ramp_id=ramp_aborted.pk, reason=WHY, actor=SHELL, now=now)
 
     assert told_since(now)["ramp.aborted"] == 6
 

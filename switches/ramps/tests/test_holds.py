@@ -60,7 +60,7 @@ def test_a_ramp_of_a_switch_that_the_service_checks_holds_and_says_why(settings)
 
     assert (get_ramp_state(ramp), get_share()) == ("holding", 5)
     assert reason(ramp) == f"Held: {WHY}."
-    assert [one.payload["said"] for one in messages.find("ramp.held")] == [f"Held: {WHY}."]
+    assert [message.payload["said"] for message in messages.find("ramp.held")] == [f"Held: {WHY}."]
 
 
 def test_it_goes_on_as_soon_as_nothing_holds_it():

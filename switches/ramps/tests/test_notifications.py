@@ -57,7 +57,7 @@ def head(slack):
 
 def buttons(message):
     found = [block for block in message["blocks"] if block["type"] == "actions"]
-    return {one["action_id"]: one for block in found for one in block["elements"]}
+    return {element["action_id"]: element for block in found for element in block["elements"]}
 
 
 def button_of(slack, name):
@@ -239,7 +239,7 @@ def test_value_that_names_no_ramp_does_nothing(in_slack, kim, value):
 
 def asked_in_slack(slack):
     """The message that asks for a manual gate's approval, as it stands in the channel."""
-    (message,) = [one for one in slack.messages if "Approval wanted" in one["text"]]
+    (message,) = [sent for sent in slack.messages if "Approval wanted" in sent["text"]]
     return message
 
 

@@ -92,9 +92,9 @@ def test_step_in_the_middle_is_removed_with_its_gates():
 
 
 def test_last_step_that_is_left_can_not_be_removed():
-    one = editor.open_plan(plans.read_plan([{"percent": 100}]))
+    form = editor.open_plan(plans.read_plan([{"percent": 100}]))
 
-    assert editor.press_button(one, "remove-step-0", {}) == one
+    assert editor.press_button(form, "remove-step-0", {}) == form
 
 
 @pytest.mark.parametrize("kind", list(GATE_KINDS.values()), ids=str)

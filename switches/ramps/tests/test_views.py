@@ -123,7 +123,7 @@ class TestTimeline:
         assert "user:a-operator" not in text(part)
         assert "Aborted. Aborted" not in text(part)
         assert "engaged again" in text(part)
-        panel = next(one for one in Tags(part).having("section") if one["id"] == f"ramp-{ramp.pk}")
+        panel = next(tag for tag in Tags(part).having("section") if tag["id"] == f"ramp-{ramp.pk}")
         assert panel["hx-trigger"] == "refresh from:body"
 
     def test_completed_one_says_so(self):

@@ -62,7 +62,7 @@ def test_the_running_week_takes_few_queries(running):
             api.get(f"{HISTORY}{running}/")
 
         # Only a test has a transaction around it, and so a savepoint for each section.
-        assert len([one for one in queries if "SAVEPOINT" not in one["sql"]]) < 30
+        assert len([query for query in queries if "SAVEPOINT" not in query["sql"]]) < 30
 
 
 def test_the_running_week_is_told_as_it_stands_and_not_kept(running):

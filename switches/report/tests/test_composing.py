@@ -57,8 +57,8 @@ def test_what_is_not_known_comes_before_what_is_fine_and_is_never_all_calm(monke
 
     content = compose_week()
 
-    assert [one["tone"] for one in worst_first(content)] == ["unknown", "good"]
-    assert [one["word"] for one in build_sections(content)] == ["Fine", "Not known"]
+    assert [part["tone"] for part in worst_first(content)] == ["unknown", "good"]
+    assert [part["word"] for part in build_sections(content)] == ["Fine", "Not known"]
     assert " ? unknown: " in [*render_lines(content, UTC, "")]
 
 

@@ -87,7 +87,7 @@ def test_after_weeks_away_four_missing_ones_are_made_and_only_the_last_is_told(b
     assert all(final for _, final in rows)
     assert [message.subject for message in list_messages()] == ["report:2026-W47"]
     assert Escalation.objects.values_list("subject", flat=True).get() == "report:2026-W47"
-    assert [one.path[-9:-1] for one in waiting.list_unsigned_reports(DUE)] == [
+    assert [item.path[-9:-1] for item in waiting.list_unsigned_reports(DUE)] == [
         f"2026-W{n}" for n in range(43, 48)
     ]
 

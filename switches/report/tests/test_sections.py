@@ -282,7 +282,7 @@ def test_page_of_what_waits_and_the_report_agree_on_what_is_left_alone():
 
     reported = {row["switch"] for row in cells(compose_week(), "forgotten")}
 
-    listed = {one.path.split("/")[-2] for one in waiting.list_forgotten(DUE)}
+    listed = {item.path.split("/")[-2] for item in waiting.list_forgotten(DUE)}
     assert reported == {f"segment:{key}" for key in listed}
     assert "s9" not in listed
 

@@ -1,9 +1,9 @@
 """Fixtures of trip tests: a monitor's token, and Slack as a destination."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
-from pytest_django.fixtures import SettingsWrapper
 
 from controlplane.core.http.tests.callers import Api, with_token
 
@@ -14,5 +14,5 @@ def machine(db: None) -> Api:
 
 
 @pytest.fixture
-def slack_configured(settings: SettingsWrapper) -> None:
+def slack_configured(settings: Any) -> None:
     settings.SLACK = replace(settings.SLACK, bot_token="xoxb-1-secret", channel="#ops")

@@ -52,9 +52,9 @@ def test_label_names_several_switches_once_each():
 
     found = read(alert(labels=label))
 
-    assert [one.switch for one in found] == ["segment:a", "feature:b"]
-    assert {one.expires_in for one in found} == {"2h"}
-    assert {one.source for one in found} == {"alertmanager"}
+    assert [parsed.switch for parsed in found] == ["segment:a", "feature:b"]
+    assert {parsed.expires_in for parsed in found} == {"2h"}
+    assert {parsed.source for parsed in found} == {"alertmanager"}
 
 
 def test_label_can_name_the_source():
@@ -65,7 +65,7 @@ def test_label_can_name_the_source():
 
 @pytest.mark.parametrize("labels", [{}, None, [], {"switchgear_switch": ""}, {"alertname": 5}])
 def test_alert_without_the_label_names_no_switch(labels):
-    assert [one.switch for one in read(alert(labels=labels))] == [""]
+    assert [parsed.switch for parsed in read(alert(labels=labels))] == [""]
 
 
 def test_without_a_fingerprint_the_labels_are_one():
@@ -98,7 +98,7 @@ def test_names_beyond_what_one_alert_may_list_are_left_out_quickly():
     found = message(alert(labels=labels, annotations=notes))
 
     assert time.monotonic() - begin < 1
-    assert [one.switch for one in found.alerts] == names[:20]
+    assert [parsed.switch for parsed in found.alerts] == names[:20]
     assert found.left_out == 7980
     assert found.left_switches == names[20:70]
 
@@ -108,8 +108,8 @@ def test_wishes_beyond_what_one_message_may_hold_are_left_out_and_counted():
 
     found = message(*[alert(labels={})] * 500, *alerts, alert(status="resolved"))
 
-    assert sum(bool(one.switch) for one in found.alerts) == 100
-    assert sum(not one.switch for one in found.alerts) == 100
+    assert sum(bool(parsed.switch) for parsed in found.alerts) == 100
+    assert sum(not parsed.switch for parsed in found.alerts) == 100
     assert (found.left_out, found.left_switches[0]) == (20, "feature:f100")
 
 
@@ -117,7 +117,7 @@ def test_huge_group_key_costs_little():
     labels = [{"switchgear_switch": f"feature:f{number}"} for number in range(100)]
     begin = time.monotonic()
 
-    found = read(*(alert(labels=one) for one in labels), groupKey="é" * 400_000)
+    found = read(*(alert(labels=label) for label in labels), groupKey="é" * 400_000)
 
     assert time.monotonic() - begin < 2
     assert len(found) == 100

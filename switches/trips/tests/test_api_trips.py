@@ -160,6 +160,6 @@ def test_trips_are_listed_newest_first_in_pages(machine):
     page = reader.get("/trips/", {"limit": 2}).json()
     assert [row["switch"] for row in page["results"]] == ["feature:f2", "feature:f1"]
     assert page["next"]
-    one = reader.get("/trips/", {"switch": "feature:f0", "outcome": "tripped"}).json()["results"]
-    assert [row["evidence"] for row in one] == [WISH["evidence"]]
+    found = reader.get("/trips/", {"switch": "feature:f0", "outcome": "tripped"}).json()["results"]
+    assert [row["evidence"] for row in found] == [WISH["evidence"]]
     assert machine.get("/trips/").status_code == 403

@@ -127,7 +127,7 @@ def test_with_the_budget_spent_every_refused_switch_is_in_the_question():
         request_stop(noon_plus(minutes=1 + number), switch=f"feature:g{number}")
 
     question = questions(facts__once="budget:provider-outage").get()
-    switches_named = [one["switch"] for one in question.facts["others"]]
+    switches_named = [member["switch"] for member in question.facts["others"]]
     assert (question.facts["switch"], switches_named) == (
         "feature:g0",
         ["feature:g1", "feature:g2", "feature:g3"],

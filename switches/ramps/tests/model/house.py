@@ -200,7 +200,9 @@ class House:
 
     def _compare_switches(self, state: Shown) -> None:
         assert state.version - self.first_version == self.world.version
-        stopped = {id: one for id, one in self.world.switches.items() if not one.is_released}
+        stopped = {
+            id: switch for id, switch in self.world.switches.items() if not switch.is_released
+        }
         assert set(state.switches) == set(state.overdue) == set(stopped)
         for id, switch in stopped.items():
             entry, overdue = state.switches[id], state.overdue[id]

@@ -134,13 +134,15 @@ class Parts:
 
     def _ask_to_release(self, switch: Switch, who: Person, plan: Plan | None) -> None:
         wish = (plan, switch.state)
-        waiting = [one for one in self._pending(switch.id, "release") if one.is_open(self.now)]
-        if any(one.wish == wish for one in waiting):
+        waiting = [
+            request for request in self._pending(switch.id, "release") if request.is_open(self.now)
+        ]
+        if any(request.wish == wish for request in waiting):
             return
-        if any(one.by != who.name for one in waiting):
+        if any(request.by != who.name for request in waiting):
             raise Refused("conflict")
-        for one in self._pending(switch.id, "release"):
-            self._close(one, "void" if one.is_open(self.now) else "expired", "")
+        for request in self._pending(switch.id, "release"):
+            self._close(request, "void" if request.is_open(self.now) else "expired", "")
         self._ask("release", switch.id, who.name, None, wish)
         if plan is not None:
             ramp = self._new_ramp(switch, who.name, plan)
@@ -157,8 +159,10 @@ class Parts:
         return request
 
     def _pending(self, id: str, kind: str) -> list[Request]:
-        about = [one for one in self.requests if (one.switch, one.kind) == (id, kind)]
-        return [one for one in about if one.state == "pending"]
+        about = [
+            request for request in self.requests if (request.switch, request.kind) == (id, kind)
+        ]
+        return [request for request in about if request.state == "pending"]
 
     def _void(self, id: str, kind: str) -> None:
         for request in self._pending(id, kind):

@@ -141,7 +141,7 @@ class Worker:
 
     def _overlooked(self, found: list[Ramp]) -> list[Ramp]:
         ramps = [ramp for ramp in self._ramps() if ramp.has_to_be_seen(self.house.world.now)]
-        return [ramp for ramp in ramps if not any(ramp is one for one in found)]
+        return [ramp for ramp in ramps if not any(ramp is other for other in found)]
 
     def _ramps(self) -> list[Ramp]:
         live = [switch.live for switch in self.house.world.switches.values()]
@@ -155,7 +155,7 @@ class Worker:
         assert self.held is not None
         still = [id(ramp) for ramp in self.held.list_current()]
         ours = [id(ramp) for ramp, _ in self.held.turns]
-        return [self.house.pks[one] for one in ours if one not in still]
+        return [self.house.pks[id_] for id_ in ours if id_ not in still]
 
     def _settle(self) -> None:
         """Do in the model what the worker has done since: as far as the audit trail tells so."""
