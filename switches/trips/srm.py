@@ -64,10 +64,8 @@ def describe_share_error(expected: Sequence[Fraction]) -> str:
 
     Shares that are all below 1 must sum to 1; others are weights such as 1 : 1 : 2.
     """
-    if any(share >= 1 for share in expected):
-        return ""
     total = sum(expected, Fraction())
-    if abs(total - 1) <= SHARES_TOLERANCE:
+    if any(share >= 1 for share in expected) or abs(total - 1) <= SHARES_TOLERANCE:
         return ""
     return (
         f"The shares add up to {float(total):g} and not to 1. Give shares of the whole, or weights "

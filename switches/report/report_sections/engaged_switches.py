@@ -95,14 +95,9 @@ def forgotten_section(_start: datetime, end: datetime, now: datetime) -> ReportS
         ),
         start=Value(0),
     )
-    found = (
-        find_still_open(end, now)
-        .annotate(looked_at=neglected_episodes.LAST_TOUCHED)
-        .filter(shows_any)
-    )
-    episodes, counts = read_first_rows(
-        found.annotate(signs=points).order_by("-signs", "engaged_at", "pk")
-    )
+    still_open = find_still_open(end, now).annotate(looked_at=neglected_episodes.LAST_TOUCHED)
+    found = still_open.filter(shows_any).annotate(signs=points)
+    episodes, counts = read_first_rows(found.order_by("-signs", "engaged_at", "pk"))
     total = counts["total"]
     return build_section(
         "forgotten",
