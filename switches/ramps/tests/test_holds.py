@@ -44,6 +44,14 @@ def place_hold(now, service="core", slos=(), key="alert:1"):
     holds.place_hold(key=key, service=service, slos=slos, why=WHY, path="/alerts/1/", now=now)
 
 
+def start_held_ramp(now, plan=PLAIN, *, switch=CHAT, **more):
+    """Start a ramp of a switch that a service checks, with operators holding that service."""
+    ramp = start_ramp(now, plan, switch=switch, **more)
+    checks(now, switch=switch)
+    place_hold(now)
+    return ramp
+
+
 def reason(ramp):
     return Job.objects.get(pk=ramp.pk).hold_reason
 
@@ -51,9 +59,7 @@ def reason(ramp):
 def test_a_ramp_of_a_switch_that_the_service_checks_holds_and_says_why(settings):
     messages.configure(settings)
     now = db_now()
-    ramp = start_ramp(now, PLAIN)
-    checks(now)
-    place_hold(now)
+    ramp = start_held_ramp(now)
 
     run_tick(now + 2 * MINUTE)
     run_tick(now + 2 * MINUTE + timedelta(seconds=1))
@@ -65,9 +71,7 @@ def test_a_ramp_of_a_switch_that_the_service_checks_holds_and_says_why(settings)
 
 def test_it_goes_on_as_soon_as_nothing_holds_it():
     now = db_now()
-    ramp = start_ramp(now, PLAIN)
-    checks(now)
-    place_hold(now)
+    ramp = start_held_ramp(now)
     run_tick(now + 2 * MINUTE)
 
     assert holds.release_holds(["alert:1", "alert:2"]) == 1
@@ -104,9 +108,7 @@ def test_a_ramp_that_has_nothing_to_do_with_the_service_goes_on(stranger):
 
 def test_it_holds_without_limit_and_time_without_data_begins_after_it():
     now = db_now()
-    ramp = start_ramp(now, GATED, expires_in="7d")
-    checks(now)
-    place_hold(now)
+    ramp = start_held_ramp(now, GATED, expires_in="7d")
     run_tick(now + 2 * MINUTE)
     Instance.objects.update(heard_at=now + DAY)
 
@@ -122,9 +124,7 @@ def test_it_holds_without_limit_and_time_without_data_begins_after_it():
 
 def test_a_gate_that_fails_takes_it_back_all_the_same():
     now = db_now()
-    ramp = start_ramp(now, GATED)
-    checks(now)
-    place_hold(now)
+    ramp = start_held_ramp(now, GATED)
     run_tick(now + 2 * MINUTE)
 
     report_gate("fail", now + 3 * MINUTE)
@@ -135,9 +135,7 @@ def test_a_gate_that_fails_takes_it_back_all_the_same():
 
 def test_it_does_not_hold_before_its_dwell_is_over():
     now = db_now()
-    ramp = start_ramp(now, PLAIN)
-    checks(now)
-    place_hold(now)
+    ramp = start_held_ramp(now)
 
     run_tick(now + timedelta(seconds=30))
 
@@ -146,9 +144,7 @@ def test_it_does_not_hold_before_its_dwell_is_over():
 
 def test_an_approver_may_let_it_go_on_in_spite_of_what_holds_it_and_nobody_else():
     now = db_now()
-    ramp = start_ramp(now, PLAIN)
-    checks(now)
-    place_hold(now)
+    ramp = start_held_ramp(now)
     run_tick(now + 2 * MINUTE)
     with pytest.raises(Forbidden):
         actions.advance(ramp_id=ramp.pk, reason=WHY, actor=get_person(), now=now + 3 * MINUTE)
@@ -162,9 +158,7 @@ def test_an_approver_may_let_it_go_on_in_spite_of_what_holds_it_and_nobody_else(
 def test_whoever_asked_for_it_lets_nothing_flow_alone_while_something_holds_it():
     now = db_now()
     approver = get_person("approver", "ann")
-    ramp = start_ramp(now, PLAIN, switch="segment:finance", by=approver)
-    checks(now, switch="segment:finance")
-    place_hold(now)
+    ramp = start_held_ramp(now, switch="segment:finance", by=approver)
     run_tick(now + 2 * MINUTE)
     assert get_ramp_state(ramp) == "holding"
 
@@ -174,9 +168,7 @@ def test_whoever_asked_for_it_lets_nothing_flow_alone_while_something_holds_it()
 
 def test_two_that_hold_it_are_both_named_and_one_key_holds_once():
     now = db_now()
-    ramp = start_ramp(now, PLAIN)
-    checks(now)
-    place_hold(now)
+    ramp = start_held_ramp(now)
     place_hold(now + MINUTE)
     place_hold(now + MINUTE, key="alert:2")
 
