@@ -159,16 +159,16 @@ def test_many_rejections_keep_nothing_of_the_earlier_ones():
     """Polly: CircuitStateControllerTests.OnActionPreExecute_CircuitOpened_EnsureExceptionStackTraceDoesNotGrow"""
     driven = Driven(failure_count=1)
     driven.open()
-    said = []
+    tracebacks = []
 
     for _ in range(100):
         try:
             driven.call("s")
         except CircuitOpen as refusal:
-            said.append("".join(traceback.format_exception(refusal)))
+            tracebacks.append("".join(traceback.format_exception(refusal)))
 
-    assert len(said) == 100
-    assert len(set(said)) == 1
+    assert len(tracebacks) == 100
+    assert len(set(tracebacks)) == 1
 
 
 def test_exception_that_is_no_failure_counts_as_success_and_an_ignored_one_for_nothing():
@@ -218,8 +218,8 @@ def test_mode_that_never_opens_admits_every_call(mode, state, calls):
 
     driven.call("fffffs")
 
-    seen = driven.breaker.look()
-    assert (seen.mode, seen.state, seen.calls) == (mode, state, calls)
+    status = driven.breaker.look()
+    assert (status.mode, status.state, status.calls) == (mode, state, calls)
     assert driven.transitions == []
 
 

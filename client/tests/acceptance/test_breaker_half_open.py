@@ -189,10 +189,10 @@ def test_recovery_is_told_step_by_step():
     driven.half_open()
 
     read = driven.breaker.state
-    told = list(driven.transitions)
+    transitions = list(driven.transitions)
     driven.call("s")
 
-    assert (read, told) == ("open", ["open"])
+    assert (read, transitions) == ("open", ["open"])
     assert driven.transitions == ["open", "half_open", "closed"]
 
 

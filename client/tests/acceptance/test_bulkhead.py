@@ -272,8 +272,8 @@ class Load:
         """Raise `AssertionError` unless it comes to that, in the bulkhead's own figures too."""
         expected = (running, queued, rejected)
         await turns(lambda: (len(self.running()), len(self.queued()), self.rejected()) == expected)
-        seen = self._bulkhead.look()
-        assert (seen.in_flight, seen.queued, seen.rejected) == expected
+        status = self._bulkhead.look()
+        assert (status.in_flight, status.queued, status.rejected) == expected
 
 
 @pytest.mark.parametrize(

@@ -104,11 +104,11 @@ def test_target_is_told_what_failed_and_with_which_arguments():
     """Polly: FallbackSpecs.Should_call_onFallback_passing_exception_triggering_fallback
     Polly: FallbackSpecs.Should_call_onFallback_with_independent_context_for_independent_calls
     """
-    told, errors = [], [away(), away()]
+    calls, errors = [], [away(), away()]
     callee = Callee(*errors)
 
     def instead(question, cause):
-        told.append((question, cause))
+        calls.append((question, cause))
 
     @Fallback("callee", instead)
     def ask(question, tone):
@@ -117,7 +117,7 @@ def test_target_is_told_what_failed_and_with_which_arguments():
     ask("a", tone="kind")
     ask("b", tone="loud")
 
-    assert told == [("a", errors[0]), ("b", errors[1])]
+    assert calls == [("a", errors[0]), ("b", errors[1])]
 
 
 def test_cached_answer_stands_in_for_a_failure_and_for_nothing_else():

@@ -185,13 +185,13 @@ def test_cancellation_by_the_caller_ends_all_attempts():
 def test_attempts_see_the_context_of_the_caller_and_not_that_of_each_other():
     """Polly: HedgingResilienceStrategyTests.ExecuteAsync_EveryHedgedTaskShouldHaveDifferentContexts"""
     hedging, _ = hedge()
-    seen = []
+    request_ids = []
 
     @hedging
     async def ask():
-        seen.append(request_id.get())
-        request_id.set(f"changed by attempt {len(seen)}")
-        if len(seen) == 1:
+        request_ids.append(request_id.get())
+        request_id.set(f"changed by attempt {len(request_ids)}")
+        if len(request_ids) == 1:
             await asyncio.Event().wait()
 
     async def main():
@@ -200,7 +200,7 @@ def test_attempts_see_the_context_of_the_caller_and_not_that_of_each_other():
         return request_id.get()
 
     assert run(main) == "of the caller"
-    assert seen == ["of the caller", "of the caller"]
+    assert request_ids == ["of the caller", "of the caller"]
 
 
 @pytest.mark.parametrize("seconds", [0, -1])

@@ -72,17 +72,17 @@ def test_plain_function_is_not_interrupted_and_its_late_result_is_given():
     Differs: Polly abandons the thread, which runs on. No thread can be stopped, so a plain function
     is told what is left, and its result is given however late it comes.
     """
-    clock, seen = FakeClock(), []
+    clock, remaining = FakeClock(), []
 
     @Timeout(2, clock=clock.monotonic)
     def ask():
-        seen.append(left())
+        remaining.append(left())
         clock.advance(3)
-        seen.append(left())
+        remaining.append(left())
         return "late"
 
     assert ask() == "late"
-    assert seen == [2, 0]
+    assert remaining == [2, 0]
 
 
 def test_cancellation_by_the_caller_is_no_timeout():

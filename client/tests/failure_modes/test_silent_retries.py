@@ -71,9 +71,9 @@ def test_each_retry_is_counted_and_told(heard: list[Entry]) -> None:
 
     assert answers == ["an answer"] * 10
     assert counters.counted()["retry"] == 20
-    told = [entry for entry in heard if entry.name == "call_retried"]
-    assert len(told) == 20
-    assert {entry.about for entry in told} == {"core->oracle"}
+    retries = [entry for entry in heard if entry.name == "call_retried"]
+    assert len(retries) == 20
+    assert {entry.about for entry in retries} == {"core->oracle"}
 
 
 def test_a_spent_budget_is_told_by_itself(heard: list[Entry]) -> None:

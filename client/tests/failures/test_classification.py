@@ -118,8 +118,8 @@ def test_only_transient_failures_are_retried():
 
 
 def test_persistent_failure_is_noted_once_and_catastrophe_each_time():
-    heard = []
-    remove = journal.add_hook(heard.append)
+    entries = []
+    remove = journal.add_hook(entries.append)
     try:
         for _ in range(3):
             assert not respond(status(401), "told->once").counts
@@ -128,8 +128,8 @@ def test_persistent_failure_is_noted_once_and_catastrophe_each_time():
     finally:
         remove()
 
-    names = [entry.name for entry in heard]
+    names = [entry.name for entry in entries]
     assert names.count("failure_persistent") == 1
     assert names.count("failure_catastrophic") == 3
     assert len(names) == 4
-    assert not any("secret text" in str(entry.fields) for entry in heard)
+    assert not any("secret text" in str(entry.fields) for entry in entries)

@@ -36,9 +36,9 @@ def in_child(work: Callable[[], object]) -> object:
             os._exit(code)
     os.close(write)
     with os.fdopen(read, "rb") as pipe:
-        said = pipe.read()
+        output = pipe.read()
     os.waitpid(pid, 0)
-    return json.loads(said) if said else None
+    return json.loads(output) if output else None
 
 
 def test_a_child_wakes_no_waiting_calls_of_its_parent() -> None:
@@ -57,21 +57,21 @@ def test_a_child_wakes_no_waiting_calls_of_its_parent() -> None:
 
 def test_child_starts_closed_with_an_empty_window() -> None:
     breaker = Breaker("d", BreakerParameters(failure_count=2))
-    told: list[StateTransition] = []
-    breaker.watch(told.append)
+    transitions: list[StateTransition] = []
+    breaker.watch(transitions.append)
     inherited = breaker.admit()
     breaker.fail(breaker.admit(), None)
     breaker.fail(breaker.admit(), None)
     assert breaker.state == "open"
 
     def work() -> object:
-        told.clear()
+        transitions.clear()
         fresh = breaker.state, breaker.look().calls, breaker.counters.counted()["failure"]
         breaker.fail(inherited, None)
         breaker.fail(breaker.admit(), None)
         assert breaker.state == "closed"
         breaker.fail(breaker.admit(), None)
-        return [*fresh, breaker.state, [each.n for each in told]]
+        return [*fresh, breaker.state, [each.n for each in transitions]]
 
     assert in_child(work) == ["closed", 0, 0, "open", [1]]
     assert breaker.state == "open"

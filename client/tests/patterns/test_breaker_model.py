@@ -38,8 +38,8 @@ class BreakerAndOracle(RuleBasedStateMachine):
         self.clock = Clock()
         self.breaker = Breaker("d", parameters, clock=self.clock, rng=lambda: drawn)
         self.oracle = Oracle(parameters, self.clock.now, drawn)
-        self.told: list[StateTransition] = []
-        self.breaker.watch(self.told.append)
+        self.transitions: list[StateTransition] = []
+        self.breaker.watch(self.transitions.append)
         self.calls: list[tuple[CallPermit, Call]] = []
 
     @rule()
@@ -111,18 +111,18 @@ class BreakerAndOracle(RuleBasedStateMachine):
     @rule()
     def look(self) -> None:
         self.oracle.notice()
-        seen, oracle = self.breaker.look(), self.oracle
-        assert seen.state == oracle.state
-        assert seen.since == oracle.since
+        status, oracle = self.breaker.look(), self.oracle
+        assert status.state == oracle.state
+        assert status.since == oracle.since
         is_open = oracle.state == "open" and oracle.mode == "normal"
-        assert seen.open_until == (oracle.open_until if is_open else None)
-        assert seen.would_open == oracle.would_open
+        assert status.open_until == (oracle.open_until if is_open else None)
+        assert status.would_open == oracle.would_open
         if oracle.state == "closed":
             window = oracle.in_window()
             known = oracle.has_enough()
             failures = sum(failed for failed, _ in window)
-            assert seen.calls == len(window)
-            assert seen.failure_rate == (failures / len(window) if known else None)
+            assert status.calls == len(window)
+            assert status.failure_rate == (failures / len(window) if known else None)
 
     @invariant()
     def agrees(self) -> None:
@@ -130,8 +130,8 @@ class BreakerAndOracle(RuleBasedStateMachine):
             return
         oracle, breaker = self.oracle, self.breaker
         assert breaker.mode == oracle.mode
-        told = [(each.n, each.before, each.after, each.at) for each in self.told]
-        assert told == oracle.changes
+        transitions = [(each.n, each.before, each.after, each.at) for each in self.transitions]
+        assert transitions == oracle.changes
         counted = breaker.counters.counted()
         assert {name: counted[name] for name in oracle.totals} == oracle.totals
 

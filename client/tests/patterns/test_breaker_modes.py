@@ -13,9 +13,9 @@ from tests.patterns.clocks import Clock
 def watched(**parameters: object) -> tuple[Breaker, list[StateTransition]]:
     made = BreakerParameters(failure_count=1, **parameters)  # type: ignore[arg-type]
     breaker = Breaker("d", made, clock=Clock())
-    told: list[StateTransition] = []
-    breaker.watch(told.append)
-    return breaker, told
+    transitions: list[StateTransition] = []
+    breaker.watch(transitions.append)
+    return breaker, transitions
 
 
 def fail(breaker: Breaker, times: int = 1) -> None:
@@ -23,12 +23,12 @@ def fail(breaker: Breaker, times: int = 1) -> None:
         breaker.fail(breaker.admit(), ValueError("no"))
 
 
-def changes(told: list[StateTransition]) -> list[tuple[str, str, str]]:
-    return [(each.before, each.after, each.cause) for each in told]
+def changes(transitions: list[StateTransition]) -> list[tuple[str, str, str]]:
+    return [(each.before, each.after, each.cause) for each in transitions]
 
 
 def test_forced_open_rejects_every_call_without_an_end() -> None:
-    breaker, told = watched()
+    breaker, transitions = watched()
     breaker.force("forced_open")
 
     for _ in range(3):
@@ -40,20 +40,20 @@ def test_forced_open_rejects_every_call_without_an_end() -> None:
     assert breaker.counters.counted()["rejected"] == 3
     breaker.unforce()
     breaker.admit()
-    assert changes(told) == [
+    assert changes(transitions) == [
         ("closed", "open", "override forced_open"),
         ("open", "closed", "override ended"),
     ]
 
 
 def test_forced_closed_admits_and_records() -> None:
-    breaker, told = watched()
+    breaker, transitions = watched()
     fail(breaker)
     breaker.force("forced_closed")
     fail(breaker, 30)
 
-    seen = breaker.look()
-    assert (seen.state, seen.mode, seen.calls, seen.failure_rate) == (
+    status = breaker.look()
+    assert (status.state, status.mode, status.calls, status.failure_rate) == (
         "closed",
         "forced_closed",
         30,
@@ -62,7 +62,7 @@ def test_forced_closed_admits_and_records() -> None:
     assert breaker.counters.counted()["failure"] == 31
     breaker.unforce()
     assert breaker.look().calls == 0
-    assert changes(told)[1:] == [("open", "closed", "override forced_closed")]
+    assert changes(transitions)[1:] == [("open", "closed", "override forced_closed")]
 
 
 def test_disabled_breaker_admits_calls_and_records_none() -> None:
@@ -72,8 +72,8 @@ def test_disabled_breaker_admits_calls_and_records_none() -> None:
     breaker(lambda: 5)()
     breaker.succeed(breaker.admit(), 5.0)
 
-    seen = breaker.look()
-    assert (seen.state, seen.mode, seen.calls) == ("closed", "disabled", 0)
+    status = breaker.look()
+    assert (status.state, status.mode, status.calls) == ("closed", "disabled", 0)
     assert set(breaker.counters.counted().values()) == {0}
 
 
@@ -91,21 +91,21 @@ def test_a_call_that_began_disabled_is_not_counted_when_it_ends_later() -> None:
 def test_metrics_only_says_once_per_override_that_it_would_have_opened() -> None:
     entries: list[journal.Entry] = []
     remove = journal.add_hook(entries.append)
-    breaker, told = watched()
+    breaker, transitions = watched()
     for _ in range(2):
         breaker.force("metrics_only")
         assert not breaker.look().would_open
         fail(breaker, 3)
         breaker.force("metrics_only")
         fail(breaker, 3)
-        seen = breaker.look()
-        assert (seen.state, seen.would_open, seen.calls) == ("closed", True, 6)
+        status = breaker.look()
+        assert (status.state, status.would_open, status.calls) == ("closed", True, 6)
         breaker.unforce()
     remove()
 
     assert [entry.name for entry in entries] == ["circuit_breaker_would_open"] * 2
     assert entries[0].fields["cause"] == "failure_count 1 >= 1"
-    assert told == []
+    assert transitions == []
     assert not breaker.look().would_open
 
 
@@ -119,22 +119,22 @@ def test_leaving_a_mode_closes_the_breaker_and_drops_its_calls(mode: str) -> Non
     breaker.unforce()
     breaker.fail(inside, ValueError("no"))
 
-    seen = breaker.look()
-    assert (seen.state, seen.mode, seen.calls) == ("closed", "normal", 0)
+    status = breaker.look()
+    assert (status.state, status.mode, status.calls) == ("closed", "normal", 0)
 
 
 def test_forcing_the_same_mode_keeps_the_window() -> None:
-    breaker, told = watched()
+    breaker, transitions = watched()
     breaker.force("forced_closed")
     fail(breaker, 7)
     breaker.force("forced_closed")
 
     assert breaker.look().calls == 7
-    assert told == []
+    assert transitions == []
 
 
 def test_a_reset_closes_it_and_ends_its_mode() -> None:
-    breaker, told = watched()
+    breaker, transitions = watched()
     fail(breaker)
     breaker.reset()
     breaker.force("forced_open")
@@ -142,8 +142,8 @@ def test_a_reset_closes_it_and_ends_its_mode() -> None:
     breaker.reset()
 
     assert (breaker.state, breaker.mode) == ("closed", "normal")
-    assert [cause for _, _, cause in changes(told)][1::2] == ["reset", "reset"]
-    assert len(told) == 4
+    assert [cause for _, _, cause in changes(transitions)][1::2] == ["reset", "reset"]
+    assert len(transitions) == 4
 
 
 def test_after_a_reset_it_opens_for_as_long_as_the_first_time() -> None:

@@ -19,9 +19,9 @@ DRAWN = 0.5
 def watched(clock: Clock, **parameters: object) -> tuple[Breaker, list[StateTransition]]:
     made = BreakerParameters(**{"open_jitter": 0, **parameters})  # type: ignore[arg-type]
     breaker = Breaker("d", made, clock=clock, rng=lambda: DRAWN)
-    told: list[StateTransition] = []
-    breaker.watch(told.append)
-    return breaker, told
+    transitions: list[StateTransition] = []
+    breaker.watch(transitions.append)
+    return breaker, transitions
 
 
 def fail(breaker: Breaker, times: int = 1) -> None:
@@ -55,7 +55,7 @@ def succeed(breaker: Breaker, times: int = 1) -> None:
 def test_it_opens_with_the_last_outcome_needed_and_says_why(
     parameters: dict[str, object], outcomes: str, cause: str
 ) -> None:
-    breaker, told = watched(Clock(), **parameters)
+    breaker, transitions = watched(Clock(), **parameters)
 
     for outcome in outcomes:
         assert breaker.state == "closed"
@@ -64,7 +64,7 @@ def test_it_opens_with_the_last_outcome_needed_and_says_why(
         else:
             breaker.succeed(breaker.admit(), 2.0 if outcome == "l" else 0.0)
 
-    assert [(each.n, each.before, each.after, each.cause) for each in told] == [
+    assert [(each.n, each.before, each.after, each.cause) for each in transitions] == [
         (1, "closed", "open", cause)
     ]
 
@@ -114,14 +114,14 @@ def test_a_slow_success_ends_a_row_of_failures_as_well() -> None:
 
 def test_transitions_of_a_full_cycle_have_their_causes() -> None:
     clock = Clock(100.0)
-    breaker, told = watched(clock, failure_count=1, open_seconds=10, half_open_calls=4)
+    breaker, transitions = watched(clock, failure_count=1, open_seconds=10, half_open_calls=4)
     fail(breaker)
     clock.goes(10)
     succeed(breaker, 3)
     assert breaker.state == "half_open"
     fail(breaker)
 
-    assert [(each.at, each.after, each.cause) for each in told] == [
+    assert [(each.at, each.after, each.cause) for each in transitions] == [
         (100.0, "open", "failure_count 1 >= 1"),
         (110.0, "half_open", "open_seconds 10.0 over"),
         (110.0, "closed", "probes: failure_rate 0.25 < 0.50"),
@@ -153,7 +153,7 @@ def test_a_probe_that_hangs_opens_it_again_at_its_deadline_without_growing(
     noticed_after: float,
 ) -> None:
     clock = Clock(0.0)
-    breaker, told = watched(
+    breaker, transitions = watched(
         clock, failure_count=1, open_seconds=10, open_multiplier=3, half_open_max_seconds=5
     )
     fail(breaker)
@@ -166,21 +166,21 @@ def test_a_probe_that_hangs_opens_it_again_at_its_deadline_without_growing(
     assert caught.value.retry_after == 10 - noticed_after
     breaker.succeed(hung)
 
-    assert told[-1].at == 15.0
-    assert told[-1].cause == "half_open_max_seconds 5.0 over"
+    assert transitions[-1].at == 15.0
+    assert transitions[-1].cause == "half_open_max_seconds 5.0 over"
     assert breaker.look().open_until == 25.0
 
 
 def test_a_look_notices_a_half_open_that_took_too_long() -> None:
     clock = Clock()
-    breaker, told = watched(clock, failure_count=1, open_seconds=1, half_open_max_seconds=5)
+    breaker, transitions = watched(clock, failure_count=1, open_seconds=1, half_open_max_seconds=5)
     fail(breaker)
     clock.goes(1)
     hung = breaker.admit()
     clock.goes(5)
 
     assert breaker.look().state == "open"
-    assert len(told) == 3
+    assert len(transitions) == 3
     breaker.release(hung)
 
 
@@ -214,15 +214,15 @@ def test_one_probe_settled_twice_counts_once() -> None:
 
 def test_slow_probes_open_it_again() -> None:
     clock = Clock()
-    breaker, told = watched(
+    breaker, transitions = watched(
         clock, failure_count=1, open_seconds=1, half_open_calls=1, slow_call_seconds=1
     )
     fail(breaker)
     clock.goes(1)
     breaker.succeed(breaker.admit(), 1.5)
 
-    assert told[-1].after == "open"
-    assert told[-1].cause == "probes: slow_call_rate 1.00 >= 1.00"
+    assert transitions[-1].after == "open"
+    assert transitions[-1].cause == "probes: slow_call_rate 1.00 >= 1.00"
 
 
 @pytest.mark.parametrize(
@@ -264,7 +264,7 @@ def test_transitions_are_noted_in_the_journal(caplog: pytest.LogCaptureFixture) 
 def test_failing_listener_is_logged_and_the_others_are_notified(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    breaker, told = watched(Clock(), failure_count=1)
+    breaker, transitions = watched(Clock(), failure_count=1)
     later: list[StateTransition] = []
 
     def broken(_: StateTransition) -> None:
@@ -278,7 +278,7 @@ def test_failing_listener_is_logged_and_the_others_are_notified(
     breaker.reset()
 
     assert "a watcher of breaker d failed" in caplog.text
-    assert [each.after for each in told] == ["open", "closed"]
+    assert [each.after for each in transitions] == ["open", "closed"]
     assert [each.after for each in later] == ["open"]
 
 

@@ -95,8 +95,8 @@ def test_lack_of_calls_leaves_a_half_open_breaker_half_open_even_with_failed_pro
 def test_only_the_oldest_probe_in_flight_is_measured() -> None:
     clock = Clock()
     breaker = opened(clock, half_open_concurrent=2, half_open_max_seconds=10)
-    told: list[StateTransition] = []
-    breaker.watch(told.append)
+    transitions: list[StateTransition] = []
+    breaker.watch(transitions.append)
     clock.goes(40)
     first = breaker.admit()
     clock.goes(6)
@@ -109,8 +109,8 @@ def test_only_the_oldest_probe_in_flight_is_measured() -> None:
     clock.goes(1)
 
     assert breaker.state == "open"
-    assert told[-1].at == clock.now
-    assert told[-1].cause == "half_open_max_seconds 10.0 over"
+    assert transitions[-1].at == clock.now
+    assert transitions[-1].cause == "half_open_max_seconds 10.0 over"
     breaker.release(second)
 
 

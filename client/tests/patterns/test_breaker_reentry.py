@@ -14,7 +14,7 @@ from tests.patterns.clocks import Clock
 
 def test_a_signal_handler_may_use_a_breaker_that_it_interrupts() -> None:
     """The signal arrives while the breaker reads the clock with its lock held."""
-    seen: list[int] = []
+    calls: list[int] = []
 
     def clock() -> float:
         if signals:
@@ -24,7 +24,7 @@ def test_a_signal_handler_may_use_a_breaker_that_it_interrupts() -> None:
 
     def handler(*_: object) -> None:
         breaker.fail(breaker.admit(), None)
-        seen.append(breaker.look().calls)
+        calls.append(breaker.look().calls)
 
     signals: list[None] = []
     parameters = BreakerParameters(window_type="time", failure_rate=1)
@@ -36,7 +36,7 @@ def test_a_signal_handler_may_use_a_breaker_that_it_interrupts() -> None:
     finally:
         signal.signal(signal.SIGUSR1, before)
 
-    assert seen == [1]
+    assert calls == [1]
     assert breaker.look().calls == 2
 
 

@@ -45,9 +45,9 @@ def test_1000_tasks_at_once_are_all_counted_once() -> None:
         await asyncio.wait_for(asyncio.gather(*calls, return_exceptions=True), PATIENCE)
 
     asyncio.run(main())
-    counted, seen = breaker.counters.counted(), breaker.look()
+    counted, status = breaker.counters.counted(), breaker.look()
     assert (counted["success"], counted["failure"]) == (750, 250)
-    assert (seen.calls, seen.failure_rate) == (1000, 0.25)
+    assert (status.calls, status.failure_rate) == (1000, 0.25)
 
 
 def test_1000_tasks_at_a_breaker_due_to_probe_never_exceed_its_limits() -> None:

@@ -124,8 +124,8 @@ def test_a_flapping_dependency_under_threads_keeps_to_the_states() -> None:
         half_open_max_seconds=0.05,
     )  # fmt: skip
     breaker = Breaker("d", parameters)
-    told: list[StateTransition] = []
-    breaker.watch(told.append)
+    transitions: list[StateTransition] = []
+    breaker.watch(transitions.append)
 
     @breaker
     def call(fails: bool) -> None:
@@ -146,11 +146,11 @@ def test_a_flapping_dependency_under_threads_keeps_to_the_states() -> None:
                 breaker.configure(parameters)
 
     all_at_once(20, work)
-    told.sort(key=lambda each: each.n)
+    transitions.sort(key=lambda each: each.n)
     counted = breaker.counters.counted()
-    assert [each.n for each in told] == list(range(1, len(told) + 1))
-    assert all(one.after == other.before for one, other in itertools.pairwise(told))
-    assert any(each.after == "open" for each in told)
+    assert [each.n for each in transitions] == list(range(1, len(transitions) + 1))
+    assert all(one.after == other.before for one, other in itertools.pairwise(transitions))
+    assert any(each.after == "open" for each in transitions)
     assert counted["success"] + counted["failure"] + counted["rejected"] == 20 * 150
 
 

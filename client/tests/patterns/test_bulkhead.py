@@ -74,8 +74,8 @@ def test_permit_is_held_during_the_call_and_released_for_any_outcome():
 
 def test_one_too_many_is_refused_at_once_and_counted():
     bulkhead = Bulkhead("llm", parameters(1))
-    heard = []
-    end = add_hook(heard.append)
+    entries = []
+    end = add_hook(entries.append)
     try:
         with bulkhead, pytest.raises(BulkheadFull) as refused, bulkhead:
             raise AssertionError("there was no place")
@@ -84,7 +84,7 @@ def test_one_too_many_is_refused_at_once_and_counted():
 
     assert (refused.value.name, refused.value.why) == ("llm", "limit of 1")
     assert bulkhead.look().rejected == 1
-    assert [(entry.name, entry.about) for entry in heard] == [("bulkhead_full", "llm")]
+    assert [(entry.name, entry.about) for entry in entries] == [("bulkhead_full", "llm")]
     with bulkhead:
         assert bulkhead.look().in_flight == 1
 
@@ -281,10 +281,10 @@ def test_priority_function_orders_the_queue():
 
     async def scene():
         permits = await bulkhead.acquire_async()
-        asked = [asyncio.ensure_future(ask("a")), asyncio.ensure_future(ask("vip", is_vip=True))]
+        tasks = [asyncio.ensure_future(ask("a")), asyncio.ensure_future(ask("vip", is_vip=True))]
         await asyncio.sleep(0)
         permits.release()
-        await asyncio.gather(*asked)
+        await asyncio.gather(*tasks)
 
     asyncio.run(scene())
     assert served == ["vip", "a"]
@@ -293,16 +293,16 @@ def test_priority_function_orders_the_queue():
 def test_no_key_is_written_to_the_journal_or_into_the_error():
     bulkhead = Bulkhead("llm", parameters(5, per_key=1))
     bulkhead.acquire("sk-secret")
-    heard = []
-    end = add_hook(heard.append)
+    entries = []
+    end = add_hook(entries.append)
     try:
         with pytest.raises(BulkheadFull, match="limit of key") as raised:
             bulkhead.acquire("sk-secret")
     finally:
         end()
 
-    assert [entry.fields["why"] for entry in heard] == ["limit of key"]
-    assert "sk-secret" not in repr(heard) + str(raised.value) + repr(raised.value)
+    assert [entry.fields["why"] for entry in entries] == ["limit of key"]
+    assert "sk-secret" not in repr(entries) + str(raised.value) + repr(raised.value)
 
 
 def test_cancelled_waiter_leaves_the_queue_and_a_place_given_to_it_goes_on():

@@ -39,7 +39,7 @@ def test_call_that_works_is_answered_by_itself():
 
 def test_targets_get_the_arguments_and_the_cause_they_name_in_order():
     met = []
-    heard = []
+    entries = []
 
     def second(question, cause):
         met.append(("second", question, type(cause).__name__))
@@ -58,7 +58,7 @@ def test_targets_get_the_arguments_and_the_cause_they_name_in_order():
         counters=counters,
     )
     ask = fallback(lambda question, tenant: fails())
-    end = add_hook(heard.append)
+    end = add_hook(entries.append)
     try:
         assert ask("why", tenant="t1") == "from the third"
     finally:
@@ -70,7 +70,7 @@ def test_targets_get_the_arguments_and_the_cause_they_name_in_order():
     )
     assert fallback.count_answers() == {"third": 1}
     assert counters.counted()["fallback"] == 1
-    (entry,) = [entry for entry in heard if entry.name == "call_fallback"]
+    (entry,) = [entry for entry in entries if entry.name == "call_fallback"]
     assert entry.about == "core->oracle"
     assert entry.fields == {"source": "third", "error": "Down"}
 

@@ -104,10 +104,10 @@ MISTAKES = [misspelt, unbound, not_installed, not_python, in_a_group]
 
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_mistake_in_the_code_is_never_answered_for(mistake):
-    asked = []
-    fallback = Fallback("a", lambda: asked.append(1), default="nothing")
-    of_policy = Policy("a", fallback=lambda: asked.append(1))
-    of_chain = chain([{"provider": "a"}, {"provider": "b"}], {"b": lambda: asked.append(1)})
+    calls = []
+    fallback = Fallback("a", lambda: calls.append(1), default="nothing")
+    of_policy = Policy("a", fallback=lambda: calls.append(1))
+    of_chain = chain([{"provider": "a"}, {"provider": "b"}], {"b": lambda: calls.append(1)})
 
     for run in (fallback.run, of_policy.run, of_chain.run):
         with pytest.raises((NameError, ImportError, SyntaxError, ExceptionGroup)):
@@ -115,7 +115,7 @@ def test_mistake_in_the_code_is_never_answered_for(mistake):
     with pytest.raises((NameError, ImportError, SyntaxError, ExceptionGroup)), fallback.catching():
         mistake()
 
-    assert asked == []
+    assert calls == []
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)

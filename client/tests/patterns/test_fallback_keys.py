@@ -172,7 +172,7 @@ def test_object_that_is_gone_is_not_mistaken_for_one_in_its_place():
 
 
 @pytest.mark.parametrize(
-    ("asked", "other"),
+    ("argument", "other"),
     [
         (1, True),
         (1, 1.0),
@@ -182,7 +182,7 @@ def test_object_that_is_gone_is_not_mistaken_for_one_in_its_place():
         ((frozenset({(1,)}),), (frozenset({(1.0,)}),)),
     ],
 )
-def test_arguments_of_other_types_are_other_arguments_however_deep(asked, other):
+def test_arguments_of_other_types_are_other_arguments_however_deep(argument, other):
     fallback = caching_fallback()
     works = True
 
@@ -192,13 +192,13 @@ def test_arguments_of_other_types_are_other_arguments_however_deep(asked, other)
             raise ConnectionError
         return f"{ids!r} {also!r}"
 
-    ask(asked)
-    ask(None, also=asked)
+    ask(argument)
+    ask(None, also=argument)
     works = False
 
     assert (ask(other), ask(None, also=other)) == ("nothing", "nothing")
-    assert ask(asked) == f"{asked!r} None"
-    assert ask(None, also=asked) == f"None {asked!r}"
+    assert ask(argument) == f"{argument!r} None"
+    assert ask(None, also=argument) == f"None {argument!r}"
 
 
 def test_rebuilt_policy_keeps_its_cached_answers():

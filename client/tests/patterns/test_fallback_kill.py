@@ -19,11 +19,11 @@ class Calls:
 
     def __init__(self, console):
         self.console = console
-        self.asked = []
+        self.names = []
 
     def failing(self, name, *, engages=False):
         def call():
-            self.asked.append(name)
+            self.names.append(name)
             if engages:
                 self.console.engage("feature:chat", reason="leak in the answers")
             raise Down(name)
@@ -33,7 +33,7 @@ class Calls:
 
     def answering(self, name):
         def call():
-            self.asked.append(name)
+            self.names.append(name)
             return name
 
         call.__name__ = name
@@ -51,10 +51,10 @@ class Calls:
 class Spy(MemoryCache):
     def __init__(self):
         super().__init__(60)
-        self.asked = 0
+        self.reads = 0
 
     def get_aged(self, key):
-        self.asked += 1
+        self.reads += 1
         return "of before", 1.0
 
 
@@ -83,8 +83,8 @@ def test_target_is_not_called_once_an_outer_guard_stops_the_call(gear, calls):
         ask()
 
     assert_stopped_after("call", raised)
-    assert calls.asked == ["call"]
-    assert cache.asked == 0
+    assert calls.names == ["call"]
+    assert cache.reads == 0
     assert fallback.count_answers() == {}
 
 
@@ -114,7 +114,7 @@ def test_kill_during_the_first_target_skips_the_second(gear, calls):
         ask()
 
     assert_stopped_after("first", raised)
-    assert calls.asked == ["call", "first"]
+    assert calls.names == ["call", "first"]
 
 
 @pytest.mark.parametrize("is_run", [False, True])
@@ -126,7 +126,7 @@ def test_policy_guard_is_rechecked_before_each_target(gear, calls, is_run):
         policy.run(call) if is_run else policy(call)()
 
     assert_stopped_after("call", raised)
-    assert calls.asked == ["call"]
+    assert calls.names == ["call"]
 
 
 @pytest.mark.parametrize("is_run", [False, True])
@@ -138,7 +138,7 @@ def test_policy_guard_of_coroutines_is_rechecked_before_each_target(gear, calls,
         asyncio.run(policy.arun(call) if is_run else policy(call)())
 
     assert isinstance(raised.value.__cause__, Down)
-    assert calls.asked == ["call"]
+    assert calls.names == ["call"]
 
 
 def test_switches_are_rechecked_by_the_keys_of_the_call(console, gear):
@@ -176,7 +176,7 @@ def test_fallback_for_switches_does_not_skip_guards_around(gear, calls):
 
     with pytest.raises(SwitchEngaged):
         page()
-    assert calls.asked == ["call"]
+    assert calls.names == ["call"]
 
 
 def test_default_of_a_block_does_not_stand_in_once_a_guard_around_stops_it(gear, calls):
@@ -207,7 +207,7 @@ def test_fallback_answers_for_the_policys_own_forced_breaker(console, gear, call
     answer = policy.run(calls.answering("call"))
 
     assert answer.value == "second"
-    assert calls.asked == ["second"]
+    assert calls.names == ["second"]
 
 
 def test_target_that_is_a_policy_asks_its_own_breaker(console, gear, calls):
@@ -219,7 +219,7 @@ def test_target_that_is_a_policy_asks_its_own_breaker(console, gear, calls):
         policy.run(calls.failing("call"))
 
     assert "breaker of core->other is open" in raised.value.__notes__[0]
-    assert calls.asked == ["call"]
+    assert calls.names == ["call"]
 
 
 def test_forced_breaker_of_a_call_around_refuses_the_targets(calls):
@@ -237,7 +237,7 @@ def test_forced_breaker_of_a_call_around_refuses_the_targets(calls):
     finally:
         cancellation.leave(scope)
 
-    assert calls.asked == ["call"]
+    assert calls.names == ["call"]
 
 
 def test_chain_of_the_console_asks_no_provider_after_the_kill(console, gear, calls):
@@ -256,7 +256,7 @@ def test_chain_of_the_console_asks_no_provider_after_the_kill(console, gear, cal
         policy.run(calls.failing("openai"))
 
     assert_stopped_after("anthropic", raised)
-    assert calls.asked == ["openai", "anthropic"]
+    assert calls.names == ["openai", "anthropic"]
 
 
 def test_only_fallbacks_on_switches_answer_after_a_kill_in_a_chain(console, gear, calls):
@@ -274,7 +274,7 @@ def test_only_fallbacks_on_switches_answer_after_a_kill_in_a_chain(console, gear
     answer = policy.run(calls.failing("openai"))
 
     assert answer.value == "closed for today"
-    assert calls.asked == ["openai", "anthropic", "closed for today"]
+    assert calls.names == ["openai", "anthropic", "closed for today"]
 
 
 def test_target_that_waits_is_woken_and_refused_by_the_kill(console, gear):
@@ -341,7 +341,7 @@ def test_call_with_failing_key_functions_is_not_answered(gear, calls):
     with pytest.raises(KeyError, match="department"):
         policy.run(calls.answering("call"))
 
-    assert calls.asked == []
+    assert calls.names == []
 
 
 def test_kill_of_another_switch_is_ignored(console, gear, calls):

@@ -111,8 +111,8 @@ def test_error_after_the_first_item_is_raised_as_it_is(is_async):
         yield "half"
         raise Down("cut off")
 
-    asked = []
-    fallback = Fallback("a", lambda: asked.append(1), default="nothing")
+    calls = []
+    fallback = Fallback("a", lambda: calls.append(1), default="nothing")
     stream = fallback(abreaks if is_async else breaks)("why")
     items = []
 
@@ -127,7 +127,7 @@ def test_error_after_the_first_item_is_raised_as_it_is(is_async):
     with pytest.raises(Down, match="cut off"):
         asyncio.run(take()) if is_async else take_plain()
 
-    assert (items, asked) == (["half"], [])
+    assert (items, calls) == (["half"], [])
 
 
 def test_error_after_the_first_item_of_a_target_is_raised_as_it_is():
@@ -422,7 +422,7 @@ def test_outer_fallback_does_not_cache_a_partial_stream():
 @pytest.mark.parametrize("is_async", [False, True])
 def test_kill_before_the_first_item_stops_the_targets(console, is_async):
     gear = console.client(service="core")
-    asked = []
+    calls = []
 
     def engages(question):
         console.engage("feature:chat")
@@ -434,14 +434,14 @@ def test_kill_before_the_first_item_stops_the_targets(console, is_async):
         raise Down("away")
         yield
 
-    fallback = Fallback("a", asked.append, default="nothing")
+    fallback = Fallback("a", calls.append, default="nothing")
     guarded = gear.guard(feature="chat")(fallback(aengages if is_async else engages))
 
     with pytest.raises(SwitchEngaged) as raised:
         listed(guarded("why"))
 
     assert isinstance(raised.value.__cause__, Down)
-    assert asked == []
+    assert calls == []
 
 
 def test_kill_wakes_the_target_of_a_policy_between_two_items(console):

@@ -156,15 +156,15 @@ def test_a_call_counts_once_for_the_budget_whether_a_retry_is_around_or_not():
 
 
 def test_hedge_is_counted_as_a_retry_and_noted():
-    counters, heard = Counters(), []
-    remove = journal.add_hook(heard.append)
+    counters, entries = Counters(), []
+    remove = journal.add_hook(entries.append)
     try:
         run(hedged(Callee("hangs", "fine"), counters=counters))
     finally:
         remove()
 
     assert counters.counted()["retry"] == 1
-    assert [(each.name, each.about, dict(each.fields)) for each in heard] == [
+    assert [(each.name, each.about, dict(each.fields)) for each in entries] == [
         ("call_hedged", "core->oracle", {"attempt": 1, "after_seconds": SOON})
     ]
 

@@ -33,14 +33,14 @@ def test_remaining_time_is_sent_in_whole_milliseconds_rounded_down():
 
 
 def test_the_attempt_goes_along_from_the_first_one_on():
-    seen = []
+    headers = []
     for attempt in failing_retry():
         with attempt:
-            seen.append(outgoing())
-            if len(seen) < 3:
+            headers.append(outgoing())
+            if len(headers) < 3:
                 raise ConnectionError
     last = {"X-Retry-Last-Attempt": "2"}
-    assert seen == [{"X-Retry-Attempt": "0"}, {"X-Retry-Attempt": "1"}, last]
+    assert headers == [{"X-Retry-Attempt": "0"}, {"X-Retry-Attempt": "1"}, last]
     assert outgoing() == {}
 
 
@@ -97,11 +97,11 @@ def test_failures_are_left_to_a_trusted_caller_that_retries_on_its_last_attempt_
     ],
 )
 def test_an_attempt_that_would_not_be_repeated_does_not_go_along(outer):
-    seen = []
+    headers = []
     for attempt in Retry(sleep=lambda seconds: None, **outer):
         with attempt:
-            seen.append(outgoing(ConnectionError()))
-    assert seen == [{}]
+            headers.append(outgoing(ConnectionError()))
+    assert headers == [{}]
 
 
 @pytest.mark.parametrize(

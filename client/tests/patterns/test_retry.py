@@ -144,12 +144,12 @@ def test_too_long_call_is_retried_once_truncated(ask):
 
 def test_loop_attempt_reports_truncation():
     dependency = Dependency(Coded("context_length_exceeded", 400), truncate=lambda *both: both)
-    told = []
+    truncates = []
     for attempt in dependency.retry:
-        told.append(attempt.truncates)
+        truncates.append(attempt.truncates)
         with attempt:
             dependency()
-    assert told == [False, True]
+    assert truncates == [False, True]
 
 
 def test_own_retry_on_decides_and_never_wins():
@@ -290,8 +290,8 @@ def test_a_deadline_cuts_a_pause_off():
 
 @every_way
 def test_a_budget_ends_it_and_says_so_once(ask):
-    heard = []
-    remove = journal.add_hook(heard.append)
+    entries = []
+    remove = journal.add_hook(entries.append)
     try:
         budget = RetryBudget(0.0, 0.1)
         dependency = Dependency(*[ConnectionError() for _ in range(9)], budget=budget)
@@ -302,21 +302,21 @@ def test_a_budget_ends_it_and_says_so_once(ask):
         remove()
     assert len(dependency.calls) == 4
     assert retry_summary(failed.value).why == "budget"
-    assert [each.name for each in heard] == ["call_retried", "retry_budget_exhausted"]
+    assert [each.name for each in entries] == ["call_retried", "retry_budget_exhausted"]
 
 
 @every_way
 def test_every_retry_is_counted_and_reported(ask):
-    heard, states, counters = [], [], Counters()
-    remove = journal.add_hook(heard.append)
+    entries, states, counters = [], [], Counters()
+    remove = journal.add_hook(entries.append)
     try:
         error = ConnectionError()
         ask(Dependency(error, TimeoutError(), counters=counters, on_retry=states.append))
     finally:
         remove()
     assert counters.counted()["retry"] == 2
-    assert [each.fields["attempt"] for each in heard] == [1, 2]
-    assert heard[0].fields == {"attempt": 1, "wait_seconds": 0.1, "error": "ConnectionError"}
+    assert [each.fields["attempt"] for each in entries] == [1, 2]
+    assert entries[0].fields == {"attempt": 1, "wait_seconds": 0.1, "error": "ConnectionError"}
     assert (states[0].attempt, states[0].wait_seconds, states[0].error) == (1, 0.1, error)
 
 

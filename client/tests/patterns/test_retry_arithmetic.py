@@ -32,9 +32,11 @@ def test_a_pause_is_within_its_range(retries, base, cap, draw, backoff):
     assert 0 <= backoff_seconds(retries, parameters, lambda: draw) <= cap
 
 
-@given(told=st.floats(0, 30), draw=st.floats(0, 1, exclude_max=True))
-def test_jittered_retry_after_is_never_shorter(told, draw):
-    assert told <= jitter_retry_after(told, DEFAULT, lambda: draw) <= told * 1.1 + 0.1
+@given(requested=st.floats(0, 30), draw=st.floats(0, 1, exclude_max=True))
+def test_jittered_retry_after_is_never_shorter(requested, draw):
+    assert (
+        requested <= jitter_retry_after(requested, DEFAULT, lambda: draw) <= requested * 1.1 + 0.1
+    )
 
 
 @pytest.mark.parametrize(

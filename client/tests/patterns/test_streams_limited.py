@@ -20,20 +20,20 @@ def policy(seconds, **given):
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_consumer_is_not_limited(kind):
     clock = Clock()
-    seen = []
+    remaining = []
 
     @kind(1, clock=clock)
     def numbers():
-        seen.append(left())
+        remaining.append(left())
         yield 1
-        seen.append(left())
+        remaining.append(left())
 
     stream = numbers()
     assert next(stream) == 1
     assert left() is None
     clock.goes(0.25)
     assert list(stream) == []
-    assert seen == [1, 0.75]
+    assert remaining == [1, 0.75]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -61,9 +61,9 @@ def test_no_step_begins_after_it(kind):
 def test_sent_thrown_and_returned_values_pass_through(kind):
     @kind(60)
     def echo():
-        said = yield "first"
+        sent = yield "first"
         try:
-            yield said
+            yield sent
         except ValueError as error:
             yield repr(error)
         return "last"

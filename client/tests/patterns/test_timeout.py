@@ -43,17 +43,17 @@ def test_the_shorter_one_of_two_ends_it_and_says_which_it_was():
 
 
 def test_outer_code_sees_the_deadline_error_and_no_cancellation():
-    seen = []
+    errors = []
 
     async def watched():
         try:
             await Timeout(None)(hang)()
         except BaseException as error:
-            seen.append(type(error))
+            errors.append(type(error))
             raise
 
     took(Deadline(0.05)(watched)())
-    assert seen == [DeadlineExceeded]
+    assert errors == [DeadlineExceeded]
 
 
 def test_the_task_goes_on_uncancelled():

@@ -25,8 +25,8 @@ def apply_config(dependency: Dependency, config: DependencyConfig, now: float) -
 
 
 def override(mode: str, version: int, ends_at: str = FOREVER) -> dict[str, Any]:
-    told = {"mode": mode, "reason": "a test", "expires_at": ends_at, "version": version}
-    return {"override": told}
+    section = {"mode": mode, "reason": "a test", "expires_at": ends_at, "version": version}
+    return {"override": section}
 
 
 def document(version: int, dependencies: dict[str, Any], **more: Any) -> bytes:

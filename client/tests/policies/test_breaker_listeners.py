@@ -27,7 +27,7 @@ def apart(act):
 
 @pytest.mark.parametrize("how", ["document", "end"])
 def test_watcher_may_wait_for_a_thread_that_wants_a_policy(how):
-    made, seen = registry(), []
+    made, results = registry(), []
     breaker = made.get_dependency(A).get_breaker()
     if how == "end":
         apply_config(
@@ -35,29 +35,29 @@ def test_watcher_may_wait_for_a_thread_that_wants_a_policy(how):
             DependencyConfig(override=ForcedMode("forced_open", 5.0, 1)),
             0.0,
         )
-    breaker.watch(lambda step: seen.append(apart(lambda: made.get_dependency("core->new"))))
-    breaker.watch(lambda step: seen.append(apart(lambda: made.get_dependency(A).get_breaker())))
+    breaker.watch(lambda step: results.append(apart(lambda: made.get_dependency("core->new"))))
+    breaker.watch(lambda step: results.append(apart(lambda: made.get_dependency(A).get_breaker())))
     body = document(2, {A: override("forced_open", 2), B: {}})
-    breaker.watch(lambda step: seen.append(apart(lambda: made.accept("core", "e2", body))))
+    breaker.watch(lambda step: results.append(apart(lambda: made.accept("core", "e2", body))))
 
     if how == "end":
         made.expire_overrides()
     else:
         made.accept("core", EPOCH, document(1, {A: override("forced_open", 1)}))
 
-    assert seen[:3] == [True, True, True]
+    assert results[:3] == [True, True, True]
     assert breaker.mode == "forced_open"  # As was said last.
 
 
 def test_what_is_said_meanwhile_is_put_in_force_by_who_is_at_it():
     dependency = Dependency(A)
     breaker = dependency.get_breaker()
-    says = iter([DependencyConfig(timeout_seconds=2.0)])
+    configs = iter([DependencyConfig(timeout_seconds=2.0)])
     settled = []
 
     def watcher(step):
-        for said in says:
-            apply_config(dependency, said, 0.0)
+        for config in configs:
+            apply_config(dependency, config, 0.0)
             settled.append(dependency.is_applied)
 
     breaker.watch(watcher)
@@ -116,11 +116,11 @@ def test_child_of_a_fork_has_what_was_being_put_in_force():
             os._exit(0)
     os.close(write)
     go.set()
-    said = os.read(read, 1000).decode()
+    output = os.read(read, 1000).decode()
     os.waitpid(child, 0)
     thread.join(20)
 
-    assert said == "['forced_open', 'forced_open'] 2"
+    assert output == "['forced_open', 'forced_open'] 2"
 
 
 def test_calls_meanwhile_keep_their_bulkhead():
@@ -129,8 +129,8 @@ def test_calls_meanwhile_keep_their_bulkhead():
     policy = Policy(A, dependency=dependency)
     ask = policy(lambda: None)
     dependency.breaker.force("forced_open")
-    seen = []
-    dependency.breaker.watch(lambda step: seen.append(ask()))
+    results = []
+    dependency.breaker.watch(lambda step: results.append(ask()))
     stop = threading.Event()
 
     def calls():
@@ -150,4 +150,4 @@ def test_calls_meanwhile_keep_their_bulkhead():
     finally:
         stop.set()
         thread.join()
-    assert seen
+    assert results

@@ -131,33 +131,33 @@ def test_what_no_provider_is_worth_asking_for_is_for_the_fallback_of_the_code(co
     class BadRequest(Exception):
         status_code = 400
 
-    asked = []
+    calls = []
 
     def refused(prompt):
         raise BadRequest(prompt)
 
     policy = console.client().policy(
-        NAME, providers={"openai": primary, "anthropic": asked.append}, fallback=lambda: "instead"
+        NAME, providers={"openai": primary, "anthropic": calls.append}, fallback=lambda: "instead"
     )
     console.configure(NAME, {"fallback": {"chain": [CHAIN[0], CHAIN[2]]}})
 
     assert policy.run(refused, "hello").value == "instead"
-    assert asked == []
+    assert calls == []
 
 
 def test_switch_is_answered_only_by_what_says_so(console):
-    gear, asked = console.client(), []
+    gear, calls = console.client(), []
     policy = gear.policy(
         NAME,
         feature="chat",
-        providers={"openai": primary, "anthropic": asked.append},
+        providers={"openai": primary, "anthropic": calls.append},
         fallback=Fallback("mine", lambda: "closed for today", on_switch=True),
     )
     console.configure(NAME, {"fallback": {"chain": [CHAIN[0], CHAIN[2]]}})
     console.engage("feature:chat")
 
     assert policy(lambda prompt: prompt)("hello") == "closed for today"
-    assert asked == []
+    assert calls == []
 
 
 @pytest.mark.parametrize("is_given", [True, False])

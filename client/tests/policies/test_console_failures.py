@@ -74,7 +74,7 @@ def test_console_that_lies_changes_nothing_and_is_believed_again(there, caplog, 
     with following(there) as gear:
         policy = gear.policy(NAME)
         wait_for_version(gear, 2)
-        asked = len(there.requests_for(CONFIG))
+        request_count = len(there.requests_for(CONFIG))
         there.config_lie = lie
         there.cut()
         with caplog.at_level(logging.WARNING, "switchgear"):
@@ -82,7 +82,7 @@ def test_console_that_lies_changes_nothing_and_is_believed_again(there, caplog, 
 
         assert policy.timeout_seconds == 0.5
         assert gear.status().config_version == 2
-        assert len(there.requests_for(CONFIG)) - asked < 20
+        assert len(there.requests_for(CONFIG)) - request_count < 20
         assert TOKEN not in caplog.text
         if lie is not forbids:  # Which is only asked again after a while.
             there.config_lie = None
@@ -115,8 +115,8 @@ def test_epoch_that_was_left_stays_left(there):
         body = policies("core", 99, {NAME: {"timeout_ms": 1}})
         there.config_lie = lambda exchange: exchange.reply(200, body, etag=f'"{left}.c99"')
         there.cut()
-        asked = len(there.requests_for(CONFIG))
-        wait_until(lambda: len(there.requests_for(CONFIG)) > asked)
+        request_count = len(there.requests_for(CONFIG))
+        wait_until(lambda: len(there.requests_for(CONFIG)) > request_count)
         time.sleep(0.2)
 
         assert policy.timeout_seconds == 0.7

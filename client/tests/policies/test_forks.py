@@ -18,10 +18,10 @@ def test_child_begins_anew_and_tells_on_its_own(tmp_path):
         there.configure(NAME, timeout_ms=700)
         changing = threading.Thread(target=change_once_two_ask, args=(there,))
         changing.start()
-        said = run("forked_breaker", given=environment(there, tmp_path))
+        output = run("forked_breaker", given=environment(there, tmp_path))
         changing.join()
 
-    child, parent = (json.loads(line) for line in said.splitlines())
+    child, parent = (json.loads(line) for line in output.splitlines())
     assert (child["who"], child["before"], child["failures"]) == ("child", "closed", 1)
     assert (parent["who"], parent["before"], parent["failures"]) == ("parent", "open", 1)
     assert child["timeout_seconds"] == parent["timeout_seconds"] == 0.5
