@@ -58,23 +58,23 @@ def _is_failed(predicate: Callable[[Any], bool], outcome: object) -> bool:
     return evaluate_predicate(predicate, outcome, "whether a call failed", if_raised=True)
 
 
-def open_cause(parameters: BreakerParameters, tally: CallCounts, consecutive: int) -> str | None:
-    """Return the reason to open a closed breaker at the counts in `tally`; None to stay closed.
+def open_cause(parameters: BreakerParameters, counts: CallCounts, consecutive: int) -> str | None:
+    """Return the reason to open a closed breaker at the counts in `counts`; None to stay closed.
 
     `consecutive` is the number of failures since the last success.
     """
     count = parameters.failure_count
     if count is not None:
-        return f"failure_count {tally.failures} >= {count}" if tally.failures >= count else None
-    if tally.calls < parameters.needed_calls:
+        return f"failure_count {counts.failures} >= {count}" if counts.failures >= count else None
+    if counts.calls < parameters.needed_calls:
         return None
     row = parameters.consecutive_failures
-    if tally.failure_rate() >= parameters.failure_rate:
-        return f"failure_rate {tally.failure_rate():.2f} >= {parameters.failure_rate:.2f}"
+    if counts.failure_rate() >= parameters.failure_rate:
+        return f"failure_rate {counts.failure_rate():.2f} >= {parameters.failure_rate:.2f}"
     if row is not None and consecutive >= row:
         return f"consecutive_failures {consecutive} >= {row}"
-    if _is_too_slow(parameters, tally):
-        return f"slow_call_rate {tally.slow_rate():.2f} >= {parameters.slow_call_rate:.2f}"
+    if _is_too_slow(parameters, counts):
+        return f"slow_call_rate {counts.slow_rate():.2f} >= {parameters.slow_call_rate:.2f}"
     return None
 
 
@@ -105,7 +105,7 @@ def draw_open_seconds(parameters: BreakerParameters, reopened: int, drawn: float
     return low + (high - low) * drawn
 
 
-def _is_too_slow(parameters: BreakerParameters, tally: CallCounts) -> bool:
+def _is_too_slow(parameters: BreakerParameters, counts: CallCounts) -> bool:
     if parameters.slow_call_seconds is None:
         return False
-    return tally.slow_rate() >= parameters.slow_call_rate
+    return counts.slow_rate() >= parameters.slow_call_rate

@@ -208,7 +208,7 @@ class CallRecorder:
     def _record_success(self, permit: CallPermit) -> None:
         self.counters.success()
         if permit.is_time_based and self._clock() >= permit.generation.window.ends:
-            self._run_locked(permit.generation.window.tally)
+            self._run_locked(permit.generation.window.get_counts)
         permit.succeed()
         if permit.needs_evaluation:
             self._run_locked(self._machine.evaluate_success, permit)

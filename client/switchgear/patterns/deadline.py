@@ -1,9 +1,7 @@
 """A time limit of a whole operation: all attempts, and the pauses between them."""
 
-import time
-
 from switchgear.patterns.time_limited import TimeLimited
-from switchgear.patterns.time_limits import Clock, TimeLimit, remaining_seconds
+from switchgear.patterns.time_limits import TimeLimit, remaining_seconds
 from switchgear.patterns.timeout_errors import DeadlineExceeded, NoTimeLeft
 
 __all__ = ["Deadline", "DeadlineExceeded", "NoTimeLeft", "left", "remaining_seconds"]
@@ -34,11 +32,6 @@ class Deadline(TimeLimited):
 
     _what = "a deadline"
     _converts_timeouts = True
-
-    def __init__(
-        self, seconds: float | None, *, cuts: bool = True, clock: Clock = time.monotonic
-    ) -> None:
-        super().__init__(seconds, clock, cuts=cuts)
 
     def _make_error(self, limit: TimeLimit) -> TimeoutError:
         return limit.source.make_error()

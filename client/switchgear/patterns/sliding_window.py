@@ -49,7 +49,7 @@ class CountBasedWindow:
             self._slow.append(number)
         self._slide(number)
 
-    def tally(self) -> CallCounts:
+    def get_counts(self) -> CallCounts:
         calls = self._calls()
         self._slide(calls)
         return CallCounts(min(calls, self._size), len(self._failed), len(self._slow))
@@ -69,8 +69,9 @@ class CountBasedWindow:
 class TimeBasedWindow:
     """A window of the calls of the last `seconds`, in buckets of one second.
 
-    `succeed` increments a counter, without a lock; the next tally adds the new successes to a
-    bucket. Once `ends` is past, :meth:`tally` must be called before the next success is counted.
+    `succeed` increments a counter, without a lock; the next :meth:`get_counts` adds the new
+    successes to a bucket. Once `ends` is past, it must be called before the next success is
+    counted.
     """
 
     is_time_based = True
@@ -89,7 +90,7 @@ class TimeBasedWindow:
         self._slide()
         self._add_to_bucket(1, int(failed), int(slow))
 
-    def tally(self) -> CallCounts:
+    def get_counts(self) -> CallCounts:
         self._slide()
         return CallCounts(self._calls, self._failures, self._slow)
 

@@ -82,7 +82,7 @@ class BreakerStateMachine:
         if generation.state == "half_open":
             self._record_probe(permit, failed, slow)
             return
-        # Set before the tally is read: a concurrent success is counted before it reads this.
+        # Set before the counts are read: a concurrent success is counted before it reads this.
         permit.needs_evaluation = True
         generation.window.add(failed, slow)
         generation.consecutive_failures = generation.consecutive_failures + 1 if failed else 0
@@ -139,7 +139,7 @@ class BreakerStateMachine:
         if self.generation.state == "half_open":
             self._expire(self._clock())
         generation, parameters = self.generation, self.parameters
-        counts = generation.window.tally() if generation.state == "closed" else self._evaluated
+        counts = generation.window.get_counts() if generation.state == "closed" else self._evaluated
         known = counts.calls >= parameters.needed_calls
         is_open = generation.state == "open" and self.mode == "normal"
         return BreakerStatus(
@@ -172,27 +172,27 @@ class BreakerStateMachine:
         generation, parameters = self.generation, self.parameters
         if permit.generation is not generation:
             return
-        tally = generation.window.tally()
-        has_enough = tally.calls >= parameters.needed_calls
+        counts = generation.window.get_counts()
+        has_enough = counts.calls >= parameters.needed_calls
         if not generation.consecutive_failures:
             # A success may open the breaker as the last call needed for a rate, or when older
             # successes have left the window; but only if the window has failures or slow calls.
-            may_tip = parameters.failure_count is None and (tally.failures or tally.slow)
+            may_tip = parameters.failure_count is None and (counts.failures or counts.slow)
             permit.needs_evaluation = bool(may_tip) and (
                 generation.window.is_time_based or not has_enough
             )
         if self.mode == "forced_closed":
             return
-        cause = open_cause(parameters, tally, generation.consecutive_failures)
+        cause = open_cause(parameters, counts, generation.consecutive_failures)
         if cause is None:
             return
-        rate = tally.failure_rate() if has_enough else None
+        rate = counts.failure_rate() if has_enough else None
         if self.mode == "metrics_only":
             if not self._would_open:
                 self._would_open = True
-                self.events.append(WouldOpen(cause, rate, tally.calls))
+                self.events.append(WouldOpen(cause, rate, counts.calls))
             return
-        self._evaluated = tally
+        self._evaluated = counts
         self._open(self._clock(), cause)
 
     def _evaluate_probes(self) -> None:

@@ -1,5 +1,6 @@
 """The common base of timeouts and deadlines: decorators and context managers of a time limit."""
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from types import CoroutineType
@@ -29,7 +30,9 @@ class TimeLimited(ABC):
     _what: ClassVar[str]
     _converts_timeouts: ClassVar[bool] = False
 
-    def __init__(self, seconds: float | None, clock: Clock, *, cuts: bool = True) -> None:
+    def __init__(
+        self, seconds: float | None, *, cuts: bool = True, clock: Clock = time.monotonic
+    ) -> None:
         self._clock = clock
         self._cuts = cuts
         self.configure(seconds)

@@ -30,7 +30,7 @@ class Timeout(TimeLimited):
     _what = "a timeout"
 
     def __init__(self, seconds: float | None, *, clock: Clock = time.monotonic) -> None:
-        super().__init__(seconds, clock)
+        super().__init__(seconds, clock=clock)
 
     def _make_error(self, limit: TimeLimit) -> TimeoutError:
         if limit.inherited_from is None:

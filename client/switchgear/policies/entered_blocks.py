@@ -5,6 +5,7 @@ Web frameworks begin and end generator dependencies in different contexts.
 
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -33,9 +34,8 @@ class EnteredBlocks:
 
     def leave(self, error: BaseException | None, traceback: TracebackType | None) -> None:
         """Leave the block that this context entered last, or without one a block of another."""
-        stack, is_own = self._pop(ExitStack)
+        stack, error = self._pop(ExitStack, error)
         if stack is not None:
-            error = error if is_own else GeneratorExit()  # Does not count as an outcome.
             stack.__exit__(None if error is None else type(error), error, traceback)
 
     async def aenter(self, steps: Iterable[Any]) -> None:
@@ -43,27 +43,29 @@ class EnteredBlocks:
         self._push(await enter_all_async(steps))
 
     async def aleave(self, error: BaseException | None, traceback: TracebackType | None) -> None:
-        stack, is_own = self._pop(AsyncExitStack)
+        stack, error = self._pop(AsyncExitStack, error)
         if stack is not None:
-            error = error if is_own else GeneratorExit()
             await stack.__aexit__(None if error is None else type(error), error, traceback)
 
     def _push(self, stack: ExitStack | AsyncExitStack) -> None:
         self._entered[stack] = None
         entered_contexts.push_entry(self, stack, None)
 
-    def _pop(self, kind: type[Stack]) -> tuple[Stack | None, bool]:
-        """Return a block to leave, and True if it was entered in this context.
+    def _pop(
+        self, kind: type[Stack], error: BaseException | None
+    ) -> tuple[Stack | None, BaseException | None]:
+        """Return a block to leave, and the error to leave it with.
 
-        A block entered in another context may be the wrong one of several, but each is left once.
+        A block entered in another context may be the wrong one of several, but each is left once,
+        with an error that does not count as an outcome.
         """
         while (found := entered_contexts.pop_entry(self)) is not None:
             if isinstance(found[0], kind) and self._claim(found[0]):
-                return found[0], True
+                return found[0], error
         for stack in list(self._entered):
             if isinstance(stack, kind) and self._claim(stack):
-                return stack, False
-        return None, False
+                return stack, GeneratorExit()
+        return None, error
 
     def _claim(self, stack: ExitStack | AsyncExitStack) -> bool:
         return self._entered.pop(stack, False) is None
@@ -103,12 +105,12 @@ class LimitedBlock:
         self._limit = None if limit is before else limit
 
 
+@dataclass(eq=False)
 class GuardedBlock:
     """A `with` block of a guard, which may be left in another context than it was entered in."""
 
-    def __init__(self, guard: Guard) -> None:
-        self._guard = guard
-        self._scope: SourceScope | None = None
+    _guard: Guard
+    _scope: SourceScope | None = None
 
     def __enter__(self) -> None:
         self._scope = self._guard._enter(cancels=False)[1]
@@ -124,12 +126,12 @@ class GuardedBlock:
         self.__exit__(*raised)
 
 
+@dataclass(eq=False)
 class CancellingBlock:
     """A block whose task is cancelled when its guard, with `on_engage="cancel"`, refuses it."""
 
-    def __init__(self, guard: Guard) -> None:
-        self._guard = guard
-        self._cancellation: TaskCancellation | None = None
+    _guard: Guard
+    _cancellation: TaskCancellation | None = None
 
     async def __aenter__(self) -> None:
         scope = self._guard._innermost_scope()

@@ -168,16 +168,13 @@ class Registry:
             return None if known.in_force is None else known.in_force.version
 
     def callers(self) -> list[str]:
-        """Return the calling services whose policies are used."""
         return list(self._callers)
 
     def expire_overrides(self) -> None:
-        """End the breaker overrides that have expired."""
         for dependency in list(self._dependencies.values()):
             dependency.expire_override(self._override_time(dependency.target_config))
 
     def stop(self) -> None:
-        """Stop the thread that ends overrides."""
         self._stopped.set()
 
     def stop_from_finalizer(self) -> None:

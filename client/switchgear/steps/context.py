@@ -13,7 +13,7 @@ from switchgear.steps.effects import Effect
 from switchgear.steps.errors import LeaseLost, Paused
 from switchgear.steps.json_values import copy_json, json_value, require_text
 from switchgear.steps.records import ApprovalRecord, ApprovalState, EffectRecord, EffectState
-from switchgear.steps.step_writer import StepWriter
+from switchgear.steps.step_writer import StepWriter, call_store
 
 LARGE_CHECKPOINT_BYTES = 10_240
 """Size above which a checkpoint is reported; it should contain references instead."""
@@ -200,7 +200,7 @@ class Context:
         return self._answer_or_pause(question, answer)
 
     def _find_done(self, wanted: EffectRecord) -> EffectRecord | None:
-        found = self.writer.effect(wanted)
+        found = call_store(self.writer.store.effect, self.writer.job.name, wanted)
         return found if found is not None and found.state is EffectState.DONE else None
 
     def _intent(self, kind: str, target: str, key: str, details: Any = None) -> EffectRecord:

@@ -152,7 +152,9 @@ class JobRun:
                 key = yield self.request(step.idempotency_key, self.context(position, writer))
                 require_text(key, f"the idempotency key of {step.name}")
                 writer.row = replace(writer.row, key=key)
-                found = yield self.request(writer.succeeded, key)
+                found = yield self.request(
+                    call_store, self.store.succeeded, self.job.name, step.name, key
+                )
                 if found is not None:
                     yield from self._finish_step(
                         writer, output=found.output, is_reused=True, completed_at=self.now()
@@ -171,7 +173,10 @@ class JobRun:
         except Exception as error:
             yield from self._record_failure(writer, error)
             raise StepFailed(position) from error
-        yield from self._record_success(writer, made)
+        now = self.now()
+        seconds = max(now - (writer.row.started_at or now), 0.0)
+        yield from self._finish_step(writer, output=made, error=None, completed_at=now)
+        writer.note("step_succeeded", attempts=writer.row.attempts, seconds=seconds)
 
     def _request_approval(self, position: int, step: Step, writer: StepWriter) -> Execution[None]:
         context = self.context(position, writer)
@@ -204,12 +209,6 @@ class JobRun:
 
         attempt = wrap_attempt(step.run, begin, step.retry)
         return attempt if self.job.guard is None else self.job.guard(attempt)
-
-    def _record_success(self, writer: StepWriter, output: Any) -> Execution[None]:
-        now = self.now()
-        seconds = max(now - (writer.row.started_at or now), 0.0)
-        yield from self._finish_step(writer, output=output, error=None, completed_at=now)
-        writer.note("step_succeeded", attempts=writer.row.attempts, seconds=seconds)
 
     def _finish_step(self, writer: StepWriter, **changes: Any) -> Execution[None]:
         record = replace(self.record, current=writer.row.position + 1)

@@ -3,7 +3,6 @@
 import json
 import sqlite3
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, TypeVar, get_type_hints
 
@@ -20,21 +19,13 @@ from switchgear.steps.records import (
 R = TypeVar("R", JobRecord, StepRecord, EffectRecord, ApprovalRecord)
 
 
-@dataclass(frozen=True)
-class TableSpec:
-    """Mapping of a record class to a table; `key` are the columns that identify a row."""
-
-    name: str
-    key: tuple[str, ...]
-
-
-TABLES: Mapping[type, TableSpec] = {
-    JobRecord: TableSpec("jobs", ("id",)),
-    StepRecord: TableSpec("steps", ("job_id", "position")),
-    EffectRecord: TableSpec("effects", ("job_id", "kind", "target", "key", "is_compensation")),
-    ApprovalRecord: TableSpec("approvals", ("job_id", "position", "description")),
+TABLES: Mapping[type, tuple[str, tuple[str, ...]]] = {
+    JobRecord: ("jobs", ("id",)),
+    StepRecord: ("steps", ("job_id", "position")),
+    EffectRecord: ("effects", ("job_id", "kind", "target", "key", "is_compensation")),
+    ApprovalRecord: ("approvals", ("job_id", "position", "description")),
 }
-
+"""For each record class: its table, and the columns that identify a row."""
 
 _FIELD_TYPES = {kind: get_type_hints(kind) for kind in TABLES}
 _JSON_TYPES = (Any, tuple[str, ...])
@@ -42,7 +33,6 @@ _JSON_TYPES = (Any, tuple[str, ...])
 
 
 def _to_field(value: Any, hint: Any) -> Any:
-    """Convert the value of a column to the type `hint` of the record's field."""
     if hint in _JSON_TYPES:
         value = json.loads(value)
         return value if hint is Any else tuple(value)
@@ -81,7 +71,7 @@ SCHEMA = (
 
 
 def insert_row(connection: sqlite3.Connection, row: Row, conflict: str) -> int:
-    table = TABLES[type(row)]
+    table, key = TABLES[type(row)]
     values = {
         name: json.dumps(getattr(row, name)) if hint in _JSON_TYPES else getattr(row, name)
         for name, hint in _FIELD_TYPES[type(row)].items()
@@ -91,9 +81,9 @@ def insert_row(connection: sqlite3.Connection, row: Row, conflict: str) -> int:
         if isinstance(row, ApprovalRecord) and row.state is ApprovalState.OPEN:
             conflict += " WHERE state = 'former'"  # It may be answered by now.
     return connection.execute(
-        f"""INSERT INTO {table.name} ({", ".join(values)})
+        f"""INSERT INTO {table} ({", ".join(values)})
             VALUES ({", ".join(f":{name}" for name in values)})
-            ON CONFLICT ({", ".join(table.key)}) {conflict}""",  # noqa: S608 - names of fields.
+            ON CONFLICT ({", ".join(key)}) {conflict}""",  # noqa: S608 - names of fields.
         values,
     ).rowcount
 
@@ -103,7 +93,7 @@ def select_rows(
 ) -> list[R]:
     columns = _FIELD_TYPES[kind]
     rows = connection.execute(
-        f"SELECT {', '.join(columns)} FROM {TABLES[kind].name} WHERE {condition}",  # noqa: S608
+        f"SELECT {', '.join(columns)} FROM {TABLES[kind][0]} WHERE {condition}",  # noqa: S608
         given,
     )
     return [

@@ -73,9 +73,6 @@ class StepWriter:
                 raise KeyTaken(holder.name, holder.job_id)
             self.row = row
 
-    def effect(self, wanted: EffectRecord) -> EffectRecord | None:
-        return call_store(self.store.effect, self.job.name, wanted)
-
     def intend(self, wanted: EffectRecord, *, is_keyed: bool) -> EffectRecord | None:
         """Record the intent of the effect `wanted`, and return an earlier record of this effect.
 
@@ -83,13 +80,6 @@ class StepWriter:
         """
         self._check_lease()
         return call_store(self.store.intend, self.lease, self.job.name, wanted, is_keyed)
-
-    def succeeded(self, key: str) -> StepRecord | None:
-        """Return a step of this name, in any job of this name, that succeeded under `key`.
-
-        Return None if there is none.
-        """
-        return call_store(self.store.succeeded, self.job.name, self.row.name, key)
 
     def note(self, name: str, **fields: Any) -> None:
         """Record an event about the step in the journal."""
