@@ -84,6 +84,24 @@ def test_layers_of_retries_make_no_more_calls_than_one():
     assert (front, middle, len(callee.calls)) == (400, 0, 500)
 
 
+@pytest.mark.parametrize("is_shared", [False, True], ids=["of each layer", "shared"])
+def test_layers_of_retries_stay_within_one_budget(is_shared):
+    """Finagle: RetriesTest "moduleWithRetryPolicy end to end to end with RetryBudget" """
+    clock = Clock()
+    budgets = [RetryBudget(rate=0.2, per_second=0, clock=clock) for _ in range(2)]
+    if is_shared:
+        budgets[1] = budgets[0]
+    callee, counters = Callee(away()), [Counters(), Counters()]
+    call = two_layers(budgets, counters, callee)
+
+    for _ in range(100):
+        with pytest.raises(ConnectionError):
+            call()
+
+    assert sum(each.counted()["retry"] for each in counters) == 20
+    assert len(callee.calls) == 120
+
+
 def test_fallback_answers_when_the_retries_are_used_up():
     """resilience4j: SupplierRetryTest.shouldReturnAfterThreeAttemptsAndRecover"""
     callee, slept = Callee(away()), []

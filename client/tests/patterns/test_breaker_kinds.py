@@ -14,24 +14,13 @@ from switchgear.patterns.generation import BreakerStatus
 from switchgear.patterns.parameters import BreakerParameters
 from switchgear.refusals import CircuitOpen
 from tests.patterns.clocks import Clock
+from tests.patterns.half_open_breakers import half_open_soon
 
 
 def totals(breaker: Breaker) -> tuple[int, int]:
     """Return the numbers of successes and failures."""
     counted = breaker.counters.counted()
     return counted["success"], counted["failure"]
-
-
-def half_open_soon(calls: int = 5, concurrent: int = 5) -> Breaker:
-    clock = Clock()
-    parameters = BreakerParameters(
-        failure_count=1, open_seconds=1, open_jitter=0, half_open_calls=calls,
-        half_open_concurrent=concurrent,
-    )  # fmt: skip
-    breaker = Breaker("d", parameters, clock=clock)
-    breaker.fail(breaker.admit(), None)
-    clock.goes(1)
-    return breaker
 
 
 def test_kind_name_and_signature_stay() -> None:
@@ -119,7 +108,7 @@ def test_a_generator_is_one_call_from_its_first_step_to_its_end() -> None:
 
 
 def test_abandoned_generator_releases_its_permit() -> None:
-    breaker = half_open_soon(calls=1)
+    breaker = half_open_soon(calls=1, concurrent=5)
 
     @breaker
     def numbers() -> Iterator[int]:
@@ -160,7 +149,7 @@ def test_one_object_is_entered_again_within_itself() -> None:
 
 
 def test_two_breakers_left_in_the_wrong_order_keep_their_own() -> None:
-    one, other = half_open_soon(calls=1), half_open_soon(calls=1)
+    one, other = half_open_soon(calls=1, concurrent=5), half_open_soon(calls=1, concurrent=5)
     first, second = ExitStack(), ExitStack()
     first.enter_context(one)
     second.enter_context(other)
@@ -174,7 +163,7 @@ def test_two_breakers_left_in_the_wrong_order_keep_their_own() -> None:
 
 def test_block_left_in_another_context_settles_no_other_probe() -> None:
     """A generator stepped by a thread pool runs each step in a copy of the context."""
-    breaker = half_open_soon(calls=1)
+    breaker = half_open_soon(calls=1, concurrent=5)
     probe = breaker.admit()
     contextvars.copy_context().run(breaker.__exit__, None, None, None)
     assert breaker.state == "half_open"

@@ -8,21 +8,9 @@ import pytest
 from switchgear.patterns.breaker import Breaker
 from switchgear.patterns.parameters import BreakerParameters
 from switchgear.refusals import CircuitOpen
-from tests.patterns.clocks import Clock
+from tests.patterns.half_open_breakers import half_open_soon
 
 PATIENCE = 30.0
-
-
-def half_open_soon(clock: Clock, calls: int = 5, concurrent: int = 1) -> Breaker:
-    """Return a breaker that probes at the next call."""
-    parameters = BreakerParameters(
-        failure_count=1, open_seconds=1, open_jitter=0, half_open_calls=calls,
-        half_open_concurrent=concurrent,
-    )  # fmt: skip
-    breaker = Breaker("d", parameters, clock=clock)
-    breaker.fail(breaker.admit(), None)
-    clock.goes(1)
-    return breaker
 
 
 def test_1000_tasks_at_once_are_all_counted_once() -> None:
@@ -51,7 +39,7 @@ def test_1000_tasks_at_once_are_all_counted_once() -> None:
 
 
 def test_1000_tasks_at_a_breaker_due_to_probe_never_exceed_its_limits() -> None:
-    breaker = half_open_soon(Clock(), calls=9, concurrent=4)
+    breaker = half_open_soon(calls=9, concurrent=4)
     inside = most = begun = 0
 
     @breaker
@@ -79,7 +67,7 @@ def test_1000_tasks_at_a_breaker_due_to_probe_never_exceed_its_limits() -> None:
 
 @pytest.mark.parametrize("way", ["decorator", "with"])
 def test_a_cancelled_probe_is_given_back_uncounted(way: str) -> None:
-    breaker = half_open_soon(Clock(), calls=2)
+    breaker = half_open_soon(calls=2)
     before = breaker.counters.counted()
 
     async def sleep() -> None:
@@ -112,7 +100,7 @@ def test_a_cancelled_probe_is_given_back_uncounted(way: str) -> None:
 
 def test_a_task_started_inside_the_block_leaves_its_own_entry() -> None:
     """The task has the context of its parent, including its entries."""
-    breaker = half_open_soon(Clock(), calls=3, concurrent=2)
+    breaker = half_open_soon(calls=3, concurrent=2)
 
     async def child() -> None:
         async with breaker:
