@@ -195,26 +195,23 @@ def _outer_managers(layers: Layers) -> Iterator[Any]:
         yield LimitedBlock(layers.deadline)
 
 
+@dataclass(eq=False, repr=False)
 class PolicyAttempt:
     """One attempt of a policy, entered once with `with` or `async with`.
 
     `number` counts from 1. Set `result` to let `retry_result` evaluate it.
     """
 
+    _attempt: Attempt
+    _layers: Layers
+    _admission: AdmissionArguments
+    _outer: ExitStack
     result: Any = NO_RESULT
 
-    def __init__(
-        self,
-        attempt: Attempt,
-        layers: Layers,
-        admission: AdmissionArguments,
-        outer: ExitStack,
-    ) -> None:
-        self._attempt = attempt
-        self._layers, self._admission, self._outer = layers, admission, outer
+    def __post_init__(self) -> None:
         self._entered: ExitStack | AsyncExitStack = ExitStack()
-        self.number = attempt.number
-        self.truncates = attempt.truncates
+        self.number = self._attempt.number
+        self.truncates = self._attempt.truncates
 
     def __enter__(self) -> Self:
         try:

@@ -292,14 +292,14 @@ def test_retry_after_of_an_answer_is_not_waited_for(console, is_async):
     gear = console.client()
     busy = Said(503, headers={"Retry-After": "20"})
     parts = Patterns(guard=gear.guard(feature="chat"), retry=Retry("callee", SLOW))
-    asked = threading.Event()
+    has_begun = threading.Event()
 
     def answer(request):
-        asked.set()
+        has_begun.set()
         return busy
 
     with serving(answer) as server:
-        thread = engage_after(asked, console)
+        thread = engage_after(has_begun, console)
 
         def ask():
             with httpx.Client(

@@ -30,8 +30,8 @@ def test_breaker_that_opened_by_itself_is_not_forced() -> None:
 
 def test_mode_change_notifies_listeners_in_its_thread() -> None:
     breaker = Breaker("d")
-    told: list[tuple[str, int]] = []
-    breaker.subscribe(lambda: told.append((breaker.mode, threading.get_ident())))
+    notifications: list[tuple[str, int]] = []
+    breaker.subscribe(lambda: notifications.append((breaker.mode, threading.get_ident())))
 
     breaker.force("forced_open")
     breaker.force("metrics_only")
@@ -41,39 +41,39 @@ def test_mode_change_notifies_listeners_in_its_thread() -> None:
 
     here = threading.get_ident()
     modes = ["forced_open", "metrics_only", "normal", "disabled", "normal"]
-    assert told == [(mode, here) for mode in modes]
+    assert notifications == [(mode, here) for mode in modes]
 
 
 def test_unchanged_mode_does_not_notify_listeners() -> None:
     breaker = Breaker("d", BreakerParameters(failure_count=1))
-    told: list[None] = []
-    breaker.subscribe(lambda: told.append(None))
+    notifications: list[None] = []
+    breaker.subscribe(lambda: notifications.append(None))
 
     breaker.unforce()
     breaker.reset()
     breaker.fail(breaker.admit(), None)
     breaker.configure(BreakerParameters())
 
-    assert told == []
+    assert notifications == []
 
 
 def test_same_mode_again_notifies_once() -> None:
     breaker = Breaker("d")
-    told: list[None] = []
-    breaker.subscribe(lambda: told.append(None))
+    notifications: list[None] = []
+    breaker.subscribe(lambda: notifications.append(None))
 
     breaker.force("forced_open")
     breaker.force("forced_open")
 
-    assert told == [None]
+    assert notifications == [None]
 
 
 def test_no_lock_is_held_during_mode_notifications() -> None:
     breaker = Breaker("d")
-    seen: list[str] = []
+    states: list[str] = []
 
     def look_from_another_thread() -> None:
-        thread = threading.Thread(target=lambda: seen.append(breaker.state))
+        thread = threading.Thread(target=lambda: states.append(breaker.state))
         thread.start()
         thread.join(10)
 
@@ -81,50 +81,50 @@ def test_no_lock_is_held_during_mode_notifications() -> None:
 
     breaker.force("forced_open")
 
-    assert seen == ["open"]
+    assert states == ["open"]
 
 
 def test_failing_mode_listener_is_logged_and_the_others_are_notified(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     breaker = Breaker("d")
-    told: list[str] = []
+    notifications: list[str] = []
 
     def broken() -> None:
         raise RuntimeError("a defect")
 
     breaker.subscribe(broken)
-    breaker.subscribe(lambda: told.append(breaker.mode))
+    breaker.subscribe(lambda: notifications.append(breaker.mode))
     with caplog.at_level(logging.ERROR, "switchgear"):
         breaker.force("forced_open")
 
-    assert told == ["forced_open"]
+    assert notifications == ["forced_open"]
     assert "a watcher of breaker d failed" in caplog.text
 
 
 def test_removed_listener_is_not_notified() -> None:
     breaker = Breaker("d")
-    told: list[str] = []
-    remove = breaker.subscribe(lambda: told.append(breaker.mode))
+    notifications: list[str] = []
+    remove = breaker.subscribe(lambda: notifications.append(breaker.mode))
     breaker.force("forced_open")
 
     remove()
     remove()
     breaker.unforce()
 
-    assert told == ["forced_open"]
+    assert notifications == ["forced_open"]
 
 
 def test_listener_may_change_the_mode_itself() -> None:
     breaker = Breaker("d")
-    told: list[str] = []
+    notifications: list[str] = []
 
     def end_at_once() -> None:
-        told.append(breaker.mode)
+        notifications.append(breaker.mode)
         breaker.unforce()
 
     breaker.subscribe(end_at_once)
 
     breaker.force("forced_open")
 
-    assert told == ["forced_open", "normal"]
+    assert notifications == ["forced_open", "normal"]

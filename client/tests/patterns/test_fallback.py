@@ -21,8 +21,8 @@ from tests.patterns.failing_calls import Down, fails
 
 
 def test_call_that_works_is_answered_by_itself():
-    asked = []
-    fallback = Fallback("core->oracle", asked.append, default="nothing")
+    calls = []
+    fallback = Fallback("core->oracle", calls.append, default="nothing")
 
     @fallback
     def ask(question, *, loud=False):
@@ -31,7 +31,7 @@ def test_call_that_works_is_answered_by_itself():
 
     assert ask("why", loud=True) == "WHY"
     assert latest_answer() == Answer("WHY", "call", False, ())
-    assert asked == []
+    assert calls == []
     assert fallback.counters.counted()["fallback"] == 0
     assert ask.__doc__ == "Asks."
     assert str(inspect.signature(ask)) == "(question, *, loud=False)"
@@ -152,13 +152,13 @@ def test_catastrophic_failure_ends_the_chain():
     def leaks():
         raise Leaked("other tenants' rows")
 
-    asked = []
+    calls = []
     with pytest.raises(Leaked):
-        Fallback("a", asked.append, default=0, on=Exception)(leaks)()
+        Fallback("a", calls.append, default=0, on=Exception)(leaks)()
     with pytest.raises(Leaked):
-        Fallback("a", leaks, lambda: asked.append("next"), default=0)(fails)()
+        Fallback("a", leaks, lambda: calls.append("next"), default=0)(fails)()
 
-    assert asked == []
+    assert calls == []
 
 
 def test_group_with_a_catastrophic_failure_in_it_is_raised():
@@ -214,15 +214,15 @@ def test_cache_gives_the_last_good_answer_of_the_same_arguments_and_says_so():
         return f"answer to {question}"
 
     fallback = Fallback("a", cache=MemoryCache(60, clock=clock), default="nothing")
-    asked = fallback(ask)
-    asked("why")
+    decorated = fallback(ask)
+    decorated("why")
     works = False
 
-    assert asked("why") == "answer to why"
+    assert decorated("why") == "answer to why"
     assert latest_answer() == Answer("answer to why", "cache", True, ("Down: no route to host",))
-    assert asked("what") == "nothing"
+    assert decorated("what") == "nothing"
     clock.goes(60)
-    assert asked("why") == "nothing"
+    assert decorated("why") == "nothing"
     assert fallback.count_answers() == {"cache": 1, "default": 2}
 
 
@@ -233,8 +233,10 @@ def test_answer_of_a_fallback_is_never_kept_as_good():
     def ask():
         return "fresh" if works.pop(0) else fails()
 
-    asked = Fallback("a", FallbackTarget(name="claude", call=lambda: "stand-in"), cache=cache)(ask)
-    asked()
+    decorated = Fallback("a", FallbackTarget(name="claude", call=lambda: "stand-in"), cache=cache)(
+        ask
+    )
+    decorated()
     assert not cache._entries
 
     last_good = Fallback("a", cache=cache)(ask)
@@ -346,8 +348,8 @@ def test_cache_that_fails_harms_no_call_and_is_complained_of_once(caplog):
     assert fallback.run(fails).value == "nothing"
     assert fallback.run(lambda: "fresh").value == "fresh"
 
-    said = [record.getMessage() for record in caplog.records if "cache" in record.getMessage()]
-    assert said == ["switchgear: the cache of fallback a fails: OSError"]
+    messages = [record.getMessage() for record in caplog.records if "cache" in record.getMessage()]
+    assert messages == ["switchgear: the cache of fallback a fails: OSError"]
 
 
 def test_arguments_that_no_key_can_be_made_of_are_simply_not_kept():
@@ -443,15 +445,15 @@ def test_target_that_is_not_callable_is_refused():
 
 
 def test_default_is_used_when_no_time_is_left_for_targets():
-    asked = []
-    fallback = Fallback("a", lambda: asked.append(1), default="nothing")
+    calls = []
+    fallback = Fallback("a", lambda: calls.append(1), default="nothing")
 
     with Deadline(0.0001) as _:
         asyncio.run(asyncio.sleep(0.01))
         answer = fallback.run(fails)
 
     assert answer.value == "nothing"
-    assert asked == []
+    assert calls == []
 
 
 def test_block_returns_its_value_or_the_default():
@@ -517,9 +519,9 @@ def test_unanswered_call_clears_the_latest_answer():
 
 
 def test_condition_of_a_target_that_fails_is_a_target_that_failed():
-    asked = FallbackTarget(name="claude", call=lambda: "never", only_if=lambda: {}["KEY"])
+    target = FallbackTarget(name="claude", call=lambda: "never", only_if=lambda: {}["KEY"])
 
-    answer = Fallback("a", asked, default="nothing").run(fails)
+    answer = Fallback("a", target, default="nothing").run(fails)
 
     assert answer.value == "nothing"
     assert answer.causes == ("Down: no route to host", "KeyError: 'KEY'")

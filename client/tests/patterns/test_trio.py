@@ -103,18 +103,18 @@ def test_shorter_limit_of_two_ends_it_and_says_which_it_was():
 
 
 def test_code_inside_a_deadline_sees_its_error_and_no_cancellation():
-    seen = []
+    errors = []
 
     async def watched():
         try:
             await Timeout(None)(hang)()
         except BaseException as error:
-            seen.append(type(error))
+            errors.append(type(error))
             raise
 
     with pytest.raises(DeadlineExceeded):
         run_live(Deadline(0.05)(Deadline(LONG)(watched)))
-    assert seen == [DeadlineExceeded]
+    assert errors == [DeadlineExceeded]
 
 
 def test_code_after_an_inner_deadline_is_cancelled_at_its_next_wait():
