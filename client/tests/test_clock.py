@@ -230,22 +230,20 @@ def test_one_wrong_date_moves_neither_reading() -> None:
     assert clock.release_now() == pytest.approx(NOON + 4, abs=1)
 
 
-def test_new_version_bounds_a_console_whose_dates_are_all_ahead() -> None:
+@pytest.mark.parametrize(
+    ("ahead_seconds", "seconds"),
+    [
+        pytest.param(7200.0, 9 + 5 + VERSION_SECONDS, id="all dates are ahead"),
+        pytest.param(0.0, 9, id="the dates are right"),
+    ],
+)
+def test_new_version_bounds_dates_that_are_ahead(ahead_seconds: float, seconds: float) -> None:
     clock = ConsoleClock(FakeClock(NOON))
-    update_by_date(clock, 9, 7200.0)
+    update_by_date(clock, 9, ahead_seconds)
 
     clock.limit_by_version(NOON + 9, since_seconds=5.0)
 
-    assert clock.release_now() == pytest.approx(NOON + 9 + 5 + VERSION_SECONDS, abs=1)
-
-
-def test_new_version_changes_nothing_where_the_dates_are_right() -> None:
-    clock = ConsoleClock(FakeClock(NOON))
-    update_by_date(clock, 9)
-
-    clock.limit_by_version(NOON + 9, since_seconds=5.0)
-
-    assert clock.release_now() == pytest.approx(NOON + 9, abs=1)
+    assert clock.release_now() == pytest.approx(NOON + seconds, abs=1)
 
 
 def update_by_time(clock: ConsoleClock, answers: int, time: str | None = None) -> None:

@@ -242,20 +242,21 @@ def outcomes_of_two(breaker: Breaker, call: Callable[[float], object]) -> dict[s
     return {name: count for name, count in breaker.counters.counted().items() if count}
 
 
-def test_deadline_that_the_queue_used_up_is_no_timeout_of_the_callee() -> None:
+@pytest.mark.parametrize(
+    ("seconds", "outcomes"),
+    [
+        pytest.param(0.7, {"success": 1}, id="used up by the queue"),
+        pytest.param(1.1, {"success": 1, "timeout": 1}, id="used up by the callee after a wait"),
+    ],
+)
+def test_deadline_is_a_timeout_if_the_callee_used_it_up(
+    seconds: float, outcomes: dict[str, int]
+) -> None:
     breaker = Breaker("d")
     bulkhead = Bulkhead("d", ONE_AT_A_TIME)
-    call = Deadline(0.7, cuts=False)(breaker(bulkhead(Timeout(None)(asyncio.sleep))))
+    call = Deadline(seconds, cuts=False)(breaker(bulkhead(Timeout(None)(asyncio.sleep))))
 
-    assert outcomes_of_two(breaker, call) == {"success": 1}
-
-
-def test_deadline_that_the_callee_used_up_is_a_timeout_also_after_a_wait() -> None:
-    breaker = Breaker("d")
-    bulkhead = Bulkhead("d", ONE_AT_A_TIME)
-    call = Deadline(1.1, cuts=False)(breaker(bulkhead(Timeout(None)(asyncio.sleep))))
-
-    assert outcomes_of_two(breaker, call) == {"success": 1, "timeout": 1}
+    assert outcomes_of_two(breaker, call) == outcomes
 
 
 def test_timeout_of_the_try_itself_is_one_also_after_a_longer_wait() -> None:
