@@ -1,11 +1,11 @@
-"""Validation of runbook and probe URLs. Pure."""
+"""Validation of probe URLs. Pure."""
 
 import ipaddress
 import re
 from dataclasses import dataclass
-from urllib.parse import SplitResult, urlsplit
 
-WEB_SCHEMES = frozenset({"http", "https"})
+from controlplane.core.json_values import parse_web_url
+
 DEFAULT_PORTS = {"tcp": None, "http": 80, "https": 443}
 MAX_URL_LENGTH = 500
 _NAME = re.compile(r"(?=.{1,253}\Z)[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?(\.[a-z0-9_-]{1,63})*\.?")
@@ -21,13 +21,6 @@ class ProbeTarget:
     path: str = ""
 
 
-def find_web_problem(url: str) -> str:
-    """Return an error message about a web page's URL, empty if the URL is valid."""
-    parts = _split_url(url)
-    is_valid = parts is not None and parts.scheme in WEB_SCHEMES
-    return "" if is_valid else "Must be a URL starting with http:// or https://."
-
-
 def find_probe_problem(url: str) -> str:
     """Return an error message about a probe URL, empty if the URL is valid."""
     try:
@@ -41,8 +34,8 @@ def parse_target(url: str) -> ProbeTarget:
     """Return the target of a probe URL. Raise ValueError with a message for users."""
     if len(url) > MAX_URL_LENGTH or not url.isascii():
         raise ValueError(f"Up to {MAX_URL_LENGTH} plain characters; write a foreign name as xn--….")
-    parts = _split_url(url)
-    if parts is None or parts.scheme not in DEFAULT_PORTS or not _is_host(parts.hostname or ""):
+    parts = parse_web_url(url, schemes=DEFAULT_PORTS)
+    if parts is None or not _is_host(parts.hostname or ""):
         raise ValueError("Must be tcp://host:port, http://… or https://….")
     if parts.username is not None or parts.password is not None:
         message = "Leave out user and password: everybody who looks at the service sees this."
@@ -66,14 +59,3 @@ def _is_host(host: str) -> bool:
     except ValueError:
         return _NAME.fullmatch(host) is not None
     return True
-
-
-def _split_url(url: str) -> SplitResult | None:
-    if not url.isprintable() or " " in url:
-        return None
-    try:
-        parts = urlsplit(url)
-        named = bool(parts.hostname) and (parts.port is None or parts.port > 0)
-    except ValueError:
-        return None
-    return parts if named else None

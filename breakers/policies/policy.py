@@ -6,7 +6,6 @@ from datetime import timedelta
 from typing import Any
 
 from breakers.policies import values
-from breakers.policies.addresses import find_web_problem
 from breakers.policies.parameters import (
     ALIASES,
     COUNT,
@@ -45,8 +44,7 @@ def validate_policy(fields: Mapping[str, Any]) -> dict[str, Any]:
             add_error(errors, section, "Must be an object, or null.")
             given = None
         document[section] = None if given is None else _SECTIONS[section](given, errors)
-    if document["runbook_url"] and (message := find_web_problem(document["runbook_url"])):
-        add_error(errors, "runbook_url", message)
+    json_values.check_web_url("runbook_url", document["runbook_url"], errors)
     if errors:
         raise InvalidInput(errors)
     return document

@@ -9,7 +9,7 @@ from django.db import transaction
 
 from breakers import names, publication
 from breakers.models import Channel, Service
-from breakers.policies.addresses import find_probe_problem, find_web_problem
+from breakers.policies.addresses import find_probe_problem
 from controlplane.core import json_values
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
@@ -136,9 +136,9 @@ def validate_service(slug: str, fields: Mapping[str, Any]) -> State:
     found["kind"] = json_values.read_choice("kind", kind, tuple(Service.Kind.values), errors)
     found["level"] = json_values.read_integer("level", fields.get("level", 1), 1, 3, errors)
     found["retry"] = _read_retry(fields.get("retry"), errors)
-    for field, problem in (("runbook_url", find_web_problem), ("probe_url", find_probe_problem)):
-        if found[field] and (message := problem(found[field])):
-            json_values.add_error(errors, field, message)
+    json_values.check_web_url("runbook_url", found["runbook_url"], errors)
+    if found["probe_url"] and (message := find_probe_problem(found["probe_url"])):
+        json_values.add_error(errors, "probe_url", message)
     if errors:
         raise InvalidInput(errors)
     return found

@@ -5,7 +5,7 @@ so that one pass reports all problems.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
@@ -108,13 +108,17 @@ def read_text(path: str, value: Any, longest: int, errors: Errors) -> str:
 def read_url(path: str, value: Any, longest: int, errors: Errors) -> str:
     """Return an HTTP or HTTPS URL, or ""; hosts without a dot are valid (`https://wiki/…`)."""
     url = read_text(path, value, longest, errors)
-    if url and parse_web_url(url) is None:
-        add_error(errors, path, "Must be a URL starting with http:// or https://.")
+    check_web_url(path, url, errors)
     return url
 
 
-def parse_web_url(url: str) -> SplitResult | None:
-    """Return the parts of a valid HTTP or HTTPS URL, or None for any other text."""
+def check_web_url(path: str, url: str, errors: Errors) -> None:
+    if url and parse_web_url(url) is None:
+        add_error(errors, path, "Must be a URL starting with http:// or https://.")
+
+
+def parse_web_url(url: str, schemes: Container[str] = WEB_SCHEMES) -> SplitResult | None:
+    """Return the parts of a valid URL with a host and one of the schemes, else None."""
     if not url.isprintable() or " " in url:
         return None
     try:
@@ -122,7 +126,7 @@ def parse_web_url(url: str) -> SplitResult | None:
         has_host = bool(parts.hostname) and (parts.port is None or parts.port > 0)
     except ValueError:
         return None
-    return parts if has_host and parts.scheme in WEB_SCHEMES else None
+    return parts if has_host and parts.scheme in schemes else None
 
 
 def is_finite(value: float) -> bool:

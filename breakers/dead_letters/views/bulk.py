@@ -20,15 +20,10 @@ from controlplane.core.change_views import attempt_change, submitted_data
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.http.permissions import actor_of
-from controlplane.core.page_responses import PersonRequest, show, signed_in
+from controlplane.core.page_responses import PersonRequest, redirect_done, show, signed_in
 
 from . import links, messages
-from .changes import (
-    LetterReasonForm,
-    find_unhealthy_consumers,
-    redirect_with_message,
-    render_refusal,
-)
+from .changes import LetterReasonForm, find_unhealthy_consumers, render_refusal
 from .stream import find_stream_or_404
 
 COUNTING_SECONDS = 3.0
@@ -107,9 +102,9 @@ def bulk_job_page(request: PersonRequest, server: str, name: str) -> HttpRespons
         )
         if isinstance(result, Approval):
             text = "Somebody else has to approve it; nothing leaves before."
-            return redirect_with_message(request, text, reverse("approvals_page"))
+            return redirect_done(request, text, reverse("approvals_page"))
         url = reverse("replay_page", args=[result.pk])
-        return redirect_with_message(request, f"Job {result.pk} begins.", url)
+        return redirect_done(request, f"Job {result.pk} begins.", url)
 
     answer = attempt_change(form, act, lambda error: render_refusal(request, stream, "", error))
     if answer is not None:

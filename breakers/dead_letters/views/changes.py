@@ -1,16 +1,15 @@
 """Form pages that retry, discard, reveal or restore a letter, also shown in a dialog."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
 from django import forms
-from django.contrib import messages
 from django.http import Http404, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
-from django_htmx.http import HttpResponseClientRedirect
 
 from breakers.dead_letters.bulk import breaker_gates
 from breakers.dead_letters.models import Departure, LetterStream
@@ -22,7 +21,13 @@ from controlplane.core.change_views import ServiceForm, attempt_change, submitte
 from controlplane.core.clock import db_now
 from controlplane.core.errors import DomainError, Unavailable
 from controlplane.core.http.permissions import actor_of
-from controlplane.core.page_responses import PersonRequest, is_in_dialog, show, signed_in
+from controlplane.core.page_responses import (
+    PersonRequest,
+    is_in_dialog,
+    redirect_done,
+    show,
+    signed_in,
+)
 from controlplane.core.problem import problem_headers
 from controlplane.core.reasons import MAX_CHARACTERS
 from controlplane.core.roles import Power
@@ -48,14 +53,17 @@ def retry_letter(request: PersonRequest, server: str, entry_id: str, name: str) 
     def act(reason: str) -> HttpResponse:
         done = actions.retry(stream=stream, entry_id=entry_id, reason=reason, actor=actor, now=now)
         text = f"Back in {stream.origin} as {done['new_id']}."
-        return redirect_with_message(request, text, links.letter_url(stream, entry_id))
+        return redirect_done(request, text, links.letter_url(stream, entry_id))
 
-    context = {
+    context: dict[str, Any] = {
         "troubled": find_unhealthy_consumers(stream, now),
         "delivery": execution.delivery_guarantee(stream),
     }
     if request.method == "GET":
-        context |= _retry_warning(stream, entry_id)
+        # The warning about earlier retries is left out if the letter can't be read.
+        with suppress(DomainError):
+            entry = letter.read_letter(stream, entry_id, payload.PAGE_LIMITS)
+            context |= {"retries": entry.retries if entry else 0, "often": MANY_RETRIES}
     return _confirm(request, stream, entry_id, "retry", act, context)
 
 
@@ -69,7 +77,7 @@ def discard_letter(request: PersonRequest, server: str, entry_id: str, name: str
     def act(reason: str) -> HttpResponse:
         actions.discard(stream=stream, entry_id=entry_id, reason=reason, actor=actor, now=now)
         text = f"Discarded {entry_id}; it can be put back."
-        return redirect_with_message(request, text, links.letter_url(stream, entry_id))
+        return redirect_done(request, text, links.letter_url(stream, entry_id))
 
     return _confirm(request, stream, entry_id, "discard", act)
 
@@ -90,7 +98,7 @@ def restore_letter(request: PersonRequest, departure_id: int) -> HttpResponse:
         is_back = back.state == Departure.State.RESTORED and back.new_id
         url = links.letter_url(stream, back.new_id) if is_back else archive_url
         text = f"It lies in {stream.name} again, as {back.new_id}."
-        return redirect_with_message(request, text, url)
+        return redirect_done(request, text, url)
 
     context = {"left": departure, "back": archive_url}
     return _confirm(request, stream, departure.entry_id, "restore", act, context)
@@ -169,12 +177,6 @@ def _confirm(
     return show(request, "breakers/dead_letters/letter_action.html", shown, status=status)
 
 
-def redirect_with_message(request: PersonRequest, message: str, url: str) -> HttpResponse:
-    """Redirect to `url`, also from a dialog, and show the message there."""
-    messages.success(request, message)
-    return HttpResponseClientRedirect(url) if request.htmx else redirect(url)
-
-
 def render_refusal(
     request: PersonRequest, stream: LetterStream, entry_id: str, error: DomainError
 ) -> HttpResponse:
@@ -199,12 +201,3 @@ def find_unhealthy_consumers(stream: LetterStream, now: datetime) -> list[Depend
     statuses = dependency_status.load_statuses([one for one in rows if one is not None], now)
     unhealthy = (dependency_status.OPEN, dependency_status.HALF_OPEN)
     return [one for one in statuses if one.state in unhealthy]
-
-
-def _retry_warning(stream: LetterStream, entry_id: str) -> dict[str, Any]:
-    """Return context for a warning about earlier retries; empty if the letter can't be read."""
-    try:
-        entry = letter.read_letter(stream, entry_id, payload.PAGE_LIMITS)
-    except DomainError:
-        return {}
-    return {"retries": entry.retries if entry else 0, "often": MANY_RETRIES}

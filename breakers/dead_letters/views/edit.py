@@ -21,11 +21,11 @@ from controlplane.core.actors import Actor
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, InvalidInput, NotFound, Unavailable
 from controlplane.core.http.permissions import actor_of
-from controlplane.core.page_responses import PersonRequest, signed_in
+from controlplane.core.page_responses import PersonRequest, redirect_done, signed_in
 from controlplane.core.roles import Power
 
 from . import letter, links, payload
-from .changes import find_unhealthy_consumers, redirect_with_message, render_refusal
+from .changes import find_unhealthy_consumers, render_refusal
 from .redacted_edits import restore_hidden
 from .stream import find_stream_or_404
 
@@ -135,7 +135,7 @@ def _save(
             ]
         else:
             message = f"Edited, and back in {stream.origin} as {done['new_id']}."
-            return redirect_with_message(request, message, links.letter_url(stream, entry.id))
+            return redirect_done(request, message, links.letter_url(stream, entry.id))
     return _render_form(request, stream, entry, typed, errors, now)
 
 
