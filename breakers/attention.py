@@ -25,10 +25,6 @@ HEARD_BY_THEN = timedelta(seconds=60)
 NAMED = 3
 
 
-def open_states(_now: datetime) -> QuerySet[BreakerState]:
-    return BreakerState.objects.filter(state="open")
-
-
 def silent_probes(_now: datetime) -> QuerySet[Probe]:
     refused = Q(since__isnull=True, failures=0) & ~Q(error="")
     return Probe.objects.filter(Q(is_away=True) | refused).exclude(service__probe_url="")
@@ -42,7 +38,7 @@ def open_alarms(_now: datetime) -> QuerySet[Alarm]:
     return Alarm.objects.filter(closed_at__isnull=True)
 
 
-@attention_source(8, only_if=open_states)
+@attention_source(8, only_if=lambda _now: BreakerState.objects.filter(state="open"))
 def list_open_breakers(now: datetime) -> Sequence[AttentionItem]:
     """List the open breakers that need attention, those of critical dependencies first."""
     return [
@@ -68,11 +64,23 @@ def list_overrides(now: datetime) -> Sequence[AttentionItem]:
     found = list(live.order_by("set_at", "pk")[:MAX_ITEMS])
     versions = [(one.dependency.caller, one.version) for one in found]
     acknowledged = overrides.list_acknowledgements(versions, now)
-    return [
-        _override_item(one, remarks, by, now)
-        for one, by in zip(found, acknowledged, strict=True)
-        if (remarks := _override_remarks(one, by, now))
-    ]
+    items = []
+    for one, by in zip(found, acknowledged, strict=True):
+        if not (remarks := _override_remarks(one, by, now)):
+            continue
+        is_applied = by.by_all or now - one.set_at < HEARD_BY_THEN
+        items.append(
+            AttentionItem(
+                kind="override",
+                severity="info" if is_applied and now - one.set_at <= LONG else "warning",
+                title=f"{one.dependency.name} is overridden: {one.mode}",
+                detail=f"{' '.join(remarks)} Set by {one.set_by}: {one.reason}",
+                path=message_facts.page_path(one.dependency),
+                since=min(one.set_at, now),
+                due_at=one.expires_at,
+            )
+        )
+    return items
 
 
 def open_weighty_names(now: datetime) -> Collection[str]:
@@ -147,21 +155,6 @@ def _override_remarks(one: Override, by: OverrideAcknowledgement, now: datetime)
     if now - one.set_at > LONG:
         remarks.append(f"It has stood for {format_readable(now - one.set_at)}.")
     return remarks
-
-
-def _override_item(
-    one: Override, remarks: Sequence[str], by: OverrideAcknowledgement, now: datetime
-) -> AttentionItem:
-    acknowledged = by.by_all or now - one.set_at < HEARD_BY_THEN
-    return AttentionItem(
-        kind="override",
-        severity="info" if acknowledged and now - one.set_at <= LONG else "warning",
-        title=f"{one.dependency.name} is overridden: {one.mode}",
-        detail=f"{' '.join(remarks)} Set by {one.set_by}: {one.reason}",
-        path=message_facts.page_path(one.dependency),
-        since=min(one.set_at, now),
-        due_at=one.expires_at,
-    )
 
 
 def _outage_detail(one: Alarm) -> str:

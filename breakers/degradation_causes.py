@@ -63,12 +63,19 @@ def find_causes(
     def service_of(slug: str) -> Service:
         return registered.get(slug) or Service(slug=slug, name=slug)
 
-    causes = [_service_cause(service_of(slug)) for slug in away]
-    causes += [
-        _breaker_cause(one, service_of(one.callee), one.callee in away)
-        for one in found
-        if one.is_weighty and _is_cause(one, before)
+    causes = [
+        _build_cause(
+            service.level,
+            f"service:{service.slug}",
+            f"{service.name} does not answer when it is asked.",
+            service,
+        )
+        for service in map(service_of, away)
     ]
+    for one in found:
+        is_lasting = one.name in before and (one.half_open > 0 or one.is_unheard)
+        if one.is_weighty and (one.open > 0 or is_lasting):
+            causes.append(_breaker_cause(one, service_of(one.callee), one.callee in away))
     causes.sort(key=lambda one: (-one.level, one.what))
     more = causes[MAX_CAUSES - 1 :]
     if len(more) > 1:
@@ -83,15 +90,6 @@ def try_lock() -> bool:
         cursor.execute("SELECT pg_try_advisory_xact_lock(%s, %s)", ADVISORY_LOCK)
         (is_taken,) = cursor.fetchone()
     return bool(is_taken)
-
-
-def _is_cause(one: UnhealthyDependency, before: Collection[str]) -> bool:
-    return one.open > 0 or (one.name in before and (one.half_open > 0 or one.is_unheard))
-
-
-def _service_cause(service: Service) -> Cause:
-    text = f"{service.name} does not answer when it is asked."
-    return _build_cause(service.level, f"service:{service.slug}", text, service)
 
 
 def _breaker_cause(one: UnhealthyDependency, service: Service, is_away: bool) -> Cause:

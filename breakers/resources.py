@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 from django.db.models import FilteredRelation, Q, TextField
 from django.db.models.functions import Cast
+from rest_framework import serializers
 
 from breakers import names
 from breakers.models import Dependency, Override
@@ -17,6 +18,7 @@ from breakers.states.dependency_status import DependencyStatus
 from controlplane.core.canonical import timestamp, timestamp_or_none
 from controlplane.core.clock import db_now
 from controlplane.core.http.json_format import format_moment
+from controlplane.core.http.resources import OptionalTextField, Resource, TimestampField
 
 if TYPE_CHECKING:
     from breakers.models.registry import DependencyQuerySet
@@ -117,6 +119,46 @@ def breaker_resources(statuses: Sequence[DependencyStatus], now: datetime) -> li
     ]
 
 
+class AcknowledgementsShape(Resource[OverrideAcknowledgement]):
+    applied = serializers.IntegerField(
+        help_text="Reporting instances of the caller that apply the override."
+    )
+    instances = serializers.IntegerField(
+        help_text="Instances of the caller that reported within the last 30 seconds."
+    )
+    stragglers = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="Reporting instances that do not apply the override yet, at most 20.",
+    )
+
+
+class OverrideShape(Resource[Any]):
+    mode = serializers.ChoiceField(Override.Mode.values)
+    reason = serializers.CharField()
+    set_by = serializers.CharField()
+    set_at = TimestampField()
+    expires_at = TimestampField()
+    version = serializers.IntegerField(
+        help_text="Configuration version that published the override."
+    )
+    acknowledged = AcknowledgementsShape()
+
+
+class NameShape(serializers.Serializer[Any]):
+    name = serializers.CharField(help_text="`core->oracle`.")
+    caller = serializers.CharField()
+    callee = serializers.CharField()
+
+
+class SavedOverrideShape(OverrideShape, NameShape):
+    """The live override of a dependency; after a DELETE, the override that it ended."""
+
+    ended_at = TimestampField(allow_null=True)
+    ended_by = OptionalTextField()
+    ended_why = OptionalTextField()
+    dry_run = serializers.BooleanField(required=False)
+
+
 def override_result(
     row: Dependency, override: Override, now: datetime, *, version: int | None = None
 ) -> dict[str, Any]:
@@ -126,16 +168,9 @@ def override_result(
     """
     published = override.version if version is None else version
     (acknowledgement,) = list_acknowledgements([(row.caller, published)], now)
-    return {
-        "name": row.name,
-        "caller": row.caller,
-        "callee": row.callee,
-        **_override_resource(override, acknowledgement),
-        "version": published,
-        "ended_at": timestamp_or_none(override.ended_at),
-        "ended_by": override.ended_by or None,
-        "ended_why": override.ended_why or None,
-    }
+    values = _override_values(override, acknowledgement)
+    names = {"name": row.name, "caller": row.caller, "callee": row.callee}
+    return SavedOverrideShape.render({**values, **names, "version": published})
 
 
 def _override_resources(
@@ -144,21 +179,10 @@ def _override_resources(
     live = [(row.caller, one.version) for row, one in pairs if one is not None]
     acknowledgements = iter(list_acknowledgements(live, now))
     return [
-        None if one is None else _override_resource(one, next(acknowledgements)) for _, one in pairs
+        None if one is None else OverrideShape.render(_override_values(one, next(acknowledgements)))
+        for _, one in pairs
     ]
 
 
-def _override_resource(row: Override, acknowledgement: OverrideAcknowledgement) -> dict[str, Any]:
-    return {
-        "mode": row.mode,
-        "reason": row.reason,
-        "set_by": row.set_by,
-        "set_at": timestamp(row.set_at),
-        "expires_at": timestamp(row.expires_at),
-        "version": row.version,
-        "acknowledged": {
-            "applied": acknowledgement.applied,
-            "instances": acknowledgement.instances,
-            "stragglers": list(acknowledgement.stragglers),
-        },
-    }
+def _override_values(row: Override, acknowledgement: OverrideAcknowledgement) -> dict[str, Any]:
+    return {**vars(row), "set_by": row.set_by, "acknowledged": acknowledgement}

@@ -17,13 +17,9 @@ from breakers.api.bodies import (
     PutDependencyBody,
     RemovalBody,
 )
-from breakers.api.shapes import (
-    ONE_DEPENDENCY,
-    DependencyShape,
-    SavedDependencyShape,
-    SavedOverrideShape,
-)
+from breakers.api.shapes import ONE_DEPENDENCY, DependencyShape, SavedDependencyShape
 from breakers.models import Dependency
+from breakers.resources import SavedOverrideShape
 from breakers.services import overrides, registry
 from breakers.services.permissions import require_admin
 from controlplane.core.actors import Actor

@@ -6,9 +6,10 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema_field
 from rest_framework import serializers
 
 from breakers import names
-from breakers.models import Channel, Override, Service, Transition
+from breakers.models import Channel, Service, Transition
 from breakers.policies import parameters
 from breakers.policies.parameters import Parameter
+from breakers.resources import NameShape, OverrideShape
 from breakers.states.dependency_status import CLOSED, HALF_OPEN, OPEN, UNKNOWN
 from controlplane.core.http.resources import Resource, TimestampField
 
@@ -89,47 +90,7 @@ class Routes(serializers.JSONField):
     """A list of timeouts for paths of the callee; validated by `breakers.policies.policy`."""
 
 
-class AcknowledgementsShape(serializers.Serializer[Any]):
-    applied = serializers.IntegerField(
-        help_text="Reporting instances of the caller that apply the override."
-    )
-    instances = serializers.IntegerField(
-        help_text="Instances of the caller that reported within the last 30 seconds."
-    )
-    stragglers = serializers.ListField(
-        child=serializers.CharField(),
-        help_text="Reporting instances that do not apply the override yet, at most 20.",
-    )
-
-
-class OverrideShape(serializers.Serializer[Any]):
-    mode = serializers.ChoiceField(Override.Mode.values)
-    reason = serializers.CharField()
-    set_by = serializers.CharField()
-    set_at = serializers.DateTimeField()
-    expires_at = serializers.DateTimeField()
-    version = serializers.IntegerField(
-        help_text="Configuration version that published the override."
-    )
-    acknowledged = AcknowledgementsShape()
-
-
-class _NameShape(serializers.Serializer[Any]):
-    name = serializers.CharField(help_text="`core->oracle`.")
-    caller = serializers.CharField()
-    callee = serializers.CharField()
-
-
-class SavedOverrideShape(OverrideShape, _NameShape):
-    """The live override of a dependency; after a DELETE, the override that it ended."""
-
-    ended_at = serializers.DateTimeField(allow_null=True)
-    ended_by = serializers.CharField(allow_null=True)
-    ended_why = serializers.CharField(allow_null=True)
-    dry_run = serializers.BooleanField(required=False)
-
-
-class DependencyShape(_NameShape):
+class DependencyShape(NameShape):
     protocol = serializers.CharField()
     timeout_ms = serializers.IntegerField(allow_null=True)
     routes = Routes()
@@ -167,7 +128,7 @@ class CountsShape(serializers.Serializer[Any]):
     half_open = serializers.IntegerField()
 
 
-class BreakerRowShape(_NameShape):
+class BreakerRowShape(NameShape):
     state = serializers.ChoiceField(
         STATES,
         help_text="Worst state among fresh instances, or among stale ones if none is fresh.",

@@ -22,7 +22,7 @@ from breakers.dead_letters.letters.entries import (
 )
 from breakers.dead_letters.letters.redaction import Redaction
 from breakers.dead_letters.models import Departure, LetterStream
-from controlplane.core.canonical import timestamp
+from controlplane.core.canonical import timestamp_or_none
 from controlplane.core.errors import NotFound
 
 MAX_LOOKBACK = 20
@@ -58,7 +58,7 @@ def list_events(
 def event_resource(event: dict[str, Any]) -> dict[str, Any]:
     """Return an event of a letter's history as JSON, without empty fields."""
     resource = {name: value for name, value in event.items() if value not in ("", None)}
-    resource["at"] = timestamp(event["at"]) if event["at"] else None
+    resource["at"] = timestamp_or_none(event["at"])
     if "changes" in event:
         resource["changes"] = [vars(one) for one in event["changes"]]
     return resource

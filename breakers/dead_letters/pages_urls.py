@@ -6,6 +6,7 @@ from .converters import STREAM_NAME
 from .views import bulk, changes, edit, inbox, jobs, letter, stream
 
 ROOT = "dead-letters/"
+ARCHIVED = f"{ROOT}archive/<int:departure_id>/"
 # The dash separates these paths from those of streams, whose names never are a dash.
 ONE = f"{ROOT}<str:server>/-"
 STREAM = f"{ROOT}<str:server>/{STREAM_NAME}/"
@@ -14,19 +15,9 @@ LETTER = f"<letter_id:entry_id>/{STREAM_NAME}/"
 urlpatterns = [
     path(ROOT, inbox.inbox_page, name="dead_letters_page"),
     path(f"{ROOT}jobs/<int:job_id>/", jobs.replay_page, name="replay_page"),
-    path(
-        f"{ROOT}archive/<int:departure_id>/",
-        letter.archived_letter_page,
-        name="archived_letter_page",
-    ),
-    path(
-        f"{ROOT}archive/<int:departure_id>/restore/", changes.restore_letter, name="letter_restore"
-    ),
-    path(
-        f"{ROOT}archive/<int:departure_id>/reveal/",
-        changes.reveal_archived,
-        name="archived_letter_reveal",
-    ),
+    path(ARCHIVED, letter.archived_letter_page, name="archived_letter_page"),
+    path(f"{ARCHIVED}restore/", changes.restore_letter, name="letter_restore"),
+    path(f"{ARCHIVED}reveal/", changes.reveal_archived, name="archived_letter_reveal"),
     path(f"{ONE}/letter/{LETTER}", letter.letter_page, name="letter_page"),
     path(f"{ONE}/retry/{LETTER}", changes.retry_letter, name="letter_retry"),
     path(f"{ONE}/edit/{LETTER}", edit.edit_letter, name="letter_edit"),

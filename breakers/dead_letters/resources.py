@@ -6,7 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from controlplane.core.canonical import timestamp
+from controlplane.core.canonical import timestamp_or_none
 from controlplane.core.jobs.models import Job
 from controlplane.core.jobs.resources import JobShape, describe_job
 
@@ -67,18 +67,14 @@ def _stream_resource(row: LetterStream, growth_per_minute: float) -> dict[str, A
         "name": row.name,
         "origin": row.origin or None,
         "depth": row.depth,
-        "oldest_at": _timestamp(row.oldest_at) if row.depth else None,
-        "newest_at": _timestamp(row.newest_at) if row.depth else None,
+        "oldest_at": timestamp_or_none(row.oldest_at) if row.depth else None,
+        "newest_at": timestamp_or_none(row.newest_at) if row.depth else None,
         "growth_per_minute": growth_per_minute,
         "alerting": row.alarmed_at is not None,
-        "alerting_since": _timestamp(row.alarmed_at),
+        "alerting_since": timestamp_or_none(row.alarmed_at),
         "arrived_total": row.arrived_total,
         "retried_total": row.retried_total,
         "vanished_total": row.vanished_total,
-        "sampled_at": _timestamp(row.sampled_at),
-        "gone_at": _timestamp(row.gone_at),
+        "sampled_at": timestamp_or_none(row.sampled_at),
+        "gone_at": timestamp_or_none(row.gone_at),
     }
-
-
-def _timestamp(at: datetime | None) -> str | None:
-    return timestamp(at) if at else None

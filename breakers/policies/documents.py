@@ -8,6 +8,7 @@ COLUMNS = (
     "protocol", "criticality", "mode", "owner", "runbook_url", "notes", "managed_by",
 )  # fmt: skip
 """Fields that a dependency's row also has as columns."""
+EMPTY: tuple[Any, ...] = (None, "", [], {})
 
 
 @dataclass(frozen=True)
@@ -46,15 +47,16 @@ def list_differences(
     """
     was, becomes = dict(iterate_values(before or {})), dict(iterate_values(after or {}))
     return [
-        Difference(path, was.get(path), becomes.get(path))
+        Difference(path, old, new)
         for path in dict.fromkeys([*becomes, *was])
-        if not _is_same(was.get(path), becomes.get(path))
+        if (old := was.get(path)) != (new := becomes.get(path))
+        and not (old in EMPTY and new in EMPTY)
     ]
 
 
 def render_value(value: Any) -> str:
     """Return a value as text for people, a dash if it is empty."""
-    if value is None or value == "" or value == [] or value == {}:
+    if value in EMPTY:
         return "–"
     if isinstance(value, bool):
         return "yes" if value else "no"
@@ -63,7 +65,3 @@ def render_value(value: Any) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{name} {render_value(one)}" for name, one in value.items())
     return str(value)
-
-
-def _is_same(one: Any, other: Any) -> bool:
-    return one == other or (one in (None, "", [], {}) and other in (None, "", [], {}))

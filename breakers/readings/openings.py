@@ -5,7 +5,6 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from breakers import message_facts, names
-from breakers.models import Dependency
 from breakers.states import unhealthy
 from breakers.states.dependency_status import find_by_names
 from controlplane.core.instances.exports import TRIPPED
@@ -37,7 +36,18 @@ def read_open_breakers(query: MetricQuery, now: datetime) -> Iterator[MetricRead
     found = list(_iterate_readings(query, now))
     about = {one.name: one for one in find_by_names([one.subject for one in found])}
     for one in found:
-        yield _add_facts(one, about.get(one.subject))
+        caller, callee = names.split_name(one.subject) or ("", "")
+        dependency = about.get(one.subject)
+        facts = {"dependency": one.subject}
+        if dependency is not None:
+            facts = message_facts.dependency_facts(dependency)
+        yield replace(
+            one,
+            path=message_facts.dependency_path(caller, callee),
+            service=caller,
+            thread=message_facts.build_thread("dependency", one.subject),
+            facts={**facts, "to_do": TO_DO},
+        )
 
 
 def _iterate_readings(query: MetricQuery, now: datetime) -> Iterator[MetricReading]:
@@ -78,16 +88,4 @@ def _build_reading(
         said=f"{text}{format_count(some)} of {format_count(instances)} instances",
         path="",
         evidence={what: some, "instances": instances},
-    )
-
-
-def _add_facts(one: MetricReading, about: Dependency | None) -> MetricReading:
-    caller, callee = names.split_name(one.subject) or ("", "")
-    facts = message_facts.dependency_facts(about) if about else {"dependency": one.subject}
-    return replace(
-        one,
-        path=message_facts.dependency_path(caller, callee),
-        service=caller,
-        thread=message_facts.build_thread("dependency", one.subject),
-        facts={**facts, "to_do": TO_DO},
     )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from breakers import message_facts, names
@@ -65,37 +65,33 @@ class RateMeasure:
             "arrow": names.ARROW,
             "standing": [*query.standing],
         }
-        for row in fetch_all(statement, values):
-            yield self._reading(query, row)
-
-    def _reading(self, query: MetricQuery, row: tuple[Any, ...]) -> MetricReading:
-        caller, callee, owner, runbook, *sums = row
-        some, whole, calls, rejected = map(int, sums)
-        name = names.dependency_name(caller, callee)
-        return MetricReading(
-            subject=name,
-            value=some / whole,
-            beyond=query.beyond(some, whole),
-            samples=whole,
-            said=f"{format_percent(some / whole)} of the calls of {name} {self.did} in "
-            f"{format_readable(query.window)} ({query.allowed(format_percent)};"
-            f" {format_count(whole)} calls)",
-            path=message_facts.dependency_path(caller, callee),
-            service=caller,
-            evidence={
-                "calls": calls,
-                "rejected": rejected,
-                "window_seconds": query.window.seconds + query.window.days * 86_400,
-                "of_them": some,
-            },
-            thread=message_facts.build_thread("dependency", name),
-            facts={
-                "dependency": name,
-                "owner": owner or None,
-                "runbook": runbook or None,
-                "to_do": self.to_do,
-            },
-        )
+        for caller, callee, owner, runbook, *sums in fetch_all(statement, values):
+            some, whole, calls, rejected = map(int, sums)
+            name = names.dependency_name(caller, callee)
+            yield MetricReading(
+                subject=name,
+                value=some / whole,
+                beyond=query.beyond(some, whole),
+                samples=whole,
+                said=f"{format_percent(some / whole)} of the calls of {name} {self.did} in "
+                f"{format_readable(query.window)} ({query.allowed(format_percent)};"
+                f" {format_count(whole)} calls)",
+                path=message_facts.dependency_path(caller, callee),
+                service=caller,
+                evidence={
+                    "calls": calls,
+                    "rejected": rejected,
+                    "window_seconds": query.window // timedelta(seconds=1),
+                    "of_them": some,
+                },
+                thread=message_facts.build_thread("dependency", name),
+                facts={
+                    "dependency": name,
+                    "owner": owner or None,
+                    "runbook": runbook or None,
+                    "to_do": self.to_do,
+                },
+            )
 
 
 TIMEOUTS = RateMeasure(

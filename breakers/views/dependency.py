@@ -5,7 +5,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.http import Http404, HttpResponse
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_GET
 
 from breakers.counts import COUNTERS
@@ -41,10 +42,7 @@ def dependency_page(request: PersonRequest, caller: str, callee: str) -> HttpRes
 
 def find_or_404(caller: str, callee: str) -> Dependency:
     """Return the dependency or raise 404; a removed one is found, as its history stays visible."""
-    found = Dependency.objects.for_pair(caller, callee).first()
-    if found is None:
-        raise Http404
-    return found
+    return get_object_or_404(Dependency.objects.for_pair(caller, callee))
 
 
 def _page_context(request: PersonRequest, dependency: Dependency, now: datetime) -> dict[str, Any]:

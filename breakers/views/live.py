@@ -8,8 +8,6 @@ from django.views.decorators.http import require_GET
 from controlplane.core.clock import db_now
 from controlplane.core.page_responses import PersonRequest, render_live, signed_in
 
-PART = "live"
-
 
 @signed_in
 @require_GET
@@ -18,14 +16,12 @@ def degradation_bar(request: PersonRequest) -> HttpResponse:
     return render_live(request, "_degradation.html", {"now": db_now()})
 
 
-def render_page(
-    request: PersonRequest, name: str, context: dict[str, Any], *, target: str = PART
-) -> HttpResponse:
+def render_page(request: PersonRequest, name: str, context: dict[str, Any]) -> HttpResponse:
     """Render `breakers/<name>.html`, or only its live part `breakers/_<name>.html` for htmx.
 
     `name` may begin with a folder. The response has the server's time in a header.
     """
-    is_part = bool(request.htmx) and request.htmx.target == target
+    is_part = bool(request.htmx) and request.htmx.target == "live"
     folder, _, last = f"breakers/{name}".rpartition("/")
     template = f"{folder}/{'_' if is_part else ''}{last}.html"
     return render_live(request, template, {**context, "live": True, "oob": is_part})

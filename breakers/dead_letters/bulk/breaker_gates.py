@@ -12,7 +12,7 @@ from breakers.dead_letters.models import Letter, LetterStream, Replay
 from breakers.models import Channel, Dependency
 from controlplane.core.errors import InvalidInput
 from controlplane.core.gates import services as gates
-from controlplane.core.gates.questions import FAIL, GateAnswer, GateQuestion
+from controlplane.core.gates.questions import FAIL, GateQuestion
 from controlplane.core.gates.verdicts import FRESH
 
 TYPE = "breaker"
@@ -64,7 +64,12 @@ def describe_hold(replay: Replay, now: datetime) -> str:
     for question, answer in zip(questions, gates.evaluate_questions(questions, now), strict=True):
         name = question.spec["dependency"]
         why = answer.evidence.get("why") or "it is tried again"
-        if not _is_fresh(answer, question.since, now):
+        observed_at = answer.evidence.get("observed_at")
+        since = max(question.since, now - FRESH)
+        if not (
+            isinstance(observed_at, str)
+            and since <= datetime.fromisoformat(observed_at) <= now + FRESH
+        ):
             return f"Whether the breaker of {name} is closed is not known: {why}."
         if answer.verdict == FAIL or answer.evidence.get("half_open"):
             return f"The breaker of {name} is not closed: {why}."
@@ -77,14 +82,6 @@ def _build_questions(replay: Replay, since: datetime) -> list[GateQuestion]:
         GateQuestion(f"job:{replay.job.pk}:{number}", {"type": TYPE, "dependency": name}, since)
         for number, name in enumerate(replay.waits_for)
     ]
-
-
-def _is_fresh(answer: GateAnswer, since: datetime, now: datetime) -> bool:
-    """Return True if the gate was evaluated recently, and not before `since`."""
-    observed_at = answer.evidence.get("observed_at")
-    if not isinstance(observed_at, str):
-        return False
-    return max(since, now - FRESH) <= datetime.fromisoformat(observed_at) <= now + FRESH
 
 
 def _filter_registered(dependencies: Iterable[str]) -> set[str]:

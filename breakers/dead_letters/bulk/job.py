@@ -57,7 +57,9 @@ def _run_replay(
     turn: LeasedJob, step: JobStep, now: datetime, probe: Probe
 ) -> StepPassed | StepContinues:
     work = worker.start_slice(turn, step, now, probe)
-    if error_text := _recent_outage(work):
+    until, error_text = _away.get(servers.get_server(work.replay.stream.server), (now, ""))
+    # A later time was recorded before the clock was set back.
+    if work.now < until <= work.now + 2 * AWAY_AGAIN:
         return StepContinues(now + AWAY_AGAIN, holding=error_text)
     try:
         if worker.run_slice(work):
@@ -85,13 +87,6 @@ def _handle_outage(work: ReplaySlice, error: ServerUnavailable) -> timedelta:
         pass
     _away[servers.get_server(stream.server)] = work.now + AWAY_AGAIN, str(error)
     return AWAY_AGAIN
-
-
-def _recent_outage(work: ReplaySlice) -> str:
-    """Return the error of the job's server if it failed in the last seconds, otherwise empty."""
-    until, error = _away.get(servers.get_server(work.replay.stream.server), (work.now, ""))
-    # A later time was recorded before the clock was set back.
-    return error if work.now < until <= work.now + 2 * AWAY_AGAIN else ""
 
 
 def _hold_job(work: ReplaySlice, pause: timedelta, why: str) -> StepContinues:

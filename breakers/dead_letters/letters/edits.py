@@ -71,7 +71,9 @@ def _encode_values(name: bytes, given: Any, times: int) -> list[bytes]:
         raise ValueError("This can't be the name of a field.")
     if name in RESERVED_NAMES:
         raise ValueError("This is a note on the message, not part of it; a retry leaves it behind.")
-    if REDACTED in _all_text(given):
+    # A text, also in nested JSON, may contain escapes such as `\u20ac`.
+    text = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False, default=str)
+    if REDACTED in _ESCAPED.sub(lambda match: chr(int(match[1], 16)), text):
         raise ValueError(
             f"{REDACTED} stands for a value that is hidden: reveal it, or leave the field out."
         )
@@ -99,9 +101,3 @@ def _encode_name(shown: str) -> bytes:
         return shown.encode()
     except UnicodeEncodeError:
         return b""
-
-
-def _all_text(given: Any) -> str:
-    r"""Return a new value as text, with escapes such as `\u20ac` resolved, also in nested JSON."""
-    text = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False, default=str)
-    return _ESCAPED.sub(lambda match: chr(int(match[1], 16)), text)

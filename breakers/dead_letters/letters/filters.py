@@ -114,8 +114,12 @@ class LetterFilter:
         return is_on_path or bool(self.q and _contains_text([(name, value)], self.q))
 
     def _matches_payload(self, entry: LetterEntry) -> bool:
-        return (not self.q or _contains_text(entry.pairs, self.q)) and (
-            not self.field or has_value(entry, self.field, self.value)
+        if self.q and not _contains_text(entry.pairs, self.q):
+            return False
+        # Text is compared as it is, any other value as JSON.
+        return not self.field or any(
+            self.value is None or _as_text(one) == self.value
+            for one in values_at(entry, self.field)
         )
 
     def _matches_error(self, entry: LetterEntry) -> bool:
@@ -136,14 +140,6 @@ class LetterFilter:
         if at is None or (self.after is not None and at < self.after):
             return False
         return self.before is None or at < self.before
-
-
-def has_value(entry: LetterEntry, path: str, value: str | None) -> bool:
-    """Return True if the letter has a value at the path; if `value` is given, an equal value.
-
-    Text is compared as it is, any other value as JSON.
-    """
-    return any(value is None or _as_text(one) == value for one in values_at(entry, path))
 
 
 def values_at(entry: LetterEntry, path: str) -> Iterator[Any]:

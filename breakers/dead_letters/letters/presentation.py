@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from controlplane.core.canonical import timestamp
+from controlplane.core.canonical import timestamp_or_none
 
 from . import entries, ids
 from .entries import RESERVED_NAMES, LetterEntry, Pairs, ReadLimits, to_text
@@ -40,7 +40,6 @@ def letter_resource(
     seen = truncate_entry(entry, measure)
     seen = seen if redaction is None else redaction.redact_entry(seen)
     fields, is_complete = display_fields(seen.pairs, sizes=seen.sizes, measure=measure)
-    failed_at, added_at = entry.failed_at, ids.added_at(entry.position)
 
     def display_metadata(name: bytes) -> str | None:
         value = seen.value(name)
@@ -53,8 +52,8 @@ def letter_resource(
         "error_type": display_metadata(entries.ERROR_TYPE),
         "fingerprint": fingerprint or configured_redaction().fingerprint(entry).digest,
         "attempts": entry.attempts,
-        "failed_at": timestamp(failed_at) if failed_at else None,
-        "added_at": timestamp(added_at) if added_at else None,
+        "failed_at": timestamp_or_none(entry.failed_at),
+        "added_at": timestamp_or_none(ids.added_at(entry.position)),
         "group": display_metadata(entries.GROUP),
         "original_id": display_metadata(entries.ORIGINAL_ID),
         "retries": entry.retries,

@@ -59,7 +59,10 @@ def sample_servers(now: datetime) -> int:
     if any(has_new):
         before = {one.pk for one in known}
         known += [one for one in streams.list_served() if one.pk not in before]
-    _sample_outbox(now)
+    failed = OutboxMessage.objects.filter(state="failed", discarded_at=None).aggregate(
+        failed=Count("pk"), oldest_at=Min("finished_at"), newest_at=Max("finished_at")
+    )
+    stream_state.record_outbox(**failed, now=now)
     changed = _record_streams(known, results, now)
     _index_changed(changed, now)
     alarms.update_alarms(now)
@@ -148,11 +151,3 @@ def _run_within(deadline: float, stream: LetterStream, run: Callable[..., bool])
         run(seconds=min(EACH_SECONDS, left))
     except (ServerUnavailable, ServerRefused) as error:
         log.info("dead_letters.stream_unreadable", stream=str(stream), error=error.detail)
-
-
-def _sample_outbox(now: datetime) -> None:
-    failed = OutboxMessage.objects.filter(state="failed", discarded_at=None)
-    figures = failed.aggregate(
-        failed=Count("pk"), oldest_at=Min("finished_at"), newest_at=Max("finished_at")
-    )
-    stream_state.record_outbox(**figures, now=now)

@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import Any
 
 from django import forms
-from django.http import Http404, HttpResponse
-from django.shortcuts import render
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
@@ -86,9 +86,7 @@ def discard_letter(request: PersonRequest, server: str, entry_id: str, name: str
 @require_http_methods(["GET", "POST"])
 def restore_letter(request: PersonRequest, departure_id: int) -> HttpResponse:
     rows = Departure.objects.without_payload().select_related("stream")
-    departure, actor, now = rows.filter(pk=departure_id).first(), actor_of(request), db_now()
-    if departure is None:
-        raise Http404
+    departure, actor, now = get_object_or_404(rows, pk=departure_id), actor_of(request), db_now()
     actor.require(settlement.SCOPE)
     stream, archive_url = departure.stream, reverse("archived_letter_page", args=[departure_id])
 
@@ -134,7 +132,7 @@ def reveal_archived(request: PersonRequest, departure_id: int) -> HttpResponse:
     """Show the page of an archived letter without redaction."""
     now, actor = db_now(), actor_of(request)
     actor.require_power(Power.ADMINISTER)
-    departure = letter.find_departure(departure_id)
+    departure = get_object_or_404(Departure.objects.select_related("stream"), pk=departure_id)
 
     def act(reason: str) -> HttpResponse:
         reveal.reveal_archived(departure_id=departure_id, actor=actor, now=now, reason=reason)

@@ -45,6 +45,9 @@ def _page_context(request: PersonRequest, replay: Replay, now: datetime) -> dict
     counts = {**replays.NO_COUNTS, **replay.counts}
     departures = Departure.objects.without_payload().filter(job=job).order_by("-id")
     may_write = actor_of(request).may(settlement.SCOPE)
+    rate, left = measure_rate(job, now), None
+    if rate and job.state == Job.State.RUNNING and job.total > job.done:
+        left = timedelta(seconds=(job.total - job.done) / rate)
     return {
         "now": now,
         "replay": replay,
@@ -52,18 +55,11 @@ def _page_context(request: PersonRequest, replay: Replay, now: datetime) -> dict
         "stream": replay.stream,
         "counts": counts,
         "why": [(name, number) for name, number in counts["why"].items() if number],
-        "rate": measure_rate(job, now),
-        "left": _estimate_remaining(job, now),
+        "rate": rate,
+        "left": left,
         "is_stuck": stuck_jobs.is_stuck(job, now),
         "verbs": VERBS.get(Job.State(job.state), ()) if may_write else (),
         "narrowed_by": [(WORDS.get(name, name), value) for name, value in replay.chosen.items()],
         "waits_for": [(one, names.split_name(one)) for one in replay.waits_for],
         "latest": list(departures[:LATEST]),
     }
-
-
-def _estimate_remaining(job: Job, now: datetime) -> timedelta | None:
-    rate = measure_rate(job, now)
-    if job.state != Job.State.RUNNING or not rate or job.total <= job.done:
-        return None
-    return timedelta(seconds=(job.total - job.done) / rate)

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from django.http import Http404, HttpResponse, HttpResponseRedirect
-from django.shortcuts import render
+from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET
 
@@ -51,15 +51,9 @@ def letter_page(request: PersonRequest, server: str, entry_id: str, name: str) -
 @signed_in
 @require_GET
 def archived_letter_page(request: PersonRequest, departure_id: int) -> HttpResponse:
-    context = archived_context(request, find_departure(departure_id), db_now())
+    departure = get_object_or_404(Departure.objects.select_related("stream"), pk=departure_id)
+    context = archived_context(request, departure, db_now())
     return render(request, "breakers/dead_letters/archived_letter.html", context)
-
-
-def find_departure(departure_id: int) -> Departure:
-    departure = Departure.objects.select_related("stream").filter(pk=departure_id).first()
-    if departure is None:
-        raise Http404
-    return departure
 
 
 def archived_context(

@@ -26,7 +26,7 @@ BEHIND_MORE = ("field", "value", "error_type", "error", "after", "before")
 
 
 def messages_context(request: PersonRequest, stream: LetterStream, now: datetime) -> dict[str, Any]:
-    typed = typed_filter(request.GET)
+    typed = {name: request.GET.get(name, "").replace("\x00", "") for name in (*NAMES, "cursor")}
     errors: dict[str, list[str]] = {}
     chosen, page, trouble = LetterFilter(), letter_list.LetterPage(), ""
     try:
@@ -53,11 +53,6 @@ def messages_context(request: PersonRequest, stream: LetterStream, now: datetime
         "is_walked": chosen.needs_payload,
         "group": find_group(stream, chosen.fingerprint),
     }
-
-
-def typed_filter(query: Mapping[str, str]) -> dict[str, str]:
-    """Return the texts of the filter form, as the user typed them."""
-    return {name: query.get(name, "").replace("\x00", "") for name in (*NAMES, "cursor")}
 
 
 def parse_filter(given: Mapping[str, str]) -> LetterFilter:

@@ -36,13 +36,17 @@ def build_payload(entry: LetterEntry, *, revealed: bool = False) -> dict[str, An
         for index, (name, value) in enumerate(seen.pairs)
     ]
     left_out = max(entry.fields_total, len(entry.pairs)) - len(fields)
+    shown, _ = presentation.display_fields(
+        seen.pairs, sizes=seen.sizes, measure=presentation.DETAIL_LIMITS
+    )
+    as_json = json.dumps({"id": entry.id, "fields": shown}, ensure_ascii=False, indent=2)
     return {
         "own": [one for one in fields if not one["is_metadata"]],
         "added": [one for one in fields if one["is_metadata"]],
         "hides": any(one["is_hidden"] for one in fields),
         "is_cut": left_out > 0 or any(one["is_cut"] for one in fields),
         "left_out": left_out,
-        "as_json": _entry_json(seen),
+        "as_json": escape_unseen(as_json),
     }
 
 
@@ -202,13 +206,3 @@ def _quote_json(value: Any) -> str:
     except UnicodeEncodeError:  # Half of a pair of surrogates.
         return json.dumps(value)
     return text
-
-
-def _entry_json(entry: LetterEntry) -> str:
-    """Return the entry as JSON, as the API shows it, for copying."""
-    fields, _ = presentation.display_fields(
-        entry.pairs, sizes=entry.sizes, measure=presentation.DETAIL_LIMITS
-    )
-    return escape_unseen(
-        json.dumps({"id": entry.id, "fields": fields}, ensure_ascii=False, indent=2)
-    )
