@@ -10,6 +10,7 @@ from breakers.models import Channel, Service, Transition
 from breakers.policies import parameters
 from breakers.policies.parameters import Parameter
 from breakers.resources import NameShape, OverrideShape
+from breakers.services import catalog
 from breakers.states.dependency_status import CLOSED, HALF_OPEN, OPEN, UNKNOWN
 from controlplane.core.http.resources import Resource, TimestampField
 
@@ -168,14 +169,6 @@ class TransitionShape(Resource[Transition]):
 class ServiceShape(Resource[Service]):
     """A registered service, worker, client, store or external service."""
 
-    slug = serializers.CharField()
-    name = serializers.CharField()
-    owner = serializers.CharField()
-    runbook_url = serializers.CharField()
-    notes = serializers.CharField()
-    failure_mode = serializers.CharField()
-    fallback = serializers.CharField()
-    impact = serializers.CharField()
     probe_url = serializers.CharField(help_text="tcp://host:port, http://… or https://….")
     loses = serializers.ListField(
         child=serializers.CharField(), help_text="Functions lost while the service is away."
@@ -192,6 +185,10 @@ class ServiceShape(Resource[Service]):
     changed_at = TimestampField()
     dry_run = serializers.BooleanField(required=False)
 
+    def get_fields(self) -> dict[str, Any]:
+        texts = ("slug", *catalog.SERVICE_TEXTS)
+        return {**{name: serializers.CharField() for name in texts}, **super().get_fields()}
+
 
 class ListedServiceShape(ServiceShape):
     """A registered service, worker, client, store or external service, as an item of a list."""
@@ -200,16 +197,9 @@ class ListedServiceShape(ServiceShape):
 class ChannelShape(Resource[Channel]):
     """A stream with its consumer group, or a socket, over which services communicate."""
 
-    name = serializers.CharField()
-    stream = serializers.CharField()
-    producer = serializers.CharField()
-    consumer = serializers.CharField()
-    group = serializers.CharField()
-    protocol = serializers.CharField()
-    purpose = serializers.CharField()
-    reach = serializers.CharField()
-    failure_mode = serializers.CharField()
-    fallback = serializers.CharField()
-    impact = serializers.CharField()
     kind = serializers.ChoiceField(Channel.Kind.values)
     changed_at = TimestampField()
+
+    def get_fields(self) -> dict[str, Any]:
+        texts = ("name", *catalog.CHANNEL_TEXTS)
+        return {**{name: serializers.CharField() for name in texts}, **super().get_fields()}

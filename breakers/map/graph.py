@@ -1,9 +1,10 @@
 """The dependency map: a graph of services and dependencies with states and blast radius."""
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from breakers.map.layout import (
     BOX_HEIGHT,
@@ -19,12 +20,16 @@ from breakers.models.registry import Criticality
 from breakers.states import dependency_status
 from breakers.states.dependency_status import DependencyStatus
 
+if TYPE_CHECKING:
+    import networkx as nx
+
 MAX_DRAWN = 120
 MAX_LINES = 240
 MAX_LINES_AROUND = 80
 HOPS = 2
 AWAY = "away"
 GRAVITY = {name: place for place, name in enumerate(Criticality.values)}
+GRAVE = {Criticality.CRITICAL.value, Criticality.HIGH.value}
 HEAT = {
     dependency_status.OPEN: 0,
     dependency_status.HALF_OPEN: 1,
@@ -35,19 +40,6 @@ HEAT = {
 TROUBLED = 2
 MAX_LINE_LENGTH = 15
 """Characters of a name that fit beside the icon."""
-
-
-Neighbors = Mapping[str, Sequence[str]]
-
-
-@dataclass(frozen=True)
-class DependencyGraph:
-    """All dependencies: `down` maps callers to callees, `up` maps callees to callers."""
-
-    criticality: Mapping[Edge, str]
-    services: set[str]
-    down: Neighbors
-    up: Neighbors
 
 
 @dataclass(frozen=True)
@@ -129,14 +121,14 @@ class DependencyMap:
 def draw_map(focus: str, now: datetime) -> DependencyMap:
     """Return the map of all services, or of the neighborhood of `focus` if they are too many."""
     graph = _load_graph()
-    names = graph.services
+    names = set(graph)
     chosen = focus if focus in names else ""
-    is_small = len(names) <= MAX_DRAWN and len(graph.criticality) <= MAX_LINES
+    is_small = len(names) <= MAX_DRAWN and graph.number_of_edges() <= MAX_LINES
     if not is_small and not chosen:
         return DependencyMap(services=sorted(names), drawn=False)
     blast = _blast_radius(graph, chosen) if chosen else None
     shown = names if is_small else _find_neighborhood(graph, chosen)
-    edges = [edge for edge in graph.criticality if shown.issuperset(edge)]
+    edges = [edge for edge in graph.edges if shown.issuperset(edge)]
     layout = arrange_graph(shown, edges)
     statuses = _load_statuses(shown, now)
     lines = [
@@ -171,62 +163,52 @@ def worst_first(line: MapLine) -> tuple[int, int, str]:
     )
 
 
-def group_targets(edges: Iterable[Edge]) -> Neighbors:
-    """Return the targets of the edges by source."""
-    found: dict[str, list[str]] = {}
-    for source, target in edges:
-        found.setdefault(source, []).append(target)
-    return found
+def find_reachable(
+    graph: "nx.DiGraph[str]", start: str, *, hops: int | None = None
+) -> dict[str, int]:
+    """Return the nodes reachable from `start` within `hops`, and their distances, nearest first."""
+    import networkx as nx  # Large: loaded by the first page that needs it.
+
+    distances = nx.single_source_shortest_path_length(graph, start, cutoff=hops)
+    found = sorted(distances.items(), key=lambda one: (one[1], one[0]))
+    return {name: distance for name, distance in found if name != start}
 
 
-def find_reachable(after: Neighbors, start: str, *, hops: int | None = None) -> dict[str, int]:
-    """Return the nodes reachable from `start` within `hops`, and their distances, nearest first.
+def _load_graph() -> "nx.DiGraph[str]":
+    """Return the graph of all dependencies, whose edges have the attribute `criticality`."""
+    import networkx as nx
 
-    `after` maps each node to its successors. Without `hops`, the distance is not limited.
-    """
-    found = {start: 0}
-    rim, distance = [start], 0
-    while rim and (hops is None or distance < hops):
-        distance += 1
-        rim = sorted({one for name in rim for one in after.get(name, ())} - found.keys())
-        found |= dict.fromkeys(rim, distance)
-    del found[start]
-    return found
-
-
-def _load_graph() -> DependencyGraph:
+    graph = nx.DiGraph()
     rows = Dependency.objects.registered().values_list("caller", "callee", "criticality")
-    criticality = {(caller, callee): how for caller, callee, how in rows}
-    return DependencyGraph(
-        criticality=criticality,
-        services={name for edge in criticality for name in edge},
-        down=group_targets(criticality),
-        up=group_targets((callee, caller) for caller, callee in criticality),
-    )
+    graph.add_edges_from((caller, callee, {"criticality": how}) for caller, callee, how in rows)
+    return graph
 
 
-def _blast_radius(graph: DependencyGraph, focus: str) -> MapBlastRadius:
-    grave = {Criticality.CRITICAL.value, Criticality.HIGH.value}
-    gravely = (
-        (callee, caller) for (caller, callee), how in graph.criticality.items() if how in grave
-    )
+def _blast_radius(graph: "nx.DiGraph[str]", focus: str) -> MapBlastRadius:
+    import networkx as nx
+
+    def is_grave(caller: str, callee: str) -> bool:
+        return graph.edges[caller, callee]["criticality"] in GRAVE
+
+    gravely = nx.subgraph_view(graph, filter_edge=is_grave).reverse()
     return MapBlastRadius(
-        hit=[*find_reachable(graph.up, focus)],
-        gravely=[*find_reachable(group_targets(gravely), focus)],
-        needs=[*find_reachable(graph.down, focus)],
+        hit=[*find_reachable(graph.reverse(copy=False), focus)],
+        gravely=[*find_reachable(gravely, focus)],
+        needs=[*find_reachable(graph, focus)],
     )
 
 
-def _find_neighborhood(graph: DependencyGraph, focus: str) -> set[str]:
+def _find_neighborhood(graph: "nx.DiGraph[str]", focus: str) -> set[str]:
     """Return the focused service and its neighbors within two hops, as many as stay legible."""
+    import networkx as nx
+
     near = {
-        **find_reachable(graph.down, focus, hops=HOPS),
-        **find_reachable(graph.up, focus, hops=HOPS),
+        **find_reachable(graph, focus, hops=HOPS),
+        **find_reachable(graph.reverse(copy=False), focus, hops=HOPS),
     }
     shown, lines = {focus}, 0
     for name in sorted(near, key=lambda name: (near[name], name))[: MAX_DRAWN - 1]:
-        lines += sum(one in shown for one in graph.down.get(name, ()))
-        lines += sum(one in shown for one in graph.up.get(name, ()))
+        lines += sum(one in shown for one in nx.all_neighbors(graph, name))
         if lines > MAX_LINES_AROUND:
             break
         shown.add(name)
@@ -262,10 +244,12 @@ def _build_nodes(
     probes = Probe.objects.filter(is_away=True, service__in=known)
     away = set(probes.values_list("service", flat=True))
     calls = Counter(line.dependency.caller for line in lines)
-    guards = group_targets((line.dependency.callee, line.standing.state) for line in lines)
+    guards: dict[str, list[str]] = defaultdict(list)
+    for line in lines:
+        guards[line.dependency.callee].append(line.standing.state)
     nodes = []
     for slug, box in sorted(layout.boxes.items(), key=lambda one: (one[1].layer, one[1].row)):
-        states = guards.get(slug, ())
+        states = guards[slug]
         state = min(states, key=lambda state: HEAT[state], default="")
         service = known.get(slug)
         nodes.append(

@@ -1,9 +1,11 @@
 """Tables of the registry: its version, services, channels, dependencies and overrides."""
 
+from collections.abc import Iterable
 from typing import ClassVar
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import Q, Value
+from django.db.models.functions import Concat
 
 from breakers import names
 from controlplane.core.actors import label_of
@@ -91,6 +93,19 @@ class DependencyQuerySet(models.QuerySet["Dependency"]):
         if not (names.is_slug(caller) and names.is_slug(callee)):
             return self.none()
         return self.filter(caller=caller, callee=callee)
+
+    def named(self, wanted: Iterable[str]) -> "DependencyQuerySet":
+        """Return the dependencies with these names (`core->oracle`); others match nothing."""
+        pairs = {pair for name in wanted if (pair := names.split_name(name))}
+        return self.alias(
+            full_name=Concat(
+                "caller", Value(names.ARROW), "callee", output_field=models.TextField()
+            )
+        ).filter(
+            caller__in={caller for caller, _ in pairs},
+            callee__in={callee for _, callee in pairs},
+            full_name__in=[names.dependency_name(*pair) for pair in pairs],
+        )
 
 
 class Dependency(models.Model):

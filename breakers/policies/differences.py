@@ -1,7 +1,7 @@
 """Policies as lines of text for pages, and differences between two policies. Pure."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ from breakers.policies.policy import hop_text, remove_aliases
 from breakers.policies.values import number_text
 from controlplane.core.audit.differences import AuditChange, compare_texts
 
+EMPTY: tuple[Any, ...] = (None, "", [], {})
 HELP = {one.path: one for one in PARAMETERS}
 SECTIONS = {
     "": "Call",
@@ -24,6 +25,18 @@ UNSHOWN = frozenset({"override", "routes"})
 FIRST_NAMES = {"provider": 0, "model": 1}
 AUDIT_ONLY_FIELDS = frozenset({"by", "set_at", "reason", "version"})
 """Fields of an override's audit row that are not shown as changes."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A value that differs between two documents; None on the side where it is missing."""
+
+    path: str
+    before: Any
+    after: Any
+
+    def __str__(self) -> str:
+        return f"{self.path}: {as_text(self.before)} → {as_text(self.after)}"
 
 
 @dataclass(frozen=True)
@@ -70,6 +83,37 @@ def policy_sections(document: Mapping[str, Any]) -> list[PolicySection]:
     return found
 
 
+def iterate_values(document: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield each value of a document with its path (`breaker.open_seconds`).
+
+    Objects are descended into, also those in lists.
+    """
+    for name, value in document.items():
+        below = f"{path}.{name}" if path else name
+        if isinstance(value, Mapping) and value:
+            yield from iterate_values(value, below)
+        elif isinstance(value, list) and value and all(isinstance(one, Mapping) for one in value):
+            yield from iterate_values({str(place): one for place, one in enumerate(value)}, below)
+        else:
+            yield below, value
+
+
+def list_differences(
+    before: Mapping[str, Any] | None, after: Mapping[str, Any] | None
+) -> list[Difference]:
+    """Return the values that differ between two documents, in the order of `after`.
+
+    Values that only `before` has come last.
+    """
+    was, becomes = dict(iterate_values(before or {})), dict(iterate_values(after or {}))
+    return [
+        Difference(path, old, new)
+        for path in dict.fromkeys([*becomes, *was])
+        if (old := was.get(path)) != (new := becomes.get(path))
+        and not (old in EMPTY and new in EMPTY)
+    ]
+
+
 def compare_policies(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[AuditChange]:
     """Return the parameters that differ between two policies; second names of them are ignored."""
     texts = (json.dumps(flatten(remove_aliases(one))) for one in (before, after))
@@ -102,7 +146,7 @@ def flatten(document: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 def as_text(value: Any) -> str:
     """Return a value as text for people, a dash if it is empty."""
-    if value is None or value == "" or value == []:
+    if value in EMPTY:
         return "–"
     if isinstance(value, bool):
         return "yes" if value else "no"

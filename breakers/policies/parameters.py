@@ -10,6 +10,10 @@ from typing import Any, Literal
 
 Kind = Literal["whole", "number", "text", "choice", "words", "chain"]
 
+COLUMNS = (
+    "protocol", "criticality", "mode", "owner", "runbook_url", "notes", "managed_by",
+)  # fmt: skip
+"""Parameters that a dependency's row also has as columns."""
 CRITICALITIES = ("critical", "high", "medium", "low")
 MODES = ("sync", "async")
 COUNT, TIME = "count", "time"

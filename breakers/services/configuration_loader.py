@@ -9,7 +9,7 @@ from django.db import transaction
 from breakers import names, publication
 from breakers.models import Dependency, Registry, Service
 from breakers.policies import configuration
-from breakers.policies.documents import COLUMNS
+from breakers.policies.parameters import COLUMNS
 from controlplane.core.actors import Actor
 from controlplane.core.configuration.services import REASON, Loaded
 from controlplane.core.live.change_notices import notify_changed

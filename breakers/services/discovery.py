@@ -6,7 +6,7 @@ from django.db import transaction
 
 from breakers import publication
 from breakers.models import Dependency
-from breakers.policies.documents import COLUMNS
+from breakers.policies.parameters import COLUMNS
 from controlplane.core.actors import system_actor
 from controlplane.core.audit import services as audit
 from controlplane.core.instances.exports import PRESENT_BOOT

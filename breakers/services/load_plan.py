@@ -8,7 +8,7 @@ from typing import Any
 from breakers.models import Dependency
 from breakers.policies import configuration
 from breakers.policies.configuration import ConfigurationFolder, locate_field
-from breakers.policies.documents import list_differences
+from breakers.policies.differences import list_differences
 from controlplane.core.configuration.services import (
     CHANGED,
     KEPT,

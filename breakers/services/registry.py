@@ -9,7 +9,7 @@ from django.db import transaction
 from breakers import names, publication
 from breakers.models import Dependency
 from breakers.policies import policy
-from breakers.policies.documents import COLUMNS
+from breakers.policies.parameters import COLUMNS
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, InvalidInput, NotFound
@@ -191,12 +191,7 @@ def require_capacity(more: int) -> None:
 
 def lock_dependencies(wanted: Collection[str]) -> dict[str, Dependency]:
     """Lock and return the existing dependencies with these names, in id order."""
-    pairs = [pair for name in wanted if (pair := names.split_name(name))]
-    found = Dependency.objects.filter(
-        caller__in={caller for caller, _ in pairs}, callee__in={callee for _, callee in pairs}
-    )
-    ids = [row.pk for row in found.only("caller", "callee") if row.name in wanted]
-    rows = Dependency.objects.select_for_update(no_key=True).filter(pk__in=ids)
+    rows = Dependency.objects.select_for_update(no_key=True).named(wanted)
     return {row.name: row for row in rows.order_by("pk")}
 
 

@@ -152,13 +152,7 @@ def list_instances(
 
 def find_by_names(wanted: Collection[str]) -> list[Dependency]:
     """Return the dependencies with these names (`core->oracle`), sorted by name."""
-    pairs = [name.partition("->")[::2] for name in wanted]
-    found = Dependency.objects.filter(
-        removed_at__isnull=True,
-        caller__in={caller for caller, _ in pairs},
-        callee__in={callee for _, callee in pairs},
-    )
-    return sorted((one for one in found if one.name in wanted), key=lambda one: one.name)
+    return sorted(Dependency.objects.registered().named(wanted), key=lambda one: one.name)
 
 
 def filter_by_state(rows: QuerySet[Dependency], state: str, now: datetime) -> QuerySet[Dependency]:

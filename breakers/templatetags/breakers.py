@@ -75,21 +75,20 @@ for _name, _filter in (
 @register.simple_tag
 def breaker_state(state: str, detail: str = "") -> SafeString:
     """Return a state as icon, word and color."""
-    shown, word, tone = STATES.get(state, ("unknown", state, "quiet"))
+    symbol, word, tone = STATES.get(state, ("unknown", state, "quiet"))
+    return render_state(symbol, f"{word} {detail}".strip(), tone)
+
+
+def render_state(symbol: str, word: str, tone: str) -> SafeString:
     return format_html(
-        '<span class="state state--{}">{}<span>{}</span></span>',
-        tone,
-        icon(shown),
-        f"{word} {detail}".strip(),
+        '<span class="state state--{}">{}<span>{}</span></span>', tone, icon(symbol), word
     )
 
 
 @register.simple_tag
 def breaker_mode(mode: str) -> SafeString:
     """Return a forced mode as icon and word."""
-    word, _ = MODES.get(mode, (mode, ""))
-    markup = '<span class="state state--ramping">{}<span>{}</span></span>'
-    return format_html(markup, icon("override"), word)
+    return render_state("override", MODES.get(mode, (mode, ""))[0], "ramping")
 
 
 @register.simple_tag

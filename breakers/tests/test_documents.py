@@ -1,6 +1,6 @@
 """Differences between two policies."""
 
-from breakers.policies.documents import list_differences, render_value
+from breakers.policies.differences import as_text, list_differences
 
 
 def describe_differences(before, after):
@@ -39,7 +39,7 @@ def test_nothing_and_an_empty_text_are_the_same():
 
 
 def test_values_are_shown_for_people():
-    assert render_value([503, "timeout"]) == "503, timeout"
-    assert render_value({"provider": "anthropic"}) == "provider anthropic"
-    assert render_value(False) == "no"
-    assert render_value(0) == "0"
+    assert as_text([503, "timeout"]) == "503, timeout"
+    assert as_text({"provider": "anthropic"}) == "provider anthropic"
+    assert as_text(False) == "no"
+    assert as_text(0) == "0"

@@ -85,9 +85,4 @@ def _build_questions(replay: Replay, since: datetime) -> list[GateQuestion]:
 
 
 def _filter_registered(dependencies: Iterable[str]) -> set[str]:
-    pairs = [pair for one in dependencies if (pair := names.split_name(one))]
-    rows = Dependency.objects.registered().filter(
-        caller__in=[caller for caller, _ in pairs], callee__in=[callee for _, callee in pairs]
-    )
-    registered = {names.dependency_name(*pair) for pair in rows.values_list("caller", "callee")}
-    return registered.intersection(dependencies)
+    return {row.name for row in Dependency.objects.registered().named(dependencies)}

@@ -20,6 +20,13 @@ TOO_OFTEN, IN_FLIGHT = "retried_too_often", "in_flight"
 TOO_MANY_FIELDS, TOO_LARGE = "too_many_fields", "too_large"
 TOO_SLOW = "too_slow"
 """Skip reason: the server repeatedly failed to accept or return the letter in time."""
+SKIP_WORDS = {
+    TOO_OFTEN: "retried too often before",
+    IN_FLIGHT: "on its way by somebody else",
+    TOO_MANY_FIELDS: "more than 3,500 fields",
+    TOO_LARGE: "larger than 64 MB",
+    TOO_SLOW: "too large to be moved in time",
+}
 AT_ONCE = 200
 
 

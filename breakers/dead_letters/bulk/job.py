@@ -30,7 +30,7 @@ from controlplane.core.jobs.stepwise import StepContinues, StepKind, StepPassed
 from controlplane.core.live import change_notices
 from controlplane.core.outbox import services as outbox
 
-from . import breaker_gates, tally, worker
+from . import breaker_gates, eligibility, tally, worker
 from .selection import AT_ONCE
 from .worker import ReplayHeld, ReplaySlice, settle_open_intents
 
@@ -40,13 +40,6 @@ AWAY_AGAIN = timedelta(seconds=10)
 """Time for which jobs don't contact an unavailable server, since each attempt takes seconds."""
 AT_A_TIME = 1
 """Jobs claimed at once by one thread."""
-WORDS = {
-    "retried_too_often": "retried too often",
-    "in_flight": "about to leave by somebody else",
-    "too_many_fields": "too many fields",
-    "too_large": "too large",
-    "too_slow": "too large to be moved in time",
-}
 DID = {RETRY: "retried", "discard": "discarded", PURGE: "purged"}
 
 _away: dict[RedisServer, tuple[datetime, str]] = {}
@@ -171,9 +164,8 @@ def _describe_outcome(replay: Replay) -> str:
 
 
 def _describe_skips(counts: dict[str, Any]) -> str:
-    return ", ".join(
-        f"{WORDS.get(name, name)}: {number:,}" for name, number in counts["why"].items()
-    )
+    words = eligibility.SKIP_WORDS
+    return ", ".join(f"{words.get(why, why)}: {count:,}" for why, count in counts["why"].items())
 
 
 def _audit_summary(replay: Replay) -> dict[str, Any]:

@@ -6,7 +6,7 @@ values.
 """
 
 import base64
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -105,15 +105,6 @@ def display_value(
 def is_text(given: bytes) -> bool:
     """Return True if the value is displayed as text."""
     return decode_text(given, is_cut=False) is not None
-
-
-def to_plain_text(shown: Any) -> str:
-    """Return a displayed value as one line of text; a list is joined with commas."""
-    if isinstance(shown, list):
-        return ", ".join(to_plain_text(one) for one in shown)
-    if isinstance(shown, Mapping):
-        return str(shown["text"]) if "text" in shown else f"base64:{shown['base64']}"
-    return str(shown)
 
 
 def truncate_entry(entry: LetterEntry, measure: ReadLimits) -> LetterEntry:

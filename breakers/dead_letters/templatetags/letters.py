@@ -2,18 +2,18 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 from django import template
 from django.db import DatabaseError, InterfaceError
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from breakers.dead_letters.bulk import eligibility
 from breakers.dead_letters.letters import ids, redaction
 from breakers.dead_letters.models import LetterStream
 from breakers.dead_letters.monitoring.stream_state import ALARM_DEPTH
 from breakers.dead_letters.views import links, payload
-from controlplane.core.templatetags.screen import icon
+from breakers.templatetags.breakers import render_state
 
 register = template.Library()
 
@@ -45,15 +45,6 @@ DEPARTURE_STATES = {
     "restoring": ("clock", "Being restored", "pending"),
     "restored": ("check", "Restored", "released"),
 }
-# skip reason of a bulk job → words
-WHY_NOT = {
-    "retried_too_often": "retried too often before",
-    "in_flight": "on its way by somebody else",
-    "too_many_fields": "more than 3,500 fields",
-    "too_large": "larger than 64 MB",
-    "too_slow": "too large to be moved in time",
-    "refused": "refused by the server",
-}
 
 
 @register.simple_tag
@@ -69,7 +60,7 @@ def alarmed_streams() -> int:
 @register.simple_tag
 def letter_stream_state(stream: LetterStream, growth: float | None = None) -> SafeString:
     """Render a stream's state as icon, word and color."""
-    return render_state(STREAM_STATES[state_of(stream, growth)])
+    return render_state(*STREAM_STATES[state_of(stream, growth)])
 
 
 @register.filter
@@ -91,9 +82,8 @@ def depth_tone(stream: LetterStream) -> str:
 @register.simple_tag
 def departure_state(action: str, state: str) -> SafeString:
     """Render the state of a removal as icon, word and color."""
-    return render_state(
-        DEPARTURE_STATES.get(state) or ACTIONS.get(action, ("info", action, "quiet"))
-    )
+    look = DEPARTURE_STATES.get(state) or ACTIONS.get(action, ("info", action, "quiet"))
+    return render_state(*look)
 
 
 register.filter("stream_url", links.stream_url)
@@ -135,7 +125,7 @@ def byte_size(size: int | None) -> str:
 
 @register.filter
 def why_not(name: str) -> str:
-    return WHY_NOT.get(name, str(name).replace("_", " "))
+    return eligibility.SKIP_WORDS.get(name, str(name).replace("_", " "))
 
 
 @register.filter
@@ -195,10 +185,3 @@ def state_of(stream: LetterStream, growth: float | None) -> str:
     if stream.depth > ALARM_DEPTH:
         return "deep"
     return "growing" if growth is not None and growth >= 1 else "waiting"
-
-
-def render_state(look: tuple[str, str, str] | Any) -> SafeString:
-    shown, word, tone = look
-    return format_html(
-        '<span class="state state--{}">{}<span>{}</span></span>', tone, icon(shown), word
-    )

@@ -14,7 +14,6 @@ from django.views.decorators.http import require_http_methods
 from breakers.dead_letters.bulk import breaker_gates
 from breakers.dead_letters.models import Departure, LetterStream
 from breakers.dead_letters.removals import actions, execution, restoration, reveal, settlement
-from breakers.models import Dependency
 from breakers.states import dependency_status
 from breakers.states.dependency_status import DependencyStatus
 from controlplane.core.change_views import ServiceForm, attempt_change, submitted_data
@@ -194,8 +193,7 @@ def render_refusal(
 
 def find_unhealthy_consumers(stream: LetterStream, now: datetime) -> list[DependencyStatus]:
     """Return the consumers of the stream's origin whose breakers are not closed."""
-    pairs = [one.split("->", 1) for one in breaker_gates.find_consumer_dependencies(stream)]
-    rows = [Dependency.objects.for_pair(caller, callee).first() for caller, callee in pairs]
-    statuses = dependency_status.load_statuses([one for one in rows if one is not None], now)
+    names = breaker_gates.find_consumer_dependencies(stream)
+    statuses = dependency_status.load_statuses(dependency_status.find_by_names(names), now)
     unhealthy = (dependency_status.OPEN, dependency_status.HALF_OPEN)
     return [one for one in statuses if one.state in unhealthy]

@@ -153,5 +153,5 @@ def _events_context(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def _change_text(shown: presentation.DisplayValue | None) -> str:
     if shown is None:
         return ""
-    text = presentation.to_plain_text(shown)
+    text = shown if isinstance(shown, str) else shown.get("text", f"base64:{shown.get('base64')}")
     return payload.escape_unseen(text if text.strip() else json.dumps(text))[:2000]
