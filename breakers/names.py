@@ -5,6 +5,7 @@ import re
 MAX_LENGTH = 60
 SLUG = rf"[a-z0-9-]{{1,{MAX_LENGTH}}}"
 ARROW = "->"
+SLUG_RULE = f"Must be 1 to {MAX_LENGTH} of the letters, digits and signs a-z 0-9 -"
 MAX_REGISTERED = 20_000
 MAX_DISCOVERED = 10_000
 """Limit of unregistered dependencies, whose names reports could invent."""

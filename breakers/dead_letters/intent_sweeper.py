@@ -15,7 +15,6 @@ from django.db import transaction
 
 from breakers.dead_letters.letters.batches import batch_by_size
 from breakers.dead_letters.letters.entries import OUTLINE
-from breakers.dead_letters.subjects import audit_target
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import NotFound
 
@@ -104,7 +103,7 @@ def _record_audit(
             audit.record(
                 actor=audit_rows.SETTLE,
                 action=audit_rows.WITHDRAWN,
-                target=audit_target(stream),
+                target=stream.audit_target,
                 reason="The server refused it; the letter is where it was.",
                 after=after,
                 now=now,

@@ -11,10 +11,12 @@ from django.db.models import Q
 
 from breakers.dead_letters.letters import ids
 from breakers.dead_letters.letters.entries import LetterEntry, unpack_pairs
+from breakers.message_facts import MAX_THREAD_LENGTH, shorten_with_digest
 from controlplane.core.jobs.models import Job
 
 MAX_NAME_LENGTH = 300
 MAX_ERROR_LENGTH = 500
+MAX_TARGET_LENGTH = 200
 POSITION = 41  # characters: two numbers of 20 digits, with a dash between
 
 
@@ -62,6 +64,16 @@ class LetterStream(models.Model):
 
     def __str__(self) -> str:
         return f"{self.server}/{self.name}"
+
+    @property
+    def audit_target(self) -> str:
+        """Target of audit rows and jobs; a too long name is shortened and ends with a digest."""
+        return shorten_with_digest(f"dlq:{self}", MAX_TARGET_LENGTH)
+
+    @property
+    def message_thread(self) -> str:
+        """Subject that joins all messages about the stream in one thread."""
+        return shorten_with_digest(f"dlq:{self}", MAX_THREAD_LENGTH)
 
 
 class LetterServer(models.Model):

@@ -31,11 +31,12 @@ def dead_letters_section(start: datetime, end: datetime, now: datetime) -> Repor
     ]
     weeks.sort(key=lambda one: (-one["arrived"], -one["deepest"], str(one["stream"])))
     failed = groups.list_most_failed(start, end, MAX_GROUPS) if weeks else []
+    is_bad = any(one["stream"].alarmed_at or one["depth"] or one["vanished"] for one in weeks)
     return ReportSection(
         slug="dead-letters",
         title="Dead letters",
         summary=_summarize_weeks(weeks),
-        tone=_choose_tone(weeks),
+        tone="warn" if is_bad else "good",
         columns=("stream", *FIGURES),
         rows=tuple(
             ReportRow({**one, "stream": str(one["stream"])}, alarms.stream_path(one["stream"]))
@@ -98,11 +99,6 @@ def _summarize_weeks(weeks: list[Week]) -> str:
     if vanished:
         text += f". {_count_letters(vanished)} vanished, not through us"
     return f"{text}."
-
-
-def _choose_tone(weeks: list[Week]) -> str:
-    is_bad = any(one["stream"].alarmed_at or one["depth"] or one["vanished"] for one in weeks)
-    return "warn" if is_bad else "good"
 
 
 def _build_chart(failed: list[GroupFailures]) -> Chart:

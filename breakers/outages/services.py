@@ -8,7 +8,7 @@ import structlog
 from django.db import InterfaceError, OperationalError, transaction
 from django.db.models import Q, QuerySet
 
-from breakers import names, publication
+from breakers import publication
 from breakers.models import Alarm, BreakerState, Dependency
 from breakers.states import unhealthy
 
@@ -58,9 +58,7 @@ def _watched_dependencies(lasting: Mapping[str, Alarm]) -> list[Dependency]:
     """Return dependencies with an ongoing outage, or with an outage policy and an open breaker."""
     is_open = BreakerState.objects.filter(state="open").values("dependency")
     watched = Q(removed_at__isnull=True, pk__in=is_open) & ~Q(on_outage={})
-    for name in lasting:
-        caller, _, callee = name.partition(names.ARROW)
-        watched |= Q(caller=caller, callee=callee)
+    watched |= Q(pk__in=Dependency.objects.named(lasting).values("pk"))
     return list(Dependency.objects.filter(watched).order_by("pk"))
 
 

@@ -75,7 +75,10 @@ class ConfigurationFolder:
 def read_files(texts: Mapping[str, str]) -> ConfigurationFolder:
     """Parse and merge the files. Raise :class:`InvalidInput`, whose errors name file and key."""
     errors: dict[str, list[str]] = {}
-    files = {name: _parse_file(name, texts[name], errors) for name in FILES if name in texts}
+    files = {name: parse_document(name, texts[name], errors) for name in FILES if name in texts}
+    for name, document in files.items():
+        for key in document.keys() - {*PARTS[name]}:
+            _note(errors, f"{name}: {key}", f"Unknown; there are {', '.join(PARTS[name])}.")
     if not files:
         errors["folder"] = [f"None of {', '.join(FILES)} is there."]
     dependencies = _merge_dependencies(files, errors)
@@ -131,19 +134,13 @@ def _merge_dependencies(files: Mapping[str, Any], errors: dict[str, list[str]]) 
 
     for file, part, section in SECTIONS:
         for fields, entry in entries_of(file, part):
+            if section == "bulkhead" and (tier := str(entry.get("tier"))) in tiers:
+                own = {name: one for name, one in entry.items() if tier in TIERS or name != "tier"}
+                entry = {**tiers[tier], **own}
             fields[section] = entry
-            if section == "bulkhead" and str(entry.get("tier")) in tiers:
-                fields[section] = _apply_tier(entry, tiers)
     for fields, entry in entries_of(BREAKER, "ownership"):
         fields.update(entry)
     return found
-
-
-def _apply_tier(entry: dict[str, Any], tiers: Entries) -> dict[str, Any]:
-    """Return the parameters of an entry, completed by those of the tier that the entry names."""
-    tier = str(entry["tier"])
-    own = entry if tier in TIERS else {name: one for name, one in entry.items() if name != "tier"}
-    return {**tiers[tier], **own}
 
 
 def _read_part(
@@ -163,11 +160,4 @@ def _read_part(
             _note(errors, f"{file}: {part}: {name}: {wrong[0]}", "Quote this key.")
         else:
             found[name] = dict(entry or {})
-    return found
-
-
-def _parse_file(name: str, text: str, errors: dict[str, list[str]]) -> dict[str, Any]:
-    found = parse_document(name, text, errors)
-    for key in found.keys() - {*PARTS[name]}:
-        _note(errors, f"{name}: {key}", f"Unknown; there are {', '.join(PARTS[name])}.")
     return found

@@ -122,8 +122,7 @@ def is_known(slug: str) -> bool:
 def validate_service(slug: str, fields: Mapping[str, Any]) -> State:
     """Return all fields of a service, with defaults filled in. Raise :class:`InvalidInput`."""
     if not names.is_slug(slug):
-        message = f"Must be 1 to {names.MAX_LENGTH} of the letters, digits and signs a-z 0-9 -"
-        raise InvalidInput({"slug": [message]})
+        raise InvalidInput({"slug": [names.SLUG_RULE]})
     errors: json_values.Errors = {}
     json_values.refuse_unknown("", fields, SERVICE_FIELDS, errors)
     found = _read_texts(fields, SERVICE_TEXTS, errors)

@@ -43,7 +43,11 @@ def load_files(
         head = publication.lock()
         # Planned again, as the registry may have changed before it was locked.
         found = build_plan(folder, keep_edited=keep_edited)
-        audit_rows = _write_catalog(found, now)
+        audit_rows = []
+        for entries in (catalog.SERVICES, catalog.CHANNELS):
+            writes = found.writes_of(entries.kind)
+            entries.write({one.name: one.after for one in writes}, now)
+            audit_rows += [entries.audit_change(one.name, one.before, one.after) for one in writes]
         audit_rows += _write_dependencies(found.writes_of("dependency"), head, now)
     return _build_result(found, audit_rows)
 
@@ -56,16 +60,6 @@ def is_registry_empty() -> bool:
 def _build_result(found: LoadPlan, audit_rows: Sequence[dict[str, Any]] = ()) -> Loaded:
     elsewhere = tuple(f"dependency {name}" for name in found.elsewhere)
     return Loaded(found.changes, found.remarks, elsewhere, audit_rows)
-
-
-def _write_catalog(found: LoadPlan, now: datetime) -> list[dict[str, Any]]:
-    """Write services and channels; return their audit rows."""
-    audit_rows = []
-    for one_catalog in (catalog.SERVICES, catalog.CHANNELS):
-        writes = found.writes_of(one_catalog.kind)
-        one_catalog.write({one.name: one.after for one in writes}, now)
-        audit_rows += [one_catalog.audit_change(one.name, one.before, one.after) for one in writes]
-    return audit_rows
 
 
 def _write_dependencies(

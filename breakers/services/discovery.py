@@ -57,8 +57,10 @@ def rediscover_dependencies(now: datetime) -> int:
         rows = list(locked.filter(pk__in=_reported_again(now)).order_by("pk"))
         if not rows:  # They were registered meanwhile.
             return 0
+        as_reported = {column: getattr(Dependency(), column) for column in COLUMNS}
         for row in rows:
-            _reset_to_reported(row, now)
+            vars(row).update(as_reported, document={}, on_outage={}, removed_at=None)
+            row.registered_at = row.changed_at = now
         Dependency.objects.bulk_update(
             rows, [*COLUMNS, "document", "on_outage", "registered_at", "changed_at", "removed_at"]
         )
@@ -100,11 +102,3 @@ def _reported_again(now: datetime) -> list[int]:
         "most": MAX_AT_ONCE,
     }
     return [pk for (pk,) in fetch_all(_COME_BACK, values)]
-
-
-def _reset_to_reported(row: Dependency, now: datetime) -> None:
-    as_reported = Dependency()
-    for column in COLUMNS:
-        setattr(row, column, getattr(as_reported, column))
-    row.document, row.on_outage = {}, {}
-    row.registered_at, row.changed_at, row.removed_at = now, now, None

@@ -139,12 +139,6 @@ def past_expiry(now: datetime | Combinable) -> QuerySet[Override]:
     return Override.objects.filter(ended_at__isnull=True, expires_at__lte=now)
 
 
-def get_acknowledgement(override: Override, now: datetime) -> OverrideAcknowledgement:
-    """Return how many instances apply the override, and which don't."""
-    (found,) = list_acknowledgements([(override.dependency.caller, override.version)], now)
-    return found
-
-
 def list_acknowledgements(
     versions: Iterable[tuple[str, int]], now: datetime
 ) -> list[OverrideAcknowledgement]:

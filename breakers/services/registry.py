@@ -150,14 +150,9 @@ def audit_target(dependency: Dependency) -> str:
 
 
 def require_names(caller: str, callee: str) -> None:
-    message = f"Must be 1 to {names.MAX_LENGTH} of the letters, digits and signs a-z 0-9 -"
-    wrong = {
-        field: [message]
-        for field, slug in (("caller", caller), ("callee", callee))
-        if not names.is_slug(slug)
-    }
-    if wrong:
-        raise InvalidInput(wrong)
+    slugs = {"caller": caller, "callee": callee}
+    if wrong := [field for field, slug in slugs.items() if not names.is_slug(slug)]:
+        raise InvalidInput({field: [names.SLUG_RULE] for field in wrong})
 
 
 def validate_fields(fields: Mapping[str, Any]) -> dict[str, Any]:

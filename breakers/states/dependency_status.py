@@ -20,7 +20,6 @@ from controlplane.core.sql import fetch_all
 
 CLOSED, OPEN, HALF_OPEN, UNKNOWN = "closed", "open", "half_open", "unknown"
 WORST_FIRST = (OPEN, HALF_OPEN, CLOSED)
-MAX_INSTANCES = 200
 
 # Reports by the present run (boot) of each instance that reported within 5 minutes.
 _REPORTS = f"""
@@ -139,9 +138,7 @@ def load_statuses(dependencies: Sequence[Dependency], now: datetime) -> list[Dep
     ]
 
 
-def list_instances(
-    dependency: Dependency, now: datetime, *, most: int = MAX_INSTANCES
-) -> list[InstanceBreaker]:
+def list_instances(dependency: Dependency, now: datetime, *, most: int) -> list[InstanceBreaker]:
     """Return the dependency's breakers by instance, the worst first, at most `most`."""
     rows = _query(_INSTANCES, now, id=dependency.pk, name=dependency.name, most=most)
     return [

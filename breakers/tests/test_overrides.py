@@ -195,7 +195,7 @@ def test_instances_that_apply_its_version_acknowledge_it(now):
     instance(now, "core/stale", config_version=forced.version - 1, ago=31)
     instance(now, "oracle/other", config_version=0)
 
-    said = overrides.get_acknowledgement(forced, now)
+    said = acknowledgement_of(forced, now)
 
     assert (said.applied, said.instances) == (1, 3)
     assert said.stragglers == ("core/behind", "core/mute")
@@ -208,7 +208,7 @@ def test_later_version_acknowledges_as_well(now):
     dependency(db_now(), timeout_ms=1)
     instance(now, config_version=forced.version + 1)
 
-    assert overrides.get_acknowledgement(forced, now).by_all
+    assert acknowledgement_of(forced, now).by_all
 
 
 def test_version_that_was_never_given_acknowledges_nothing(now):
@@ -216,7 +216,7 @@ def test_version_that_was_never_given_acknowledges_nothing(now):
     forced = force(now)
     instance(now, "core/restored", config_version=forced.version + 1000)
 
-    said = overrides.get_acknowledgement(forced, now)
+    said = acknowledgement_of(forced, now)
 
     assert (said.applied, said.stragglers) == (0, ("core/restored",))
 
@@ -224,7 +224,7 @@ def test_version_that_was_never_given_acknowledges_nothing(now):
 def test_nobody_there_is_acknowledged_by_nobody(now):
     dependency(now)
 
-    said = overrides.get_acknowledgement(force(now), now)
+    said = acknowledgement_of(force(now), now)
 
     assert (said.applied, said.instances, said.stragglers) == (0, 0, ())
     assert not said.by_all

@@ -70,7 +70,8 @@ def override_context(override: Override | None, now: datetime) -> dict[str, Any]
     """
     if override is None:
         return {"override": None}
-    got = overrides.get_acknowledgement(override, now)
+    version = override.dependency.caller, override.version
+    (got,) = overrides.list_acknowledgements([version], now)
     count = min(got.instances, MAX_CELLS)
     full = got.applied * count // got.instances if got.instances else 0
     return {

@@ -43,12 +43,9 @@ def breakers_page(request: PersonRequest) -> HttpResponse:
     }
     response = live.render_page(request, "board", context)
     if request.htmx and request.htmx.trigger == "search":
-        kept = request.GET.copy()
-        for name in [*kept]:
-            if name not in BOARD_FILTERS or not kept[name]:
-                del kept[name]
-        path = reverse("breakers_page")
-        response["HX-Replace-Url"] = f"{path}?{kept.urlencode()}" if kept else path
+        given = request.GET.items()
+        kept = {name: value for name, value in given if name in BOARD_FILTERS and value}
+        response["HX-Replace-Url"] = reverse("breakers_page", query=kept)
     return response
 
 

@@ -48,10 +48,6 @@ class RemovalView(DeadLetterView):
         )
         return actions.prepare_removal(request)
 
-    @staticmethod
-    def record(prepared: actions.PreparedRemoval, now: datetime) -> Done:
-        return Done({"id": prepared.request.entry_id, **prepared.record(now)})
-
 
 class RetryLetterView(RemovalView):
     """Retry the message: add it to its origin stream, optionally edited.
@@ -64,7 +60,7 @@ class RetryLetterView(RemovalView):
     @extend_schema(operation_id="dlq_retry", request=RetryLetterBody, responses=RetriedLetterShape)
     @mutation(RetryLetterBody, first=RemovalView.prepare)
     def post(self, *, prepared: actions.PreparedRemoval, now: datetime, **_given: Any) -> Done:
-        return self.record(prepared, now)
+        return Done({"id": prepared.request.entry_id, **prepared.record(now)})
 
 
 class DiscardLetterView(RemovalView):
@@ -75,26 +71,16 @@ class DiscardLetterView(RemovalView):
     @extend_schema(operation_id="dlq_discard", request=ReasonBody, responses=DiscardedLetterShape)
     @mutation(ReasonBody, first=RemovalView.prepare)
     def post(self, *, prepared: actions.PreparedRemoval, now: datetime, **_given: Any) -> Done:
-        return self.record(prepared, now)
+        return Done({"id": prepared.request.entry_id, **prepared.record(now)})
 
 
 class RevealLetterView(DeadLetterView):
     path_parameters = (*ONE_MESSAGE, SERVER)
 
-    def is_dry(self, *, body: dict[str, Any], **_given: Any) -> bool:
-        return bool(body.get("dry_run"))
-
     @extend_schema(operation_id="dlq_reveal", request=RevealBody, responses=RevealedLetterShape)
-    @mutation(RevealBody, first=is_dry)
+    @mutation(RevealBody)
     def post(
-        self,
-        *,
-        body: dict[str, Any],
-        actor: Actor,
-        now: datetime,
-        name: str,
-        entry_id: str,
-        prepared: bool,
+        self, *, body: dict[str, Any], actor: Actor, now: datetime, name: str, entry_id: str
     ) -> Done:
         """Return the whole letter without redaction, and record that in the audit trail.
 
@@ -109,7 +95,7 @@ class RevealLetterView(DeadLetterView):
         location = {"server": stream.server, "stream": stream.name}
         letter = letter_resource(entry, redaction=configured_redaction(), measure=DETAIL_LIMITS)
         redacted = {**location, **letter, "revealed": False}
-        if prepared:
-            return Done(redacted)
         letter = letter_resource(entry, redaction=None, measure=NO_LIMITS)
-        return Done({**location, **letter, "revealed": True}, stored_data=redacted)
+        return Done(
+            {**location, **letter, "revealed": True}, stored_data=redacted, dry_run_data=redacted
+        )

@@ -14,7 +14,6 @@ from breakers.dead_letters.models import LetterStream, Replay
 from breakers.dead_letters.monitoring import indexer
 from breakers.dead_letters.redis_servers import samples
 from breakers.dead_letters.removals import settlement
-from breakers.dead_letters.subjects import audit_target
 from controlplane.core import reasons
 from controlplane.core.actors import Actor
 from controlplane.core.approvals import services as approvals
@@ -118,7 +117,7 @@ def _start_job(replay: Replay, reason: str, actor: Actor, now: datetime) -> Job:
         raise Conflict(f"Job {duplicate} is doing the same.", job=duplicate)
     job = control.create_job(
         kind=KIND,
-        subject=audit_target(stream),
+        subject=stream.audit_target,
         steps=STEPS,
         reason=reason,
         actor=actor,
@@ -160,7 +159,7 @@ def _request_purge_approval(
     summary = f"Purge {stream}: {some} dead letters, kept in the archive for 30 days"
     return approvals.request_approval(
         kind=Approval.Kind.PURGE,
-        target=audit_target(stream),
+        target=stream.audit_target,
         summary=summary[:MAX_SUMMARY_LENGTH],
         diff={
             "server": stream.server,

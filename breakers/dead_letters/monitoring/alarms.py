@@ -7,7 +7,6 @@ from urllib.parse import quote
 from django.db import transaction
 
 from breakers.dead_letters.models import LetterStream
-from breakers.dead_letters.subjects import message_thread
 from controlplane.core.canonical import timestamp
 from controlplane.core.live import change_notices as live
 from controlplane.core.outbox import services as outbox
@@ -93,7 +92,7 @@ def _announce_alarm(
     outbox.announce(
         event=event,
         event_key=f"{event}:{stream.pk}:{timestamp(since)}",
-        subject=message_thread(stream),
+        subject=stream.message_thread,
         facts={
             "stream": str(stream),
             "depth": stream.depth,

@@ -80,7 +80,11 @@ def _compare_with_index(stream: LetterStream, now: datetime, deadline: float) ->
     index = stream.letters.aggregate(count=Count("pk"), upto=Max("position"))
     # An index that is built again has rows beyond `indexed_to`.
     upto = max(index["upto"] or "", stream.indexed_to)
-    leaving = _count_leaving(stream, now)
+    # Index and Redis may differ by open and just settled removals.
+    intended = stream.departures.filter(state__in=["intended", "restoring"]).count()
+    settled = stream.departures.filter(
+        intended_at__gt=now - 2 * SETTLED_WITHIN, done_at__gt=now - SETTLED_WITHIN
+    ).count()
     sample = samples.sample_stream(stream.server, stream.name)
     trimmed, is_complete = _delete_trimmed(stream, sample, upto, now, deadline)
     if not is_complete or sample.last > stream.indexed_to:
@@ -91,16 +95,7 @@ def _compare_with_index(stream: LetterStream, now: datetime, deadline: float) ->
         rows = LetterStream.objects.filter(pk=stream.pk, indexed_to=stream.indexed_to)
         rows.update(indexed_to="")
         return False
-    return missing <= leaving or _compare_all(stream, upto, now, deadline)
-
-
-def _count_leaving(stream: LetterStream, now: datetime) -> int:
-    """Return the number of open or just settled removals, by which index and Redis may differ."""
-    intended = stream.departures.filter(state__in=["intended", "restoring"])
-    settled = stream.departures.filter(
-        intended_at__gt=now - 2 * SETTLED_WITHIN, done_at__gt=now - SETTLED_WITHIN
-    )
-    return intended.count() + settled.count()
+    return missing <= intended + settled or _compare_all(stream, upto, now, deadline)
 
 
 def _delete_trimmed(

@@ -6,7 +6,6 @@ from datetime import datetime
 from typing import cast
 
 from breakers.dead_letters.models import Departure, LetterStream
-from breakers.dead_letters.subjects import audit_target
 from controlplane.core.actors import Actor, ActorType, system_actor
 from controlplane.core.audit import services as audit
 
@@ -50,7 +49,7 @@ def record_removals(
             {
                 "actor": actor_by_label(actor, one.by),
                 "action": ACTIONS[one.action],
-                "target": audit_target(one.stream),
+                "target": one.stream.audit_target,
                 "reason": one.reason,
                 "after": {
                     "id": one.entry_id,
@@ -72,7 +71,7 @@ def record_retention(
     audit.record(
         actor=actor,
         action="dead_letter.archived",
-        target=audit_target(stream),
+        target=stream.audit_target,
         reason="What is too old, or too much, is archived before it goes.",
         after={action: count for action, count in sorted(counts.items()) if count},
         now=now,

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
-from django.db import models, transaction
+from django.db import transaction
 from django.db.models import Q
 
 from breakers.dead_letters.letters.entries import LetterEntry, Pairs, pack_pairs
@@ -16,6 +16,7 @@ from controlplane.core.sql import fetch_all
 
 MAX_TYPE_LENGTH = 200
 MAX_ACTOR_LENGTH = 200
+State = Departure.State
 _OWN = [
     "position",
     "fields",
@@ -81,7 +82,10 @@ def declare_intents(
             check()
         ours = _insert_intents(rows)
         others = [row.position for row in rows if row.pk is None]
-        earlier = _own_open_intents(stream, others, action, actor, job) if others else ()
+        mine = Q(job=job) if job is not None else Q(job=None, by=shared["by"])
+        earlier = Departure.objects.filter(
+            mine, stream=stream, position__in=others, state=State.INTENDED, action=action
+        )
         declared = sorted([*ours, *earlier], key=lambda row: row.position)
         deadline.check()
         authority.require_still([actor])
@@ -122,13 +126,3 @@ def _insert_intents(rows: Sequence[Departure]) -> list[Departure]:
         row.pk = keys.get(row.position)
         row._state.adding = row.pk is None
     return [row for row in rows if row.pk is not None]
-
-
-def _own_open_intents(
-    stream: LetterStream, positions: Sequence[str], action: str, actor: Actor, job: Job | None
-) -> models.QuerySet[Departure]:
-    """Return open intents with the same action and job (same actor, if `job` is None)."""
-    whose = Q(job=job) if job is not None else Q(job=None, by=actor.label[:MAX_ACTOR_LENGTH])
-    return Departure.objects.filter(
-        whose, stream=stream, position__in=positions, state=Departure.State.INTENDED, action=action
-    ).order_by("position")

@@ -11,7 +11,6 @@ from django.db.models import F
 
 from breakers.dead_letters.models import POSITION, Departure
 from breakers.dead_letters.redis_servers.servers import ServerUnavailable
-from breakers.dead_letters.subjects import audit_target
 from controlplane.core import authority, deadline
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
@@ -171,7 +170,7 @@ def _record(
     audit.record(
         actor=audit_rows.actor_by_label(actor, locked.restored_by),
         action=RESTORED,
-        target=audit_target(stream),
+        target=stream.audit_target,
         reason=locked.restore_reason,
         before={"id": locked.entry_id, "archive": locked.pk},
         after={"id": locked.new_id},
@@ -187,7 +186,7 @@ def _withdraw_restore(departure: Departure, why: str, now: datetime) -> bool:
         audit.record(
             actor=audit_rows.SETTLE,
             action=audit_rows.WITHDRAWN,
-            target=audit_target(departure.stream),
+            target=departure.stream.audit_target,
             reason="The letter could not be put back; it is in the archive still.",
             after={"archive": departure.pk, "action": "restore", "why": why},
             now=now,

@@ -9,7 +9,6 @@ from breakers.dead_letters.letters import ids
 from breakers.dead_letters.letters.entries import LetterEntry
 from breakers.dead_letters.models import Departure, LetterStream
 from breakers.dead_letters.redis_servers import reader
-from breakers.dead_letters.subjects import audit_target
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Forbidden, NotFound
@@ -71,5 +70,5 @@ def _require_permission(actor: Actor) -> None:
 def _record_audit(
     stream: LetterStream, after: dict[str, Any], actor: Actor, reason: str, now: datetime
 ) -> None:
-    target = audit_target(stream)
+    target = stream.audit_target
     audit.record(actor=actor, action=REVEALED, target=target, reason=reason, after=after, now=now)
