@@ -63,7 +63,17 @@ def answer_gates(now: datetime) -> int:
     if not questions:
         return 0
     breakers = read_fresh_breakers({_gate_dependency(one) for one in questions}, now)
-    return sum(_answer_gate(one, breakers.get(_gate_dependency(one)), now) for one in questions)
+    written = 0
+    for gate in questions:
+        name = _gate_dependency(gate)
+        answer = judge_gate(name, breakers.get(name), gate.since)
+        if _is_unchanged(gate, answer, now):
+            continue
+        evidence = {**answer.evidence, "looked_at": timestamp(now)}
+        written += gates.record_answer(
+            key=gate.key, verdict=answer.verdict, evidence=evidence, observed_at=now, now=now
+        )
+    return written
 
 
 def read_fresh_breakers(dependencies: Collection[str], now: datetime) -> dict[str, FreshBreakers]:
@@ -113,16 +123,6 @@ def judge_gate(name: str, breakers: FreshBreakers | None, since: datetime) -> Ga
     else:
         return GateAnswer(PASS, evidence)
     return GateAnswer(NO_DATA, {**evidence, "why": why})
-
-
-def _answer_gate(gate: Gate, breakers: FreshBreakers | None, now: datetime) -> bool:
-    answer = judge_gate(_gate_dependency(gate), breakers, gate.since)
-    if _is_unchanged(gate, answer, now):
-        return False
-    evidence = {**answer.evidence, "looked_at": timestamp(now)}
-    return gates.record_answer(
-        key=gate.key, verdict=answer.verdict, evidence=evidence, observed_at=now, now=now
-    )
 
 
 def _is_unchanged(gate: Gate, answer: GateAnswer, now: datetime) -> bool:

@@ -73,26 +73,14 @@ def find_dependencies(query: PaletteQuery) -> Sequence[PaletteEntry]:
         )
     entries: list[PaletteEntry] = []
     for one in found.order_by("caller", "callee")[:50]:
-        entries += _dependency_entries(one, words, forces)
+        weight = relevance.score_text(words, f"{one.caller} {one.callee}", one.owner)
+        weight = max(weight, relevance.score_text(words, one.callee))
+        if forces:
+            path = reverse("override", args=[one.caller, one.callee])
+            force = (ACTION, f"Force {one.name}…", "override", path, "opens the form")
+            entries.append(PaletteEntry(*force, in_dialog=True, weight=weight + 100))
+        path = reverse("dependency_page", args=[one.caller, one.callee])
+        detail = f"{one.criticality}" + (f" · {one.owner}" if one.owner else "")
+        page = ("Dependency", one.name, "breaker-closed", path, detail)
+        entries.append(PaletteEntry(*page, weight=weight, is_lasting=True))
     return sorted(entries, key=lambda entry: -entry.weight)[:MAX_ENTRIES]
-
-
-def _dependency_entries(
-    one: Dependency, words: Sequence[str], forces: bool
-) -> Sequence[PaletteEntry]:
-    name = f"{one.caller}->{one.callee}"
-    weight = relevance.score_text(words, f"{one.caller} {one.callee}", one.owner)
-    weight = max(weight, relevance.score_text(words, one.callee))
-    path = reverse("dependency_page", args=[one.caller, one.callee])
-    detail = f"{one.criticality}" + (f" · {one.owner}" if one.owner else "")
-    page = PaletteEntry(
-        "Dependency", name, "breaker-closed", path, detail, weight=weight, is_lasting=True
-    )
-    if not forces:
-        return [page]
-    path = reverse("override", args=[one.caller, one.callee])
-    title = f"Force {name}…"
-    force = PaletteEntry(
-        ACTION, title, "override", path, "opens the form", in_dialog=True, weight=weight + 100
-    )
-    return [force, page]

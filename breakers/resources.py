@@ -45,27 +45,25 @@ def serialize_rows(rows: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
     live = list(Override.objects.filter(pk__in=ids).select_related("dependency")) if ids else []
     shown = _override_resources([(one.dependency, one) for one in live], db_now()) if live else []
     overrides = {one.pk: override for one, override in zip(live, shown, strict=True)}
-    return [_serialize_row(row, overrides.get(row[-1])) for row in rows]
-
-
-def _serialize_row(row: tuple[Any, ...], override: dict[str, Any] | None) -> dict[str, Any]:
-    (
-        _id, caller, callee, document, on_outage, version, registered_at, changed_at, removed_at,
-        _override_id,
-    ) = row  # fmt: skip
-    return {
-        "name": names.dependency_name(caller, callee),
-        "caller": caller,
-        "callee": callee,
-        **_parse_policy(document),
-        "on_outage": None if on_outage == "{}" else orjson.Fragment(on_outage),
-        "version": version,
-        "registered": removed_at is None and document != "{}",
-        "registered_at": format_moment(registered_at),
-        "changed_at": format_moment(changed_at),
-        "removed_at": format_moment(removed_at),
-        "override": override,
-    }
+    return [
+        {
+            "name": names.dependency_name(caller, callee),
+            "caller": caller,
+            "callee": callee,
+            **_parse_policy(document),
+            "on_outage": None if on_outage == "{}" else orjson.Fragment(on_outage),
+            "version": version,
+            "registered": removed_at is None and document != "{}",
+            "registered_at": format_moment(registered_at),
+            "changed_at": format_moment(changed_at),
+            "removed_at": format_moment(removed_at),
+            "override": overrides.get(override_id),
+        }
+        for (
+            _id, caller, callee, document, on_outage, version, registered_at, changed_at,
+            removed_at, override_id,
+        ) in rows
+    ]  # fmt: skip
 
 
 @functools.lru_cache(maxsize=1024)

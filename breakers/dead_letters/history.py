@@ -50,8 +50,21 @@ def list_events(
     events = [_failure_event(entry, redaction)]
     for departure in _list_departures(stream, entry.position):
         events += _removal_events(departure, redaction)
-    for earlier, failed in _earlier_retries(stream, entry.retry_of):
-        events = [_failure_event(failed, redaction), *_removal_events(earlier, redaction), *events]
+    retry_of = entry.retry_of
+    visited: set[str] = set()
+    while retry_of and retry_of not in visited and len(visited) < MAX_LOOKBACK:
+        visited.add(retry_of)
+        try:
+            position = ids.to_position(retry_of)
+        except NotFound:  # A producer may write anything into the field.
+            break
+        retries = [one for one in _list_departures(stream, position) if one.action == "retry"]
+        if not retries:
+            break
+        failed = _archived_entry(retries[-1])
+        removal = _removal_events(retries[-1], redaction)
+        events = [_failure_event(failed, redaction), *removal, *events]
+        retry_of = failed.retry_of
     return events
 
 
@@ -120,22 +133,6 @@ def _list_edits(departure: Any, redaction: Redaction | None) -> list[FieldChange
         return []
     before = _message_pairs(departure.entry.pairs)
     return differences.compare_messages(before, _message_pairs(after), redaction)
-
-
-def _earlier_retries(stream: LetterStream, retry_of: str) -> Iterator[tuple[Any, LetterEntry]]:
-    seen: set[str] = set()
-    while retry_of and retry_of not in seen and len(seen) < MAX_LOOKBACK:
-        seen.add(retry_of)
-        try:
-            position = ids.to_position(retry_of)
-        except NotFound:  # A producer may write anything into the field.
-            return
-        retries = [one for one in _list_departures(stream, position) if one.action == "retry"]
-        if not retries:
-            return
-        entry = _archived_entry(retries[-1])
-        yield retries[-1], entry
-        retry_of = entry.retry_of
 
 
 def _archived_entry(departure: Departure) -> LetterEntry:

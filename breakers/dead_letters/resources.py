@@ -22,7 +22,26 @@ def stream_resources(rows: Sequence[LetterStream], now: datetime) -> list[dict[s
     Built without serializers, as live messages have hundreds of streams.
     """
     growth = streams.growth_per_minute(rows, now)
-    return [_stream_resource(row, growth.get(row.pk, 0.0)) for row in rows]
+    return [
+        {
+            "source": row.source,
+            "server": row.server,
+            "name": row.name,
+            "origin": row.origin or None,
+            "depth": row.depth,
+            "oldest_at": timestamp_or_none(row.oldest_at) if row.depth else None,
+            "newest_at": timestamp_or_none(row.newest_at) if row.depth else None,
+            "growth_per_minute": growth.get(row.pk, 0.0),
+            "alerting": row.alarmed_at is not None,
+            "alerting_since": timestamp_or_none(row.alarmed_at),
+            "arrived_total": row.arrived_total,
+            "retried_total": row.retried_total,
+            "vanished_total": row.vanished_total,
+            "sampled_at": timestamp_or_none(row.sampled_at),
+            "gone_at": timestamp_or_none(row.gone_at),
+        }
+        for row in rows
+    ]
 
 
 class EntryIdField(serializers.CharField):
@@ -58,23 +77,3 @@ def replay_resource(job: Job, now: datetime) -> dict[str, Any]:
     replay: Replay = getattr(job, "replay")  # noqa: B009 - the checker knows it only at times
     counts = {**replays.NO_COUNTS, **replay.counts}
     return DeadLetterJobShape.render({**describe_job(job, now), "replay": replay, "counts": counts})
-
-
-def _stream_resource(row: LetterStream, growth_per_minute: float) -> dict[str, Any]:
-    return {
-        "source": row.source,
-        "server": row.server,
-        "name": row.name,
-        "origin": row.origin or None,
-        "depth": row.depth,
-        "oldest_at": timestamp_or_none(row.oldest_at) if row.depth else None,
-        "newest_at": timestamp_or_none(row.newest_at) if row.depth else None,
-        "growth_per_minute": growth_per_minute,
-        "alerting": row.alarmed_at is not None,
-        "alerting_since": timestamp_or_none(row.alarmed_at),
-        "arrived_total": row.arrived_total,
-        "retried_total": row.retried_total,
-        "vanished_total": row.vanished_total,
-        "sampled_at": timestamp_or_none(row.sampled_at),
-        "gone_at": timestamp_or_none(row.gone_at),
-    }

@@ -23,19 +23,17 @@ def find_dependents(switch_id: str, now: datetime) -> Mapping[str, Any]:
     found, _ = list_callers(None if switch_id == global_switch_id() else switch_id, now, most=None)
     checking = {one.service for one in found if not one.id.startswith(TOKEN)}
     services = sorted(one for one in checking if names.is_slug(one))[:MAX_SERVICES]
-    calling: dict[str, list[Dependency]] = defaultdict(list)
-    for one in Dependency.objects.registered().filter(callee__in=services).order_by("caller"):
-        calling[one.callee].append(one)
-    return {"dependents": [_service_resource(one, calling[one]) for one in services]}
-
-
-def _service_resource(slug: str, calling: list[Dependency]) -> dict[str, Any]:
-    calling.sort(key=lambda one: (WORST_FIRST.index(one.criticality), one.caller))
-    return {
-        "service": slug,
-        "callers_total": len(calling),
-        "callers": [
-            {"service": one.caller, "dependency": one.name, "criticality": one.criticality}
-            for one in calling[:MAX_CALLERS]
-        ],
-    }
+    callers: dict[str, list[dict[str, str]]] = defaultdict(list)
+    rows = Dependency.objects.registered().filter(callee__in=services)
+    for one in sorted(rows, key=lambda one: (WORST_FIRST.index(one.criticality), one.caller)):
+        caller = {"service": one.caller, "dependency": one.name, "criticality": one.criticality}
+        callers[one.callee].append(caller)
+    dependents = [
+        {
+            "service": slug,
+            "callers_total": len(callers[slug]),
+            "callers": callers[slug][:MAX_CALLERS],
+        }
+        for slug in services
+    ]
+    return {"dependents": dependents}

@@ -1,6 +1,6 @@
 """Periodic task that begins, acts upon and ends outages of dependencies with an outage policy."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -40,7 +40,10 @@ def list_pending() -> list[QuerySet[Any]]:
 def watch_outages(now: datetime) -> int:
     """Begin, act upon and end outages according to the latest reports; return how many changed."""
     lasting = {one.subject: one for one in Alarm.objects.filter(rule=RULE, closed_at__isnull=True)}
-    watched = _watched_dependencies(lasting)
+    is_open = BreakerState.objects.filter(state="open").values("dependency")
+    has_policy = Q(removed_at__isnull=True, pk__in=is_open) & ~Q(on_outage={})
+    is_lasting = Q(pk__in=Dependency.objects.named(lasting).values("pk"))
+    watched = list(Dependency.objects.filter(has_policy | is_lasting).order_by("pk"))
     observed = _observe_breakers([one.pk for one in watched], now)
     done = 0
     for one in watched:
@@ -52,14 +55,6 @@ def watch_outages(now: datetime) -> int:
         except Exception:
             log.exception("outage.failed", dependency=one.name)
     return done
-
-
-def _watched_dependencies(lasting: Mapping[str, Alarm]) -> list[Dependency]:
-    """Return dependencies with an ongoing outage, or with an outage policy and an open breaker."""
-    is_open = BreakerState.objects.filter(state="open").values("dependency")
-    watched = Q(removed_at__isnull=True, pk__in=is_open) & ~Q(on_outage={})
-    watched |= Q(pk__in=Dependency.objects.named(lasting).values("pk"))
-    return list(Dependency.objects.filter(watched).order_by("pk"))
 
 
 def _observe_breakers(ids: Sequence[int], now: datetime) -> dict[int, ObservedBreakers]:

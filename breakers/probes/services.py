@@ -63,20 +63,16 @@ class ProbeState:
 
 def probe_due_services(now: datetime) -> int:
     """Probe the services that are due; return how many went away or came back."""
-    _sync_probes()
+    # Create and delete rows, so that exactly the services with a probe URL have one.
+    Probe.objects.filter(service__probe_url="").delete()
+    new = Service.objects.exclude(probe_url="").filter(probe=None)
+    rows = [Probe(service_id=slug) for slug in new.values_list("pk", flat=True)]
+    Probe.objects.bulk_create(rows, ignore_conflicts=True)
     urls = _claim_due(now)
     if not urls:
         return 0
     results = prober.probe_all(urls)
     return sum(_record_result(slug, result, now) for slug, result in sorted(results.items()))
-
-
-def _sync_probes() -> None:
-    """Create and delete probe rows, so that exactly the services with a probe URL have one."""
-    Probe.objects.filter(service__probe_url="").delete()
-    new = Service.objects.exclude(probe_url="").filter(probe=None)
-    rows = [Probe(service_id=slug) for slug in new.values_list("pk", flat=True)]
-    Probe.objects.bulk_create(rows, ignore_conflicts=True)
 
 
 def _claim_due(now: datetime) -> dict[str, str]:

@@ -51,7 +51,11 @@ def read_open_breakers(query: MetricQuery, now: datetime) -> Iterator[MetricRead
 
 
 def _iterate_readings(query: MetricQuery, now: datetime) -> Iterator[MetricReading]:
-    rows = fetch_all(_OPENED, {"since": _window_start(query, now), "recent": now - MAX_WINDOW})
+    since = now - MIN_WINDOW
+    if query.since is not None:
+        since = min(query.since - OVERLAP, since)
+    earliest = now - MAX_WINDOW
+    rows = fetch_all(_OPENED, {"since": max(since, earliest), "recent": earliest})
     tripped = {pk: (name, instances) for pk, name, instances in rows}
     unhealthy_by_id = unhealthy.find_unhealthy(now, also=tripped)
     for pk, (name, instances) in tripped.items():
@@ -68,13 +72,6 @@ def _iterate_readings(query: MetricQuery, now: datetime) -> Iterator[MetricReadi
             reading = _build_reading(query, one.name, text, one.silent_open, one.silent, "open")
             evidence = {**reading.evidence, "heard": False}
             yield replace(reading, evidence=evidence, is_fresh=False)
-
-
-def _window_start(query: MetricQuery, now: datetime) -> datetime:
-    start = now - MIN_WINDOW
-    if query.since is not None:
-        start = min(query.since - OVERLAP, start)
-    return max(start, now - MAX_WINDOW)
 
 
 def _build_reading(

@@ -1,5 +1,6 @@
 """The board of breakers: dependencies filtered, counted and sorted, the worst first."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -172,9 +173,16 @@ def load_page(filters: BreakerBoardFilter, now: datetime) -> BreakerBoardPage:
     counts, ids = _query(filters, now)
     by_id = Dependency.objects.in_bulk(ids[:PAGE_SIZE])
     shown = [by_id[pk] for pk in ids[:PAGE_SIZE] if pk in by_id]
-    statuses = dependency_status.load_statuses(shown, now)
-    hours = _last_hours([one.dependency.pk for one in statuses], now)
-    rows = [BreakerBoardRow(one, *hours[one.dependency.pk]) for one in statuses]
+    first = now.replace(second=0, microsecond=0) - timedelta(minutes=SPARK_MINUTES - 1)
+    minutes: dict[int, list[Minute]] = defaultdict(list)
+    last_hour = Minute.objects.filter(dependency__in=ids[:PAGE_SIZE], minute__gte=first)
+    for minute in last_hour.order_by("minute"):
+        minutes[minute.dependency_id].append(minute)
+    rows = []
+    for one in dependency_status.load_statuses(shown, now):
+        hour = minutes[one.dependency.pk]
+        spark = build_spark(hour, first, SPARK_MINUTES)
+        rows.append(BreakerBoardRow(one, spark, sum_counts(hour).failure_share))
     return BreakerBoardPage(rows, len(ids) > PAGE_SIZE, counts)
 
 
@@ -205,14 +213,3 @@ def _query(filters: BreakerBoardFilter, now: datetime) -> tuple[BreakerBoardTall
     statement = _HOT.format(narrowed=" ".join(clauses))
     ((*counts, ids),) = fetch_all(statement, values)
     return BreakerBoardTally(*counts), ids
-
-
-def _last_hours(ids: Sequence[int], now: datetime) -> dict[int, tuple[FailureSpark, float | None]]:
-    first = now.replace(second=0, microsecond=0) - timedelta(minutes=SPARK_MINUTES - 1)
-    found: dict[int, list[Minute]] = {pk: [] for pk in ids}
-    for minute in Minute.objects.filter(dependency__in=ids, minute__gte=first).order_by("minute"):
-        found[minute.dependency_id].append(minute)
-    return {
-        pk: (build_spark(minutes, first, SPARK_MINUTES), sum_counts(minutes).failure_share)
-        for pk, minutes in found.items()
-    }

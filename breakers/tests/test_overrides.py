@@ -36,6 +36,12 @@ def force(now, mode="forced_open", expires_in="1h", reason=REASON, actor=OPERATO
     )  # fmt: skip
 
 
+def acknowledgement_of(override, now):
+    version = override.dependency.caller, override.version
+    (acknowledgement,) = overrides.list_acknowledgements([version], now)
+    return acknowledgement
+
+
 def let_go(now, actor=OPERATOR, reason=""):
     return overrides.remove_override(
         caller="core", callee="oracle", reason=reason, actor=actor, now=now

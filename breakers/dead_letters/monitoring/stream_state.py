@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any
 
 from django.db import transaction
 
@@ -144,7 +143,23 @@ def _write_samples(seen: Sequence[SampledStream], now: datetime, *, waits: bool)
     rows = LetterStream.objects.select_for_update(skip_locked=not waits)
     rows = rows.filter(pk__in=[one.pk for one, _ in seen]).order_by("pk")
     mine = set(rows.values_list("pk", flat=True))
-    lines = [_sample_row(one, sample) for one, sample in seen if one.pk in mine]
+    sources = configured_sources()
+    lines = [
+        (
+            one.pk,
+            sample.depth,
+            sample.first,
+            sample.last,
+            ids.added_at(sample.first) if sample.first else None,
+            ids.added_at(sample.last) if sample.last else None,
+            sample.there,
+            (sources.origin_of(one.name) or one.origin)[:MAX_NAME_LENGTH],
+            # The stream was created again if it has never assigned the last indexed id.
+            one.indexed_to if sample.last_given < one.indexed_to else None,
+        )
+        for one, sample in seen
+        if one.pk in mine
+    ]
     if not lines:
         return []
     columns = dict(zip(_COLUMNS, map(list, zip(*lines, strict=True)), strict=True))
@@ -152,21 +167,3 @@ def _write_samples(seen: Sequence[SampledStream], now: datetime, *, waits: bool)
     record_minute(sorted(written), now)
     live.notify_changed(TOPIC, *(str(one) for one, _ in seen if one.pk in written))
     return sorted(mine)
-
-
-def _sample_row(stream: LetterStream, sample: StreamSample) -> tuple[Any, ...]:
-    """Return a stream's new values in the order of `_COLUMNS`, for the statement `_STAND`."""
-    origin = configured_sources().origin_of(stream.name) or stream.origin
-    # The stream was deleted and created again if it has never assigned the last indexed id.
-    was_read_to = stream.indexed_to if sample.last_given < stream.indexed_to else None
-    return (
-        stream.pk,
-        sample.depth,
-        sample.first,
-        sample.last,
-        ids.added_at(sample.first) if sample.first else None,
-        ids.added_at(sample.last) if sample.last else None,
-        sample.there,
-        origin[:MAX_NAME_LENGTH],
-        was_read_to,
-    )
