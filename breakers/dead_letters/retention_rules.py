@@ -70,6 +70,6 @@ keep_permanently(
 )
 
 
-def purge(now: datetime, *, at_once: int, most: int) -> int:
+def purge(now: datetime, *, at_once: int, most: int = 1_000_000) -> int:
     """Delete up to `most` expired rows per table, `at_once` per transaction; return how many."""
     return retention.purge(PURGED, now, at_once=at_once, most=most)

@@ -2,6 +2,7 @@
 
 import time
 from datetime import datetime, timedelta
+from functools import partial
 
 from django.db.models import Q
 
@@ -14,30 +15,8 @@ from . import intent_sweeper, retention_rules
 from .monitoring import sampler
 from .removals import retention
 
-AT_ONCE = 5000
-MAX_PURGED = 1_000_000
 JOBS_SECONDS = 2.0
 """Time limit after which a run starts no other bulk job."""
-
-
-@ticks.tick("dlq.sample", seconds=5, queue="housekeeping")
-def sample_dead_letters(now: datetime) -> int:
-    """Sample the streams of all servers.
-
-    Runs on the housekeeping queue, as the timeout of an unavailable server takes seconds.
-    """
-    return sampler.sample_servers(now)
-
-
-@ticks.tick("dlq.settle", seconds=10, queue="dead-letters")
-def settle_intents(now: datetime) -> int:
-    """Settle overdue removal intents."""
-    return intent_sweeper.sweep_intents(now)
-
-
-@ticks.tick("dlq.retention", seconds=60, queue="housekeeping")
-def archive_overdue_letters(now: datetime) -> int:
-    return retention.archive_overdue(now)
 
 
 @ticks.tick(
@@ -61,6 +40,11 @@ def run_replays(now: datetime) -> int:
     return moved
 
 
-@ticks.tick("dlq.purge", seconds=3600, queue="housekeeping")
-def purge_history(now: datetime) -> int:
-    return retention_rules.purge(now, at_once=AT_ONCE, most=MAX_PURGED)
+for name, seconds, queue, run in (
+    # On the housekeeping queue, as the timeout of an unavailable server takes seconds.
+    ("dlq.sample", 5, "housekeeping", sampler.sample_servers),
+    ("dlq.settle", 10, "dead-letters", intent_sweeper.sweep_intents),
+    ("dlq.retention", 60, "housekeeping", retention.archive_overdue),
+    ("dlq.purge", 3600, "housekeeping", partial(retention_rules.purge, at_once=5000)),
+):
+    ticks.tick(name, seconds=seconds, queue=queue)(run)

@@ -100,18 +100,21 @@ def _assign_layers(graph: "nx.DiGraph[str]") -> dict[str, int]:
 
 def _place_spots(
     graph: "nx.DiGraph[str]", layers: Mapping[str, int]
-) -> tuple[list[list[Spot]], list[tuple[Spot, Spot]]]:
-    """Return the spots of each layer, unordered, and the pairs of spots that lines connect."""
+) -> tuple[list[list[Spot]], "nx.DiGraph[Spot]"]:
+    """Return the spots of each layer, unordered, and the graph of the spots that lines connect."""
+    import networkx as nx
+
     rows: list[list[Spot]] = [[] for _ in range(max(layers.values(), default=-1) + 1)]
     for name in graph:
         rows[layers[name]].append(name)
-    links: list[tuple[Spot, Spot]] = []
+    links: nx.DiGraph[Spot] = nx.DiGraph()
+    links.add_nodes_from(graph)
     for caller, callee in graph.edges:
         chain = _spot_chain(caller, callee, layers)
         for layer, spot in enumerate(chain[1:-1], start=layers[caller] + 1):
             rows[layer].append(spot)
         if layers[caller] < layers[callee]:
-            links += pairwise(chain)
+            links.add_edges_from(pairwise(chain))
     return rows, links
 
 
@@ -120,11 +123,8 @@ def _spot_chain(caller: str, callee: str, layers: Mapping[str, int]) -> list[Spo
     return [caller, *((caller, callee, layer) for layer in between), callee]
 
 
-def _reduce_crossings(
-    rows: list[list[Spot]], links: Sequence[tuple[Spot, Spot]]
-) -> list[list[Spot]]:
-    before, after = _group_neighbors(links)
-    best, fewest = rows, _count_crossings(rows, after)
+def _reduce_crossings(rows: list[list[Spot]], links: "nx.DiGraph[Spot]") -> list[list[Spot]]:
+    best, fewest = rows, _count_crossings(rows, links)
     present = rows
     for sweep in range(SWEEPS):
         forward = sweep % 2 == 0
@@ -133,42 +133,39 @@ def _reduce_crossings(
         for layer in order:
             beside = present[layer - 1 if forward else layer + 1]
             place = {spot: at for at, spot in enumerate(beside)}
-            near = before if forward else after
+            near = links.pred if forward else links.succ
             present[layer] = _sort_by_mean(present[layer], near, place)
-        crossings = _count_crossings(present, after)
+        crossings = _count_crossings(present, links)
         if crossings < fewest:
             best, fewest = present, crossings
     return best
 
 
 def _sort_by_mean(
-    row: list[Spot], near: Mapping[Spot, list[Spot]], place: Mapping[Spot, int]
+    row: list[Spot], near: Mapping[Spot, Iterable[Spot]], place: Mapping[Spot, int]
 ) -> list[Spot]:
     def mean(at: int) -> float:
-        places = [place[spot] for spot in near.get(row[at], ()) if spot in place]
+        places = [place[spot] for spot in near[row[at]] if spot in place]
         return sum(places) / len(places) if places else at
 
     return [row[at] for at in sorted(range(len(row)), key=lambda at: (mean(at), at))]
 
 
-def _count_crossings(rows: Sequence[Sequence[Spot]], after: Mapping[Spot, list[Spot]]) -> int:
+def _count_crossings(rows: Sequence[Sequence[Spot]], links: "nx.DiGraph[Spot]") -> int:
     count = 0
     for row, beside in pairwise(rows):
         place = {spot: at for at, spot in enumerate(beside)}
         seen: list[int] = []
         for spot in row:
-            targets = sorted(place[one] for one in after.get(spot, ()))
+            targets = sorted(place[one] for one in links.successors(spot))
             count += sum(len(seen) - bisect_right(seen, target) for target in targets)
             for target in targets:
                 insort(seen, target)
     return count
 
 
-def _place_rows(
-    rows: Sequence[Sequence[Spot]], links: Sequence[tuple[Spot, Spot]]
-) -> dict[Spot, float]:
+def _place_rows(rows: Sequence[Sequence[Spot]], links: "nx.DiGraph[Spot]") -> dict[Spot, float]:
     """Return the vertical center of each spot, close to the mean of its neighbors."""
-    before, after = _group_neighbors(links)
     middles: dict[Spot, float] = {}
     for row in rows:
         total = sum(_spot_height(spot) for spot in row)
@@ -177,8 +174,7 @@ def _place_rows(
         for row in rows if sweep % 2 == 0 else reversed(rows):
             wished = {}
             for spot in row:
-                near = [*before.get(spot, ()), *after.get(spot, ())]
-                places = [middles[one] for one in near]
+                places = [middles[one] for one in (*links.pred[spot], *links.succ[spot])]
                 wished[spot] = sum(places) / len(places) if places else middles[spot]
             middles |= _spread_row(row, wished, None)
     top = min((middle - _spot_height(spot) / 2 for spot, middle in middles.items()), default=0)
@@ -206,17 +202,6 @@ def _spread_row(
 
 def _spot_height(spot: Spot) -> float:
     return (BOX_HEIGHT if isinstance(spot, str) else PASS_HEIGHT) + ROW_GAP
-
-
-def _group_neighbors(
-    links: Sequence[tuple[Spot, Spot]],
-) -> tuple[dict[Spot, list[Spot]], dict[Spot, list[Spot]]]:
-    before: dict[Spot, list[Spot]] = {}
-    after: dict[Spot, list[Spot]] = {}
-    for one, other in links:
-        after.setdefault(one, []).append(other)
-        before.setdefault(other, []).append(one)
-    return before, after
 
 
 def _layer_x(layer: int) -> float:

@@ -48,11 +48,6 @@ class Fingerprint:
     pattern: str
 
 
-def compute_fingerprint(error_type: str, error: str) -> Fingerprint:
-    """Return the fingerprint of an error and its type; either may be empty."""
-    return fingerprint_parts(*significant_parts(error_type, error))
-
-
 def significant_parts(error_type: str, error: str) -> tuple[str, str]:
     """Return the parts of an error type and error from which :func:`fingerprint_parts` works."""
     return error_type[:MAX_TYPE_LENGTH], _truncate_error(error[: MAX_ERROR_LENGTH + 1])

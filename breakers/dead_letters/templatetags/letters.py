@@ -1,7 +1,6 @@
 """Template tags and filters of dead letter pages."""
 
 from collections.abc import Sequence
-from datetime import datetime
 
 from django import template
 from django.db import DatabaseError, InterfaceError
@@ -47,6 +46,20 @@ DEPARTURE_STATES = {
 }
 
 
+for _name, _filter in (
+    ("stream_url", links.stream_url),
+    ("stream_condition", lambda stream: STREAM_STATES[state_of(stream, None)][1].lower()),
+    ("is_deep", lambda stream: stream.depth > ALARM_DEPTH),
+    ("depth_tone", lambda stream: "failed" if stream.depth > ALARM_DEPTH else "holding"),
+    ("entry_id", lambda position: ids.to_entry_id(position) if position else ""),
+    ("added_at", lambda position: ids.added_at(position) if position else None),
+    ("why_not", lambda why: eligibility.SKIP_WORDS.get(why, str(why).replace("_", " "))),
+    ("action_word", lambda action: ACTIONS.get(action, ("info", action, ""))[1]),
+    ("action_does", lambda action: DOES.get(action, action.capitalize())),
+):
+    register.filter(_name, _filter)
+
+
 @register.simple_tag
 def alarmed_streams() -> int:
     """Return the number of streams with an alarm; 0 if the database is unavailable."""
@@ -63,22 +76,6 @@ def letter_stream_state(stream: LetterStream, growth: float | None = None) -> Sa
     return render_state(*STREAM_STATES[state_of(stream, growth)])
 
 
-@register.filter
-def stream_condition(stream: LetterStream) -> str:
-    """Return a stream's state as a word for screen readers."""
-    return STREAM_STATES[state_of(stream, None)][1].lower()
-
-
-@register.filter
-def is_deep(stream: LetterStream) -> bool:
-    return stream.depth > ALARM_DEPTH
-
-
-@register.filter
-def depth_tone(stream: LetterStream) -> str:
-    return "failed" if stream.depth > ALARM_DEPTH else "holding"
-
-
 @register.simple_tag
 def departure_state(action: str, state: str) -> SafeString:
     """Render the state of a removal as icon, word and color."""
@@ -86,18 +83,7 @@ def departure_state(action: str, state: str) -> SafeString:
     return render_state(*look)
 
 
-register.filter("stream_url", links.stream_url)
 register.simple_tag(links.letter_url)
-
-
-@register.filter
-def entry_id(position: str) -> str:
-    return ids.to_entry_id(position) if position else ""
-
-
-@register.filter
-def added_at(position: str) -> datetime | None:
-    return ids.added_at(position) if position else None
 
 
 @register.filter
@@ -121,21 +107,6 @@ def byte_size(size: int | None) -> str:
             return f"{value:,.0f} {unit}" if unit == "B" else f"{value:,.1f} {unit}"
         value /= 1000
     return ""
-
-
-@register.filter
-def why_not(name: str) -> str:
-    return eligibility.SKIP_WORDS.get(name, str(name).replace("_", " "))
-
-
-@register.filter
-def action_word(action: str) -> str:
-    return ACTIONS.get(action, ("info", action, ""))[1]
-
-
-@register.filter
-def action_does(action: str) -> str:
-    return DOES.get(action, action.capitalize())
 
 
 @register.filter

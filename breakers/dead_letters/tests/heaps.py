@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
+from breakers.dead_letters.letters.fingerprints import fingerprint_parts, significant_parts
 from breakers.dead_letters.models import LetterStream
 from breakers.dead_letters.monitoring import streams
 from breakers.dead_letters.redis_servers import servers
@@ -56,3 +57,7 @@ def heap(settings: Any, **changed: Any) -> Iterator[Heap]:
     finally:
         for key in given.redis.scan_iter(f"*{prefix}*", count=1000):
             given.redis.delete(key)
+
+
+def compute_fingerprint(error_type, error):
+    return fingerprint_parts(*significant_parts(error_type, error))

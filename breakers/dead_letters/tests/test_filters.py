@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from breakers.dead_letters.letters import fingerprints
 from breakers.dead_letters.letters.entries import LetterEntry
 from breakers.dead_letters.letters.filters import LetterFilter
+from breakers.dead_letters.tests.heaps import compute_fingerprint
 from controlplane.core.errors import InvalidInput
 
 AT = datetime(2026, 11, 21, 2, 11, tzinfo=UTC)
@@ -39,7 +39,7 @@ LETTER = entry(
         {"error": "IS LOCKED"},
         {"error": "lock"},
         {"error": "LOCKED"},
-        {"error": fingerprints.compute_fingerprint("Locked", "order 5 is locked").digest},
+        {"error": compute_fingerprint("Locked", "order 5 is locked").digest},
         {"error_type": "Locked"},
         {"q": "a-1"},
         {"q": "결제"},

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from breakers.dead_letters.letters import fingerprints
+from breakers.dead_letters.tests.heaps import compute_fingerprint
 
 
 @pytest.mark.parametrize(
@@ -24,33 +25,31 @@ from breakers.dead_letters.letters import fingerprints
     ],
 )
 def test_what_varies_is_taken_out(error, pattern):
-    assert fingerprints.compute_fingerprint("Broken", error).pattern == pattern
+    assert compute_fingerprint("Broken", error).pattern == pattern
 
 
 def test_errors_that_differ_in_numbers_are_alike():
-    one = fingerprints.compute_fingerprint("Timeout", "order 17 took 30.5 s")
-    other = fingerprints.compute_fingerprint("Timeout", "order 18 took 3 s")
+    one = compute_fingerprint("Timeout", "order 17 took 30.5 s")
+    other = compute_fingerprint("Timeout", "order 18 took 3 s")
 
     assert one == other
 
 
 def test_errors_of_different_types_are_not_alike():
     assert (
-        fingerprints.compute_fingerprint("Timeout", "gone").digest
-        != fingerprints.compute_fingerprint("Missing", "gone").digest
+        compute_fingerprint("Timeout", "gone").digest
+        != compute_fingerprint("Missing", "gone").digest
     )
 
 
 @given(st.text(min_size=fingerprints.MAX_ERROR_LENGTH + 1), st.text())
 def test_what_comes_behind_the_beginning_of_an_error_changes_nothing(error, more):
-    assert fingerprints.compute_fingerprint("Broken", error) == fingerprints.compute_fingerprint(
-        "Broken", error + more
-    )
+    assert compute_fingerprint("Broken", error) == compute_fingerprint("Broken", error + more)
 
 
 @given(st.text(), st.text())
 def test_any_text_has_a_fingerprint_that_fits(error_type, error):
-    found = fingerprints.compute_fingerprint(error_type, error)
+    found = compute_fingerprint(error_type, error)
 
     assert len(found.digest) == 16
     assert len(found.pattern) <= fingerprints.MAX_ERROR_LENGTH
@@ -59,4 +58,4 @@ def test_any_text_has_a_fingerprint_that_fits(error_type, error):
 def test_a_quotation_that_is_cut_is_a_quotation():
     short, long = (f'refused: "{"payload " * times}"' for times in (80, 90))
 
-    assert fingerprints.compute_fingerprint("", short) == fingerprints.compute_fingerprint("", long)
+    assert compute_fingerprint("", short) == compute_fingerprint("", long)

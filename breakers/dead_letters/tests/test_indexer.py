@@ -4,9 +4,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from breakers.dead_letters.letters import fingerprints, ids
+from breakers.dead_letters.letters import ids
 from breakers.dead_letters.models import Departure, GroupDay, Letter
 from breakers.dead_letters.monitoring import groups, indexer
+from breakers.dead_letters.tests.heaps import compute_fingerprint
 from breakers.tests.fleet import HOUR, MINUTE, NOW, SECOND
 
 from .removal_helpers import entry
@@ -32,7 +33,7 @@ def departed(stream, entry_id, *, state="done", done_at=NOW - MINUTE, **more):
 def alike(letters, stream, entry_id):
     """Return the archived fields of a letter like this one."""
     found = entry(stream, entry_id)
-    digest = fingerprints.compute_fingerprint(found.error_type, found.error).digest
+    digest = compute_fingerprint(found.error_type, found.error).digest
     return {"fingerprint": digest, "size_bytes": found.size_bytes}
 
 
