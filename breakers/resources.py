@@ -3,10 +3,10 @@
 import functools
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
-from django.db.models import FilteredRelation, Q, TextField
+from django.db.models import TextField
 from django.db.models.functions import Cast
 from rest_framework import serializers
 
@@ -20,23 +20,13 @@ from controlplane.core.clock import db_now
 from controlplane.core.http.json_format import format_moment
 from controlplane.core.http.resources import OptionalTextField, Resource, TimestampField
 
-if TYPE_CHECKING:
-    from breakers.models.registry import DependencyQuerySet
-
 UNREGISTERED = {**validate_policy({}), "managed_by": ""}
 """Policy fields shown for a dependency that is not registered."""
 COLUMNS = (
     "id", "caller", "callee", Cast("document", TextField()), Cast("on_outage", TextField()),
     "version", "registered_at", "changed_at", "removed_at", "live_override__id",
 )  # fmt: skip
-"""Columns of :func:`with_override` that :func:`serialize_rows` takes."""
-
-
-def with_override() -> "DependencyQuerySet":
-    """Return all dependencies, with their live override as the relation `live_override`."""
-    return Dependency.objects.annotate(
-        live_override=FilteredRelation("overrides", condition=Q(overrides__ended_at__isnull=True))
-    )
+"""Columns that :func:`serialize_rows` takes; `live_override` is a relation of the query."""
 
 
 def serialize_rows(rows: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Q, QuerySet
+from django.db.models import FilteredRelation, Q, QuerySet
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -33,7 +33,9 @@ READ, WRITE = "breakers:read", "breakers:write"
 class DependencyList(ListView[Dependency]):
     """List the dependencies that are registered or that instances report."""
 
-    queryset = resources.with_override().registered()
+    queryset = Dependency.objects.registered().annotate(
+        live_override=FilteredRelation("overrides", condition=Q(overrides__ended_at=None))
+    )
     serializer_class = DependencyShape
     filters = DependencyFilters
     ordering = "id"

@@ -6,9 +6,8 @@ is full or the time limit is reached.
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
 
 from breakers.dead_letters.letters.batches import batch_by_size
 from controlplane.core.errors import InvalidInput, NotFound
@@ -28,7 +27,6 @@ BRIEF = replace(presentation.LIST_LIMITS, fields=5000)
 FETCHED_AT_ONCE = 50
 FETCHED_BYTES = 1024 * 1024
 """Maximum total size of the letters fetched in one call after an index lookup."""
-Rendered = TypeVar("Rendered")
 
 
 @dataclass(frozen=True)
@@ -64,7 +62,10 @@ def read_page(
     Long values are truncated unless `whole`. Raises :class:`InvalidInput` for an invalid cursor,
     :class:`ServerUnavailable` and :class:`ServerRefused`.
     """
-    after = parse_cursor(cursor)
+    try:
+        after = ids.to_entry_id(ids.to_position(cursor)) if cursor else ""
+    except NotFound as error:
+        raise InvalidInput({"cursor": ["Use `next` as it was given."]}) from error
     deadline = time.monotonic() + seconds
     limits = NO_LIMITS if whole or chosen.needs_payload else BRIEF
     iterate = _iterate_indexed if chosen.uses_index else _iterate_stream
@@ -85,33 +86,6 @@ def read_page(
         if is_full:
             break
     return LetterPage(entries, "", looked_at, after)
-
-
-def render_until(
-    page: LetterPage, render: Callable[[LetterEntry], Rendered], *, until: float
-) -> tuple[LetterPage, list[Rendered]]:
-    """Call `render` for the page's letters, at least one, until the monotonic time `until`.
-
-    Return the page, which ends with the last rendered letter, and the results.
-    """
-    rendered: list[Rendered] = []
-    for entry in page.entries:
-        if rendered and time.monotonic() > until:
-            entries = page.entries[: len(rendered)]
-            last = entries[-1].id
-            return replace(page, entries=entries, next=last, looked_to=last), rendered
-        rendered.append(render(entry))
-    return page, rendered
-
-
-def parse_cursor(cursor: str) -> str:
-    """Return the entry id of a cursor, empty for an empty cursor. Raises :class:`InvalidInput`."""
-    if not cursor:
-        return ""
-    try:
-        return ids.to_entry_id(ids.to_position(cursor))
-    except NotFound as error:
-        raise InvalidInput({"cursor": ["Use `next` as it was given."]}) from error
 
 
 _Candidates = Iterator[tuple[LetterEntry, bool]]

@@ -54,14 +54,6 @@ def record_end(
     )
 
 
-def end_with_dependency(dependency: Dependency, *, actor: Actor, now: datetime) -> None:
-    """End the live override, if any, of a dependency that is being removed."""
-    override = lock_live_override(dependency)
-    if override is not None:
-        end_override(override, REMOVED, actor=actor, now=now)
-        record_end(override, dependency, reason="The dependency was removed.", actor=actor, now=now)
-
-
 def override_facts(override: Override, dependency: Dependency) -> dict[str, Any]:
     """Return the facts shown by every message about an override."""
     return {

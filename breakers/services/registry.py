@@ -93,7 +93,11 @@ def remove_dependency(
         dependency.save(update_fields=["document", "on_outage", "changed_at", "removed_at"])
         publication.advance(registry, now, dependency)
         notify_changed("breakers", dependency.name)
-        override_endings.end_with_dependency(dependency, actor=actor, now=now)
+        override = override_endings.lock_live_override(dependency)
+        if override is not None:
+            override_endings.end_override(override, override_endings.REMOVED, actor=actor, now=now)
+            why = "The dependency was removed."
+            override_endings.record_end(override, dependency, reason=why, actor=actor, now=now)
         audit.record(
             actor=actor,
             action="dependency.removed",

@@ -3,7 +3,7 @@
 import time
 from dataclasses import replace
 from datetime import datetime
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from django.utils.encoding import escape_uri_path
 from drf_spectacular.utils import OpenApiParameter, extend_schema
@@ -101,9 +101,12 @@ class MessageList(DeadLetterView):
         limit = min(given["limit"], letter_list.MAX_PAGE)
         page = letter_list.read_page(stream, chosen, cursor=given.get("cursor", ""), limit=limit)
         redaction = configured_redaction()
-        page, results = letter_list.render_until(
-            page, lambda one: letter_resource(one, redaction=redaction), until=until
-        )
+        results: list[dict[str, Any]] = []
+        for entry in page.entries:
+            if results and time.monotonic() > until:  # The page ends with the last rendered letter.
+                page = replace(page, next=results[-1]["id"], looked_to=results[-1]["id"])
+                break
+            results.append(letter_resource(entry, redaction=redaction))
         return Response(
             {
                 "next": _next_link(request, page.next),

@@ -12,6 +12,7 @@ from breakers.dead_letters.letters.entries import OUTLINE, LetterEntry
 from breakers.dead_letters.letters.filters import LetterFilter
 from breakers.dead_letters.models import Departure, LetterStream
 from breakers.dead_letters.monitoring import indexer
+from breakers.dead_letters.redis_servers import reader
 from breakers.dead_letters.removals.settlement import MAX_BYTES, MAX_FIELDS
 
 from . import selection
@@ -129,7 +130,7 @@ def _count_by_index(
         if time.monotonic() > deadline:
             return counts, counts.total(), False
         by_id = {ids.to_entry_id(row.position): row for row in rows}
-        for entry in selection.fetch_entries(stream, by_id, OUTLINE):
+        for entry in reader.read_entries(stream.server, stream.name, list(by_id), OUTLINE):
             row = by_id[entry.id]
             figures = (entry.fields_total, row.size_bytes, row.retries)
             counts[skip_reason(*figures, action=action, most_retries=most_retries)] += 1

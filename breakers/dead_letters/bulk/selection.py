@@ -1,6 +1,5 @@
 """Batches of letters that may match a filter, found by the index or by reading the stream."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from django.db.models import Q, QuerySet
@@ -71,7 +70,8 @@ def read_batch(
     rows = list(candidates.values_list("position", "size_bytes")[: most + 1])
     batch = next(batch_by_size(rows[:most], max_bytes=BUDGET, max_items=most), [])
     more = len(batch) < len(rows)
-    entries = fetch_entries(stream, [ids.to_entry_id(one) for one in batch])
+    entry_ids = [ids.to_entry_id(one) for one in batch]
+    entries = reader.read_entries(stream.server, stream.name, entry_ids, LIMITS)
     return SelectedBatch(entries, batch[-1] if more else until, len(batch), more)
 
 
@@ -96,10 +96,3 @@ def _filter_range(
 def _read_range(stream: LetterStream, after: str, until: str, limits: ReadLimits) -> EntryPage:
     begin, end = (ids.to_entry_id(one) if one else "" for one in (after, until))
     return reader.read_page(stream.server, stream.name, after=begin, last=end or "+", limits=limits)
-
-
-def fetch_entries(
-    stream: LetterStream, entry_ids: Iterable[str], limits: ReadLimits = LIMITS
-) -> list[LetterEntry]:
-    """Return the stream's entries with these ids, in the given order; missing ids are left out."""
-    return reader.read_entries(stream.server, stream.name, list(entry_ids), limits)

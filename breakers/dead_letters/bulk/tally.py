@@ -13,10 +13,9 @@ from django.db.models import Count
 
 from breakers.dead_letters.letters.entries import LetterEntry
 from breakers.dead_letters.models import Departure, Replay
+from breakers.dead_letters.removals.settlement import LEFT
 
 from . import eligibility
-
-LEFT = (Departure.State.DONE, Departure.State.RESTORING, Departure.State.RESTORED)
 
 
 @dataclass

@@ -44,11 +44,6 @@ def lock_departure(departure_id: int) -> Departure:
     return departure
 
 
-def is_expired(departure: Departure, now: datetime) -> bool:
-    """Return True if the time for which a removed letter is kept is over."""
-    return departure.done_at is not None and departure.done_at <= now - ARCHIVED_FOR
-
-
 def restorable_until(departure: Departure) -> datetime | None:
     """Return the time until which a letter can be restored; None after a retry or a restore."""
     states = Departure.State

@@ -144,7 +144,7 @@ def _require_restorable(departure: Departure, now: datetime) -> None:
                 " knows any more: its server was away for too long. Look for it in"
                 f" {departure.stream.origin}, and copy it from the archive if it is not there."
             )
-    if archive.is_expired(departure, now):
+    if departure.done_at and departure.done_at <= now - archive.ARCHIVED_FOR:
         raise Conflict(f"Only what left within {archive.ARCHIVED_FOR.days} days can be restored.")
     fields = len(departure.entry.pairs)
     if fields > settlement.MAX_FIELDS:
