@@ -18,16 +18,10 @@ from breakers.tests.registered import (
     instance,
 )
 from controlplane.core.clock import db_now
-from controlplane.core.http.tests.callers import as_role
 
 pytestmark = pytest.mark.django_db
 
 HISTORY = "/breakers/core/oracle/history"
-
-
-@pytest.fixture
-def viewer():
-    return as_role("viewer")
 
 
 def rows(api, **filters):

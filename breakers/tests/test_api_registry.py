@@ -34,16 +34,6 @@ POLICY = {
 FORCE = {"mode": "forced_open", "reason": REASON, "expires_in": "1h"}
 
 
-@pytest.fixture
-def admin():
-    return as_role("admin")
-
-
-@pytest.fixture
-def operator():
-    return as_role("operator")
-
-
 def test_new_dependency_is_created_and_shown_as_it_was_said(admin):
     answer = admin.send("put", ONE, POLICY)
 

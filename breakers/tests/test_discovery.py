@@ -10,7 +10,6 @@ from breakers.services import discovery, overrides, registry
 from breakers.services.discovery import MAX_AT_ONCE
 from controlplane.core.audit import services as audit
 from controlplane.core.audit.models import AuditEntry
-from controlplane.core.clock import db_now
 
 from .registered import ADMIN, OPERATOR, REASON, breaker, dependency, discovered, instance
 
@@ -18,11 +17,6 @@ pytestmark = pytest.mark.django_db
 
 MINUTE = timedelta(minutes=1)
 DAY = timedelta(days=1)
-
-
-@pytest.fixture
-def now():
-    return db_now()
 
 
 def removed(now, ago=2 * MINUTE):

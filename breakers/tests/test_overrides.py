@@ -24,11 +24,6 @@ from controlplane.core.http.tests.callers import at_once
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def now():
-    return db_now()
-
-
 def force(now, mode="forced_open", expires_in="1h", reason=REASON, actor=OPERATOR):
     return overrides.set_override(
         caller="core", callee="oracle", mode=mode, reason=reason, expires_in=expires_in,

@@ -27,11 +27,6 @@ from controlplane.tests.rows import multiply
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def now():
-    return db_now()
-
-
 def last_row():
     return AuditEntry.objects.order_by("-id").first()
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
+from urllib.parse import quote
 from uuid import uuid4
 
 from breakers.dead_letters.letters.fingerprints import fingerprint_parts, significant_parts
@@ -61,3 +62,23 @@ def heap(settings: Any, **changed: Any) -> Iterator[Heap]:
 
 def compute_fingerprint(error_type, error):
     return fingerprint_parts(*significant_parts(error_type, error))
+
+
+def stream_path(letters, rest="messages/", of="events"):
+    return f"/dlq/streams/{quote(letters.name(of), safe='')}/{rest}"
+
+
+def list_letters(api, letters, **filters):
+    """Return the first page of a stream's letters as the API lists them."""
+    response = api.get(stream_path(letters), filters)
+    assert response.status_code == 200, response.content
+    return response.json()
+
+
+def list_origin(letters, of="events"):
+    """Return ids and fields of the messages in an origin stream."""
+    entries = letters.redis.xrange(f"{letters.prefix}:{of}")
+    return [
+        (entry_id.decode(), {k.decode(): v.decode() for k, v in fields.items()})
+        for entry_id, fields in entries
+    ]

@@ -1,46 +1,15 @@
 """API actions on dead letters: permissions and answers."""
 
-from urllib.parse import quote
-
 import pytest
 
 from breakers.dead_letters.models import Departure
+from breakers.dead_letters.tests.heaps import list_origin, stream_path
 from controlplane.core.audit.models import AuditEntry
-from controlplane.core.http.tests.callers import Api, as_role, with_token
+from controlplane.core.http.tests.callers import Api, with_token
 from controlplane.core.jobs.models import Job
 
 pytestmark = pytest.mark.django_db
 REASON = "broker is back, 0 errors since 02:10"
-
-
-@pytest.fixture
-def viewer():
-    return as_role("viewer")
-
-
-@pytest.fixture
-def operator():
-    return as_role("operator")
-
-
-@pytest.fixture
-def admin():
-    return as_role("admin")
-
-
-def stream_path(letters, rest="messages/", of="events"):
-    return f"/dlq/streams/{quote(letters.name(of), safe='')}/{rest}"
-
-
-def listed(api, letters, **filters):
-    answer = api.get(stream_path(letters), filters)
-    assert answer.status_code == 200, answer.content
-    return answer.json()
-
-
-def origin(letters, of="events"):
-    given = letters.redis.xrange(f"{letters.prefix}:{of}")
-    return [(one.decode(), {k.decode(): v.decode() for k, v in f.items()}) for one, f in given]
 
 
 def test_retry_puts_the_message_back_and_a_repeat_answers_the_same(operator, letters):
@@ -49,7 +18,7 @@ def test_retry_puts_the_message_back_and_a_repeat_answers_the_same(operator, let
     first = operator.post(stream_path(letters, f"messages/{sent}/retry"), {"reason": REASON})
     again = operator.post(stream_path(letters, f"messages/{sent}/retry"), {"reason": REASON})
 
-    ((new_id, fields),) = origin(letters)
+    ((new_id, fields),) = list_origin(letters)
     assert first.status_code == again.status_code == 200
     assert first.json()["retried"] is True
     assert first.json()["new_id"] == again.json()["new_id"] == new_id
@@ -66,7 +35,7 @@ def test_retry_of_an_edited_message_tells_the_difference_when_it_fails_again(ope
     failed = letters.add(error="still wrong", payload='{"n":2}', dlq_retry_of=sent)
     history = operator.get(stream_path(letters, f"messages/{failed}/")).json()["history"]
 
-    ((_, fields),) = origin(letters)
+    ((_, fields),) = list_origin(letters)
     assert (fields["payload"], fields["keep"]) == ('{"n":2}', "as it is")
     assert [one["kind"] for one in history] == ["failed", "retried", "failed"]
     assert history[1]["changes"] == [{"path": "payload.n", "before": "1", "after": "2"}]

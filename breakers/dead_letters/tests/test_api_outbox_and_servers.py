@@ -1,11 +1,11 @@
 """Dead letters over HTTP: the outbox, servers that are away, and what the document says."""
 
 from dataclasses import replace
-from urllib.parse import quote
 
 import pytest
 
 from breakers.dead_letters.models import LetterStream
+from breakers.dead_letters.tests.heaps import stream_path
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import as_role, with_token
@@ -32,10 +32,6 @@ def failed():
         state="failed", attempts=8, next_attempt_at=now, created_at=now, finished_at=now,
         last_error="500 from the receiver",
     )  # fmt: skip
-
-
-def stream_path(letters, rest="messages/"):
-    return f"/dlq/streams/{quote(letters.name(), safe='')}/{rest}"
 
 
 def test_outbox_lists_what_failed_and_retry_puts_it_back(failed):

@@ -4,47 +4,17 @@ import csv
 import io
 import json
 from dataclasses import replace
-from urllib.parse import quote
 
 import pytest
 
 from breakers.dead_letters import letter_list
 from breakers.dead_letters.models import LetterStream
+from breakers.dead_letters.tests.heaps import list_letters, stream_path
 from breakers.dead_letters.views.links import letter_url
 from controlplane.core.http.tests.callers import as_role
 
 pytestmark = pytest.mark.django_db
 REASON = "broker is back, 0 errors since 02:10"
-
-
-@pytest.fixture
-def viewer():
-    return as_role("viewer")
-
-
-@pytest.fixture
-def operator():
-    return as_role("operator")
-
-
-@pytest.fixture
-def admin():
-    return as_role("admin")
-
-
-def stream_path(letters, rest="messages/", of="events"):
-    return f"/dlq/streams/{quote(letters.name(of), safe='')}/{rest}"
-
-
-def listed(api, letters, **filters):
-    answer = api.get(stream_path(letters), filters)
-    assert answer.status_code == 200, answer.content
-    return answer.json()
-
-
-def origin(letters, of="events"):
-    given = letters.redis.xrange(f"{letters.prefix}:{of}")
-    return [(one.decode(), {k.decode(): v.decode() for k, v in f.items()}) for one, f in given]
 
 
 def test_inbox_is_an_array_of_streams_and_the_outbox(viewer, letters):
@@ -64,7 +34,7 @@ def test_inbox_is_an_array_of_streams_and_the_outbox(viewer, letters):
 def test_messages_are_listed_newest_first_redacted_and_page_by_page(viewer, letters):
     sent = [letters.add(payload=json.dumps({"n": n, "password": "x"})) for n in range(5)]
 
-    first = listed(viewer, letters, limit=2)
+    first = list_letters(viewer, letters, limit=2)
     second = viewer.get(first["next"].removeprefix("http://testserver")).json()
 
     assert [one["id"] for one in first["results"]] == [sent[4], sent[3]]
@@ -79,7 +49,7 @@ def test_messages_are_listed_newest_first_redacted_and_page_by_page(viewer, lett
 def test_messages_of_a_page_that_ends_have_no_next(viewer, letters):
     letters.add()
 
-    answer = listed(viewer, letters)
+    answer = list_letters(viewer, letters)
 
     assert (answer["next"], answer["complete"], len(answer["results"])) == (None, True, 1)
 
@@ -104,7 +74,7 @@ def test_filter_finds_the_one_that_is_meant(viewer, letters, filters):
         payload='{"order":{"items":[{"sku":"A-1"}],"city":"Seoul"}}',
     )
 
-    answer = listed(viewer, letters, **filters)
+    answer = list_letters(viewer, letters, **filters)
 
     assert [one["id"] for one in answer["results"]] == [meant]
 
@@ -116,7 +86,7 @@ def test_filter_by_fingerprint_is_what_the_groups_say(viewer, letters):
 
     groups = viewer.get(stream_path(letters, "groups/")).json()
     largest = groups["results"][0]
-    found = listed(viewer, letters, fingerprint=largest["fingerprint"])
+    found = list_letters(viewer, letters, fingerprint=largest["fingerprint"])
 
     assert (largest["count"], groups["complete"], len(groups["results"])) == (3, True, 2)
     assert largest["first"] <= largest["last"]
@@ -186,7 +156,7 @@ def test_letters_that_take_long_to_redact_are_given_some_at_a_time(viewer, lette
         letters.add(payload="{" + keys + "}", **{f"f{at}": keys for at in range(10)})
     monkeypatch.setattr(letter_list, "PAGE_SECONDS", 0.0)
 
-    page = listed(viewer, letters)
+    page = list_letters(viewer, letters)
 
     assert 1 <= len(page["results"]) < 20
     assert f"cursor={page['results'][-1]['id']}" in page["next"]
@@ -201,8 +171,8 @@ def test_what_an_error_says_of_secrets_is_hidden_wherever_it_is_told(viewer, let
     )
 
     told = [
-        listed(viewer, letters),
-        listed(viewer, letters, error_type="Wrong token=[redacted]"),
+        list_letters(viewer, letters),
+        list_letters(viewer, letters, error_type="Wrong token=[redacted]"),
         viewer.get(stream_path(letters, "groups/")).json(),
         viewer.get(stream_path(letters, f"messages/{sent}/")).json(),
     ]
@@ -217,7 +187,7 @@ def test_what_an_error_says_of_secrets_is_hidden_wherever_it_is_told(viewer, let
 def test_fingerprints_tell_nothing_of_what_is_hidden(viewer, letters):
     sent = [letters.add(error=f"login with password={one}") for one in ("winter", "summer")]
 
-    told = listed(viewer, letters)["results"]
+    told = list_letters(viewer, letters)["results"]
     told += [viewer.get(stream_path(letters, f"messages/{one}/")).json() for one in sent]
     told += viewer.get(stream_path(letters, "groups/")).json()["results"]
     lines = b"".join(viewer.get(stream_path(letters, "export")).streaming_content).splitlines()
@@ -229,7 +199,7 @@ def test_fingerprints_tell_nothing_of_what_is_hidden(viewer, letters):
 
     (fingerprint,) = {one["fingerprint"] for one in told}
     assert len(told) == 8
-    assert len(listed(viewer, letters, fingerprint=fingerprint)["results"]) == 1
+    assert len(list_letters(viewer, letters, fingerprint=fingerprint)["results"]) == 1
     page = viewer.client.get(letter_url(letters.stream(), sent[1])).content.decode()
     assert f"fingerprint={fingerprint}" in page
 
@@ -240,7 +210,7 @@ def test_group_indexed_before_another_key_was_hidden_lists_its_letters(viewer, l
     keys = [*settings.DEAD_LETTERS.hidden_keys, "vault"]
     settings.DEAD_LETTERS = replace(settings.DEAD_LETTERS, hidden_keys=keys)
 
-    (found,) = listed(viewer, letters, fingerprint=group["fingerprint"])["results"]
+    (found,) = list_letters(viewer, letters, fingerprint=group["fingerprint"])["results"]
 
     assert found["id"] == sent
     assert found["fingerprint"] != group["fingerprint"]
@@ -254,13 +224,13 @@ def test_garbage_is_listed_shown_grouped_and_exported(viewer, letters):
     many = letters.redis.xadd(letters.name(), {f"f{n}": "v" for n in range(500)})
     letters.redis.xadd(letters.name(), {b"dlq_error": garbage, b"dlq_failed_at": garbage})
 
-    answer = listed(viewer, letters)
+    answer = list_letters(viewer, letters)
     one = viewer.get(stream_path(letters, f"messages/{many.decode()}/")).json()
 
     assert len(answer["results"]) == 4
     assert answer["results"][2]["fields"]["big"]["bytes"] == 5_000_000
     assert len(one["fields"]) == 500
-    assert listed(viewer, letters, q="nothing like it")["results"] == []
+    assert list_letters(viewer, letters, q="nothing like it")["results"] == []
     assert viewer.get(stream_path(letters, "groups/")).status_code == 200
     lines = b"".join(viewer.get(stream_path(letters, "export")).streaming_content).splitlines()
     assert len(lines) == 4
