@@ -9,9 +9,9 @@ from breakers.map.amplification import find_worst_chain
 
 
 def test_hop_alone_is_its_own_chain():
-    found = find_worst_chain({("core", "oracle"): 3}, "core", "oracle")
+    chain = find_worst_chain({("core", "oracle"): 3}, "core", "oracle")
 
-    assert (list(found.services), found.tries, found.hops) == (["core", "oracle"], 3, 1)
+    assert (list(chain.services), chain.tries, chain.hops) == (["core", "oracle"], 3, 1)
 
 
 def test_tries_multiply_along_the_worst_way():
@@ -22,10 +22,10 @@ def test_tries_multiply_along_the_worst_way():
         ("oracle", "openai"): 3,
     }
 
-    found = find_worst_chain(attempts, "oracle", "openai")
+    chain = find_worst_chain(attempts, "oracle", "openai")
 
-    assert list(found.services) == ["batch", "core", "oracle", "openai"]
-    assert found.tries == 4 * 3 * 3
+    assert list(chain.services) == ["batch", "core", "oracle", "openai"]
+    assert chain.tries == 4 * 3 * 3
 
 
 def test_of_two_ways_alike_the_longer_is_shown():
@@ -37,9 +37,9 @@ def test_of_two_ways_alike_the_longer_is_shown():
 def test_cycle_counts_once():
     attempts = {("a", "b"): 2, ("b", "a"): 2, ("b", "c"): 2}
 
-    found = find_worst_chain(attempts, "b", "c")
+    chain = find_worst_chain(attempts, "b", "c")
 
-    assert (list(found.services), found.tries) == (["a", "b", "c"], 4)
+    assert (list(chain.services), chain.tries) == (["a", "b", "c"], 4)
 
 
 def test_service_that_calls_itself_ends_the_chain():
@@ -56,13 +56,13 @@ def test_service_that_calls_itself_ends_the_chain():
 def test_chain_is_a_way_there_is_and_its_product(attempts):
     attempts = {**attempts, ("y", "z"): 2, **{(one, "y"): 2 for one in "ab"}}
 
-    found = find_worst_chain(attempts, "y", "z")
+    chain = find_worst_chain(attempts, "y", "z")
 
     product = 1
-    for hop in pairwise(found.services):
+    for hop in pairwise(chain.services):
         product *= attempts[hop]
-    assert product == found.tries
-    assert len(set(found.services)) == len(found.services)
+    assert product == chain.tries
+    assert len(set(chain.services)) == len(chain.services)
 
 
 def test_way_through_a_cycle_does_not_hide_a_better_one():
@@ -71,9 +71,9 @@ def test_way_through_a_cycle_does_not_hide_a_better_one():
         ("a", "b"): 3, ("b", "c"): 2, ("c", "b"): 1, ("b", "d"): 1, ("c", "d"): 3, ("d", "e"): 1,
     }  # fmt: skip
 
-    found = find_worst_chain(attempts, "d", "e")
+    chain = find_worst_chain(attempts, "d", "e")
 
-    assert (list(found.services), found.tries) == (["a", "b", "c", "d", "e"], 18)
+    assert (list(chain.services), chain.tries) == (["a", "b", "c", "d", "e"], 18)
 
 
 SERVICES = "abcde"
@@ -107,8 +107,8 @@ def test_too_many_ways_are_not_all_looked_at():
     everybody = [f"s{number}" for number in range(12)]
     attempts = {(one, other): 2 for one in everybody for other in everybody if one != other}
 
-    found = find_worst_chain(attempts, "s0", "s1", most=500)
+    chain = find_worst_chain(attempts, "s0", "s1", most=500)
 
-    assert not found.is_whole
-    assert found.tries > 1
+    assert not chain.is_whole
+    assert chain.tries > 1
     assert find_worst_chain({("s2", "s0"): 2}, "s0", "s1").is_whole

@@ -25,9 +25,9 @@ HISTORY = "/breakers/core/oracle/history"
 
 
 def rows(api, **filters):
-    answer = api.get("/breakers/", filters)
-    assert answer.status_code == 200, answer.content
-    return {row["name"]: row for row in answer.json()["results"]}
+    response = api.get("/breakers/", filters)
+    assert response.status_code == 200, response.content
+    return {row["name"]: row for row in response.json()["results"]}
 
 
 def test_row_has_the_worst_state_and_instances_by_state(viewer):
@@ -47,12 +47,12 @@ def test_row_has_the_worst_state_and_instances_by_state(viewer):
 
 def test_row_shows_what_is_forced_and_who_obeys(viewer):
     now = db_now()
-    one = dependency(now)
+    row = dependency(now)
     forced = overrides.set_override(
         caller="core", callee="oracle", mode="forced_closed", reason=REASON, expires_in="1h",
         actor=OPERATOR, now=now,
     )  # fmt: skip
-    breaker(one, instance(now, "core/a", config_version=forced.version))
+    breaker(row, instance(now, "core/a", config_version=forced.version))
 
     override = rows(viewer)["core->oracle"]["override"]
 
@@ -110,9 +110,9 @@ def test_filter_that_makes_no_sense_is_refused(viewer, filters):
 
 def test_removed_dependency_is_on_no_board(viewer):
     now = db_now()
-    one = discovered(now)
-    one.removed_at = now
-    one.save()
+    row = discovered(now)
+    row.removed_at = now
+    row.save()
 
     assert rows(viewer) == {}
 

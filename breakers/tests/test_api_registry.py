@@ -35,10 +35,10 @@ FORCE = {"mode": "forced_open", "reason": REASON, "expires_in": "1h"}
 
 
 def test_new_dependency_is_created_and_shown_as_it_was_said(admin):
-    answer = admin.send("put", ONE, POLICY)
+    response = admin.send("put", ONE, POLICY)
 
-    assert answer.status_code == 201
-    body = answer.json()
+    assert response.status_code == 201
+    body = response.json()
     assert (body["name"], body["version"], body["registered"]) == ("core->oracle", 1, True)
     assert body["override"] is None
     for field in ("protocol", "timeout_ms", "routes", "criticality", "notes", "owner"):
@@ -53,10 +53,10 @@ def test_put_of_what_was_got_changes_nothing(admin):
     admin.send("put", ONE, POLICY)
     body = admin.get(ONE).json()
 
-    answer = admin.send("put", ONE, body)
+    response = admin.send("put", ONE, body)
 
-    assert answer.status_code == 200
-    assert answer.json() == body
+    assert response.status_code == 200
+    assert response.json() == body
 
 
 def test_put_says_all_of_it(admin):
@@ -78,9 +78,9 @@ def test_post_creates_once(admin):
 def test_post_registers_what_was_only_reported(admin):
     discovered(db_now())
 
-    answer = admin.post("/dependencies/", {"caller": "core", "callee": "oracle"})
+    response = admin.post("/dependencies/", {"caller": "core", "callee": "oracle"})
 
-    assert answer.status_code == 201
+    assert response.status_code == 201
 
 
 @pytest.mark.parametrize(
@@ -94,17 +94,17 @@ def test_post_registers_what_was_only_reported(admin):
     ],
 )
 def test_wrong_policy_is_refused_by_field(admin, body, field):
-    answer = admin.send("put", ONE, body)
+    response = admin.send("put", ONE, body)
 
-    assert answer.status_code == 400
-    assert list(answer.json()["errors"]) == [field]
+    assert response.status_code == 400
+    assert list(response.json()["errors"]) == [field]
 
 
 def test_name_that_is_no_slug_is_refused(admin):
-    answer = admin.send("put", "/dependencies/Core/oracle/", POLICY)
+    response = admin.send("put", "/dependencies/Core/oracle/", POLICY)
 
-    assert answer.status_code == 400
-    assert list(answer.json()["errors"]) == ["caller"]
+    assert response.status_code == 400
+    assert list(response.json()["errors"]) == ["caller"]
 
 
 @pytest.mark.parametrize("path", [ONE, "/dependencies/core/%00/", "/dependencies/Core/x/"])
@@ -125,10 +125,10 @@ def test_reported_dependency_is_shown_with_defaults(admin):
 def test_removed_dependency_is_gone(admin):
     admin.send("put", ONE, POLICY)
 
-    answer = admin.send("delete", ONE, {"reason": "oracle is retired"})
+    response = admin.send("delete", ONE, {"reason": "oracle is retired"})
 
-    assert answer.status_code == 200
-    assert answer.json()["removed_at"] is not None
+    assert response.status_code == 200
+    assert response.json()["removed_at"] is not None
     assert admin.get(ONE).status_code == 404
     assert admin.get("/dependencies/").json()["results"] == []
 
@@ -142,7 +142,7 @@ def test_list_comes_in_pages_and_filtered(admin):
     page = admin.get("/dependencies/", {"limit": 3}).json()
     rest = admin.client.get(page["next"]).json()
     critical = admin.get("/dependencies/", {"criticality": "critical"}).json()
-    found = admin.get("/dependencies/", {"q": "ORAC"}).json()
+    body = admin.get("/dependencies/", {"q": "ORAC"}).json()
 
     assert [row["name"] for row in page["results"] + rest["results"]] == [
         "core->oracle",
@@ -151,7 +151,7 @@ def test_list_comes_in_pages_and_filtered(admin):
         "oracle->neo4j",
     ]
     assert [row["name"] for row in critical["results"]] == ["oracle->neo4j"]
-    assert [row["name"] for row in found["results"]] == ["core->oracle", "oracle->neo4j"]
+    assert [row["name"] for row in body["results"]] == ["core->oracle", "oracle->neo4j"]
 
 
 def test_list_takes_as_many_queries_for_many(admin, django_assert_max_num_queries):
@@ -167,9 +167,9 @@ def test_list_takes_as_many_queries_for_many(admin, django_assert_max_num_querie
 
 
 def test_dry_run_tells_and_does_nothing(admin):
-    answer = admin.send("put", ONE, {**POLICY, "dry_run": True})
+    response = admin.send("put", ONE, {**POLICY, "dry_run": True})
 
-    assert answer.json()["dry_run"] is True
+    assert response.json()["dry_run"] is True
     assert not Dependency.objects.exists()
 
 
@@ -188,10 +188,10 @@ def test_override_is_set_with_who_obeys(admin):
     instance(now, "core/a1", config_version=2)
     instance(now, "core/a2", config_version=1)
 
-    answer = admin.send("put", f"{ONE}override", FORCE)
+    response = admin.send("put", f"{ONE}override", FORCE)
 
-    assert answer.status_code == 200
-    body = answer.json()
+    assert response.status_code == 200
+    body = response.json()
     assert (body["mode"], body["reason"], body["version"]) == ("forced_open", REASON, 2)
     assert body["acknowledged"] == {"applied": 1, "instances": 2, "stragglers": ["core/a2"]}
     assert admin.get(ONE).json()["override"]["acknowledged"] == body["acknowledged"]
@@ -201,10 +201,10 @@ def test_override_is_taken_away(admin):
     dependency(db_now())
     admin.send("put", f"{ONE}override", FORCE)
 
-    answer = admin.send("delete", f"{ONE}override")
+    response = admin.send("delete", f"{ONE}override")
 
-    assert answer.status_code == 200
-    body = answer.json()
+    assert response.status_code == 200
+    body = response.json()
     assert (body["ended_why"], body["version"]) == ("removed", 3)
     assert admin.get(ONE).json()["override"] is None
     assert admin.send("delete", f"{ONE}override").status_code == 404
@@ -222,10 +222,10 @@ def test_override_is_taken_away(admin):
 def test_wrong_override_is_refused_by_field(admin, change, field):
     dependency(db_now())
 
-    answer = admin.send("put", f"{ONE}override", {**FORCE, **change})
+    response = admin.send("put", f"{ONE}override", {**FORCE, **change})
 
-    assert answer.status_code == 400
-    assert list(answer.json()["errors"]) == [field]
+    assert response.status_code == 400
+    assert list(response.json()["errors"]) == [field]
     assert not Override.objects.exists()
 
 
@@ -313,10 +313,10 @@ def test_service_is_posted_once(admin):
     ],
 )
 def test_wrong_service_is_refused_by_field(admin, body, field):
-    answer = admin.send("put", "/services/oracle/", body)
+    response = admin.send("put", "/services/oracle/", body)
 
-    assert answer.status_code == 400
-    assert list(answer.json()["errors"]) == [field]
+    assert response.status_code == 400
+    assert list(response.json()["errors"]) == [field]
 
 
 def test_unknown_service_is_not_found(admin):
@@ -325,11 +325,11 @@ def test_unknown_service_is_not_found(admin):
 
 
 def test_body_that_names_another_pair_than_the_address_is_refused(admin):
-    said = admin.send("put", ONE, {**POLICY, "callee": "neo4j"})
+    response = admin.send("put", ONE, {**POLICY, "callee": "neo4j"})
     same = admin.send("put", ONE, {**POLICY, "caller": "core", "callee": "oracle"})
 
-    assert said.status_code == 400
-    assert said.json()["errors"] == {"callee": ["The address says oracle."]}
+    assert response.status_code == 400
+    assert response.json()["errors"] == {"callee": ["The address says oracle."]}
     assert same.status_code == 201
 
 

@@ -40,7 +40,7 @@ def test_an_outage_that_lasts_waits():
     reports("core/a1", "open")
     outages.watch_outages(NOW)
 
-    (found,) = attention.list_outages(NOW)
+    (items,) = attention.list_outages(NOW)
 
-    assert found.detail == "Its policy acts if that lasts."
-    assert found.path == "/breakers/core/oracle/"
+    assert items.detail == "Its policy acts if that lasts."
+    assert items.path == "/breakers/core/oracle/"

@@ -45,14 +45,14 @@ def test_open_breakers_wait_by_how_critical_they_are():
         reports("core/a1", "open", of=f"core->{callee}", since=NOW - MINUTE)
         reports("core/a2", of=f"core->{callee}")
 
-    found = attention.list_open_breakers(NOW)
+    items = attention.list_open_breakers(NOW)
 
-    assert [(one.severity, one.path) for one in found] == [
+    assert [(one.severity, one.path) for one in items] == [
         ("critical", "/breakers/core/synapse/"),
         ("warning", "/breakers/core/oracle/"),
     ]
-    assert found[0].detail == "In 1 of 2 instances; the dependency is critical."
-    assert found[0].since == NOW - MINUTE
+    assert items[0].detail == "In 1 of 2 instances; the dependency is critical."
+    assert items[0].since == NOW - MINUTE
 
 
 def test_an_override_that_everybody_goes_by_waits_for_nobody_for_an_hour():
@@ -64,9 +64,9 @@ def test_an_override_that_everybody_goes_by_waits_for_nobody_for_an_hour():
     assert attention.list_overrides(NOW + HOUR) == []
 
     hears("core/a1", version, NOW + HOUR + SECOND)
-    (found,) = attention.list_overrides(NOW + HOUR + SECOND)
-    assert (found.kind, found.severity) == ("override", "warning")
-    assert found.detail.startswith("It has stood for 1 h")
+    (items,) = attention.list_overrides(NOW + HOUR + SECOND)
+    assert (items.kind, items.severity) == ("override", "warning")
+    assert items.detail.startswith("It has stood for 1 h")
 
 
 def test_an_override_that_ends_within_ten_minutes_is_told():
@@ -76,9 +76,9 @@ def test_an_override_that_ends_within_ten_minutes_is_told():
     hears("core/a1", override.version, NOW + 20 * MINUTE)
 
     assert attention.list_overrides(NOW + 20 * MINUTE - SECOND) == []
-    (found,) = attention.list_overrides(NOW + 20 * MINUTE)
+    (items,) = attention.list_overrides(NOW + 20 * MINUTE)
 
-    assert (found.severity, found.due_at) == ("info", override.expires_at)
+    assert (items.severity, items.due_at) == ("info", override.expires_at)
 
 
 def test_a_short_override_is_not_told_as_ending_from_its_beginning():
@@ -92,10 +92,10 @@ def test_an_override_that_nobody_is_there_to_go_by_says_so():
     dependency()
     force()
 
-    (found,) = attention.list_overrides(NOW + MINUTE)
+    (items,) = attention.list_overrides(NOW + MINUTE)
 
-    assert found.severity == "warning"
-    assert found.detail.startswith("No instance of core reports, so nobody goes by it.")
+    assert items.severity == "warning"
+    assert items.detail.startswith("No instance of core reports, so nobody goes by it.")
 
 
 def test_open_breakers_of_services_wait_and_forced_ones_do_not():
@@ -105,9 +105,9 @@ def test_open_breakers_of_services_wait_and_forced_ones_do_not():
     reports("core/a1", "open")
     reports("core/a1", "open", of="core->synapse", mode="forced_open")
 
-    (found,) = attention.list_open_breakers(NOW)
+    (items,) = attention.list_open_breakers(NOW)
 
-    assert (found.severity, found.path) == ("warning", "/breakers/core/oracle/")
+    assert (items.severity, items.path) == ("warning", "/breakers/core/oracle/")
 
 
 def test_whoever_does_not_go_by_an_override_is_named_after_a_minute():
@@ -119,10 +119,10 @@ def test_whoever_does_not_go_by_an_override_is_named_after_a_minute():
     hears("core/a2", version - 1, NOW + MINUTE)
 
     assert attention.list_overrides(NOW + MINUTE - SECOND) == []
-    (found,) = attention.list_overrides(NOW + MINUTE)
+    (items,) = attention.list_overrides(NOW + MINUTE)
 
-    assert found.severity == "warning"
-    assert found.detail.startswith("1 of 2 instances go by it, not core/a2.")
+    assert items.severity == "warning"
+    assert items.detail.startswith("1 of 2 instances go by it, not core/a2.")
 
 
 def test_a_store_that_is_away_waits_and_a_grave_one_is_critical():
@@ -130,18 +130,18 @@ def test_a_store_that_is_away_waits_and_a_grave_one_is_critical():
         service(slug, name=slug.title(), level=level, probe_url="tcp://redis:6379")
         Probe.objects.create(service_id=slug, is_away=True, since=NOW, error="no connection")
 
-    found = attention.list_away_probes(NOW)
+    items = attention.list_away_probes(NOW)
 
-    assert [(one.title, one.severity) for one in found] == [
+    assert [(one.title, one.severity) for one in items] == [
         ("Redis does not answer", "critical"),
         ("Weaver does not answer", "warning"),
     ]
 
 
 def test_every_source_is_asked_by_the_page():
-    asked = {source.function for source in ATTENTION_SOURCES.values()}
+    arguments = {source.function for source in ATTENTION_SOURCES.values()}
 
-    assert asked >= {
+    assert arguments >= {
         attention.list_open_breakers,
         attention.list_overrides,
         attention.list_outages,
@@ -261,9 +261,9 @@ def test_the_preview_names_who_calls_the_services_that_check_a_switch():
     Instance.objects.create(pk="core/a1", service="core", checks={"segment:finance": entry})
     Instance.objects.create(pk="token:x", service="x", checks={"segment:finance": entry})
 
-    found = dependents.find_dependents("segment:finance", NOW)
+    fields = dependents.find_dependents("segment:finance", NOW)
 
-    assert found == {
+    assert fields == {
         "dependents": [
             {
                 "service": "core",

@@ -85,17 +85,19 @@ def test_shipped_policies_are_all_valid():
 
 
 def test_shipped_calls_have_their_timeout_and_criticality():
-    found = shipped().dependencies
+    dependencies = shipped().dependencies
 
-    assert {name: found[name]["timeout_ms"] // 1000 for name in TIMEOUTS} == TIMEOUTS
-    assert {name: found[name]["criticality"] for name in CRITICALITIES} == CRITICALITIES
+    assert {name: dependencies[name]["timeout_ms"] // 1000 for name in TIMEOUTS} == TIMEOUTS
+    assert {name: dependencies[name]["criticality"] for name in CRITICALITIES} == CRITICALITIES
 
 
 def test_shipped_routes_to_synapse_and_through_the_gateway():
-    found = shipped().dependencies
+    dependencies = shipped().dependencies
 
-    to_synapse = {r["pattern"]: r["timeout_ms"] for r in found["core->synapse"]["routes"]}
-    gateway = {r["pattern"]: r["timeout_ms"] // 1000 for r in found["canvas->core"]["routes"]}
+    to_synapse = {r["pattern"]: r["timeout_ms"] for r in dependencies["core->synapse"]["routes"]}
+    gateway = {
+        r["pattern"]: r["timeout_ms"] // 1000 for r in dependencies["canvas->core"]["routes"]
+    }
     assert to_synapse == {"/process-mining/**": 180_000, "/event-logs/**": 300_000}
     assert gateway == GATEWAY
 
@@ -114,10 +116,10 @@ def test_shipped_breakers_are_those_decided_and_no_others():
 
 
 def test_shipped_messages_are_kept_in_the_users_language():
-    found = shipped().dependencies
+    dependencies = shipped().dependencies
 
     messages = {
-        name: (found[name]["fallback"]["code"], found[name]["fallback"]["message"])
+        name: (dependencies[name]["fallback"]["code"], dependencies[name]["fallback"]["message"])
         for name in ("core->oracle", "core->vision", "core->synapse", "core->weaver")
     }
     assert messages == {
@@ -132,24 +134,24 @@ def test_shipped_messages_are_kept_in_the_users_language():
 
 
 def test_shipped_workers_try_again_as_decided():
-    found = shipped().retries
+    retries = shipped().retries
 
-    assert found.keys() == {
+    assert retries.keys() == {
         f"{name}-worker"
         for name in ("sync", "watch-cep", "ocr", "extract", "generate", "event-log")
     }
-    assert {one["max_retries"] for one in found.values()} == {3}
-    backoffs = {name: (one["backoff"], one.get("delays_seconds")) for name, one in found.items()}
+    assert {one["max_retries"] for one in retries.values()} == {3}
+    backoffs = {name: (one["backoff"], one.get("delays_seconds")) for name, one in retries.items()}
     assert backoffs.pop("sync-worker") == ("linear", None)
     assert set(map(str, backoffs.values())) == {"('exponential', [2, 4, 8])"}
 
 
 def test_shipped_infrastructure_flows_and_channels():
-    found = shipped()
+    folder = shipped()
 
-    levels = {slug: found.services[slug]["level"] for slug in ("postgresql", "redis", "neo4j")}
+    levels = {slug: folder.services[slug]["level"] for slug in ("postgresql", "redis", "neo4j")}
     assert levels == {"postgresql": 3, "redis": 2, "neo4j": 1}
-    flows = [(one["stream"], one.get("group")) for one in found.channels.values()]
+    flows = [(one["stream"], one.get("group")) for one in folder.channels.values()]
     for flow in (
         ("axiom:events", "vision_group"),
         ("axiom:events", "synapse_group"),
@@ -159,7 +161,7 @@ def test_shipped_infrastructure_flows_and_channels():
         ("axiom:process_mining", "canvas_mining_group"),
     ):
         assert flow in flows
-    realtime = [one["stream"] for one in found.channels.values() if one["kind"] == "realtime"]
+    realtime = [one["stream"] for one in folder.channels.values() if one["kind"] == "realtime"]
     assert realtime == [
         "/agents/ws",
         "/api/v1/watches/stream",
@@ -179,9 +181,9 @@ def test_key_that_stands_twice_is_refused():
 def test_anchor_may_be_merged_and_overruled():
     text = "stages: {x: &x {impact: late}}\nchannels: {c: {<<: *x, impact: lost}}"
 
-    found = configuration.read_files({"services.yaml": text})
+    folder = configuration.read_files({"services.yaml": text})
 
-    assert found.channels == {"c": {"impact": "lost"}}
+    assert folder.channels == {"c": {"impact": "lost"}}
 
 
 @pytest.mark.parametrize(
@@ -207,10 +209,10 @@ def test_what_is_wrong_is_told_with_file_and_key(texts, place):
 
 
 def test_file_that_is_not_there_is_silent_on_its_fields():
-    found = configuration.read_files({"breaker.yaml": "breakers: {a->b: {open_seconds: 5}}"})
+    folder = configuration.read_files({"breaker.yaml": "breakers: {a->b: {open_seconds: 5}}"})
 
-    assert {"timeout_ms", "retry", "bulkhead", "fallback", "on_outage"} <= found.silent_on
-    assert "breaker" not in found.silent_on
+    assert {"timeout_ms", "retry", "bulkhead", "fallback", "on_outage"} <= folder.silent_on
+    assert "breaker" not in folder.silent_on
 
 
 def test_place_of_a_field_is_the_file_that_says_it():
@@ -226,13 +228,13 @@ def test_place_of_a_field_is_the_file_that_says_it():
 
 
 def test_ends_of_shipped_flows_that_go_to_workers_are_registered():
-    found = shipped()
+    folder = shipped()
 
     consumers = {
-        one["consumer"] for one in found.channels.values() if one["stream"] == "axiom:workers"
+        one["consumer"] for one in folder.channels.values() if one["stream"] == "axiom:workers"
     }
     assert consumers == {"ocr-worker", "extract-worker", "generate-worker", "event-log-worker"}
-    assert consumers <= found.services.keys()
+    assert consumers <= folder.services.keys()
 
 
 def test_shipped_providers_are_tried_in_the_order_decided_and_then_the_cache():
@@ -246,11 +248,11 @@ def test_shipped_providers_are_tried_in_the_order_decided_and_then_the_cache():
 
 
 def test_every_shipped_user_of_redis_has_its_fallback():
-    found = shipped().dependencies
+    dependencies = shipped().dependencies
 
-    users = {name for name in found if name.endswith("->redis")}
+    users = {name for name in dependencies if name.endswith("->redis")}
     assert users == {f"{caller}->redis" for caller in ("core", "oracle", "synapse", "weaver")}
-    assert {found[name]["fallback"]["mode"] for name in users} == {"default"}
+    assert {dependencies[name]["fallback"]["mode"] for name in users} == {"default"}
 
 
 def test_ownership_says_who_owns_and_nothing_else():
@@ -265,9 +267,9 @@ def test_ownership_says_who_owns_and_nothing_else():
 def test_budgets_of_tokens_stand_beside_the_bulkheads():
     text = "budgets: {a->b: {tokens: 1000, window_seconds: 60, per_key_tokens: 100}}"
 
-    found = configuration.read_files({"bulkhead.yaml": text})
+    folder = configuration.read_files({"bulkhead.yaml": text})
 
-    assert policy.validate_policy(found.dependencies["a->b"])["budget"] == {
+    assert policy.validate_policy(folder.dependencies["a->b"])["budget"] == {
         "tokens": 1000,
         "window_seconds": 60,
         "per_key_tokens": 100,
@@ -277,10 +279,10 @@ def test_budgets_of_tokens_stand_beside_the_bulkheads():
 def test_tier_of_this_folder_alone_gives_its_numbers_and_is_told():
     text = "tiers: {vip: {limit: 9, queue: 1}}\nbulkheads: {a->b: {tier: vip, queue: 2}}"
 
-    found = configuration.read_files({"bulkhead.yaml": text})
+    folder = configuration.read_files({"bulkhead.yaml": text})
 
-    assert found.dependencies["a->b"]["bulkhead"] == {"limit": 9, "queue": 2}
-    assert found.remarks == (
+    assert folder.dependencies["a->b"]["bulkhead"] == {"limit": 9, "queue": 2}
+    assert folder.remarks == (
         "bulkhead.yaml: only this folder knows the tier vip: its numbers are taken.",
     )
-    assert policy.validate_policy(found.dependencies["a->b"])["bulkhead"]["limit"] == 9
+    assert policy.validate_policy(folder.dependencies["a->b"])["bulkhead"]["limit"] == 9

@@ -300,16 +300,16 @@ def test_loading_keeps_what_was_counted(folder):
 
     load(folder)
 
-    found = registry.find_dependency("core", "oracle")
-    assert (found.trips_total, found.document["timeout_ms"]) == (7, 70_000)
+    row = registry.find_dependency("core", "oracle")
+    assert (row.trips_total, row.document["timeout_ms"]) == (7, 70_000)
 
 
 def test_folder_without_room_changes_nothing(folder):
     now = db_now()
-    one = Dependency.objects.create(
+    row = Dependency.objects.create(
         caller="c0", callee="x", document={"timeout_ms": 1}, registered_at=now, changed_at=now
     )
-    multiply(one, names.MAX_REGISTERED - 1, caller="'c' || i")
+    multiply(row, names.MAX_REGISTERED - 1, caller="'c' || i")
 
     code, _, said = load(folder)
 

@@ -38,9 +38,9 @@ def test_an_open_breaker_of_a_critical_dependency_degrades_by_what_its_callee_is
 
     assert degradation_causes.report_causes(NOW)
 
-    found = services.load_degradation(redis_reachable=True)
-    assert (found.level, found.name, found.since) == (1, "degraded", NOW)
-    (cause,) = found.causes
+    degradation = services.load_degradation(redis_reachable=True)
+    assert (degradation.level, degradation.name, degradation.since) == (1, "degraded", NOW)
+    (cause,) = degradation.causes
     assert cause.what == ORACLE
     assert (cause.fails, cause.works) == (("NL2SQL",), ("Cases", "Docs"))
     assert cause.since == timestamp(NOW)

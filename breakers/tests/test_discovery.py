@@ -21,9 +21,9 @@ DAY = timedelta(days=1)
 
 def removed(now, ago=2 * MINUTE):
     """Removed so long before `now`, with an owner and a criticality of its own."""
-    one = dependency(now - ago, owner="Core", criticality="critical")
-    registry.remove_dependency(caller=one.caller, callee=one.callee, actor=ADMIN, now=now - ago)
-    return one
+    row = dependency(now - ago, owner="Core", criticality="critical")
+    registry.remove_dependency(caller=row.caller, callee=row.callee, actor=ADMIN, now=now - ago)
+    return row
 
 
 def test_removed_dependency_that_is_still_reported_is_a_discovered_one_again(now):

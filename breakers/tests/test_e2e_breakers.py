@@ -82,13 +82,13 @@ def test_edit_shows_what_would_change_while_one_types(desks):
 
 
 def test_key_opens_the_dialog_and_what_is_typed_survives_a_refresh(desks):
-    one = dependency("core->oracle", db_now())
+    row = dependency("core->oracle", db_now())
     page = desks.open_desk(person("operator")).open("/breakers/core/oracle/")
     expect(page.locator("[data-as-of]")).to_contain_text("As of")
 
     page.keyboard.press("f")
     page.locator("#dialog").get_by_label("Reason", exact=True).fill("Ledger drifts")
-    reports(one, db_now(), "open")
+    reports(row, db_now(), "open")
 
     expect(page.locator("h1 + .state")).to_contain_text("Open")
     expect(page.get_by_label("Reason", exact=True)).to_have_value("Ledger drifts")

@@ -16,9 +16,9 @@ def minute(place: int, worst: int = 1, **counters: int) -> Minute:
 def test_minutes_alike_are_one_band_and_gaps_are_unknown():
     rows = [minute(0), minute(1), minute(2, worst=3), minute(5, worst=2)]
 
-    found = build_bands(rows, FIRST, 7)
+    bands = build_bands(rows, FIRST, 7)
 
-    assert found == [
+    assert bands == [
         Band(0, 2, "closed"),
         Band(2, 1, "open"),
         Band(3, 2, "unknown"),
@@ -36,10 +36,10 @@ def test_minutes_outside_are_left_out():
 def test_minute_without_calls_breaks_the_line_of_the_spark():
     rows = [minute(0, success=9, failure=1), minute(1), minute(2, success=1, failure=1)]
 
-    found = build_spark(rows, FIRST, 60)
+    spark = build_spark(rows, FIRST, 60)
 
-    assert found.pieces == [[(0, 0.1)], [(2, 0.5)]]
-    assert found.worst_share == 0.5
+    assert spark.pieces == [[(0, 0.1)], [(2, 0.5)]]
+    assert spark.worst_share == 0.5
 
 
 def test_only_minutes_in_which_it_was_not_closed_are_troubled():
@@ -49,11 +49,11 @@ def test_only_minutes_in_which_it_was_not_closed_are_troubled():
 
 
 def test_timeouts_are_failures_and_what_was_turned_away_is_no_call():
-    found = sum_counts([minute(0, success=6, failure=1, timeout=1), minute(1, rejected=8)])
+    total = sum_counts([minute(0, success=6, failure=1, timeout=1), minute(1, rejected=8)])
 
-    assert found.calls == 8
-    assert found.failure_share == 0.25
-    assert found.share("rejected") == 0.5
+    assert total.calls == 8
+    assert total.failure_share == 0.25
+    assert total.share("rejected") == 0.5
 
 
 def test_amplification_is_tries_for_each_call():
@@ -71,9 +71,9 @@ def test_nothing_counted_has_no_shares():
 def test_coarser_strip_is_as_bad_as_the_worst_minute_of_each_piece():
     rows = [minute(place) for place in range(10)] + [minute(12, worst=3), minute(13, worst=2)]
 
-    found = coarsen_bands(build_bands(rows, FIRST, 15), 5)
+    bands = coarsen_bands(build_bands(rows, FIRST, 15), 5)
 
-    assert found == [Band(0, 10, "closed"), Band(10, 5, "open")]
+    assert bands == [Band(0, 10, "closed"), Band(10, 5, "open")]
 
 
 def test_day_that_flaps_each_minute_stays_a_few_bands():

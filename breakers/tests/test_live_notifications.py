@@ -55,15 +55,17 @@ def heard(callee):
 
 
 def test_every_change_is_told(heard, callee):
-    one = {"caller": "core", "callee": callee, "actor": ADMIN}
+    arguments = {"caller": "core", "callee": callee, "actor": ADMIN}
 
     dependency(db_now(), f"core->{callee}")
     registered = heard()
-    overrides.set_override(mode="disabled", reason=REASON, expires_in="90s", now=db_now(), **one)
+    overrides.set_override(
+        mode="disabled", reason=REASON, expires_in="90s", now=db_now(), **arguments
+    )
     forced = heard()
-    overrides.remove_override(now=db_now(), **one)
+    overrides.remove_override(now=db_now(), **arguments)
     let_go = heard()
-    registry.remove_dependency(now=db_now(), **one)
+    registry.remove_dependency(now=db_now(), **arguments)
     removed = heard()
 
     assert (registered, forced, let_go, removed) == (1, 1, 1, 1)

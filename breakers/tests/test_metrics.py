@@ -32,13 +32,13 @@ def test_the_state_is_that_of_the_worst_instance_that_reports():
     dependency("core->silent")
     reports("core/old", "open", of="core->silent", at=NOW - 31 * SECOND)
 
-    found = read_samples(metrics.collect_breakers)
+    samples = read_samples(metrics.collect_breakers)
 
     name = "switchgear_circuit_breaker_state"
-    assert [found.get((name, "core", callee)) for callee in "abc"] == [0, 2, 1]
-    assert (name, "core", "silent") not in found
+    assert [samples.get((name, "core", callee)) for callee in "abc"] == [0, 2, 1]
+    assert (name, "core", "silent") not in samples
     by_state = {
-        state: found["switchgear_dependencies", state]
+        state: samples["switchgear_dependencies", state]
         for state in ("closed", "open", "half_open", "unknown")
     }
     assert by_state == {"closed": 1, "open": 1, "half_open": 1, "unknown": 1}
@@ -47,30 +47,30 @@ def test_the_state_is_that_of_the_worst_instance_that_reports():
 def test_a_dependency_that_nobody_ever_reported_is_only_counted():
     dependency("core->oracle")
 
-    found = read_samples(metrics.collect_breakers)
+    samples = read_samples(metrics.collect_breakers)
 
-    assert [name for name, *_ in found if name != "switchgear_dependencies"] == []
-    assert found["switchgear_dependencies", "unknown"] == 1
+    assert [name for name, *_ in samples if name != "switchgear_dependencies"] == []
+    assert samples["switchgear_dependencies", "unknown"] == 1
 
 
 def test_a_dependency_that_reports_has_its_counters_from_zero():
     dependency("core->oracle")
     reports("core/a1", "closed")
 
-    found = read_samples(metrics.collect_breakers)
+    samples = read_samples(metrics.collect_breakers)
 
-    assert found["switchgear_circuit_breaker_trips_total", "core", "oracle"] == 0
-    assert found["switchgear_circuit_breaker_fallback_total", "core", "oracle"] == 0
+    assert samples["switchgear_circuit_breaker_trips_total", "core", "oracle"] == 0
+    assert samples["switchgear_circuit_breaker_fallback_total", "core", "oracle"] == 0
 
 
 def test_totals_only_grow_and_outlive_what_they_count():
     dependency()
     Dependency.objects.update(trips_total=7, fallback_total=90)
 
-    found = read_samples(metrics.collect_breakers)
+    samples = read_samples(metrics.collect_breakers)
 
-    assert found["switchgear_circuit_breaker_trips_total", "core", "oracle"] == 7
-    assert found["switchgear_circuit_breaker_fallback_total", "core", "oracle"] == 90
+    assert samples["switchgear_circuit_breaker_trips_total", "core", "oracle"] == 7
+    assert samples["switchgear_circuit_breaker_fallback_total", "core", "oracle"] == 90
 
 
 def test_overrides_are_told_by_mode_and_go_back_to_zero():
@@ -104,6 +104,6 @@ def test_outages_probes_and_the_level_are_told():
     look_at_conditions(NOW)
 
     assert read_samples(metrics.collect_alarms)["switchgear_breaker_alarms", "outage"] == 1
-    found = read_samples(metrics.collect_degradation)
-    assert found["switchgear_degradation_level",] >= 1
-    assert found["switchgear_probe_up", "redis"] == 0
+    samples = read_samples(metrics.collect_degradation)
+    assert samples["switchgear_degradation_level",] >= 1
+    assert samples["switchgear_probe_up", "redis"] == 0

@@ -24,10 +24,10 @@ def test_a_minute_keeps_the_worst_and_the_most_at_once():
     reports("core/a2", "closed", at=NOW + 10 * SECOND)
     minutes.sample_states(NOW + 10 * SECOND)
 
-    kept = Minute.objects.get(dependency=about)
+    row = Minute.objects.get(dependency=about)
 
-    assert kept.minute == NOW.replace(second=0)
-    assert (kept.worst, kept.open, kept.half_open, kept.instances) == (3, 1, 1, 3)
+    assert row.minute == NOW.replace(second=0)
+    assert (row.worst, row.open, row.half_open, row.instances) == (3, 1, 1, 3)
 
 
 def test_counts_of_the_minute_are_left_alone():
@@ -37,8 +37,8 @@ def test_counts_of_the_minute_are_left_alone():
 
     minutes.sample_states(NOW)
 
-    kept = Minute.objects.get()
-    assert (kept.success, kept.worst, kept.instances) == (7, 1, 1)
+    row = Minute.objects.get()
+    assert (row.success, row.worst, row.instances) == (7, 1, 1)
 
 
 def test_what_is_known_already_is_not_written_again():

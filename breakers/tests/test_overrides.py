@@ -196,11 +196,11 @@ def test_instances_that_apply_its_version_acknowledge_it(now):
     instance(now, "core/stale", config_version=forced.version - 1, ago=31)
     instance(now, "oracle/other", config_version=0)
 
-    said = acknowledgement_of(forced, now)
+    acknowledgement = acknowledgement_of(forced, now)
 
-    assert (said.applied, said.instances) == (1, 3)
-    assert said.stragglers == ("core/behind", "core/mute")
-    assert not said.by_all
+    assert (acknowledgement.applied, acknowledgement.instances) == (1, 3)
+    assert acknowledgement.stragglers == ("core/behind", "core/mute")
+    assert not acknowledgement.by_all
 
 
 def test_later_version_acknowledges_as_well(now):
@@ -217,18 +217,22 @@ def test_version_that_was_never_given_acknowledges_nothing(now):
     forced = force(now)
     instance(now, "core/restored", config_version=forced.version + 1000)
 
-    said = acknowledgement_of(forced, now)
+    acknowledgement = acknowledgement_of(forced, now)
 
-    assert (said.applied, said.stragglers) == (0, ("core/restored",))
+    assert (acknowledgement.applied, acknowledgement.stragglers) == (0, ("core/restored",))
 
 
 def test_nobody_there_is_acknowledged_by_nobody(now):
     dependency(now)
 
-    said = acknowledgement_of(force(now), now)
+    acknowledgement = acknowledgement_of(force(now), now)
 
-    assert (said.applied, said.instances, said.stragglers) == (0, 0, ())
-    assert not said.by_all
+    assert (acknowledgement.applied, acknowledgement.instances, acknowledgement.stragglers) == (
+        0,
+        0,
+        (),
+    )
+    assert not acknowledgement.by_all
 
 
 def test_many_are_looked_at_in_their_order(now):
@@ -237,11 +241,11 @@ def test_many_are_looked_at_in_their_order(now):
     instance(now, "core/a", config_version=first.version)
     instance(now, "oracle/a", config_version=0)
 
-    found = overrides.list_acknowledgements(
+    acknowledgements = overrides.list_acknowledgements(
         [("oracle", first.version), ("core", first.version), ("gone", 1)], now
     )
 
-    assert [(one.applied, one.instances) for one in found] == [(0, 1), (1, 1), (0, 0)]
+    assert [(one.applied, one.instances) for one in acknowledgements] == [(0, 1), (1, 1), (0, 0)]
 
 
 @pytest.mark.parametrize(
@@ -290,8 +294,8 @@ def test_one_of_many_that_expire_it_at_once_does_so():
     force(now, expires_in="1s")
     late = now + timedelta(seconds=2)
 
-    done = at_once(*[lambda: overrides.expire_due_overrides(late)] * 4)
+    results = at_once(*[lambda: overrides.expire_due_overrides(late)] * 4)
 
-    assert sorted(done) == [0, 0, 0, 1]
+    assert sorted(results) == [0, 0, 0, 1]
     assert actions() == ["override.set", "override.expired"]
     assert Registry.objects.get().version == 3

@@ -60,13 +60,13 @@ def test_defaults_are_those_of_the_contract():
 
 
 def test_other_words_are_kept_beside_what_they_mean():
-    found = policy.validate_policy({"breaker": {"failure_threshold": 3, "window_seconds": 30}})[
+    section = policy.validate_policy({"breaker": {"failure_threshold": 3, "window_seconds": 30}})[
         "breaker"
     ]
 
-    assert found["failure_threshold"] == found["failure_count"] == 3
-    assert found["window_seconds"] == found["window_size"] == 30
-    assert found["window_type"] == "time"
+    assert section["failure_threshold"] == section["failure_count"] == 3
+    assert section["window_seconds"] == section["window_size"] == 30
+    assert section["window_type"] == "time"
 
 
 def test_other_word_that_contradicts_is_refused():
@@ -165,9 +165,9 @@ def test_long_open_time_lifts_the_default_longest():
 
 
 def test_tier_stands_for_its_numbers_where_none_are_given():
-    found = policy.validate_policy({"bulkhead": {"tier": "standard", "limit": 9}})["bulkhead"]
+    section = policy.validate_policy({"bulkhead": {"tier": "standard", "limit": 9}})["bulkhead"]
 
-    assert (found["limit"], found["queue"], found["queue_seconds"]) == (9, 5, 120)
+    assert (section["limit"], section["queue"], section["queue_seconds"]) == (9, 5, 120)
 
 
 @pytest.mark.parametrize(
@@ -181,43 +181,43 @@ def test_tier_stands_for_its_numbers_where_none_are_given():
     ],
 )
 def test_queue_without_seconds_waits(given, seconds):
-    found = policy.validate_policy({"bulkhead": {"limit": 20, **given}})["bulkhead"]
+    section = policy.validate_policy({"bulkhead": {"limit": 20, **given}})["bulkhead"]
 
-    assert found["queue_seconds"] == seconds
+    assert section["queue_seconds"] == seconds
 
 
 def test_bulkhead_may_be_adaptive():
-    given = {"limit": 20, "mode": "adaptive", "min_limit": 5, "max_limit": 50}
+    arguments = {"limit": 20, "mode": "adaptive", "min_limit": 5, "max_limit": 50}
 
-    found = policy.validate_policy({"bulkhead": given})["bulkhead"]
+    section = policy.validate_policy({"bulkhead": arguments})["bulkhead"]
 
-    assert {name: found[name] for name in given} == given
+    assert {name: section[name] for name in arguments} == arguments
 
 
 def test_bulkhead_is_fixed_where_nobody_says_otherwise():
-    found = policy.validate_policy({"bulkhead": {"limit": 20}})["bulkhead"]
+    section = policy.validate_policy({"bulkhead": {"limit": 20}})["bulkhead"]
 
-    assert (found["mode"], found["min_limit"], found["max_limit"]) == (None, None, None)
+    assert (section["mode"], section["min_limit"], section["max_limit"]) == (None, None, None)
 
 
 @pytest.mark.parametrize("tier", ["critical", "standard", "optional"])
 def test_tiers_are_those_of_the_contract(tier):
-    found = policy.validate_policy({"bulkhead": {"tier": tier}})["bulkhead"]
+    section = policy.validate_policy({"bulkhead": {"tier": tier}})["bulkhead"]
 
     numbers = {"critical": (5, 10, 300), "standard": (3, 5, 120), "optional": (2, 3, 60)}
-    assert (found["limit"], found["queue"], found["queue_seconds"]) == numbers[tier]
+    assert (section["limit"], section["queue"], section["queue_seconds"]) == numbers[tier]
 
 
 def test_budget_is_made_complete():
-    found = policy.validate_policy({"budget": {"per_key_tokens": 500}})["budget"]
+    section = policy.validate_policy({"budget": {"per_key_tokens": 500}})["budget"]
 
-    assert found == {"tokens": None, "window_seconds": 60, "per_key_tokens": 500}
+    assert section == {"tokens": None, "window_seconds": 60, "per_key_tokens": 500}
 
 
 def test_outage_policy_is_made_complete():
-    found = policy.validate_outage({"action": "trip", "switch": "segment:finance"})
+    outage = policy.validate_outage({"action": "trip", "switch": "segment:finance"})
 
-    assert found == {
+    assert outage == {
         "action": "trip",
         "open_share": 0.5,
         "for_seconds": 30,
@@ -257,9 +257,9 @@ def test_any_switch_but_the_global_one_may_be_stopped_by_an_outage(scope):
 
 
 def test_fallback_may_last_as_long_as_an_override():
-    found = policy.validate_outage({"action": "fallback", "expires_in": "30d"})
+    outage = policy.validate_outage({"action": "fallback", "expires_in": "30d"})
 
-    assert found["expires_in"] == "30d"
+    assert outage["expires_in"] == "30d"
 
 
 @pytest.mark.parametrize(
@@ -317,10 +317,10 @@ def test_number_within_its_bounds_is_kept_and_beyond_them_refused(data):
         return
 
     try:
-        found = policy.validate_policy({one.section: {**base, one.name: value}})[one.section]
+        section = policy.validate_policy({one.section: {**base, one.name: value}})[one.section]
     except InvalidInput as error:
         assert list(error.errors) == [one.path]
         assert not one.least <= value <= one.most
     else:
-        assert found[one.name] == value
+        assert section[one.name] == value
         assert one.least <= value <= one.most

@@ -42,8 +42,8 @@ def test_whoever_is_about_to_engage_sees_what_calls_the_services_hit(called, par
     browser = browser_as("operator")
     dialog = {"HX-Request": "true", "HX-Target": "dialog-body"}
     if part == "dialog":
-        answer = browser.get("/switches/engage/?scope=segment&key=finance", headers=dialog)
+        response = browser.get("/switches/engage/?scope=segment&key=finance", headers=dialog)
     else:
-        answer = browser.post("/switches/engage/preview/", FORM, headers=dialog)
+        response = browser.post("/switches/engage/preview/", FORM, headers=dialog)
 
-    assert "core is called by canvas (critical), batch" in text(page(answer))
+    assert "core is called by canvas (critical), batch" in text(page(response))

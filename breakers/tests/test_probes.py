@@ -34,11 +34,11 @@ def listening(answers=True):
 
 @contextmanager
 def web(status=200, headers=None):
-    seen = []
+    received = []
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self):
-            seen.append((self.path, self.headers["Host"]))
+            received.append((self.path, self.headers["Host"]))
             self.send_response(status)
             for name, value in (headers or {}).items():
                 self.send_header(name, value)
@@ -51,7 +51,7 @@ def web(status=200, headers=None):
     thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     try:
-        yield server.server_address[1], seen
+        yield server.server_address[1], received
     finally:
         server.shutdown()
         server.server_close()
@@ -189,11 +189,11 @@ def test_names_that_hang_keep_nobody_else_waiting(settings, monkeypatch):
 
 def test_an_address_that_is_written_out_is_never_looked_up(settings):
     settings.PROBE_ALLOW = LOCAL
-    asked = []
+    requests = []
     with listening() as url:
-        assert ask(url, lambda *names: asked.append(names)).answered
+        assert ask(url, lambda *names: requests.append(names)).answered
 
-    assert asked == []
+    assert requests == []
 
 
 @given(st.lists(st.booleans(), max_size=40))

@@ -46,9 +46,9 @@ def test_a_rate_is_of_the_calls_in_its_window():
     minute(about, NOW, success=50)
 
     assert list(rates.TIMEOUTS.read(metric_query(minutes=5), NOW)) == []
-    (found,) = rates.TIMEOUTS.read(metric_query(minutes=10), NOW)
-    assert (found.value, found.samples) == (0.5, 100)
-    assert found.said == (
+    (readings,) = rates.TIMEOUTS.read(metric_query(minutes=10), NOW)
+    assert (readings.value, readings.samples) == (0.5, 100)
+    assert readings.said == (
         "50 % of the calls of core->oracle timed out in 10 min (1 % at most; 100 calls)"
     )
 
@@ -57,9 +57,9 @@ def test_a_limit_from_below_finds_what_is_too_rare():
     minute(dependency("core->never"), success=100)
     minute(dependency("core->often"), success=100, retry=20)
 
-    found = rates.RETRIES.read(metric_query(0.1, comparison="<"), NOW)
+    readings = rates.RETRIES.read(metric_query(0.1, comparison="<"), NOW)
 
-    assert [one.subject for one in found] == ["core->never"]
+    assert [one.subject for one in readings] == ["core->never"]
 
 
 def test_a_limit_is_exact_where_binary_fractions_are_not():
@@ -116,8 +116,8 @@ def test_a_bulkhead_is_that_of_all_instances_of_a_service_that_report():
             pk=f"core/{name}", service="core", reported_at=at, resilience={"bulkheads": held}
         )
 
-    (found,) = rates.read_concurrency(MetricQuery("now", ">", 0.7), NOW)
+    (readings,) = rates.read_concurrency(MetricQuery("now", ">", 0.7), NOW)
 
-    assert (found.subject, found.value, found.beyond) == ("core/llm", 0.7, False)
-    assert found.samples == 2
-    assert found.thread == "bulkhead:core/llm"
+    assert (readings.subject, readings.value, readings.beyond) == ("core/llm", 0.7, False)
+    assert readings.samples == 2
+    assert readings.thread == "bulkhead:core/llm"

@@ -165,10 +165,10 @@ def test_wrong_policy_and_wrong_outage_policy_are_told_together(now):
 
 
 def many(now, count, **fields):
-    one = Dependency.objects.create(
+    row = Dependency.objects.create(
         caller="c0", callee="x", registered_at=now, changed_at=now, **fields
     )
-    multiply(one, count - 1, caller="'c' || i")
+    multiply(row, count - 1, caller="'c' || i")
 
 
 def test_no_room_for_more_than_may_be_registered(now):
@@ -187,10 +187,10 @@ def test_what_is_only_reported_takes_no_room_of_what_is_registered(now):
 def test_outage_policy_alone_is_a_change(now):
     dependency(now)
 
-    found = dependency(db_now(), on_outage={"action": "fallback"})
+    row = dependency(db_now(), on_outage={"action": "fallback"})
 
-    assert found.version == 2
-    assert found.on_outage["action"] == "fallback"
+    assert row.version == 2
+    assert row.on_outage["action"] == "fallback"
 
 
 @pytest.mark.django_db(transaction=True)
@@ -198,9 +198,9 @@ def test_versions_are_in_commit_order_when_many_register_at_once():
     def register(n):
         return lambda: dependency(db_now(), f"core->s{n}").version
 
-    found = at_once(*[register(n) for n in range(8)])
+    outcomes = at_once(*[register(n) for n in range(8)])
 
-    assert sorted(found) == list(range(1, 9))
+    assert sorted(outcomes) == list(range(1, 9))
     assert Registry.objects.get().version == 8
 
 
@@ -210,9 +210,9 @@ def test_whoever_registers_waits_for_the_registry_row():
         publication.lock()
         with connection.cursor() as cursor:
             cursor.execute("SELECT version FROM breakers_registry")
-        found = at_once(_impatient)
+        outcomes = at_once(_impatient)
 
-    assert found == ["waited"]
+    assert outcomes == ["waited"]
     assert not Dependency.objects.exists()
 
 
@@ -255,18 +255,18 @@ def _impatiently(statement):
 @pytest.mark.parametrize("change", ["put", "remove", "override"])
 def test_reports_do_not_wait_for_whoever_changes_a_policy(change):
     dependency(db_now())
-    one = {"caller": "core", "callee": "oracle", "actor": ADMIN, "now": db_now()}
+    arguments = {"caller": "core", "callee": "oracle", "actor": ADMIN, "now": db_now()}
 
     with transaction.atomic():
         if change == "put":
-            registry.put_dependency(**one, fields={"timeout_ms": 5})
+            registry.put_dependency(**arguments, fields={"timeout_ms": 5})
         elif change == "remove":
-            registry.remove_dependency(**one)
+            registry.remove_dependency(**arguments)
         else:
-            overrides.set_override(**one, mode="forced_open", reason=REASON, expires_in="1h")
-        found = at_once(lambda: _impatiently(INTO_STATES))
+            overrides.set_override(**arguments, mode="forced_open", reason=REASON, expires_in="1h")
+        outcomes = at_once(lambda: _impatiently(INTO_STATES))
 
-    assert found == ["did not wait"]
+    assert outcomes == ["did not wait"]
 
 
 @pytest.mark.django_db(transaction=True)
@@ -280,8 +280,8 @@ def test_dependency_that_is_discovered_meanwhile_is_registered_all_the_same():
         return execute(sql, params, many, context)
 
     with connection.execute_wrapper(discover_first):
-        found = dependency(db_now())
+        row = dependency(db_now())
 
     assert made == [["did not wait"]]
-    assert Dependency.objects.get() == found
-    assert found.document["timeout_ms"] == 60_000
+    assert Dependency.objects.get() == row
+    assert row.document["timeout_ms"] == 60_000

@@ -27,8 +27,8 @@ def test_message_about_a_dependency_that_nobody_wrote_of():
 def test_message_about_a_store_that_is_away(settings):
     settings.PUBLIC_URL = "https://ops.example.org"
 
-    said = probes._message_facts(Probe(service=Service(slug="redis")), probes.ProbeState())[
+    facts = probes._message_facts(Probe(service=Service(slug="redis")), probes.ProbeState())[
         "runbook"
     ]
 
-    assert said == "https://ops.example.org/runbooks/redis-down/"
+    assert facts == "https://ops.example.org/runbooks/redis-down/"

@@ -102,8 +102,8 @@ def test_alarms_that_go_on_keep_what_was_seen_last():
 
     assert look(NOW + 10 * SECOND) == 0
 
-    kept = {one.rule: (one.latest["value"], one.firing_at) for one in Alert.objects.all()}
-    assert kept == {
+    alerts = {one.rule: (one.latest["value"], one.firing_at) for one in Alert.objects.all()}
+    assert alerts == {
         "breaker_open": (2, NOW + 10 * SECOND),
         "timeout_rate": (0.5, NOW + 10 * SECOND),
     }

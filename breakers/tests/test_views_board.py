@@ -116,9 +116,9 @@ def test_unregistered_one_says_so():
 
 def test_spark_tells_the_worst_of_the_hour_in_words():
     now = db_now()
-    one = dependency("core->oracle", now)
-    minute(one, now, 5, success=50, failure=50, worst=3)
-    minute(one, now, 90, success=0, failure=9, worst=3)
+    row = dependency("core->oracle", now)
+    minute(row, now, 5, success=50, failure=50, worst=3)
+    minute(row, now, 90, success=0, failure=9, worst=3)
 
     html = page(browser_as("viewer").get("/breakers/"))
 
@@ -204,9 +204,9 @@ def test_failures_are_those_of_now_and_else_of_the_whole_last_hour():
     minute(oracle, now, 3, failure=10)
     viewer = browser_as("viewer")
 
-    said = text(page(viewer.get("/breakers/")))
+    page_text = text(page(viewer.get("/breakers/")))
     reports(oracle, now, "open", failure_rate=0.63)
     later = text(page(viewer.get("/breakers/")))
 
-    assert "10 % 1 h" in said
+    assert "10 % 1 h" in page_text
     assert "63 % now" in later

@@ -24,12 +24,12 @@ def test_nothing_degraded_shows_no_bar():
 def test_every_page_says_level_cause_and_what_works(path):
     services.report([NEO4J], db_now())
 
-    said = text(page(browser_as("viewer").get(path)))
+    page_text = text(page(browser_as("viewer").get(path)))
 
-    assert "Degraded level 1 of 3" in said.replace("Degradedlevel", "Degraded level")
-    assert "Neo4j does not answer." in said
-    assert "Does not work: NL2SQL · Ontology" in said
-    assert "Works: Cases · Watches" in said
+    assert "Degraded level 1 of 3" in page_text.replace("Degradedlevel", "Degraded level")
+    assert "Neo4j does not answer." in page_text
+    assert "Does not work: NL2SQL · Ontology" in page_text
+    assert "Works: Cases · Watches" in page_text
 
 
 def test_bar_asks_for_itself_and_carries_the_time():
@@ -46,10 +46,10 @@ def test_more_causes_are_counted_beside_the_worst():
     worse = Cause(2, "redis-main", "The main Redis does not answer.")
     services.report([NEO4J, worse], db_now())
 
-    said = text(page(browser_as("viewer").get("/degradation/")))
+    page_text = text(page(browser_as("viewer").get("/degradation/")))
 
-    assert said.index("The main Redis does not answer.") < said.index("Neo4j")
-    assert "And 1 more." in said
+    assert page_text.index("The main Redis does not answer.") < page_text.index("Neo4j")
+    assert "And 1 more." in page_text
 
 
 def test_stranger_is_not_told(client):

@@ -36,30 +36,30 @@ def test_unknown_dependency_is_not_found():
 def test_discovered_one_has_a_page_that_says_so():
     discovered("core->oracle", db_now())
 
-    said = text(page(browser_as("viewer").get(PATH)))
+    page_text = text(page(browser_as("viewer").get(PATH)))
 
-    assert "not registered: it goes by the defaults" in said
-    assert "Nobody has said how its calls are guarded" in said
+    assert "not registered: it goes by the defaults" in page_text
+    assert "Nobody has said how its calls are guarded" in page_text
 
 
 def test_instances_stand_with_their_rates_and_stale_ones_marked():
     now = db_now()
-    one = dependency("core->oracle", now)
-    reports(one, now, "open", instance="a1", failure_rate=0.63)
-    reports(one, now - timedelta(seconds=60), instance="b2")
+    row = dependency("core->oracle", now)
+    reports(row, now, "open", instance="a1", failure_rate=0.63)
+    reports(row, now - timedelta(seconds=60), instance="b2")
 
-    said = text(page(browser_as("viewer").get(PATH)))
+    page_text = text(page(browser_as("viewer").get(PATH)))
 
-    assert "core/a1 Open 63 %" in said
-    assert said.count("stale") >= 2
+    assert "core/a1 Open 63 %" in page_text
+    assert page_text.count("stale") >= 2
 
 
 def test_transitions_are_newest_first_and_paged():
     now = db_now()
-    one = dependency("core->oracle", now)
+    row = dependency("core->oracle", now)
     for n in range(14):
         Transition.objects.create(
-            dependency=one,
+            dependency=row,
             boot=uuid4(),
             n=n,
             instance="core/a1",
@@ -80,15 +80,15 @@ def test_transitions_are_newest_first_and_paged():
 
 def test_counters_of_the_hour_and_amplification_are_told():
     now = db_now()
-    one = dependency("core->oracle", now, retry={"attempts": 3})
+    row = dependency("core->oracle", now, retry={"attempts": 3})
     dependency("canvas->core", now, retry={"attempts": 2})
-    minute(one, now, 3, success=100, failure=50, retry=50, rejected=50)
+    minute(row, now, 3, success=100, failure=50, retry=50, rejected=50)
 
-    said = text(page(browser_as("viewer").get(PATH)))
+    page_text = text(page(browser_as("viewer").get(PATH)))
 
-    assert "× 1.5 tries for each call" in said
-    assert "at worst 6 for one wish" in said
-    assert "Turned away5025 %" in said.replace(" 50", "50").replace("50 25", "5025")
+    assert "× 1.5 tries for each call" in page_text
+    assert "at worst 6 for one wish" in page_text
+    assert "Turned away5025 %" in page_text.replace(" 50", "50").replace("50 25", "5025")
 
 
 def test_change_of_the_policy_stands_as_a_difference():
@@ -112,24 +112,24 @@ def test_runbook_leads_out_without_a_referrer():
 
 def test_override_shows_who_goes_by_it_and_who_not_yet():
     now = db_now()
-    one = dependency("core->oracle", now)
+    row = dependency("core->oracle", now)
     override = forced()
-    reports(one, now, instance="new", config_version=override.version)
-    reports(one, now, instance="old", config_version=override.version - 1)
+    reports(row, now, instance="new", config_version=override.version)
+    reports(row, now, instance="old", config_version=override.version - 1)
 
-    said = text(page(browser_as("viewer").get(PATH)))
+    page_text = text(page(browser_as("viewer").get(PATH)))
 
-    assert "1 of 2 instances go by it" in said
-    assert "Not yet: core/old" in said
+    assert "1 of 2 instances go by it" in page_text
+    assert "Not yet: core/old" in page_text
 
 
 def test_override_nobody_reports_for_says_so():
     dependency("core->oracle", db_now())
     forced()
 
-    said = text(page(browser_as("viewer").get(PATH)))
+    page_text = text(page(browser_as("viewer").get(PATH)))
 
-    assert "No instance of core reports just now" in said
+    assert "No instance of core reports just now" in page_text
 
 
 def test_operator_forces_a_state_from_the_dialog():
@@ -178,13 +178,13 @@ def test_plain_form_leads_back_to_the_page():
 )
 def test_what_is_wrong_is_told_and_what_was_typed_stays(wrong, said):
     dependency("core->oracle", db_now())
-    asked = {"mode": "forced_open", "reason": REASON, "how_long": "1h", **wrong}
+    arguments = {"mode": "forced_open", "reason": REASON, "how_long": "1h", **wrong}
 
-    response = browser_as("operator").post(f"{PATH}override/", asked, headers=DIALOG)
+    response = browser_as("operator").post(f"{PATH}override/", arguments, headers=DIALOG)
 
     assert response.status_code == 422
     assert said in text(page(response))
-    assert asked["reason"] in page(response)
+    assert arguments["reason"] in page(response)
     assert not Override.objects.exists()
 
 
@@ -213,10 +213,10 @@ def test_viewer_may_change_nothing(action):
     before = Registry.objects.get().version
 
     browser = browser_as("viewer")
-    asked = {"mode": "forced_open", "reason": REASON, "how_long": "1h", "do": "save"}
+    arguments = {"mode": "forced_open", "reason": REASON, "how_long": "1h", "do": "save"}
 
     assert browser.get(f"{PATH}{action}").status_code == 403
-    assert browser.post(f"{PATH}{action}", asked).status_code == 403
+    assert browser.post(f"{PATH}{action}", arguments).status_code == 403
     assert Registry.objects.get().version == before
 
 
@@ -225,11 +225,11 @@ def test_removed_one_keeps_its_page():
     browser = browser_as("admin")
 
     browser.post(f"{PATH}remove/", {"reason": "core calls it no more"})
-    said = text(page(browser.get(PATH)))
+    page_text = text(page(browser.get(PATH)))
 
-    assert "removed" in said
-    assert "core calls it no more" in said
-    assert "Force a state" not in said
+    assert "removed" in page_text
+    assert "core calls it no more" in page_text
+    assert "Force a state" not in page_text
 
 
 @pytest.mark.parametrize(("hops", "said"), [(3, "at worst 16 for one wish"), (9, "at least")])
@@ -239,6 +239,6 @@ def test_chain_that_was_not_followed_to_its_end_is_at_least_so_long(hops, said):
         dependency(f"s{number + 1}->s{number}", now, retry={"attempts": 2})
     dependency("s0->oracle", now, retry={"attempts": 2})
 
-    shown = text(page(browser_as("viewer").get("/breakers/s0/oracle/")))
+    page_text = text(page(browser_as("viewer").get("/breakers/s0/oracle/")))
 
-    assert said in shown
+    assert said in page_text

@@ -83,9 +83,9 @@ def test_what_is_not_touched_steps_back():
 def test_unknown_service_is_said_to_be_unknown():
     a_house()
 
-    said = text(page(browser_as("viewer").get("/breakers/map/?service=nobody")))
+    page_text = text(page(browser_as("viewer").get("/breakers/map/?service=nobody")))
 
-    assert "No dependency names a service nobody" in said
+    assert "No dependency names a service nobody" in page_text
 
 
 def test_too_many_services_ask_for_one_and_draw_two_hops():
@@ -159,10 +159,10 @@ def test_message_of_users_stands_with_its_translation():
         fallback={"code": "ORACLE_UNAVAILABLE", "message": "잠시 후", "message_en": "Later"},
     )
 
-    said = text(page(browser_as("viewer").get("/breakers/fallbacks/")))
+    page_text = text(page(browser_as("viewer").get("/breakers/fallbacks/")))
 
-    assert "ORACLE_UNAVAILABLE" in said
-    assert "잠시 후Later" in said
+    assert "ORACLE_UNAVAILABLE" in page_text
+    assert "잠시 후Later" in page_text
 
 
 def test_infrastructure_shows_what_is_away_first_and_what_goes_on():
@@ -214,12 +214,12 @@ def test_infrastructure_says_what_a_probe_knows_and_no_more(probe, said):
     if probe is not None:
         Probe.objects.create(service=redis, checked_at=now, **probe)
 
-    shown = text(page(browser_as("viewer").get("/breakers/infrastructure/")))
+    page_text = text(page(browser_as("viewer").get("/breakers/infrastructure/")))
 
     words = ("Not asked yet", "May not be asked", "Did not answer", "Answers")
-    assert [word for word in words if word in shown] == [said]
-    assert ("Everything that is asked answers" in shown) == (said == "Answers")
-    assert (probe or {}).get("error", "") in shown
+    assert [word for word in words if word in page_text] == [said]
+    assert ("Everything that is asked answers" in page_text) == (said == "Answers")
+    assert (probe or {}).get("error", "") in page_text
 
 
 def test_infrastructure_shows_the_ways_of_events_and_live_channels():
@@ -244,11 +244,11 @@ def test_infrastructure_shows_the_ways_of_events_and_live_channels():
         changed_at=now,
     )
 
-    said = text(page(browser_as("viewer").get("/breakers/infrastructure/")))
+    page_text = text(page(browser_as("viewer").get("/breakers/infrastructure/")))
 
-    assert "core → vision" in said
-    assert "vision_group" in said
-    assert "/agents/wsWebSocketAgents" in said
+    assert "core → vision" in page_text
+    assert "vision_group" in page_text
+    assert "/agents/wsWebSocketAgents" in page_text
 
 
 def test_infrastructure_says_in_words_how_a_worker_tries_again():
@@ -262,10 +262,10 @@ def test_infrastructure_says_in_words_how_a_worker_tries_again():
     }
     Service.objects.create(slug="w", name="W", kind="worker", retry=retry, changed_at=db_now())
 
-    shown = text(page(browser_as("viewer").get("/breakers/infrastructure/")))
+    page_text = text(page(browser_as("viewer").get("/breakers/infrastructure/")))
 
-    assert "3 retries, exponential: after 2, 4, 8 s. On: Network error, 503." in shown
-    assert "Never on: Missing column. Then: dead letter queue." in shown
+    assert "3 retries, exponential: after 2, 4, 8 s. On: Network error, 503." in page_text
+    assert "Never on: Missing column. Then: dead letter queue." in page_text
 
 
 def test_long_names_take_two_lines_and_do_not_look_alike():
@@ -274,10 +274,10 @@ def test_long_names_take_two_lines_and_do_not_look_alike():
         Service.objects.create(slug=slug, name=name, changed_at=now)
         dependency(f"core->{slug}", now)
 
-    said = text(page(browser_as("viewer").get("/breakers/map/")))
+    page_text = text(page(browser_as("viewer").get("/breakers/map/")))
 
-    assert "PostgreSQL (primary)" in said
-    assert "PostgreSQL (read replica)" in said
+    assert "PostgreSQL (primary)" in page_text
+    assert "PostgreSQL (read replica)" in page_text
 
 
 def test_table_puts_what_is_not_reported_where_the_board_puts_it():

@@ -55,21 +55,21 @@ def read_seen(browser) -> str:
     ],
 )
 def test_form_that_nobody_touched_means_the_same_policy(fields):
-    one = dependency("core->oracle", db_now(), **fields)
+    row = dependency("core->oracle", db_now(), **fields)
 
-    found, errors = parse_fields(untouched_texts(remove_aliases(one.document), one.on_outage))
+    found, errors = parse_fields(untouched_texts(remove_aliases(row.document), row.on_outage))
 
     on_outage = found.pop("on_outage")
     assert errors == {}
-    assert validate_policy(found) == remove_aliases(one.document)
-    assert validate_outage(on_outage) == one.on_outage
+    assert validate_policy(found) == remove_aliases(row.document)
+    assert validate_outage(on_outage) == row.on_outage
 
 
 @pytest.mark.parametrize(("window_type", "size"), [("count", 100), ("time", 60)])
 def test_breaker_switched_on_with_nothing_typed_has_its_defaults(window_type, size):
-    one = dependency("core->oracle", db_now())
+    row = dependency("core->oracle", db_now())
 
-    texts = untouched_texts(remove_aliases(one.document), one.on_outage)
+    texts = untouched_texts(remove_aliases(row.document), row.on_outage)
     found, errors = parse_fields({**texts, "has.breaker": "on", "breaker.window_type": window_type})
 
     found.pop("on_outage")
@@ -78,9 +78,9 @@ def test_breaker_switched_on_with_nothing_typed_has_its_defaults(window_type, si
 
 
 def test_tier_chosen_with_nothing_typed_has_its_queue():
-    one = dependency("core->oracle", db_now())
+    row = dependency("core->oracle", db_now())
 
-    texts = untouched_texts(remove_aliases(one.document), one.on_outage)
+    texts = untouched_texts(remove_aliases(row.document), row.on_outage)
     found, errors = parse_fields({**texts, "has.bulkhead": "on", "bulkhead.tier": "critical"})
 
     found.pop("on_outage")
@@ -90,12 +90,12 @@ def test_tier_chosen_with_nothing_typed_has_its_queue():
 
 
 def test_long_number_is_shown_with_all_its_digits():
-    one = dependency("core->oracle", db_now(), breaker={"slow_call_seconds": 12_345.678})
+    row = dependency("core->oracle", db_now(), breaker={"slow_call_seconds": 12_345.678})
 
-    assert untouched_texts(one.document, {})["breaker.slow_call_seconds"] == "12345.678"
+    assert untouched_texts(row.document, {})["breaker.slow_call_seconds"] == "12345.678"
     [line] = [
         line
-        for section in policy_sections(one.document)
+        for section in policy_sections(row.document)
         for line in section.lines
         if line.path == "breaker.slow_call_seconds"
     ]
@@ -103,9 +103,9 @@ def test_long_number_is_shown_with_all_its_digits():
 
 
 def test_preview_names_what_would_change_and_saves_nothing():
-    one = dependency("core->oracle", db_now(), **RICH)
+    row = dependency("core->oracle", db_now(), **RICH)
     version = Registry.objects.get().version
-    sent = {**form_of(one), "timeout_ms": "30000", "do": "save"}
+    sent = {**form_of(row), "timeout_ms": "30000", "do": "save"}
 
     html = page(browser_as("admin").post(PATH, sent, headers=PREVIEW))
 
@@ -116,11 +116,11 @@ def test_preview_names_what_would_change_and_saves_nothing():
 
 
 def test_plain_button_shows_the_changes_before_saving():
-    one = dependency("core->oracle", db_now(), **RICH)
+    row = dependency("core->oracle", db_now(), **RICH)
     version = Registry.objects.get().version
 
     response = browser_as("admin").post(
-        PATH, {**form_of(one), "retry.attempts": "4", "do": "check"}
+        PATH, {**form_of(row), "retry.attempts": "4", "do": "check"}
     )
 
     assert response.status_code == 200
@@ -129,51 +129,51 @@ def test_plain_button_shows_the_changes_before_saving():
 
 
 def test_saving_changes_the_policy_and_numbers_it():
-    one = dependency("core->oracle", db_now(), **RICH)
+    row = dependency("core->oracle", db_now(), **RICH)
     version = Registry.objects.get().version
     browser = browser_as("admin")
-    sent = {**form_of(one), "breaker.failure_count": "7", "do": "save", "seen": read_seen(browser)}
+    sent = {**form_of(row), "breaker.failure_count": "7", "do": "save", "seen": read_seen(browser)}
 
     response = browser.post(PATH, sent)
 
-    one.refresh_from_db()
+    row.refresh_from_db()
     assert response["Location"] == "/breakers/core/oracle/"
-    assert one.document["breaker"]["failure_count"] == 7
+    assert row.document["breaker"]["failure_count"] == 7
     assert Registry.objects.get().version == version + 1
 
 
 def test_unchecked_section_is_left_out_of_the_policy():
-    one = dependency("core->oracle", db_now(), **RICH)
+    row = dependency("core->oracle", db_now(), **RICH)
     browser = browser_as("admin")
-    sent = {**form_of(one), "do": "save", "seen": read_seen(browser)}
+    sent = {**form_of(row), "do": "save", "seen": read_seen(browser)}
     del sent["has.bulkhead"]
 
     browser.post(PATH, sent)
 
-    one.refresh_from_db()
-    assert one.document["bulkhead"] is None
+    row.refresh_from_db()
+    assert row.document["bulkhead"] is None
 
 
 def test_form_opened_before_somebody_elses_change_overwrites_nothing():
-    one = dependency("core->oracle", db_now(), **RICH)
+    row = dependency("core->oracle", db_now(), **RICH)
     browser = browser_as("admin")
     opened = read_seen(browser)
     dependency("core->oracle", db_now(), **{**RICH, "timeout_ms": 10_000})
 
-    response = browser.post(PATH, {**form_of(one), "owner": "me", "do": "save", "seen": opened})
+    response = browser.post(PATH, {**form_of(row), "owner": "me", "do": "save", "seen": opened})
 
-    one.refresh_from_db()
+    row.refresh_from_db()
     assert response.status_code == 409
     assert "Somebody else changed this policy meanwhile" in page(response)
-    assert (one.document["timeout_ms"], one.owner) == (10_000, "")
+    assert (row.document["timeout_ms"], row.owner) == (10_000, "")
 
 
 def test_nothing_different_is_no_change():
-    one = dependency("core->oracle", db_now(), **RICH)
+    row = dependency("core->oracle", db_now(), **RICH)
     version = Registry.objects.get().version
     browser = browser_as("admin")
 
-    response = browser.post(PATH, {**form_of(one), "do": "save", "seen": read_seen(browser)})
+    response = browser.post(PATH, {**form_of(row), "do": "save", "seen": read_seen(browser)})
 
     assert response.status_code == 302
     assert Registry.objects.get().version == version
@@ -191,10 +191,10 @@ def test_nothing_different_is_no_change():
     ],
 )
 def test_what_is_wrong_stands_beside_its_field_and_nothing_is_saved(name, value, said):
-    one = dependency("core->oracle", db_now(), **RICH)
+    row = dependency("core->oracle", db_now(), **RICH)
     version = Registry.objects.get().version
     browser = browser_as("admin")
-    sent = {**form_of(one), name: value, "do": "save", "seen": read_seen(browser)}
+    sent = {**form_of(row), name: value, "do": "save", "seen": read_seen(browser)}
 
     response = browser.post(PATH, sent)
 
@@ -261,11 +261,11 @@ def test_one_that_nobody_has_heard_of_is_registered_by_hand():
 
 
 def test_names_in_the_address_of_a_dialog_lead_out_of_it():
-    answer = browser_as("admin").get(
+    response = browser_as("admin").get(
         "/breakers/new/?caller=core&callee=oracle", headers={"HX-Request": "true"}
     )
 
-    assert (answer.status_code, answer["HX-Redirect"]) == (200, PATH)
+    assert (response.status_code, response["HX-Redirect"]) == (200, PATH)
 
 
 def test_who_registers_by_hand_what_somebody_registers_meanwhile_is_told():

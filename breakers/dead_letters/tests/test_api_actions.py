@@ -45,11 +45,11 @@ def test_retry_of_an_edited_message_tells_the_difference_when_it_fails_again(ope
 def test_retry_that_is_a_dry_run_does_nothing(operator, letters):
     sent = letters.add()
 
-    answer = operator.post(
+    response = operator.post(
         stream_path(letters, f"messages/{sent}/retry"), {"reason": REASON, "dry_run": True}
     )
 
-    assert (answer.status_code, answer.json()["dry_run"]) == (200, True)
+    assert (response.status_code, response.json()["dry_run"]) == (200, True)
     assert letters.redis.xlen(letters.name()) == 1
     assert not Departure.objects.exists()
 
@@ -58,9 +58,9 @@ def test_retry_of_what_is_gone_is_a_conflict(operator, letters):
     sent = letters.add()
     letters.redis.xdel(letters.name(), sent)
 
-    answer = operator.post(stream_path(letters, f"messages/{sent}/retry"), {"reason": REASON})
+    response = operator.post(stream_path(letters, f"messages/{sent}/retry"), {"reason": REASON})
 
-    assert answer.status_code == 409
+    assert response.status_code == 409
     assert operator.get(stream_path(letters, f"messages/{sent}/")).status_code == 404
 
 
@@ -70,13 +70,13 @@ def test_discard_is_archived_and_restored(operator, letters):
     gone = operator.post(
         stream_path(letters, f"messages/{sent}/discard"), {"reason": REASON}
     ).json()
-    one = operator.get(f"/dlq/archive/{gone['departure']}/").json()
+    body = operator.get(f"/dlq/archive/{gone['departure']}/").json()
     (row,) = operator.get("/dlq/archive/", {"stream": letters.name()}).json()["results"]
     back = operator.post(f"/dlq/archive/{gone['departure']}/restore", {"reason": REASON})
 
     assert gone["discarded"] is True
     assert (row["action"], row["by"], row["restorable"]) == ("discard", "user:a-operator", True)
-    assert (one["fields"]["payload"], one["reason"]) == ("kept", REASON)
+    assert (body["fields"]["payload"], body["reason"]) == ("kept", REASON)
     assert back.status_code == 200, back.content
     ((new_id, fields),) = letters.redis.xrange(letters.name())
     assert (back.json()["new_id"], fields[b"payload"]) == (new_id.decode(), b"kept")
@@ -86,11 +86,11 @@ def test_discard_is_archived_and_restored(operator, letters):
 def test_admin_reveals_and_it_is_on_record(admin, letters, body):
     sent = letters.add(password="hunter2", payload='{"token":"abc"}')
 
-    answer = admin.post(stream_path(letters, f"messages/{sent}/reveal"), body)
+    response = admin.post(stream_path(letters, f"messages/{sent}/reveal"), body)
 
-    assert answer.status_code == 200, answer.content
-    assert answer.json()["fields"]["password"] == "hunter2"
-    assert answer.json()["fields"]["payload"] == '{"token":"abc"}'
+    assert response.status_code == 200, response.content
+    assert response.json()["fields"]["password"] == "hunter2"
+    assert response.json()["fields"]["payload"] == '{"token":"abc"}'
     assert AuditEntry.objects.get(action="dead_letter.revealed").actor_name == "a-admin"
 
 
@@ -112,18 +112,18 @@ def test_reveal_as_a_dry_run_or_repeated_shows_nothing_hidden(admin, letters):
 def test_viewer_may_look_and_no_more(viewer, letters, what):
     sent = letters.add()
 
-    answer = viewer.post(stream_path(letters, f"messages/{sent}/{what}"), {"reason": REASON})
+    response = viewer.post(stream_path(letters, f"messages/{sent}/{what}"), {"reason": REASON})
 
-    assert answer.status_code == 403
+    assert response.status_code == 403
     assert letters.redis.xlen(letters.name()) == 1
 
 
 def test_operator_may_not_reveal(operator, letters):
     sent = letters.add()
 
-    answer = operator.post(stream_path(letters, f"messages/{sent}/reveal"), {"reason": REASON})
+    response = operator.post(stream_path(letters, f"messages/{sent}/reveal"), {"reason": REASON})
 
-    assert answer.status_code == 403
+    assert response.status_code == 403
 
 
 def test_token_needs_the_scope_of_dead_letters(letters):
@@ -141,9 +141,9 @@ def test_token_needs_the_scope_of_dead_letters(letters):
 def test_retry_without_a_good_reason_is_refused(operator, letters):
     sent = letters.add()
 
-    answer = operator.post(stream_path(letters, f"messages/{sent}/retry"), {"reason": "  "})
+    response = operator.post(stream_path(letters, f"messages/{sent}/retry"), {"reason": "  "})
 
-    assert (answer.status_code, list(answer.json()["errors"])) == (400, ["reason"])
+    assert (response.status_code, list(response.json()["errors"])) == (400, ["reason"])
 
 
 def test_dry_run_of_a_job_counts_and_begins_nothing(operator, letters):
@@ -151,11 +151,11 @@ def test_dry_run_of_a_job_counts_and_begins_nothing(operator, letters):
     letters.add(dlq_retry_count=3)
     body = {"action": "retry", "stream": letters.name(), "filter": {}, "dry_run": True}
 
-    answer = operator.post("/dlq/jobs/", {**body, "reason": REASON})
+    response = operator.post("/dlq/jobs/", {**body, "reason": REASON})
 
-    assert answer.status_code == 200, answer.content
-    assert (answer.json()["eligible"], answer.json()["ineligible"]) == (1, 1)
-    assert answer.json()["why"] == {"retried_too_often": 1}
+    assert response.status_code == 200, response.content
+    assert (response.json()["eligible"], response.json()["ineligible"]) == (1, 1)
+    assert response.json()["why"] == {"retried_too_often": 1}
     assert operator.get("/dlq/jobs/").json()["results"] == []
 
 
@@ -166,14 +166,14 @@ def test_job_is_asked_for_paused_resumed_and_cancelled(operator, letters):
         "rate_per_second": 50, "reason": REASON, "dry_run": False,
     }  # fmt: skip
 
-    asked = operator.post("/dlq/jobs/", body)
-    job = f"/dlq/jobs/{asked.json()['id']}/"
+    response = operator.post("/dlq/jobs/", body)
+    job = f"/dlq/jobs/{response.json()['id']}/"
     states = [
         operator.post(f"{job}{verb}").json()["state"] for verb in ("pause", "resume", "cancel")
     ]
 
-    assert asked.status_code == 202, asked.content
-    assert (asked.json()["stream"], asked.json()["rate_per_second"]) == (letters.name(), 50)
+    assert response.status_code == 202, response.content
+    assert (response.json()["stream"], response.json()["rate_per_second"]) == (letters.name(), 50)
     assert states == ["paused", "running", "cancelled"]
     assert operator.get(job).json()["state"] == "cancelled"
     assert operator.post(f"{job}pause").status_code == 409
@@ -183,10 +183,10 @@ def test_purge_is_asked_of_a_second_person(operator, letters):
     letters.add()
     body = {"action": "purge", "stream": letters.name(), "filter": {}, "reason": REASON}
 
-    answer = operator.post("/dlq/jobs/", body)
+    response = operator.post("/dlq/jobs/", body)
 
-    assert answer.status_code == 202, answer.content
-    assert answer.json()["approval"]["state"] == "pending"
+    assert response.status_code == 202, response.content
+    assert response.json()["approval"]["state"] == "pending"
     assert letters.redis.xlen(letters.name()) == 1
 
 
@@ -222,7 +222,7 @@ def test_field_that_has_to_be_empty_is_a_choice_of_letters(operator, letters):
     letters.add(note="said")
     body = {"action": "retry", "stream": letters.name(), "dry_run": True}
 
-    answer = operator.post("/dlq/jobs/", {**body, "filter": {"field": "note", "value": ""}})
+    response = operator.post("/dlq/jobs/", {**body, "filter": {"field": "note", "value": ""}})
 
-    assert answer.status_code == 200, answer.content
-    assert answer.json()["eligible"] == 1
+    assert response.status_code == 200, response.content
+    assert response.json()["eligible"] == 1

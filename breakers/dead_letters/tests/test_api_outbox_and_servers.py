@@ -38,13 +38,13 @@ def test_outbox_lists_what_failed_and_retry_puts_it_back(failed):
     api = with_token("dlq:read", "dlq:write")
 
     (row,) = api.get("/dlq/outbox/").json()["results"]
-    answer = api.post(f"/dlq/outbox/{failed.pk}/retry", {"reason": REASON})
+    response = api.post(f"/dlq/outbox/{failed.pk}/retry", {"reason": REASON})
 
     failed.refresh_from_db()
     assert (row["id"], row["state"], row["last_error"]) == (
         failed.pk, "failed", "500 from the receiver",
     )  # fmt: skip
-    assert (answer.status_code, answer.json()["retried"]) == (200, True)
+    assert (response.status_code, response.json()["retried"]) == (200, True)
     assert (failed.state, failed.attempts) == ("pending", 0)
     assert api.get("/dlq/outbox/").json()["results"] == []
     assert api.post(f"/dlq/outbox/{failed.pk}/retry").status_code == 409
@@ -53,9 +53,9 @@ def test_outbox_lists_what_failed_and_retry_puts_it_back(failed):
 def test_outbox_message_that_is_discarded_is_listed_no_more(failed):
     api = as_role("operator")
 
-    answer = api.post(f"/dlq/outbox/{failed.pk}/discard", {"reason": REASON})
+    response = api.post(f"/dlq/outbox/{failed.pk}/discard", {"reason": REASON})
 
-    assert (answer.status_code, answer.json()["discarded"]) == (200, True)
+    assert (response.status_code, response.json()["discarded"]) == (200, True)
     assert api.get("/dlq/outbox/").json()["results"] == []
     assert AuditEntry.objects.filter(action="outbox.discarded").count() == 1
 
@@ -88,8 +88,8 @@ def test_server_is_documented_on_every_path(document):
 def test_server_that_is_away_is_said_and_the_inbox_is_there(settings, letters):
     api = as_role("operator")
     away = f"redis://127.0.0.1:{ports.pick_free()}/0"
-    given = settings.DEAD_LETTERS
-    settings.DEAD_LETTERS = replace(given, servers={**given.servers, "away": away})
+    sources = settings.DEAD_LETTERS
+    settings.DEAD_LETTERS = replace(sources, servers={**sources.servers, "away": away})
     LetterStream.objects.create(
         server="away", name=letters.name(), origin="x", depth=7, found_at=db_now()
     )

@@ -23,9 +23,9 @@ def test_inbox_is_an_array_of_streams_and_the_outbox(viewer, letters):
         found_at="2026-01-01T00:00:00Z",
     )  # fmt: skip
 
-    answer = viewer.get("/dlq/").json()
+    body = viewer.get("/dlq/").json()
 
-    (row,) = [one for one in answer if one["name"] == letters.name()]
+    (row,) = [one for one in body if one["name"] == letters.name()]
     assert (row["source"], row["origin"], row["depth"]) == ("stream", "events", 3)
     assert (row["oldest_at"], row["newest_at"], row["alerting"]) == (None, None, False)
     assert row["growth_per_minute"] == 0
@@ -49,9 +49,9 @@ def test_messages_are_listed_newest_first_redacted_and_page_by_page(viewer, lett
 def test_messages_of_a_page_that_ends_have_no_next(viewer, letters):
     letters.add()
 
-    answer = list_letters(viewer, letters)
+    body = list_letters(viewer, letters)
 
-    assert (answer["next"], answer["complete"], len(answer["results"])) == (None, True, 1)
+    assert (body["next"], body["complete"], len(body["results"])) == (None, True, 1)
 
 
 @pytest.mark.parametrize(
@@ -74,9 +74,9 @@ def test_filter_finds_the_one_that_is_meant(viewer, letters, filters):
         payload='{"order":{"items":[{"sku":"A-1"}],"city":"Seoul"}}',
     )
 
-    answer = list_letters(viewer, letters, **filters)
+    body = list_letters(viewer, letters, **filters)
 
-    assert [one["id"] for one in answer["results"]] == [meant]
+    assert [one["id"] for one in body["results"]] == [meant]
 
 
 def test_filter_by_fingerprint_is_what_the_groups_say(viewer, letters):
@@ -86,22 +86,22 @@ def test_filter_by_fingerprint_is_what_the_groups_say(viewer, letters):
 
     groups = viewer.get(stream_path(letters, "groups/")).json()
     largest = groups["results"][0]
-    found = list_letters(viewer, letters, fingerprint=largest["fingerprint"])
+    body = list_letters(viewer, letters, fingerprint=largest["fingerprint"])
 
     assert (largest["count"], groups["complete"], len(groups["results"])) == (3, True, 2)
     assert largest["first"] <= largest["last"]
     assert largest["sample"].startswith("timeout of order")
-    assert {one["fingerprint"] for one in found["results"]} == {largest["fingerprint"]}
-    assert len(found["results"]) == 3
+    assert {one["fingerprint"] for one in body["results"]} == {largest["fingerprint"]}
+    assert len(body["results"]) == 3
 
 
 def test_one_message_has_its_history(viewer, letters):
     sent = letters.add(dlq_attempts=3)
 
-    answer = viewer.get(stream_path(letters, f"messages/{sent}/")).json()
+    body = viewer.get(stream_path(letters, f"messages/{sent}/")).json()
 
-    assert (answer["id"], answer["stream"], answer["attempts"]) == (sent, letters.name(), 3)
-    assert [one["kind"] for one in answer["history"]] == ["failed"]
+    assert (body["id"], body["stream"], body["attempts"]) == (sent, letters.name(), 3)
+    assert [one["kind"] for one in body["history"]] == ["failed"]
 
 
 @pytest.mark.parametrize(
@@ -126,10 +126,10 @@ def test_one_message_has_its_history(viewer, letters):
 def test_what_is_unknown_or_wrong_is_said(viewer, letters, path, status):
     letters.add()
 
-    answer = viewer.get(path.replace("{stream}", stream_path(letters, "")))
+    response = viewer.get(path.replace("{stream}", stream_path(letters, "")))
 
-    assert answer.status_code == status, answer.content
-    assert answer["Content-Type"] == "application/problem+json"
+    assert response.status_code == status, response.content
+    assert response["Content-Type"] == "application/problem+json"
 
 
 def test_stream_with_slashes_and_percent_signs_in_its_name_is_found(operator, letters):
@@ -210,10 +210,10 @@ def test_group_indexed_before_another_key_was_hidden_lists_its_letters(viewer, l
     keys = [*settings.DEAD_LETTERS.hidden_keys, "vault"]
     settings.DEAD_LETTERS = replace(settings.DEAD_LETTERS, hidden_keys=keys)
 
-    (found,) = list_letters(viewer, letters, fingerprint=group["fingerprint"])["results"]
+    (body,) = list_letters(viewer, letters, fingerprint=group["fingerprint"])["results"]
 
-    assert found["id"] == sent
-    assert found["fingerprint"] != group["fingerprint"]
+    assert body["id"] == sent
+    assert body["fingerprint"] != group["fingerprint"]
 
 
 def test_garbage_is_listed_shown_grouped_and_exported(viewer, letters):
@@ -224,11 +224,11 @@ def test_garbage_is_listed_shown_grouped_and_exported(viewer, letters):
     many = letters.redis.xadd(letters.name(), {f"f{n}": "v" for n in range(500)})
     letters.redis.xadd(letters.name(), {b"dlq_error": garbage, b"dlq_failed_at": garbage})
 
-    answer = list_letters(viewer, letters)
+    body = list_letters(viewer, letters)
     one = viewer.get(stream_path(letters, f"messages/{many.decode()}/")).json()
 
-    assert len(answer["results"]) == 4
-    assert answer["results"][2]["fields"]["big"]["bytes"] == 5_000_000
+    assert len(body["results"]) == 4
+    assert body["results"][2]["fields"]["big"]["bytes"] == 5_000_000
     assert len(one["fields"]) == 500
     assert list_letters(viewer, letters, q="nothing like it")["results"] == []
     assert viewer.get(stream_path(letters, "groups/")).status_code == 200
@@ -241,9 +241,9 @@ def test_export_is_redacted_filtered_and_safe_in_a_spreadsheet(viewer, letters):
     letters.add(error="=cmd()", password="x")
     letters.add(error="other")
 
-    answer = viewer.get(stream_path(letters, "export"), {"format": "csv", "error": "cmd"})
-    rows = list(csv.DictReader(io.StringIO(b"".join(answer.streaming_content).decode())))
+    response = viewer.get(stream_path(letters, "export"), {"format": "csv", "error": "cmd"})
+    rows = list(csv.DictReader(io.StringIO(b"".join(response.streaming_content).decode())))
 
-    assert answer["Content-Type"].startswith("text/csv")
+    assert response["Content-Type"].startswith("text/csv")
     assert [row["error"] for row in rows] == ["'=cmd()"]
     assert json.loads(rows[0]["fields"])["password"] == "[redacted]"

@@ -28,8 +28,8 @@ ADMIN = actor("root", Role.ADMIN)
 
 def discarded(letters, *added):
     stream = letters.stream()
-    asked = {"stream": stream, "reason": REASON, "actor": KIM, "now": NOW}
-    return [actions.discard(entry_id=one, **asked)["departure"] for one in added]
+    arguments = {"stream": stream, "reason": REASON, "actor": KIM, "now": NOW}
+    return [actions.discard(entry_id=one, **arguments)["departure"] for one in added]
 
 
 def restore(pk, *, by=LEE, now=NOW, reason="INC-4412 it was needed"):
@@ -41,11 +41,11 @@ def test_a_discarded_letter_comes_back_with_all_that_it_had(letters):
     before = letters.redis.xrange(letters.name())[0][1]
     (pk,) = discarded(letters, letter)
 
-    answer = restore(pk)
+    result = restore(pk)
 
     ((new_id, fields),) = letters.redis.xrange(letters.name())
     assert fields == before
-    assert answer == {"restored": True, "new_id": new_id.decode(), "departure": pk}
+    assert result == {"restored": True, "new_id": new_id.decode(), "departure": pk}
     departure = Departure.objects.get()
     assert (departure.state, departure.restored_by) == ("restored", "user:lee")
     row = audited("dead_letter.restored")[0]
@@ -86,8 +86,8 @@ def test_a_stream_that_is_gone_comes_back_with_the_letter(letters):
 
 def test_what_was_retried_is_not_restored(letters):
     letter = letters.add()
-    asked = {"stream": letters.stream(), "reason": REASON, "actor": KIM, "now": NOW}
-    actions.retry(entry_id=letter, **asked)
+    arguments = {"stream": letters.stream(), "reason": REASON, "actor": KIM, "now": NOW}
+    actions.retry(entry_id=letter, **arguments)
 
     with pytest.raises(Conflict, match="would double it"):
         restore(Departure.objects.get().pk)
@@ -229,11 +229,11 @@ def test_an_admin_sees_all_of_a_letter_and_that_is_on_record(letters):
     letter = letters.add(password="hunter2")
     stream = letters.stream()
 
-    shown = reveal.reveal_letter(
+    entry = reveal.reveal_letter(
         stream=stream, entry_id=letter, actor=ADMIN, now=NOW, reason="INC-1 check"
     )
 
-    assert shown.value(b"password") == b"hunter2"
+    assert entry.value(b"password") == b"hunter2"
     (row,) = audited()
     assert (row.action, row.target, row.reason) == (
         "dead_letter.revealed",
@@ -270,13 +270,18 @@ WRITER = frozenset({"dlq:read", "dlq:write"})
 )
 def test_who_may_see_what_is_hidden(letters, by, may):
     letter = letters.add()
-    asked = {"stream": letters.stream(), "entry_id": letter, "now": NOW, "reason": "INC-1 check"}
+    arguments = {
+        "stream": letters.stream(),
+        "entry_id": letter,
+        "now": NOW,
+        "reason": "INC-1 check",
+    }
 
     if may:
-        reveal.reveal_letter(actor=by, **asked)
+        reveal.reveal_letter(actor=by, **arguments)
     else:
         with pytest.raises(Forbidden):
-            reveal.reveal_letter(actor=by, **asked)
+            reveal.reveal_letter(actor=by, **arguments)
 
     assert reveal.may_reveal(by) is may
     assert len(audited()) == may
@@ -286,12 +291,12 @@ def test_revealing_what_is_gone_is_a_conflict_and_leaves_no_trace(letters):
     letters.add()
     letter = letters.add()
     letters.redis.xdel(letters.name(), letter)
-    asked = {"stream": letters.stream(), "actor": ADMIN, "now": NOW, "reason": "INC-1 check"}
+    arguments = {"stream": letters.stream(), "actor": ADMIN, "now": NOW, "reason": "INC-1 check"}
 
     with pytest.raises(Conflict):
-        reveal.reveal_letter(entry_id=letter, **asked)
+        reveal.reveal_letter(entry_id=letter, **arguments)
     with pytest.raises(NotFound):
-        reveal.reveal_letter(entry_id="9999999999999-9", **asked)
+        reveal.reveal_letter(entry_id="9999999999999-9", **arguments)
     assert audited() == []
 
 

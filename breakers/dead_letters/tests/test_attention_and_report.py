@@ -27,14 +27,20 @@ NAME = "axiom:dlq:events"
 
 
 def stream(name=NAME, **fields):
-    given = {"server": "default", "origin": "axiom:events", "found_at": NOW, **fields}
-    return LetterStream.objects.create(name=name, **given)
+    arguments = {"server": "default", "origin": "axiom:events", "found_at": NOW, **fields}
+    return LetterStream.objects.create(name=name, **arguments)
 
 
 def departure(of, number, **fields):
-    given = {"action": "retry", "state": "done", "by": "user:olga", "intended_at": NOW, **fields}
+    arguments = {
+        "action": "retry",
+        "state": "done",
+        "by": "user:olga",
+        "intended_at": NOW,
+        **fields,
+    }
     return Departure.objects.create(
-        stream=of, position=f"{number:020d}-{0:020d}", fields=b"[]", done_at=NOW, **given
+        stream=of, position=f"{number:020d}-{0:020d}", fields=b"[]", done_at=NOW, **arguments
     )
 
 
@@ -42,10 +48,10 @@ def test_stream_with_an_alarm_waits_until_it_is_over():
     stream("axiom:dlq:fine", depth=300)
     stream(depth=300, over_since=NOW - 12 * MINUTE, alarmed_at=NOW - 2 * MINUTE)
 
-    (one,) = attention.list_backlogs(NOW)
+    (item,) = attention.list_backlogs(NOW)
 
-    assert (one.severity, one.title) == ("warning", f"300 dead letters in {NAME}")
-    assert (one.since, one.path) == (
+    assert (item.severity, item.title) == ("warning", f"300 dead letters in {NAME}")
+    assert (item.since, item.path) == (
         NOW - 12 * MINUTE, "/dead-letters/default/axiom%3Adlq%3Aevents/",
     )  # fmt: skip
 
@@ -54,10 +60,10 @@ def test_server_that_is_away_waits_if_it_is_still_one_of_ours():
     LetterServer.objects.create(name="default", is_away=True, since=NOW - MINUTE, error="refused")
     LetterServer.objects.create(name="removed", is_away=True, since=NOW)
 
-    (one,) = attention.list_away_servers(NOW)
+    (item,) = attention.list_away_servers(NOW)
 
-    assert "default" in one.title
-    assert "refused" in one.detail
+    assert "default" in item.title
+    assert "refused" in item.detail
 
 
 def test_stream_with_more_than_is_kept_is_told_of_before_it_is_archived(settings):
@@ -65,9 +71,9 @@ def test_stream_with_more_than_is_kept_is_told_of_before_it_is_archived(settings
     stream(depth=130)
     stream("axiom:dlq:full", depth=100)
 
-    (one,) = attention.list_overfull(NOW)
+    (item,) = attention.list_overfull(NOW)
 
-    assert one.title.startswith(f"30 dead letters of {NAME}")
+    assert item.title.startswith(f"30 dead letters of {NAME}")
 
 
 def test_intent_that_stays_open_waits_after_five_minutes():
@@ -77,8 +83,8 @@ def test_intent_that_stays_open_waits_after_five_minutes():
 
     departure(of, 2, state="intended", intended_at=NOW - 6 * MINUTE)
 
-    (one,) = attention.list_stalled(NOW)
-    assert (one.kind, one.since) == ("dlq_unsettled", NOW - 6 * MINUTE)
+    (item,) = attention.list_stalled(NOW)
+    assert (item.kind, item.since) == ("dlq_unsettled", NOW - 6 * MINUTE)
 
 
 @pytest.mark.parametrize(("minutes", "count"), [(9, 0), (11, 1)])
@@ -92,10 +98,10 @@ def test_replay_that_is_held_waits_after_ten_minutes(minutes, count):
         job=job, stream=stream(), action="retry", until="1", rate_per_second=1, most_retries=3
     )
 
-    found = attention.list_stalled(NOW)
+    items = attention.list_stalled(NOW)
 
-    assert [one.kind for one in found] == ["dlq_replay_held"] * count
-    assert all("core->oracle" in one.detail for one in found)
+    assert [one.kind for one in items] == ["dlq_replay_held"] * count
+    assert all("core->oracle" in one.detail for one in items)
 
 
 def test_report_counts_what_came_and_what_left_in_the_week():
@@ -111,15 +117,15 @@ def test_report_counts_what_came_and_what_left_in_the_week():
     departure(of, 10, intended_at=NOW - timedelta(days=5))
     Gap.objects.create(stream=of, first="1", last="2", count=4, noticed_at=NOW)
 
-    said = report.dead_letters_section(*WEEK, NOW + timedelta(days=1))
+    section = report.dead_letters_section(*WEEK, NOW + timedelta(days=1))
 
-    (row,) = said.rows
+    (row,) = section.rows
     assert row.cells == {
         "stream": f"default/{NAME}", "arrived": 7, "retried": 2, "discarded": 2, "archived": 1,
         "vanished": 4, "deepest": 11, "depth": 7,
     }  # fmt: skip
-    assert said.tone == "warn"
-    assert said.summary == (
+    assert section.tone == "warn"
+    assert section.summary == (
         "7 dead letters arrived in 1 stream, beside 9 that lay there at the first look; 2"
         " retried, 3 discarded or archived, and 7 lie there now. 4 dead letters vanished, not"
         " through us."
@@ -151,9 +157,14 @@ def test_letters_that_lie_there_are_to_be_looked_at_before_any_alarm():
 def test_report_of_a_week_without_dead_letters_says_so():
     stream()
 
-    said = report.dead_letters_section(*WEEK, NOW)
+    section = report.dead_letters_section(*WEEK, NOW)
 
-    assert (said.summary, said.tone, said.rows, said.charts) == ("No message died.", "good", (), ())
+    assert (section.summary, section.tone, section.rows, section.charts) == (
+        "No message died.",
+        "good",
+        (),
+        (),
+    )
 
 
 def test_sections_are_registered():

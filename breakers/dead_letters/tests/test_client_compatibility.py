@@ -46,19 +46,19 @@ def test_a_message_that_failed_is_read_with_all_that_is_known_of_it(letters):
 
 
 def test_a_retried_letter_comes_back_with_its_history_and_is_handled_at_last(letters):
-    seen = []
+    received = []
     letters.redis.xadd(f"{letters.prefix}:events", {"order": "17"})
     consumer_of(letters, failing).step()
     first = only_letter(letters)
-    given = {"stream": letters.stream(), "reason": WHY, "actor": ADA}
+    arguments = {"stream": letters.stream(), "reason": WHY, "actor": ADA}
 
-    actions.retry(entry_id=first.id, **given, now=NOW)
+    actions.retry(entry_id=first.id, **arguments, now=NOW)
     consumer_of(letters, failing).step()
     second = only_letter(letters)
-    actions.retry(entry_id=second.id, **given, now=NOW + SECOND)
-    consumer_of(letters, seen.append).step()
+    actions.retry(entry_id=second.id, **arguments, now=NOW + SECOND)
+    consumer_of(letters, received.append).step()
 
     assert (second.retry_of, second.retries) == (first.id, 1)
-    [message] = seen
+    [message] = received
     assert message.fields == {"order": "17", "dlq_retry_of": second.id, "dlq_retry_count": "2"}
     assert letters.redis.xlen(letters.name()) == 0

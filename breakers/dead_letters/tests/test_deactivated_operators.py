@@ -52,13 +52,13 @@ def test_an_operator_deactivated_before_the_letter_left_retries_nothing(letters)
 
     with another_session() as other:
         other.execute("LOCK TABLE breakers_departure IN SHARE MODE")
-        answer = deactivated_while_waiting(
+        result = deactivated_while_waiting(
             olga,
             lambda: caller.post(message_path(letters, f"{sent}/retry"), {"reason": REASON}),
             other,
         )
 
-    assert answer.status_code == 403
+    assert result.status_code == 403
     assert (origin(letters), dead(letters)) == ([], [sent])
     assert not Departure.objects.exists()
 
@@ -71,14 +71,14 @@ def test_an_operator_deactivated_after_the_letter_left_is_told_so_and_it_is_on_r
 
     with another_session() as other:
         other.execute("LOCK TABLE breakers_letter IN SHARE MODE")
-        answer = deactivated_while_waiting(
+        result = deactivated_while_waiting(
             olga,
             lambda: caller.post(message_path(letters, f"{sent}/retry"), {"reason": REASON}),
             other,
         )
 
     assert dead(letters) == []
-    assert answer.status_code == 200, answer.json()
+    assert result.status_code == 200, result.json()
     (row,) = AuditEntry.objects.filter(action="dead_letter.retried")
     assert (row.actor_type, row.actor_name) == ("user", "olga")
 
@@ -93,11 +93,11 @@ def test_an_operator_deactivated_before_a_letter_was_put_back_restores_nothing(l
 
     with another_session() as other:
         other.execute("LOCK TABLE breakers_departure IN SHARE MODE")
-        answer = deactivated_while_waiting(
+        result = deactivated_while_waiting(
             olga, lambda: caller.post(f"/dlq/archive/{gone}/restore", {"reason": REASON}), other
         )
 
-    assert answer.status_code == 403
+    assert result.status_code == 403
     assert dead(letters) == []
     assert Departure.objects.get().state == Departure.State.DONE
 

@@ -24,6 +24,6 @@ def test_a_name_that_can_not_be_kept_is_passed_over_and_said_once(letters, odd, 
     looks = [discover_names(), discover_names()]
 
     assert looks == [{letters.name()}] * 2
-    said = [one.msg for one in caplog.records if one.name == discovery.__name__]
-    assert [line["event"] for line in said] == ["dead_letters.name_skipped"]
-    assert said[0]["name"].startswith(letters.name("odd"))
+    events = [one.msg for one in caplog.records if one.name == discovery.__name__]
+    assert [line["event"] for line in events] == ["dead_letters.name_skipped"]
+    assert events[0]["name"].startswith(letters.name("odd"))

@@ -100,9 +100,9 @@ def test_without_any_time_no_time_is_meant():
 
 
 def test_what_is_empty_is_not_asked_for():
-    asked = dict.fromkeys(("fingerprint", "error", "error_type", "q", "field", "value"), "")
+    arguments = dict.fromkeys(("fingerprint", "error", "error_type", "q", "field", "value"), "")
 
-    assert LetterFilter.from_mapping({**asked, "before": None}) == LetterFilter()
+    assert LetterFilter.from_mapping({**arguments, "before": None}) == LetterFilter()
     assert LetterFilter().is_everything
 
 

@@ -29,10 +29,10 @@ def test_what_varies_is_taken_out(error, pattern):
 
 
 def test_errors_that_differ_in_numbers_are_alike():
-    one = compute_fingerprint("Timeout", "order 17 took 30.5 s")
+    fingerprint = compute_fingerprint("Timeout", "order 17 took 30.5 s")
     other = compute_fingerprint("Timeout", "order 18 took 3 s")
 
-    assert one == other
+    assert fingerprint == other
 
 
 def test_errors_of_different_types_are_not_alike():
@@ -49,10 +49,10 @@ def test_what_comes_behind_the_beginning_of_an_error_changes_nothing(error, more
 
 @given(st.text(), st.text())
 def test_any_text_has_a_fingerprint_that_fits(error_type, error):
-    found = compute_fingerprint(error_type, error)
+    fingerprint = compute_fingerprint(error_type, error)
 
-    assert len(found.digest) == 16
-    assert len(found.pattern) <= fingerprints.MAX_ERROR_LENGTH
+    assert len(fingerprint.digest) == 16
+    assert len(fingerprint.pattern) <= fingerprints.MAX_ERROR_LENGTH
 
 
 def test_a_quotation_that_is_cut_is_a_quotation():

@@ -86,12 +86,12 @@ def test_what_an_entry_says_is_in_the_index(letters):
 
     indexer.catch_up(letters.stream(), NOW)
 
-    found = Letter.objects.select_related("group").get()
-    assert found.position == f"{MS:020d}-{3:020d}"
-    assert (found.error, found.group.error_type) == ("order 17 failed", "TimeoutError")
-    assert (found.attempts, found.consumer_group, found.retries) == (3, "billing", 2)
-    assert found.failed_at == datetime(2026, 11, 20, 10, tzinfo=UTC)
-    assert found.group.pattern == "order <n> failed"
+    letter = Letter.objects.select_related("group").get()
+    assert letter.position == f"{MS:020d}-{3:020d}"
+    assert (letter.error, letter.group.error_type) == ("order 17 failed", "TimeoutError")
+    assert (letter.attempts, letter.consumer_group, letter.retries) == (3, "billing", 2)
+    assert letter.failed_at == datetime(2026, 11, 20, 10, tzinfo=UTC)
+    assert letter.group.pattern == "order <n> failed"
 
 
 @pytest.mark.parametrize(
@@ -112,10 +112,10 @@ def test_garbage_is_indexed_like_anything_else(letters, fields):
 
     complete = indexer.catch_up(letters.stream(), NOW)
 
-    found = Letter.objects.get()
+    letter = Letter.objects.get()
     size = sum(len(name) + len(value) for name, value in fields.items())
-    assert (complete, found.size_bytes) == (True, size)
-    assert bool(found.error) == ("dlq_error" in fields)
+    assert (complete, letter.size_bytes) == (True, size)
+    assert bool(letter.error) == ("dlq_error" in fields)
 
 
 def test_ids_are_in_the_order_of_the_stream(letters):
@@ -125,8 +125,8 @@ def test_ids_are_in_the_order_of_the_stream(letters):
 
     indexer.catch_up(letters.stream(), NOW)
 
-    found = Letter.objects.order_by("position").values_list("position", flat=True)
-    assert [ids.to_entry_id(one) for one in found] == given
+    positions = Letter.objects.order_by("position").values_list("position", flat=True)
+    assert [ids.to_entry_id(one) for one in positions] == given
 
 
 def test_what_left_through_us_while_it_was_read_is_not_in_the_index(letters):
@@ -167,9 +167,9 @@ def test_what_is_hidden_is_not_kept_of_a_type_or_a_consumer_group(letters):
 
     indexer.catch_up(letters.stream(), NOW)
 
-    found = Letter.objects.select_related("group").get()
-    assert found.group.error_type == "Denied token=[redacted]"
-    assert found.consumer_group == "billing password=[redacted]"
+    letter = Letter.objects.select_related("group").get()
+    assert letter.group.error_type == "Denied token=[redacted]"
+    assert letter.consumer_group == "billing password=[redacted]"
 
 
 def test_groups_are_told_by_what_failed_alike_the_largest_first(letters):
@@ -199,10 +199,10 @@ def test_what_failed_most_is_counted_by_the_day_it_came_also_when_it_left(letter
     indexer.catch_up(stream, NOW)
     Letter.objects.all().delete()
 
-    found = groups.list_most_failed(NOW - 24 * HOUR, NOW, 1)
+    rows = groups.list_most_failed(NOW - 24 * HOUR, NOW, 1)
 
-    assert [(one.group.stream, one.group.pattern, one.arrived) for one in found] == [
+    assert [(one.group.stream, one.group.pattern, one.arrived) for one in rows] == [
         (stream, "refused", 3)
     ]
-    assert sum(found[0].days.values()) == 3
+    assert sum(rows[0].days.values()) == 3
     assert GroupDay.objects.count() == 2

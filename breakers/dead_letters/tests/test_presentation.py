@@ -14,31 +14,31 @@ def letter(*pairs, **options):
 
 
 def test_letter_without_metadata_says_null_and_when_it_was_added():
-    shown = letter((b"order", b"1"))
+    resource = letter((b"order", b"1"))
 
-    assert shown["fields"] == {"order": "1"}
-    assert (shown["error"], shown["error_type"], shown["attempts"]) == (None, None, None)
-    assert (shown["group"], shown["original_id"], shown["retry_of"]) == (None, None, None)
-    assert shown["failed_at"] == shown["added_at"] == "2023-11-14T22:13:20.000000Z"
+    assert resource["fields"] == {"order": "1"}
+    assert (resource["error"], resource["error_type"], resource["attempts"]) == (None, None, None)
+    assert (resource["group"], resource["original_id"], resource["retry_of"]) == (None, None, None)
+    assert resource["failed_at"] == resource["added_at"] == "2023-11-14T22:13:20.000000Z"
 
 
 def test_value_that_is_no_text_is_shown_as_base64():
-    shown = letter((b"blob", b"\xff\x00\x01"), (b"nul", b"a\x00b"))
+    resource = letter((b"blob", b"\xff\x00\x01"), (b"nul", b"a\x00b"))
 
-    assert shown["fields"]["blob"] == {
+    assert resource["fields"]["blob"] == {
         "base64": base64.b64encode(b"\xff\x00\x01").decode(),
         "bytes": 3,
     }
-    assert shown["fields"]["nul"]["bytes"] == 3
+    assert resource["fields"]["nul"]["bytes"] == 3
 
 
 def test_value_longer_than_shown_is_cut_between_characters():
     value = "é".encode() * 3000
 
-    shown = letter((b"long", value[:2047]), sizes=(len(value),))
+    resource = letter((b"long", value[:2047]), sizes=(len(value),))
 
-    assert shown["fields"]["long"] == {"text": "é" * 1023, "bytes": 6000, "truncated": True}
-    assert shown["truncated"] is True
+    assert resource["fields"]["long"] == {"text": "é" * 1023, "bytes": 6000, "truncated": True}
+    assert resource["truncated"] is True
 
 
 def test_name_that_comes_twice_has_a_list():
@@ -48,18 +48,24 @@ def test_name_that_comes_twice_has_a_list():
 def test_what_failing_added_is_shown_behind_five_hundred_fields():
     many = [(b"f%d" % number, b"v") for number in range(500)]
 
-    shown = letter(*many, (b"dlq_error", b"boom"))
+    resource = letter(*many, (b"dlq_error", b"boom"))
 
-    assert (shown["error"], shown["fields"]["dlq_error"]) == ("boom", "boom")
-    assert (len(shown["fields"]), shown["fields_total"], shown["truncated"]) == (101, 501, True)
+    assert (resource["error"], resource["fields"]["dlq_error"]) == ("boom", "boom")
+    assert (len(resource["fields"]), resource["fields_total"], resource["truncated"]) == (
+        101,
+        501,
+        True,
+    )
 
 
 def test_any_bytes_at_all_can_be_written_as_json():
     garbage = bytes(range(256))
 
-    shown = letter((garbage, garbage), (b"", b""), (b"dlq_error", garbage), (b"dlq_attempts", b"x"))
+    resource = letter(
+        (garbage, garbage), (b"", b""), (b"dlq_error", garbage), (b"dlq_attempts", b"x")
+    )
 
-    assert orjson.loads(orjson.dumps(shown))["attempts"] is None
+    assert orjson.loads(orjson.dumps(resource))["attempts"] is None
 
 
 def test_measure_bounds_the_value():

@@ -40,9 +40,9 @@ def test_pages_from_the_newest_come_to_the_oldest(name):
 
 
 def test_nothing_is_behind_the_largest_id(name):
-    found = reader.read_page("default", name, after=MAX_ID)
+    page = reader.read_page("default", name, after=MAX_ID)
 
-    assert found == reader.EntryPage([], False)
+    assert page == reader.EntryPage([], False)
 
 
 def test_long_values_and_many_fields_are_read_in_part_and_say_so(name):
@@ -66,9 +66,9 @@ def test_an_entry_that_is_not_there_is_none(name):
 
 
 def test_some_are_read_together_in_the_order_of_their_ids_without_those_that_are_gone(name):
-    found = reader.read_entries("default", name, [MAX_ID, "7-7", "1-1", "0-1"])
+    entries = reader.read_entries("default", name, [MAX_ID, "7-7", "1-1", "0-1"])
 
-    assert [one.id for one in found] == [MAX_ID, "1-1", "0-1"]
+    assert [one.id for one in entries] == [MAX_ID, "1-1", "0-1"]
     assert reader.read_entries("default", name, ["7-7"]) == []
     assert reader.read_entries("default", name, []) == []
 
@@ -99,6 +99,6 @@ def test_of_an_entry_no_more_bytes_are_kept_than_its_limit_and_its_size_stays_tr
 
 
 def test_a_limit_of_one_entry_is_not_spent_by_another(name):
-    found = reader.read_page("default", name, limits=ReadLimits(total_bytes=2)).entries
+    entries = reader.read_page("default", name, limits=ReadLimits(total_bytes=2)).entries
 
-    assert [one.pairs for one in found] == [((b"a", b"x"),)] * len(IDS)
+    assert [one.pairs for one in entries] == [((b"a", b"x"),)] * len(IDS)

@@ -71,10 +71,10 @@ def test_json_inside_json_inside_json_is_hidden_and_still_json():
     inner = json.dumps({"secret": ['a"b\\'], "n": 1})
     middle = json.dumps({"password": 'q"\\', "inner": inner})
 
-    shown = json.loads(redact(json.dumps({"body": middle, "k": 1})))
+    redacted = json.loads(redact(json.dumps({"body": middle, "k": 1})))
 
-    middle_shown = json.loads(shown["body"])
-    assert (shown["k"], middle_shown["password"]) == (1, REDACTED)
+    middle_shown = json.loads(redacted["body"])
+    assert (redacted["k"], middle_shown["password"]) == (1, REDACTED)
     assert json.loads(middle_shown["inner"]) == {"secret": REDACTED, "n": 1}
 
 
@@ -85,9 +85,9 @@ def test_json_with_bytes_that_are_no_text_is_hidden():
 def test_field_with_a_hidden_name_is_hidden_also_behind_dots():
     entry = LetterEntry("1-0", ((b"user.password", b"x"), (b"Api_Token", b"y"), (b"name", b"z")))
 
-    shown = REDACTION.redact_entry(entry)
+    redacted = REDACTION.redact_entry(entry)
 
-    assert [value for _, value in shown.pairs] == [b"[redacted]", b"[redacted]", b"z"]
+    assert [value for _, value in redacted.pairs] == [b"[redacted]", b"[redacted]", b"z"]
 
 
 def test_value_that_was_read_in_part_still_says_that_it_is_longer():
@@ -99,9 +99,9 @@ def test_value_that_was_read_in_part_still_says_that_it_is_longer():
 @pytest.mark.parametrize("space", [" " * 5_000, "\n" * 5_000])
 @pytest.mark.parametrize("before", ["", "a" * 5_000])
 def test_key_is_known_however_long_it_and_the_space_behind_it_are(before, space):
-    shown = redact(f'{{"{before}password"{space}: "x"}}')
+    redacted = redact(f'{{"{before}password"{space}: "x"}}')
 
-    assert shown == f'{{"{before}password"{space}: "[redacted]"}}'
+    assert redacted == f'{{"{before}password"{space}: "[redacted]"}}'
 
 
 @pytest.mark.parametrize(

@@ -91,10 +91,10 @@ TAGS = [("{events}", "exactly once"), ("bills", "at least once"), ("b}lls", "at 
 def test_a_retry_reaches_the_origin_once(cluster, tag, promise):
     [entry_id] = cluster.add(tag)
     stream = cluster.stream(tag)
-    given = {"stream": stream, "entry_id": entry_id, "reason": WHY, "actor": ADA}
+    arguments = {"stream": stream, "entry_id": entry_id, "reason": WHY, "actor": ADA}
 
-    first = actions.retry(**given, now=NOW)
-    again = actions.retry(**given, now=NOW + SECOND)
+    first = actions.retry(**arguments, now=NOW)
+    again = actions.retry(**arguments, now=NOW + SECOND)
 
     assert (first["delivery"], first["repeated"], again["repeated"]) == (promise, False, True)
     assert first["new_id"] == again["new_id"]
@@ -167,8 +167,8 @@ def test_streams_of_a_cluster_are_found_sampled_and_grouped(cluster):
 
     sampler.sample_servers(NOW)
 
-    found = {one.name: one.depth for one in streams.list_shown(NOW) if one.server == cluster.name}
-    assert found == {"axiom:dlq:{events}": 3, "axiom:dlq:orders": 2}
+    depths = {one.name: one.depth for one in streams.list_shown(NOW) if one.server == cluster.name}
+    assert depths == {"axiom:dlq:{events}": 3, "axiom:dlq:orders": 2}
     [group] = groups.list_groups(cluster.stream("orders"))
     assert group.count == 2
     assert LetterServer.objects.get(name=cluster.name).is_away is False
@@ -196,8 +196,8 @@ def test_a_node_that_hangs_is_found_away_soon_and_the_other_goes_on(cluster, mon
 
 
 def test_a_cluster_that_is_not_there_is_away(settings):
-    given = {**settings.DEAD_LETTERS.servers, "nowhere": "redis+cluster://127.0.0.1:1"}
-    settings.DEAD_LETTERS = replace(settings.DEAD_LETTERS, servers=given)
+    arguments = {**settings.DEAD_LETTERS.servers, "nowhere": "redis+cluster://127.0.0.1:1"}
+    settings.DEAD_LETTERS = replace(settings.DEAD_LETTERS, servers=arguments)
 
     with pytest.raises(ServerUnavailable):
         reader.read_page("nowhere", "axiom:dlq:bills")

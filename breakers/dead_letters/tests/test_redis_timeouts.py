@@ -21,8 +21,8 @@ def slow(tmp_path, settings, monkeypatch):
     monkeypatch.setattr(servers, "TIMEOUT_SECONDS", 0.5)
     with own_redis(tmp_path) as own:
         name = f"slow-{uuid4().hex[:8]}"
-        given = {**settings.DEAD_LETTERS.servers, name: own.url}
-        settings.DEAD_LETTERS = replace(settings.DEAD_LETTERS, servers=given)
+        arguments = {**settings.DEAD_LETTERS.servers, name: own.url}
+        settings.DEAD_LETTERS = replace(settings.DEAD_LETTERS, servers=arguments)
         servers.get_server(name).client.client_pause(1000)
         yield name
 

@@ -95,9 +95,9 @@ def test_asking_again_after_it_broke_off_is_the_same_retry(far, is_late):
         act(far, letter)
     far.way.breaks_at = b""
 
-    answer = act(far, letter)
+    result = act(far, letter)
 
-    assert answer["retried"] is True
+    assert result["retried"] is True
     assert far.lengths() == (0, 1)
     assert departures() == [("retry", "done")]
 

@@ -49,18 +49,18 @@ def until_over(job, at):
 
 def assert_each_once(letters, of, job, died_at):
     sent = letters.redis.xrange(f"{letters.prefix}:{of}")
-    found = Counter(fields[b"dlq_retry_of"].decode() for _, fields in sent)
-    assert found == {f"{number}-0": 1 for number in NUMBERS}, died_at
+    counted = Counter(fields[b"dlq_retry_of"].decode() for _, fields in sent)
+    assert counted == {f"{number}-0": 1 for number in NUMBERS}, died_at
     assert letters.redis.xlen(letters.name(of)) == 0, died_at
-    left = Departure.objects.filter(job=job)
-    assert set(left.values_list("state", flat=True)) == {"done"}, died_at
+    departures = Departure.objects.filter(job=job)
+    assert set(departures.values_list("state", flat=True)) == {"done"}, died_at
     ids = {entry_id.decode() for entry_id, _ in sent}
-    assert set(left.values_list("new_id", flat=True)) == ids, died_at
-    assert left.count() == LETTERS, died_at
+    assert set(departures.values_list("new_id", flat=True)) == ids, died_at
+    assert departures.count() == LETTERS, died_at
     counts = Replay.objects.get(pk=job.pk).counts
     assert (counts["done"], counts["gone"], counts["skipped"]) == (LETTERS, 0, 0), died_at
-    (told,) = AuditEntry.objects.filter(target=job.subject, action="dead_letters.replayed")
-    assert f'"done":{LETTERS}' in told.after, died_at
+    (entry,) = AuditEntry.objects.filter(target=job.subject, action="dead_letters.replayed")
+    assert f'"done":{LETTERS}' in entry.after, died_at
     assert not Letter.objects.filter(stream=letters.stream(of)).exists(), died_at
 
 

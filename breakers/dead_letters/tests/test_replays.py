@@ -31,8 +31,10 @@ def short_slices(monkeypatch):
 
 
 def ask(stream, *, action="retry", chosen=EVERYTHING, actor=OPERATOR, **more):
-    given = {"rate_per_second": 1000.0, "reason": REASON, "now": NOW, **more}
-    return replays.request_replay(stream=stream, action=action, chosen=chosen, actor=actor, **given)
+    arguments = {"rate_per_second": 1000.0, "reason": REASON, "now": NOW, **more}
+    return replays.request_replay(
+        stream=stream, action=action, chosen=chosen, actor=actor, **arguments
+    )
 
 
 def work(at=NOW, probe=kinds.no_probe):
@@ -104,8 +106,8 @@ def test_what_is_in_the_payload_is_looked_for_in_each_letter(letters):
 
     assert origin(letters) == []
     assert letters.redis.xlen(stream.name) == 40
-    found = counts(job)
-    assert (found["done"], found["not_meant"], found["looked_at"]) == (20, 40, 60)
+    counted = counts(job)
+    assert (counted["done"], counted["not_meant"], counted["looked_at"]) == (20, 40, 60)
     assert job.outcome == "20 discarded."
 
 
@@ -198,8 +200,8 @@ def test_a_dry_run_counts_what_the_job_then_does(letters, chosen):
     job = ask(stream, chosen=chosen)
     until_over(job)
 
-    found = counts(job)
-    assert (dry.eligible, dry.ineligible) == (found["done"], found["skipped"])
+    counted = counts(job)
+    assert (dry.eligible, dry.ineligible) == (counted["done"], counted["skipped"])
     assert dry.eligible > 0
 
 
@@ -219,13 +221,17 @@ def test_it_is_shown_with_what_it_does_and_how_far_it_is(letters):
     job = ask(letters.stream(), chosen=LetterFilter(error="failed"))
     until_over(job)
 
-    shown = replay_resource(Job.objects.get(pk=job.pk), NOW)
+    response = replay_resource(Job.objects.get(pk=job.pk), NOW)
 
-    assert (shown["stream"], shown["server"]) == (letters.name(), "default")
-    assert (shown["action"], shown["filter"]) == ("retry", {"error": "failed"})
-    assert (shown["until"], shown["rate_per_second"], shown["waits_for"]) == ("2-0", 1000.0, [])
-    assert (shown["progress"]["done"], shown["counts"]["done"]) == (2, 2)
-    assert shown["path"] == f"/dead-letters/jobs/{job.pk}/"
+    assert (response["stream"], response["server"]) == (letters.name(), "default")
+    assert (response["action"], response["filter"]) == ("retry", {"error": "failed"})
+    assert (response["until"], response["rate_per_second"], response["waits_for"]) == (
+        "2-0",
+        1000.0,
+        [],
+    )
+    assert (response["progress"]["done"], response["counts"]["done"]) == (2, 2)
+    assert response["path"] == f"/dead-letters/jobs/{job.pk}/"
 
 
 def test_what_somebody_else_is_about_to_take_is_left_to_them(letters):
@@ -356,11 +362,11 @@ def test_paused_it_rests_and_resumed_it_goes_on(letters, short_slices):
     job = ask(stream, rate_per_second=35.0)
     work()
 
-    asked = {"job_id": job.pk, "reason": "look first", "actor": OPERATOR}
-    control.intervene(verb="pause", now=NOW + 4 * SECOND, **asked)
+    arguments = {"job_id": job.pk, "reason": "look first", "actor": OPERATOR}
+    control.intervene(verb="pause", now=NOW + 4 * SECOND, **arguments)
     moved = work(NOW + 5 * SECOND)
     rested = counts(job)["done"]
-    control.intervene(verb="resume", now=NOW + 6 * SECOND, **asked)
+    control.intervene(verb="resume", now=NOW + 6 * SECOND, **arguments)
     until_over(job, NOW + 7 * SECOND)
 
     assert moved == 0

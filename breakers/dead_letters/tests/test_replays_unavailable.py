@@ -28,9 +28,9 @@ def servers_with(settings, **more):
 
 
 def ask(stream, **more):
-    given = {"action": "retry", "chosen": LetterFilter(), "rate_per_second": 1000.0, **more}
+    arguments = {"action": "retry", "chosen": LetterFilter(), "rate_per_second": 1000.0, **more}
     return replays.request_replay(
-        stream=stream, reason="broker is back", actor=OPERATOR, now=NOW, **given
+        stream=stream, reason="broker is back", actor=OPERATOR, now=NOW, **arguments
     )
 
 

@@ -38,9 +38,9 @@ def test_what_is_too_old_is_archived_and_the_rest_stays(letters):
         letters.add(id=at)
     stream = letters.stream()
 
-    done = retention.archive_overdue(NOW)
+    archived = retention.archive_overdue(NOW)
 
-    assert done == 2
+    assert archived == 2
     assert dead(letters) == [days_ago(29.9), days_ago(1)]
     assert departures() == [("age", "done")] * 2
     assert {one.by for one in Departure.objects.all()} == {"system:dlq-retention"}
@@ -67,9 +67,9 @@ def test_what_is_neither_is_left_alone_and_nothing_is_said(letters):
     letters.add(id=days_ago(2))
     letters.stream()
 
-    done = retention.archive_overdue(NOW)
+    archived = retention.archive_overdue(NOW)
 
-    assert (done, departures(), audited()) == (0, [], [])
+    assert (archived, departures(), audited()) == (0, [], [])
 
 
 def test_a_letter_whose_id_tells_no_time_is_as_old_as_it_says(letters):
@@ -106,9 +106,9 @@ def test_what_somebody_is_about_to_retry_stays(letters):
     letter = letters.add(id=days_ago(31))
     declare(letters, letter)
 
-    done = retention.archive_overdue(NOW)
+    archived = retention.archive_overdue(NOW)
 
-    assert done == 0
+    assert archived == 0
     assert dead(letters) == [letter]
     assert departures() == [("retry", "intended")]
 
@@ -120,9 +120,9 @@ def test_a_server_that_is_away_keeps_no_other_from_its_turn(letters, settings):
     letters.add(id=days_ago(31))
     letters.stream()
 
-    done = retention.archive_overdue(NOW)
+    archived = retention.archive_overdue(NOW)
 
-    assert done == 1
+    assert archived == 1
 
 
 def test_a_server_that_hangs_is_asked_once_a_turn(letters, settings, tmp_path, monkeypatch):
@@ -137,10 +137,10 @@ def test_a_server_that_hangs_is_asked_once_a_turn(letters, settings, tmp_path, m
             LetterStream.objects.create(server="hung", name=name, origin="o", found_at=NOW)
 
         began = time.monotonic()
-        done = retention.archive_overdue(NOW)
+        archived = retention.archive_overdue(NOW)
         took = time.monotonic() - began
 
-    assert done == 1
+    assert archived == 1
     assert took < 2 * servers.TIMEOUT_SECONDS + 1
 
 
@@ -160,8 +160,8 @@ def test_many_too_many_leave_in_batches_within_the_time(letters):
 
 def test_what_was_archived_too_long_ago_is_forgotten_in_the_same_turn(letters):
     letter = letters.add()
-    asked = {"stream": letters.stream(), "reason": REASON, "actor": KIM}
-    actions.discard(entry_id=letter, now=NOW - 31 * DAY, **asked)
+    arguments = {"stream": letters.stream(), "reason": REASON, "actor": KIM}
+    actions.discard(entry_id=letter, now=NOW - 31 * DAY, **arguments)
 
     retention.archive_overdue(NOW)
 

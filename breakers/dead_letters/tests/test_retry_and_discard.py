@@ -31,27 +31,27 @@ pytestmark = pytest.mark.django_db
 
 
 def retry(letters, letter, by=KIM, **more):
-    given = {"stream": letters.stream(), "reason": REASON, "actor": by, "now": NOW, **more}
-    return actions.retry(entry_id=letter, **given)
+    arguments = {"stream": letters.stream(), "reason": REASON, "actor": by, "now": NOW, **more}
+    return actions.retry(entry_id=letter, **arguments)
 
 
 def prepare(action, stream, letter, **more):
-    asked = {"stream": stream, "entry_id": letter, "reason": REASON, "actor": KIM, "now": NOW}
-    return actions.prepare_removal(actions.RemovalRequest(action=action, **asked, **more))
+    arguments = {"stream": stream, "entry_id": letter, "reason": REASON, "actor": KIM, "now": NOW}
+    return actions.prepare_removal(actions.RemovalRequest(action=action, **arguments, **more))
 
 
 def discard(letters, letter, by=KIM, **more):
-    given = {"stream": letters.stream(), "reason": REASON, "actor": by, "now": NOW, **more}
-    return actions.discard(entry_id=letter, **given)
+    arguments = {"stream": letters.stream(), "reason": REASON, "actor": by, "now": NOW, **more}
+    return actions.discard(entry_id=letter, **arguments)
 
 
 def test_a_retry_answers_with_the_new_id_and_is_on_record(letters):
     letter = letters.add()
 
-    answer = retry(letters, letter)
+    result = retry(letters, letter)
 
     ((new_id, _),) = origin(letters)
-    assert answer == {
+    assert result == {
         "retried": True,
         "new_id": new_id.decode(),
         "repeated": False,
@@ -80,9 +80,9 @@ def test_a_retry_whose_maker_died_after_redis_is_finished_by_who_asks_again(lett
     stream = letters.stream()
     prepare("retry", stream, letter)
 
-    answer = retry(letters, letter, by=LEE)
+    result = retry(letters, letter, by=LEE)
 
-    assert (answer["repeated"], answer["new_id"]) == (True, origin(letters)[0][0].decode())
+    assert (result["repeated"], result["new_id"]) == (True, origin(letters)[0][0].decode())
     assert departures() == [("retry", "done")]
     assert [row.actor_name for row in audited()] == ["kim"]
 
@@ -91,9 +91,9 @@ def test_a_retry_whose_maker_died_before_redis_is_taken_up_by_them(letters):
     letter = letters.add()
     declare(letters, letter)
 
-    answer = retry(letters, letter)
+    result = retry(letters, letter)
 
-    assert answer["repeated"] is False
+    assert result["repeated"] is False
     assert departures() == [("retry", "done")]
 
 
@@ -126,9 +126,9 @@ def test_another_edit_of_what_is_being_retried_is_refused(letters):
 
     with pytest.raises(Conflict, match="is being retried"):
         retry(letters, letter, edited_fields={"order": "19"})
-    answer = retry(letters, letter, edited_fields={"order": "18"})
+    result = retry(letters, letter, edited_fields={"order": "18"})
 
-    assert answer["retried"] is True
+    assert result["retried"] is True
     assert origin(letters)[0][1][b"order"] == b"18"
 
 
@@ -159,15 +159,21 @@ def test_a_letter_that_leaves_while_another_retries_it_is_told_of(letters, edite
     whole = entry(stream, letter)
     first = retry(letters, letter)
     edits = {letter: ((b"order", b"18"),)} if edited else None
-    asked = {"stream": stream, "entries": [whole], "action": "retry", "reason": REASON, "now": NOW}
-    intents.declare_intents(actor=LEE, edits=edits, **asked)
+    arguments = {
+        "stream": stream,
+        "entries": [whole],
+        "action": "retry",
+        "reason": REASON,
+        "now": NOW,
+    }
+    intents.declare_intents(actor=LEE, edits=edits, **arguments)
 
-    answer = outcome_of(lambda: retry(letters, letter, by=LEE, edited_fields=edited))
+    result = outcome_of(lambda: retry(letters, letter, by=LEE, edited_fields=edited))
 
     if is_told:
-        assert "was retried by user:kim" in answer
+        assert "was retried by user:kim" in result
     else:
-        assert answer == {**first, "repeated": True}
+        assert result == {**first, "repeated": True}
     assert departures() == [("retry", "done")]
     assert len(origin(letters)) == 1
 
@@ -177,12 +183,12 @@ def test_a_discard_of_what_another_discarded_meanwhile_names_what_is_in_the_arch
     stream = letters.stream()
     whole = entry(stream, letter)
     first = discard(letters, letter)
-    asked = {"stream": stream, "entries": [whole], "action": "discard", "reason": REASON}
-    intents.declare_intents(actor=LEE, now=NOW, **asked)
+    arguments = {"stream": stream, "entries": [whole], "action": "discard", "reason": REASON}
+    intents.declare_intents(actor=LEE, now=NOW, **arguments)
 
-    answer = discard(letters, letter, by=LEE)
+    result = discard(letters, letter, by=LEE)
 
-    assert answer == {**first, "repeated": True}
+    assert result == {**first, "repeated": True}
     assert Departure.objects.get().pk == first["departure"]
 
 
@@ -204,12 +210,12 @@ def test_an_edit_that_can_not_be_changes_nothing(letters):
 def test_a_discard_is_archived_and_on_record(letters):
     letter = letters.add()
 
-    answer = discard(letters, letter)
+    result = discard(letters, letter)
     again = discard(letters, letter)
 
     departure = Departure.objects.get()
-    assert answer == {"discarded": True, "departure": departure.pk, "repeated": False}
-    assert again == {**answer, "repeated": True}
+    assert result == {"discarded": True, "departure": departure.pk, "repeated": False}
+    assert again == {**result, "repeated": True}
     assert (dead(letters), origin(letters)) == ([], [])
     assert [row.action for row in audited()] == ["dead_letter.discarded"]
 

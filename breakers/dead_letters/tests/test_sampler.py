@@ -46,8 +46,8 @@ def test_streams_that_a_pattern_matches_are_found_and_nothing_else(letters):
 
     sampler.sample_servers(NOW)
 
-    found = {one.name: one.origin for one in streams.list_shown(NOW) if one.source == "stream"}
-    assert found == {
+    origins = {one.name: one.origin for one in streams.list_shown(NOW) if one.source == "stream"}
+    assert origins == {
         letters.name(): f"{letters.prefix}:events",
         letters.name("a/b %2F{x} 🙂"): f"{letters.prefix}:a/b %2F{{x}} 🙂",
     }
@@ -60,10 +60,10 @@ def test_a_turn_says_how_a_stream_stands_and_reads_it(letters):
 
     sampler.sample_servers(NOW)
 
-    found = standing(letters)
-    assert (found.depth, found.arrived_total, found.sampled_at) == (2, 2, NOW)
-    assert (found.oldest_at, found.newest_at) == (NOW - MINUTE, NOW - MINUTE + 5 * SECOND)
-    assert found.letters.count() == 2
+    state = standing(letters)
+    assert (state.depth, state.arrived_total, state.sampled_at) == (2, 2, NOW)
+    assert (state.oldest_at, state.newest_at) == (NOW - MINUTE, NOW - MINUTE + 5 * SECOND)
+    assert state.letters.count() == 2
 
 
 def test_what_changes_is_told_and_what_does_not_is_not(letters, django_capture_on_commit_callbacks):
@@ -117,15 +117,15 @@ def test_a_stream_that_went_and_came_back_is_there_again(letters):
 
     sampler.sample_servers(NOW + 10 * SECOND)
 
-    found = standing(letters)
-    assert (gone_at, found.gone_at) == (NOW + 5 * SECOND, None)
-    assert (found.depth, found.vanished_total, found.letters.count()) == (1, 2, 1)
+    state = standing(letters)
+    assert (gone_at, state.gone_at) == (NOW + 5 * SECOND, None)
+    assert (state.depth, state.vanished_total, state.letters.count()) == (1, 2, 1)
 
 
 def test_a_server_that_is_away_is_said_to_be_and_the_others_are_looked_at(letters, settings):
-    given = settings.DEAD_LETTERS
+    sources = settings.DEAD_LETTERS
     letters.fill(1)
-    with heap(settings, servers={**given.servers, "billing": NOBODY}) as more:
+    with heap(settings, servers={**sources.servers, "billing": NOBODY}) as more:
         more.fill(2)
 
         sampler.sample_servers(NOW)
@@ -139,17 +139,17 @@ def test_a_server_that_is_away_is_said_to_be_and_the_others_are_looked_at(letter
 
 
 def test_a_server_that_answers_again_is_there_since_then(letters, settings):
-    given = settings.DEAD_LETTERS
-    settings.DEAD_LETTERS = replace(given, servers={"default": NOBODY})
+    sources = settings.DEAD_LETTERS
+    settings.DEAD_LETTERS = replace(sources, servers={"default": NOBODY})
     sampler.sample_servers(NOW)
     was_away = LetterServer.objects.get(name="default").is_away
-    settings.DEAD_LETTERS = given
+    settings.DEAD_LETTERS = sources
 
     sampler.sample_servers(NOW + MINUTE)
 
-    found = LetterServer.objects.get(name="default")
+    row = LetterServer.objects.get(name="default")
     assert was_away
-    assert (found.is_away, found.since, found.error) == (False, NOW + MINUTE, "")
+    assert (row.is_away, row.since, row.error) == (False, NOW + MINUTE, "")
 
 
 def test_failed_messages_of_the_outbox_are_a_stream_too(letters):

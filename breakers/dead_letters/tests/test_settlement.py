@@ -67,10 +67,10 @@ def test_a_retry_is_said_in_the_log_once_it_is_committed(
     for call in then:
         call()
 
-    said = [one.msg for one in caplog.records if one.name == settlement.__name__]
+    events = [one.msg for one in caplog.records if one.name == settlement.__name__]
     assert before == []
-    assert [line["event"] for line in said] == ["dlq_message_reprocessed"]
-    assert said[0]["letter"] == letter
+    assert [line["event"] for line in events] == ["dlq_message_reprocessed"]
+    assert events[0]["letter"] == letter
 
 
 def test_a_payload_of_any_bytes_and_names_that_come_twice_come_through(letters):

@@ -21,13 +21,13 @@ def test_streams_and_servers_are_told_as_they_stand_and_others_are_left_out(sett
         sampler.sample_servers(NOW)
         one = f"default/{letters.name()}"
 
-        found = topics.read_topics(
+        resources = topics.read_topics(
             [one, "server:default", "job:17", "job:x", "default/no", "x", ""], NOW
         )
 
-    assert found.keys() == {one, "server:default"}
-    assert (found[one]["depth"], found[one]["name"]) == (3, letters.name())
-    assert found["server:default"]["away"] is False
+    assert resources.keys() == {one, "server:default"}
+    assert (resources[one]["depth"], resources[one]["name"]) == (3, letters.name())
+    assert resources["server:default"]["away"] is False
 
 
 def test_a_stream_that_no_pattern_matches_any_more_is_not_told(settings):
@@ -36,17 +36,17 @@ def test_a_stream_that_no_pattern_matches_any_more_is_not_told(settings):
         sampler.sample_servers(NOW)
         settings.DEAD_LETTERS = replace(settings.DEAD_LETTERS, patterns=())
 
-        found = topics.read_topics([f"default/{letters.name()}"], NOW)
+        resources = topics.read_topics([f"default/{letters.name()}"], NOW)
 
-    assert found == {}
+    assert resources == {}
 
 
 def test_a_server_that_is_away_is_told_since_when():
     LetterServer.objects.create(name="billing", is_away=True, since=NOW)
 
-    found = topics.read_topics(["server:billing"], NOW)
+    resources = topics.read_topics(["server:billing"], NOW)
 
-    assert found["server:billing"]["since"] == "2026-11-21T02:11:30.000000Z"
+    assert resources["server:billing"]["since"] == "2026-11-21T02:11:30.000000Z"
 
 
 def test_only_who_may_read_dead_letters_may_listen():

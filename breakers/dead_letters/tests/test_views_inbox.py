@@ -42,11 +42,11 @@ def get_page(role, path, **more):
 def test_nothing_yet_says_what_is_watched_and_how_to_send_the_first(letters):
     LetterServer.objects.create(name="default", asked_at=db_now())
 
-    said = text(get_page("viewer", "/dead-letters/"))
+    page_text = text(get_page("viewer", "/dead-letters/"))
 
-    assert f"{letters.prefix}:dlq:{{stream}}" in said
-    assert "from switchgear.dlq import dead_letter" in said
-    assert "Answers" in said
+    assert f"{letters.prefix}:dlq:{{stream}}" in page_text
+    assert "from switchgear.dlq import dead_letter" in page_text
+    assert "Answers" in page_text
 
 
 def test_the_stream_with_an_alarm_comes_first_and_is_counted_in_the_menu(letters):
@@ -68,10 +68,10 @@ def test_a_server_that_is_away_is_said_and_its_streams_stay(letters):
     index_stream(letters)
     LetterServer.objects.create(name="default", is_away=True, since=db_now(), error="refused")
 
-    said = text(get_page("viewer", "/dead-letters/"))
+    page_text = text(get_page("viewer", "/dead-letters/"))
 
-    assert "The Redis server default does not answer" in said
-    assert letters.name() in said
+    assert "The Redis server default does not answer" in page_text
+    assert letters.name() in page_text
 
 
 def test_what_failed_most_this_week_leads_to_its_letters(letters):
@@ -86,10 +86,10 @@ def test_what_failed_most_this_week_leads_to_its_letters(letters):
 
 
 def test_the_live_part_is_the_part_alone(letters):
-    answer = visitor("viewer").get("/dead-letters/", headers=PART)
+    response = visitor("viewer").get("/dead-letters/", headers=PART)
 
-    assert page(answer).startswith('<div id="live"')
-    assert answer["Switchgear-Now"]
+    assert page(response).startswith('<div id="live"')
+    assert response["Switchgear-Now"]
 
 
 def test_groups_show_how_many_failed_alike_and_viewers_have_no_buttons(letters):
@@ -177,9 +177,9 @@ def test_a_server_that_does_not_answer_leaves_the_page_standing(letters, setting
 def test_the_archive_has_what_left_and_what_can_be_put_back(letters):
     retried, discarded = letters.add(), letters.add()
     stream = letters.stream()
-    given = {"stream": stream, "reason": REASON, "actor": KIM, "now": db_now()}
-    actions.retry(entry_id=retried, **given)
-    actions.discard(entry_id=discarded, **given)
+    arguments = {"stream": stream, "reason": REASON, "actor": KIM, "now": db_now()}
+    actions.retry(entry_id=retried, **arguments)
+    actions.discard(entry_id=discarded, **arguments)
 
     html = get_page("operator", address(stream, "?tab=archive"))
 
@@ -213,18 +213,18 @@ def test_a_name_may_have_any_characters(letters, odd):
     stream = letters.stream(odd)
 
     inbox = visitor("viewer").get("/dead-letters/")
-    one = visitor("viewer").get(address(stream))
+    response = visitor("viewer").get(address(stream))
     path = reverse("letter_page", args=[stream.server, letter, stream.name])
 
     assert inbox.status_code == 200
-    assert one.context["stream"] == stream
+    assert response.context["stream"] == stream
     assert visitor("viewer").get(path).context["entry"].id == letter
 
 
 def test_the_outbox_leads_to_the_deliveries(letters):
-    answer = visitor("viewer").get("/dead-letters/default/outbox/")
+    response = visitor("viewer").get("/dead-letters/default/outbox/")
 
-    assert answer.headers["Location"] == "/deliveries/?state=failed"
+    assert response.headers["Location"] == "/deliveries/?state=failed"
 
 
 def test_the_runbook_says_how_it_is_now(letters):
@@ -260,9 +260,9 @@ def test_what_matches_is_offered_as_a_file_and_given(letters):
 
     html = get_page("viewer", address(stream, "?tab=messages&q=only-this-one"))
     link = re.search(r'href="(/api/v1/dlq/[^"]*format=csv[^"]*)"', html)[1].replace("&amp;", "&")
-    answer = visitor("viewer").get(link)
+    response = visitor("viewer").get(link)
 
-    assert answer.status_code == 200
-    lines = b"".join(answer.streaming_content).decode().splitlines()
+    assert response.status_code == 200
+    lines = b"".join(response.streaming_content).decode().splitlines()
     assert len(lines) == 2
     assert "only-this-one" in lines[1]

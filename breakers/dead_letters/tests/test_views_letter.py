@@ -108,13 +108,13 @@ def test_a_retry_puts_the_message_back_and_leads_to_the_archive(letters):
     stream = letters.stream()
     operator = visitor("operator")
 
-    answer = operator.post(
+    response = operator.post(
         letter_path(stream, letter, "letter_retry"), {"reason": REASON}, headers=DIALOG
     )
 
     (message,) = origin(letters)
     assert message[b"amount"] == b"3"
-    there = operator.get(answer.headers["HX-Redirect"], follow=True)
+    there = operator.get(response.headers["HX-Redirect"], follow=True)
     assert "Its message is back in" in page(there)
     assert REASON in page(there)
 
@@ -122,12 +122,12 @@ def test_a_retry_puts_the_message_back_and_leads_to_the_archive(letters):
 def test_without_a_reason_the_dialog_asks_again(letters):
     letter = letters.add()
 
-    answer = visitor("operator").post(
+    response = visitor("operator").post(
         letter_path(letters.stream(), letter, "letter_retry"), {"reason": " "}, headers=DIALOG
     )
 
-    assert answer.status_code == 422
-    assert "A reason is required" in page(answer)
+    assert response.status_code == 422
+    assert "A reason is required" in page(response)
     assert origin(letters) == []
 
 
@@ -136,12 +136,12 @@ def test_a_discarded_letter_can_be_put_back(letters):
     stream = letters.stream()
     operator = visitor("operator")
     operator.post(letter_path(stream, letter, "letter_discard"), {"reason": REASON})
-    left = Departure.objects.get()
+    departure = Departure.objects.get()
 
-    answer = operator.post(reverse("letter_restore", args=[left.pk]), {"reason": REASON})
+    response = operator.post(reverse("letter_restore", args=[departure.pk]), {"reason": REASON})
 
     ((there, _),) = letters.redis.xrange(stream.name)
-    assert answer.headers["Location"] == letter_path(stream, there.decode())
+    assert response.headers["Location"] == letter_path(stream, there.decode())
 
 
 def test_one_that_is_gone_says_so_in_the_dialog(letters):
@@ -149,12 +149,12 @@ def test_one_that_is_gone_says_so_in_the_dialog(letters):
     stream = letters.stream()
     letters.redis.xdel(stream.name, letter)
 
-    answer = visitor("operator").post(
+    response = visitor("operator").post(
         letter_path(stream, letter, "letter_retry"), {"reason": REASON}, headers=DIALOG
     )
 
-    assert answer.status_code == 409
-    assert "is gone" in page(answer)
+    assert response.status_code == 409
+    assert "is gone" in page(response)
     assert visitor("viewer").get(letter_path(stream, letter)).status_code == 404
 
 
@@ -167,10 +167,10 @@ def test_a_form_sent_back_as_it_came_changes_nothing(letters):
     lines = {f"field-{one.index}": one.typed.splitlines() for one in form}
     sent = {name: "\r\n".join(said) for name, said in lines.items()}
 
-    answer = operator.post(edit, {**sent, "reason": REASON})
+    response = operator.post(edit, {**sent, "reason": REASON})
 
-    assert answer.status_code == 422
-    assert "Nothing is different yet" in page(answer)
+    assert response.status_code == 422
+    assert "Nothing is different yet" in page(response)
     assert origin(letters) == []
 
 
@@ -187,8 +187,8 @@ def test_an_edit_keeps_what_is_hidden_and_the_original(letters):
     assert json.loads(message[b"payload"]) == {**ORDER, "order": {**ORDER["order"], "id": 18}}
     assert message[b"other"] == b"as it was"
     assert "sk-1" not in html
-    kept = dict(entries.unpack_pairs(Departure.objects.get().fields))
-    assert json.loads(kept[b"payload"]) == ORDER
+    stored = dict(entries.unpack_pairs(Departure.objects.get().fields))
+    assert json.loads(stored[b"payload"]) == ORDER
 
 
 @pytest.mark.parametrize(
@@ -206,10 +206,10 @@ def test_what_is_hidden_can_not_be_moved_to_where_it_is_seen(letters, moved):
     fields = typed(page(operator.get(edit)))
     place = next(name for name, said in fields.items() if "api_key" in said)
 
-    answer = operator.post(edit, {place: moved, "reason": REASON})
+    response = operator.post(edit, {place: moved, "reason": REASON})
 
-    assert answer.status_code == 422
-    assert "has to stay where it was" in page(answer)
+    assert response.status_code == 422
+    assert "has to stay where it was" in page(response)
     assert origin(letters) == []
 
 
@@ -245,9 +245,9 @@ def test_json_that_is_none_any_more_is_said_beside_its_field(letters):
     operator = visitor("operator")
     place = next(name for name, said in typed(page(operator.get(edit))).items() if "id" in said)
 
-    answer = operator.post(edit, {place: '{"id": ', "reason": REASON})
+    response = operator.post(edit, {place: '{"id": ', "reason": REASON})
 
-    assert "This was JSON, and is not any more" in page(answer)
+    assert "This was JSON, and is not any more" in page(response)
     assert origin(letters) == []
 
 
@@ -257,12 +257,12 @@ def test_an_admin_reveals_for_a_reason_and_that_is_on_record(letters):
 
     refused = visitor("operator").post(reveal, {"reason": REASON})
     blank = visitor("admin").post(reveal, {"reason": ""})
-    shown = visitor("admin").post(reveal, {"reason": REASON})
+    response = visitor("admin").post(reveal, {"reason": REASON})
 
     assert (refused.status_code, blank.status_code) == (403, 422)
     assert "hunter2" not in page(blank)
-    assert "hunter2" in page(shown)
-    assert "no-store" in shown.headers["Cache-Control"]
+    assert "hunter2" in page(response)
+    assert "no-store" in response.headers["Cache-Control"]
     (row,) = AuditEntry.objects.filter(action="dead_letter.revealed")
     assert row.reason == REASON
 
@@ -288,12 +288,12 @@ def test_a_bulk_retry_is_counted_first_and_begins_a_job(letters):
     bulk = reverse("letters_bulk", args=[stream.server, stream.name])
     operator = visitor("operator")
 
-    asked = text(page(operator.get(f"{bulk}?action=retry", headers=DIALOG)))
+    page_text = text(page(operator.get(f"{bulk}?action=retry", headers=DIALOG)))
     sent = {"action": "retry", "reason": REASON, "rate": "20", "does_wait": "1"}
     begun = operator.post(bulk, sent, headers=DIALOG)
 
-    assert "Retry 3 letters" in asked
-    assert "1 retried too often before" in asked
+    assert "Retry 3 letters" in page_text
+    assert "1 retried too often before" in page_text
     replay = Replay.objects.get()
     assert replay.rate_per_second == 20.0
     assert begun.headers["HX-Redirect"] == reverse("replay_page", args=[replay.pk])
@@ -305,10 +305,10 @@ def test_a_bulk_rate_that_is_none_keeps_what_was_typed(letters):
     stream = letters.stream()
     bulk = reverse("letters_bulk", args=[stream.server, stream.name])
 
-    answer = visitor("operator").post(bulk, {"action": "retry", "reason": REASON, "rate": "fast"})
+    response = visitor("operator").post(bulk, {"action": "retry", "reason": REASON, "rate": "fast"})
 
-    assert answer.status_code == 422
-    assert REASON in page(answer)
+    assert response.status_code == 422
+    assert REASON in page(response)
     assert not Replay.objects.exists()
 
 
@@ -328,11 +328,11 @@ def test_a_bulk_job_for_nothing_in_particular_is_not_one_for_all(letters, asked)
     bulk = reverse("letters_bulk", args=[stream.server, stream.name])
     operator = visitor("operator")
 
-    shown = operator.get(bulk, {"action": "discard", **asked}, headers=DIALOG)
+    response = operator.get(bulk, {"action": "discard", **asked}, headers=DIALOG)
     begun = operator.post(bulk, {"action": "discard", "reason": REASON, **asked})
 
-    assert (shown.status_code, begun.status_code) == (409, 409)
-    assert "Discard 2 letters" not in page(shown)
+    assert (response.status_code, begun.status_code) == (409, 409)
+    assert "Discard 2 letters" not in page(response)
     assert not Replay.objects.exists()
 
 
@@ -360,9 +360,11 @@ def test_a_bulk_retry_is_counted_anew_for_another_number_of_retries(letters):
     letters.add(dlq_retry_count="3")
     stream = letters.stream()
     bulk = reverse("letters_bulk", args=[stream.server, stream.name])
-    asked = {"do": "count", "action": "retry", "reason": "", "rate": "1", "most_retries": "4"}
+    arguments = {"do": "count", "action": "retry", "reason": "", "rate": "1", "most_retries": "4"}
 
-    html = page(visitor("operator").post(bulk, asked, headers={**DIALOG, "HX-Target": "counted"}))
+    html = page(
+        visitor("operator").post(bulk, arguments, headers={**DIALOG, "HX-Target": "counted"})
+    )
 
     assert "Retry 4 letters" in text(html)
     assert "in about 4 s at 1 a second" in text(html)
@@ -375,9 +377,9 @@ def test_a_purge_waits_for_somebody_else(letters):
     stream = letters.stream()
     bulk = reverse("letters_bulk", args=[stream.server, stream.name])
 
-    answer = visitor("operator").post(bulk, {"action": "purge", "reason": REASON})
+    response = visitor("operator").post(bulk, {"action": "purge", "reason": REASON})
 
-    assert answer.headers["Location"] == reverse("approvals_page")
+    assert response.headers["Location"] == reverse("approvals_page")
     assert Approval.objects.get().kind == "purge"
     assert not Replay.objects.exists()
 
@@ -386,18 +388,19 @@ def test_an_admin_reveals_what_is_in_the_archive(letters):
     letter = letters.add(password="hunter2")
     stream = letters.stream()
     visitor("operator").post(letter_path(stream, letter, "letter_discard"), {"reason": REASON})
-    left = Departure.objects.get()
+    departure = Departure.objects.get()
     there, reveal = (
-        reverse(name, args=[left.pk]) for name in ("archived_letter_page", "archived_letter_reveal")
+        reverse(name, args=[departure.pk])
+        for name in ("archived_letter_page", "archived_letter_reveal")
     )
 
     refused = visitor("operator").post(reveal, {"reason": REASON})
     hidden = page(visitor("admin").get(there))
-    asked = page(visitor("admin").get(reveal, headers=DIALOG))
+    response = page(visitor("admin").get(reveal, headers=DIALOG))
     shown = page(visitor("admin").post(reveal, {"reason": REASON}))
 
     assert refused.status_code == 403
-    assert "hunter2" not in hidden + asked
+    assert "hunter2" not in hidden + response
     assert reveal in hidden
     assert "hunter2" in shown
     assert AuditEntry.objects.filter(action="dead_letter.revealed").count() == 1
