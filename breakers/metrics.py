@@ -25,9 +25,9 @@ CODES = {CLOSED: 0, OPEN: 1, HALF_OPEN: 2}
 # Dependencies that were never reported are left out: most are, and they are counted apart.
 _WORST_STATES = f"""
     SELECT d.caller, d.callee, d.trips_total, d.fallback_total,
-           CASE WHEN seen.open THEN 'open' WHEN seen.half_open THEN 'half_open'
-                WHEN seen.dependency_id IS NOT NULL THEN 'closed' ELSE 'unknown' END,
-           d.removed_at IS NULL AND seen.dependency_id IS NOT NULL
+           CASE WHEN reported.open THEN 'open' WHEN reported.half_open THEN 'half_open'
+                WHEN reported.dependency_id IS NOT NULL THEN 'closed' ELSE 'unknown' END,
+           d.removed_at IS NULL AND reported.dependency_id IS NOT NULL
     FROM breakers_dependency d LEFT JOIN (
         SELECT s.dependency_id, bool_or(s.state = 'open') AS open,
                bool_or(s.state = 'half_open') AS half_open
@@ -35,8 +35,8 @@ _WORST_STATES = f"""
         JOIN {PRESENT_BOOT}
         WHERE i.reported_at >= %(fresh)s
         GROUP BY s.dependency_id
-    ) seen ON seen.dependency_id = d.id
-    WHERE seen.dependency_id IS NOT NULL
+    ) reported ON reported.dependency_id = d.id
+    WHERE reported.dependency_id IS NOT NULL
        OR (d.removed_at IS NULL AND (d.trips_total > 0 OR d.fallback_total > 0))
     ORDER BY d.caller, d.callee
 """  # noqa: S608

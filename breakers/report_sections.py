@@ -14,7 +14,7 @@ from controlplane.core.sql import fetch_all
 from . import message_facts
 from .models import Override
 from .states import board
-from .states.board import BreakerBoardTally
+from .states.board import BreakerBoardCounts
 
 MAX_ROWS = 50
 CLOCKS_DIFFER = timedelta(hours=1)
@@ -68,12 +68,12 @@ def breakers_section(start: datetime, end: datetime, now: datetime) -> ReportSec
     }
     rows = fetch_all(_TRIPS, values)
     trips, total, *longest, is_grave = rows[0][7:] if rows else (0, 0, False)
-    tally = board.load_tally(now)
-    unsure = tally.in_the_dark or (not tally.reported and tally.known)
+    counts = board.load_counts(now)
+    unsure = counts.in_the_dark or (not counts.reported and counts.known)
     return ReportSection(
         slug="breakers",
         title="Breakers",
-        summary=f"{_trips_in_words(int(trips), total, *longest)}{_silent_in_words(tally)}",
+        summary=f"{_trips_in_words(int(trips), total, *longest)}{_silent_in_words(counts)}",
         tone="warn" if is_grave else "unknown" if unsure else "good",
         columns=(
             "dependency",
@@ -135,12 +135,12 @@ def _trips_in_words(
     )
 
 
-def _silent_in_words(tally: BreakerBoardTally) -> str:
-    if not tally.silent:
+def _silent_in_words(counts: BreakerBoardCounts) -> str:
+    if not counts.silent:
         return ""
-    were = "was" if tally.silent == 1 else "were"
-    grave = f", {tally.in_the_dark:,} of them critical" if tally.in_the_dark else ""
-    return f" {tally.silent:,} of {tally.known:,} {were} not reported at the time{grave}."
+    were = "was" if counts.silent == 1 else "were"
+    grave = f", {counts.in_the_dark:,} of them critical" if counts.in_the_dark else ""
+    return f" {counts.silent:,} of {counts.known:,} {were} not reported at the time{grave}."
 
 
 def _override_row(one: Override, lasted: timedelta) -> ReportRow:

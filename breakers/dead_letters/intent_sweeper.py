@@ -18,7 +18,7 @@ from breakers.dead_letters.letters.entries import OUTLINE
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import NotFound
 
-from .bulk import tally
+from .bulk.counts import recount_removals
 from .models import Departure, LetterStream
 from .redis_servers import reader
 from .redis_servers.servers import ServerRefused, ServerUnavailable
@@ -75,7 +75,7 @@ def settle_batch(stream: LetterStream, departures: Sequence[Departure], now: dat
         settled = settlement.settle_intents(stream, departures, final, now)
         _record_audit(stream, settled, outcomes, now)
     for job_id in {one.job_id for rows in settled.values() for one in rows if one.job_id}:
-        tally.recount_removals(job_id)
+        recount_removals(job_id)
     return sum(map(len, settled.values()))
 
 

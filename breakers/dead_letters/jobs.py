@@ -29,7 +29,8 @@ from controlplane.core.jobs.stepwise import StepContinues, StepKind, StepPassed
 from controlplane.core.live import change_notices
 from controlplane.core.outbox import services as outbox
 
-from .bulk import breaker_gates, eligibility, tally, worker
+from .bulk import breaker_gates, eligibility, worker
+from .bulk.counts import recount_removals
 from .bulk.selection import AT_ONCE
 from .bulk.worker import ReplayHeld, ReplaySlice, settle_open_intents
 
@@ -91,7 +92,7 @@ def _record_result(turn: LeasedJob, _step: JobStep, now: datetime, probe: Probe)
     job = turn.job
     with turn.together():
         effects.record_effect(job, "record", now=now)
-        replay = tally.recount_removals(job.pk)
+        replay = recount_removals(job.pk)
         turn.change(outcome=_describe_outcome(replay), heartbeat_at=now)
         breaker_gates.withdraw_gates(replay)
         _announce_result(replay, job, now)
@@ -112,7 +113,7 @@ def _give_up(turn: LeasedJob, _step: JobStep, now: datetime) -> None:
     """Clean up after a job that failed: count the letters it removed, and withdraw its gates."""
     with turn.together():
         turn.heartbeat(now)
-        replay = tally.recount_removals(turn.job.pk)
+        replay = recount_removals(turn.job.pk)
         breaker_gates.withdraw_gates(replay)
         change_notices.notify_changed("dlq", f"job:{turn.job.pk}", str(replay.stream))
 
@@ -132,7 +133,7 @@ def _cancel(job: Job, reason: str, actor: Actor, now: datetime) -> None:
     before = row.state
     if is_ended:
         _settle_open_intents(row, now)
-    replay = tally.recount_removals(row.pk)
+    replay = recount_removals(row.pk)
     outcome = f"Cancelled by {actor.label}: {reason.rstrip('.')}. {_describe_outcome(replay)}"
     over = {"state": Job.State.CANCELLED, "finished_at": now, "next_at": None}
     control.take_over(row, now, **over, outcome=outcome)

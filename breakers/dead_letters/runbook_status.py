@@ -34,8 +34,8 @@ def list_deepest_streams(now: datetime) -> Sequence[StatusLine]:
 @runbook_status("dead-letters")
 def count_open_breakers(now: datetime) -> Sequence[StatusLine]:
     """Return a line with the numbers of open and half-open breakers, which cause dead letters."""
-    tally = board.load_tally(now)
-    if not tally.open and not tally.half_open:
+    counts = board.load_counts(now)
+    if not counts.open and not counts.half_open:
         return []
-    text = f"{tally.open:,} breakers open, {tally.half_open:,} half-open"
+    text = f"{counts.open:,} breakers open, {counts.half_open:,} half-open"
     return [StatusLine(text, tone="warn", path="/breakers/")]

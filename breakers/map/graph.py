@@ -50,13 +50,13 @@ class MapLine:
     service needs this callee, otherwise empty.
     """
 
-    standing: DependencyStatus
+    status: DependencyStatus
     route: MapRoute
     relation: str
 
     @property
     def dependency(self) -> Dependency:
-        return self.standing.dependency
+        return self.status.dependency
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ def _truncate(text: str) -> str:
 def worst_first(line: MapLine) -> tuple[int, int, str]:
     # As on the board, unknown ranks like closed.
     return (
-        min(HEAT[line.standing.state], TROUBLED),
+        min(HEAT[line.status.state], TROUBLED),
         GRAVITY[line.dependency.criticality],
         line.dependency.name,
     )
@@ -246,7 +246,7 @@ def _build_nodes(
     calls = Counter(line.dependency.caller for line in lines)
     guards: dict[str, list[str]] = defaultdict(list)
     for line in lines:
-        guards[line.dependency.callee].append(line.standing.state)
+        guards[line.dependency.callee].append(line.status.state)
     nodes = []
     for slug, box in sorted(layout.boxes.items(), key=lambda one: (one[1].layer, one[1].row)):
         states = guards[slug]

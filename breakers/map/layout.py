@@ -155,12 +155,12 @@ def _count_crossings(rows: Sequence[Sequence[Spot]], links: "nx.DiGraph[Spot]") 
     count = 0
     for row, beside in pairwise(rows):
         place = {spot: at for at, spot in enumerate(beside)}
-        seen: list[int] = []
+        passed: list[int] = []
         for spot in row:
             targets = sorted(place[one] for one in links.successors(spot))
-            count += sum(len(seen) - bisect_right(seen, target) for target in targets)
+            count += sum(len(passed) - bisect_right(passed, target) for target in targets)
             for target in targets:
-                insort(seen, target)
+                insort(passed, target)
     return count
 
 

@@ -77,12 +77,12 @@ def end_outage(dependency: Dependency, alarm: Alarm, how: OutageMove, now: datet
             fingerprint=_request_fingerprint(dependency),
             now=now,
         )
-    stands = f"{switch} stays as it is until somebody releases it." if action == TRIP else ""
+    effect = f"{switch} stays as it is until somebody releases it." if action == TRIP else ""
     facts = {
         "since_at": timestamp(alarm.since),
         "how": END_WORDS[how],
         "why": END_REASONS.get(how),
-        "said": stands,
+        "said": effect,
     }
     before = {"since": timestamp(alarm.since), "action": action}
     _publish(OVER, dependency, alarm, facts, END_REASONS.get(how, ""), now, before=before)

@@ -44,7 +44,7 @@ _HOT = f"""
         JOIN {PRESENT_BOOT}
         WHERE i.reported_at >= %(gone)s AND s.state <> 'closed'
         GROUP BY s.dependency_id
-    ), seen AS (
+    ), unwell AS (
         SELECT hot.*, EXISTS (
             SELECT FROM breakers_breakerstate s
             JOIN {PRESENT_BOOT}
@@ -52,19 +52,19 @@ _HOT = f"""
         FROM hot
     ), judged AS (
         SELECT d.id, d.caller, d.callee, d.criticality, d.owner, o.id IS NOT NULL AS overridden,
-               CASE WHEN seen.is_open OR NOT seen.heard AND seen.was_open THEN 'open'
-                    WHEN seen.half_open OR NOT seen.heard THEN 'half_open'
+               CASE WHEN unwell.is_open OR NOT unwell.heard AND unwell.was_open THEN 'open'
+                    WHEN unwell.half_open OR NOT unwell.heard THEN 'half_open'
                     ELSE 'calm' END AS state,
-               CASE WHEN seen.is_open THEN 0 WHEN seen.half_open THEN 1
-                    WHEN NOT seen.heard AND seen.was_open THEN 2
-                    WHEN NOT seen.heard THEN 3
+               CASE WHEN unwell.is_open THEN 0 WHEN unwell.half_open THEN 1
+                    WHEN NOT unwell.heard AND unwell.was_open THEN 2
+                    WHEN NOT unwell.heard THEN 3
                     WHEN o.id IS NOT NULL THEN 4 ELSE 5 END AS heat,
                CASE d.criticality WHEN 'critical' THEN 0 WHEN 'high' THEN 1
                     WHEN 'medium' THEN 2 ELSE 3 END AS weight,
                EXISTS (SELECT {_REPORTING} AND s.dependency_id = d.id
                        AND i.reported_at >= %(fresh)s) AS reported
         FROM breakers_dependency d
-        LEFT JOIN seen ON seen.dependency_id = d.id
+        LEFT JOIN unwell ON unwell.dependency_id = d.id
         LEFT JOIN breakers_override o ON o.dependency_id = d.id AND o.ended_at IS NULL
         WHERE d.removed_at IS NULL
     ), counted AS (
@@ -112,7 +112,7 @@ class BreakerBoardFilter:
 
 
 @dataclass(frozen=True)
-class BreakerBoardTally:
+class BreakerBoardCounts:
     """Numbers of dependencies, shown on the board.
 
     `open` and `half_open` count dependencies by the worst state of their breakers, `overridden`
@@ -143,7 +143,7 @@ class BreakerBoardTally:
 class BreakerBoardRow:
     """A dependency on the board; `failure_share` (0 to 1) is None if it had no calls."""
 
-    standing: DependencyStatus
+    status: DependencyStatus
     spark: FailureSpark
     failure_share: float | None
 
@@ -152,7 +152,7 @@ class BreakerBoardRow:
 class BreakerBoardPage:
     rows: Sequence[BreakerBoardRow]
     more: bool
-    tally: BreakerBoardTally
+    counts: BreakerBoardCounts
 
 
 def parse_filter(query: Any) -> BreakerBoardFilter:
@@ -169,7 +169,7 @@ def parse_filter(query: Any) -> BreakerBoardFilter:
 
 
 def load_page(filters: BreakerBoardFilter, now: datetime) -> BreakerBoardPage:
-    """Return one page of the board and the tally of all dependencies. Makes five queries."""
+    """Return one page of the board and the counts of all dependencies. Makes five queries."""
     counts, ids = _query(filters, now)
     by_id = Dependency.objects.in_bulk(ids[:PAGE_SIZE])
     shown = [by_id[pk] for pk in ids[:PAGE_SIZE] if pk in by_id]
@@ -186,8 +186,8 @@ def load_page(filters: BreakerBoardFilter, now: datetime) -> BreakerBoardPage:
     return BreakerBoardPage(rows, len(ids) > PAGE_SIZE, counts)
 
 
-def load_tally(now: datetime) -> BreakerBoardTally:
-    """Return the tally of all dependencies. Makes one query."""
+def load_counts(now: datetime) -> BreakerBoardCounts:
+    """Return the counts of all dependencies. Makes one query."""
     return _query(BreakerBoardFilter(), now)[0]
 
 
@@ -197,7 +197,7 @@ def list_callers() -> list[str]:
     return list(callers.distinct()[: MAX_CALLERS + 1])
 
 
-def _query(filters: BreakerBoardFilter, now: datetime) -> tuple[BreakerBoardTally, list[int]]:
+def _query(filters: BreakerBoardFilter, now: datetime) -> tuple[BreakerBoardCounts, list[int]]:
     clauses = [_NARROWED[name] for name in ("criticality", "caller", "q") if getattr(filters, name)]
     if filters.state:
         clauses.append(_NARROWED[filters.state])
@@ -212,4 +212,4 @@ def _query(filters: BreakerBoardFilter, now: datetime) -> tuple[BreakerBoardTall
     }
     statement = _HOT.format(narrowed=" ".join(clauses))
     ((*counts, ids),) = fetch_all(statement, values)
-    return BreakerBoardTally(*counts), ids
+    return BreakerBoardCounts(*counts), ids

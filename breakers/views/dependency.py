@@ -108,7 +108,7 @@ def _worst_chain(dependency: Dependency) -> amplification.RetryChain:
     """Return the chain of calls ending with this dependency that multiplies retries the most."""
     attempts = {(dependency.caller, dependency.callee): count_attempts(dependency.document)}
     rim = {dependency.caller}
-    seen = {dependency.callee}
+    visited = {dependency.callee}
     for _ in range(HOPS_ABOVE):
         rows = Dependency.objects.registered().filter(callee__in=rim)
         found = rows.order_by("pk").values_list("caller", "callee", "document__retry__attempts")
@@ -117,8 +117,8 @@ def _worst_chain(dependency: Dependency) -> amplification.RetryChain:
             for caller, callee, number in found[:MAX_ABOVE]
         }
         attempts |= edges
-        seen |= rim
-        rim = {caller for caller, _ in edges} - seen
+        visited |= rim
+        rim = {caller for caller, _ in edges} - visited
         if not rim or len(attempts) >= MAX_ABOVE:
             break
     worst = amplification.find_worst_chain(attempts, dependency.caller, dependency.callee)

@@ -30,14 +30,14 @@ GROUPS = (
 @require_GET
 def breakers_page(request: PersonRequest) -> HttpResponse:
     now = db_now()
-    asked = board.parse_filter(request.GET)
-    found = board.load_page(asked, now)
+    filters = board.parse_filter(request.GET)
+    page = board.load_page(filters, now)
     callers = board.list_callers()
     context = {
         "now": now,
-        "asked": asked,
-        "found": found,
-        "tally": found.tally,
+        "filters": filters,
+        "board": page,
+        "counts": page.counts,
         "callers": callers if len(callers) <= board.MAX_CALLERS else [],
         "criticalities": Criticality.values,
     }
@@ -53,11 +53,11 @@ def breakers_page(request: PersonRequest) -> HttpResponse:
 @require_GET
 def fallbacks_page(request: PersonRequest) -> HttpResponse:
     now = db_now()
-    asked = fallback_coverage.parse_filter(request.GET)
-    matrix = fallback_coverage.load_matrix(asked, now)
+    filters = fallback_coverage.parse_filter(request.GET)
+    matrix = fallback_coverage.load_matrix(filters, now)
     context = {
         "now": now,
-        "asked": asked,
+        "filters": filters,
         "matrix": matrix,
         "gaps": [(gap, matrix.counts[gap]) for gap in fallback_coverage.GAPS],
         "criticalities": Criticality.values,
@@ -94,11 +94,11 @@ def infrastructure_page(request: PersonRequest) -> HttpResponse:
 def map_page(request: PersonRequest) -> HttpResponse:
     """Show the dependency map, around a service if `?service=core` names one."""
     now = db_now()
-    asked = request.GET.get("service", "").strip()[:60]
-    picture = map_graph.draw_map(asked, now)
+    service = request.GET.get("service", "").strip()[:60]
+    picture = map_graph.draw_map(service, now)
     context = {
         "now": now,
-        "asked": asked,
+        "wanted": service,
         "picture": picture,
         "table": sorted(picture.lines, key=map_graph.worst_first),
         "arrows": ("calm", "half", "open"),

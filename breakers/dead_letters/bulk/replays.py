@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db import transaction
 
-from breakers.dead_letters.bulk.tally import ReplayTally
+from breakers.dead_letters.bulk.counts import ReplayCounts
 from breakers.dead_letters.letters import ids
 from breakers.dead_letters.letters.filters import LetterFilter
 from breakers.dead_letters.models import LetterStream, Replay
@@ -38,7 +38,7 @@ COUNTING_SECONDS = 1.0
 """Time limit for counting the letters; beyond it the count is a lower bound."""
 MAX_RETRIES_LIMIT = 1000
 MAX_SUMMARY_LENGTH = 300
-NO_COUNTS = ReplayTally().as_dict()
+NO_COUNTS = ReplayCounts().as_dict()
 
 
 def request_replay(

@@ -26,9 +26,9 @@ from controlplane.core.jobs.models import Job, JobStep
 from controlplane.core.live import change_notices
 
 from . import breaker_gates, eligibility, selection
+from .counts import ReplayChunk, ReplayCounts, recount_removals
 from .rate_limiter import ReplayRateLimiter
 from .selection import AT_ONCE, SelectedBatch
-from .tally import ReplayChunk, ReplayTally, recount_removals
 
 SLICE_SECONDS = 3.0
 SHORT_SLICE_SECONDS = 1.0
@@ -215,7 +215,7 @@ def _wait_for_permit(work: ReplaySlice, chunk: ReplayChunk) -> bool:
 
 
 def _remove_chunk(work: ReplaySlice, chunk: ReplayChunk) -> None:
-    counts = ReplayTally.from_counts(work.replay.counts)
+    counts = ReplayCounts.from_counts(work.replay.counts)
     counts.add_skipped(chunk)
     if chunk.entries:
         job = work.turn.job
@@ -290,7 +290,7 @@ def count_failed_try(work: ReplaySlice) -> None:
             replay.stream, work.chosen, after=replay.position, until=replay.until
         )
         if candidate is not None and candidate[1] > LARGE_BYTES:
-            counts = ReplayTally.from_counts(replay.counts)
+            counts = ReplayCounts.from_counts(replay.counts)
             counts.why[eligibility.TOO_SLOW] += 1
             replay.counts, replay.position = counts.as_dict(), candidate[0]
             work.tries = 0

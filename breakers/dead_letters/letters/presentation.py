@@ -37,12 +37,12 @@ def letter_resource(
     If `redaction` is None, nothing is hidden. If `fingerprint` is empty, the fingerprint is
     computed. `size_bytes` is the size of the fields that were read.
     """
-    seen = truncate_entry(entry, measure)
-    seen = seen if redaction is None else redaction.redact_entry(seen)
-    fields, is_complete = display_fields(seen.pairs, sizes=seen.sizes, measure=measure)
+    shown = truncate_entry(entry, measure)
+    shown = shown if redaction is None else redaction.redact_entry(shown)
+    fields, is_complete = display_fields(shown.pairs, sizes=shown.sizes, measure=measure)
 
     def display_metadata(name: bytes) -> str | None:
-        value = seen.value(name)
+        value = shown.value(name)
         return None if value is None else to_text(value[: measure.value_bytes])
 
     return {

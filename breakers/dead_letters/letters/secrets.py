@@ -50,14 +50,14 @@ _ESCAPED = re.compile(rb"(\\++)u00(2[2367bB]|3[aAdD])")
 
 def redact_values(given: bytes, hides: Hides, depth: int = 0) -> bytes:
     """Return the text with `[redacted]` in place of every value under a hidden key."""
-    seen = _ESCAPED.sub(_unescape_sign, given) if b"\\u00" in given else given
-    if b":" not in seen and b"=" not in seen:
+    text = _ESCAPED.sub(_unescape_sign, given) if b"\\u00" in given else given
+    if b":" not in text and b"=" not in text:
         return given
     pieces, at = [], 0
-    for begin, end, instead in _find_hidden(seen, hides, depth):
-        pieces += [seen[at:begin], instead]
+    for begin, end, instead in _find_hidden(text, hides, depth):
+        pieces += [text[at:begin], instead]
         at = end
-    return b"".join([*pieces, seen[at:]]) if pieces else given
+    return b"".join([*pieces, text[at:]]) if pieces else given
 
 
 def _find_hidden(value: bytes, hides: Hides, depth: int) -> Iterator[tuple[int, int, bytes]]:

@@ -36,9 +36,9 @@ SETTLED_WITHIN = timedelta(seconds=10)
 _GROUPS = """
     INSERT INTO breakers_lettergroup AS known
         (stream_id, fingerprint, error_type, pattern, sample, first_at, last_at)
-    SELECT %(stream)s, seen.* FROM unnest(%(fingerprints)s::text[], %(types)s::text[],
+    SELECT %(stream)s, batch.* FROM unnest(%(fingerprints)s::text[], %(types)s::text[],
         %(patterns)s::text[], %(samples)s::text[], %(first)s::timestamptz[],
-        %(last)s::timestamptz[]) AS seen
+        %(last)s::timestamptz[]) AS batch
     ON CONFLICT (stream_id, fingerprint) DO UPDATE SET
         first_at = least(known.first_at, excluded.first_at),
         last_at = greatest(known.last_at, excluded.last_at)
@@ -49,12 +49,12 @@ _GROUPS = """
 _LETTERS = """
     INSERT INTO breakers_letter (stream_id, position, group_id, error, consumer_group, attempts,
                                  retries, failed_at, size_bytes)
-    SELECT %(stream)s, seen.* FROM json_to_recordset(%(rows)s) AS seen (
+    SELECT %(stream)s, batch.* FROM json_to_recordset(%(rows)s) AS batch (
         position text, group_id bigint, error text, consumer_group text, attempts int, retries int,
         failed_at timestamptz, size_bytes bigint)
     WHERE NOT EXISTS (
         SELECT FROM breakers_departure departed
-        WHERE departed.stream_id = %(stream)s AND departed.position = seen.position
+        WHERE departed.stream_id = %(stream)s AND departed.position = batch.position
           AND departed.done_at > %(settled)s)
     ON CONFLICT (stream_id, position) DO NOTHING
     RETURNING position
@@ -185,10 +185,10 @@ def _store_batch(
     stream_state.record_arrivals(locked, [one.added_at for one in arrived], now)
 
 
-def _upsert_groups(stream: LetterStream, seen: Sequence[IndexedEntry]) -> dict[str, int]:
+def _upsert_groups(stream: LetterStream, batch: Sequence[IndexedEntry]) -> dict[str, int]:
     """Insert or update the entries' groups; return their primary keys by fingerprint."""
     alike: dict[str, list[IndexedEntry]] = defaultdict(list)
-    for one in seen:
+    for one in batch:
         alike[one.fingerprint].append(one)
     groups = [alike[fingerprint] for fingerprint in sorted(alike)]
     values = {
@@ -204,18 +204,18 @@ def _upsert_groups(stream: LetterStream, seen: Sequence[IndexedEntry]) -> dict[s
 
 
 def _insert_letters(
-    stream: LetterStream, seen: Sequence[IndexedEntry], groups: dict[str, int], now: datetime
+    stream: LetterStream, batch: Sequence[IndexedEntry], groups: dict[str, int], now: datetime
 ) -> list[IndexedEntry]:
     """Insert the index rows that don't exist yet; return the entries of the inserted rows."""
     rows = [
         {"group_id": groups[one.fingerprint], **{name: getattr(one, name) for name in _COLUMNS}}
-        for one in seen
+        for one in batch
     ]
     # One JSON text takes a fraction of the time of arrays with a thousand values each.
     text = orjson.dumps(rows).decode()
     values = {"stream": stream.pk, "settled": now - SETTLED_WITHIN, "rows": text}
     new = {position for (position,) in fetch_all(_LETTERS, values)}
-    return [one for one in seen if one.position in new]
+    return [one for one in batch if one.position in new]
 
 
 def _exclude_restored(stream: LetterStream, new: Sequence[IndexedEntry]) -> list[IndexedEntry]:

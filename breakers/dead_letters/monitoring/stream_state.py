@@ -29,21 +29,21 @@ _MINUTES = """
         sampled_at = greatest(kept.sampled_at, excluded.sampled_at)
 """
 _COLUMNS = "pk", "depth", "first", "last", "oldest_at", "newest_at", "there", "origin", "read_to"
-_STAND = """
+_SAMPLES = """
     UPDATE breakers_letterstream AS stream SET
-        depth = seen.depth, first = seen.first, last = seen.last, oldest_at = seen.oldest_at,
-        newest_at = seen.newest_at, origin = seen.origin, sampled_at = %(now)s,
-        over_since = CASE WHEN seen.depth > %(limit)s
+        depth = sample.depth, first = sample.first, last = sample.last, oldest_at = sample.oldest_at,
+        newest_at = sample.newest_at, origin = sample.origin, sampled_at = %(now)s,
+        over_since = CASE WHEN sample.depth > %(limit)s
                      THEN coalesce(stream.over_since, %(now)s::timestamptz) END,
-        gone_at = CASE WHEN NOT seen.there
+        gone_at = CASE WHEN NOT sample.there
                   THEN coalesce(stream.gone_at, %(now)s::timestamptz) END,
-        indexed_to = CASE WHEN stream.indexed_to = seen.read_to THEN ''
+        indexed_to = CASE WHEN stream.indexed_to = sample.read_to THEN ''
                      ELSE stream.indexed_to END
     FROM unnest(%(pk)s::bigint[], %(depth)s::bigint[], %(first)s::text[], %(last)s::text[],
         %(oldest_at)s::timestamptz[], %(newest_at)s::timestamptz[], %(there)s::bool[],
         %(origin)s::text[], %(read_to)s::text[])
-        AS seen (id, depth, first, last, oldest_at, newest_at, there, origin, read_to)
-    WHERE stream.id = seen.id
+        AS sample (id, depth, first, last, oldest_at, newest_at, there, origin, read_to)
+    WHERE stream.id = sample.id
       AND (stream.sampled_at IS NULL OR stream.sampled_at <= %(now)s)
     RETURNING stream.id
 """
@@ -68,14 +68,16 @@ def record_sample(stream: LetterStream, sample: StreamSample, now: datetime) -> 
     stream.refresh_from_db()
 
 
-def record_samples(seen: Sequence[SampledStream], now: datetime) -> list[SampledStream]:
+def record_samples(sampled: Sequence[SampledStream], now: datetime) -> list[SampledStream]:
     """Save samples as the state of their streams; return the streams, reloaded, with their samples.
 
     A stream is left out if another transaction has locked it, and not updated if it has a later
-    sample. The rows of `seen` must have been loaded before the samples were taken.
+    sample. The rows of `sampled` must have been loaded before the samples were taken.
     """
-    fresh = LetterStream.objects.in_bulk(_write_samples(seen, now, waits=False)) if seen else {}
-    return [(fresh[one.pk], sample) for one, sample in seen if one.pk in fresh]
+    fresh = (
+        LetterStream.objects.in_bulk(_write_samples(sampled, now, waits=False)) if sampled else {}
+    )
+    return [(fresh[one.pk], sample) for one, sample in sampled if one.pk in fresh]
 
 
 @transaction.atomic
@@ -85,12 +87,12 @@ def record_outbox(
     """Save the number of the outbox's failed messages as the depth of its stream."""
     row = streams.get_outbox_stream(now)
     locked = LetterStream.objects.select_for_update().get(pk=row.pk)
-    seen = (failed, oldest_at, newest_at)
-    is_same = (locked.depth, locked.oldest_at, locked.newest_at) == seen
+    sampled = (failed, oldest_at, newest_at)
+    is_same = (locked.depth, locked.oldest_at, locked.newest_at) == sampled
     if is_same and not is_due(locked, now):
         return locked
     locked.arrived_total += max(0, failed - locked.depth)
-    locked.depth, locked.oldest_at, locked.newest_at = seen
+    locked.depth, locked.oldest_at, locked.newest_at = sampled
     locked.over_since = (locked.over_since or now) if failed > ALARM_DEPTH else None
     locked.sampled_at = now
     locked.save()
@@ -135,13 +137,13 @@ def record_arrivals(stream: LetterStream, added: Sequence[datetime | None], now:
 
 
 @transaction.atomic
-def _write_samples(seen: Sequence[SampledStream], now: datetime, *, waits: bool) -> list[int]:
+def _write_samples(sampled: Sequence[SampledStream], now: datetime, *, waits: bool) -> list[int]:
     """Save samples by one statement; return the primary keys of all streams that could be locked.
 
     A stream with a later sample is not updated. Without `waits`, locked streams are skipped.
     """
     rows = LetterStream.objects.select_for_update(skip_locked=not waits)
-    rows = rows.filter(pk__in=[one.pk for one, _ in seen]).order_by("pk")
+    rows = rows.filter(pk__in=[one.pk for one, _ in sampled]).order_by("pk")
     mine = set(rows.values_list("pk", flat=True))
     sources = configured_sources()
     lines = [
@@ -157,13 +159,13 @@ def _write_samples(seen: Sequence[SampledStream], now: datetime, *, waits: bool)
             # The stream was created again if it has never assigned the last indexed id.
             one.indexed_to if sample.last_given < one.indexed_to else None,
         )
-        for one, sample in seen
+        for one, sample in sampled
         if one.pk in mine
     ]
     if not lines:
         return []
     columns = dict(zip(_COLUMNS, map(list, zip(*lines, strict=True)), strict=True))
-    written = {pk for (pk,) in fetch_all(_STAND, {**columns, "now": now, "limit": ALARM_DEPTH})}
+    written = {pk for (pk,) in fetch_all(_SAMPLES, {**columns, "now": now, "limit": ALARM_DEPTH})}
     record_minute(sorted(written), now)
-    live.notify_changed(TOPIC, *(str(one) for one, _ in seen if one.pk in written))
+    live.notify_changed(TOPIC, *(str(one) for one, _ in sampled if one.pk in written))
     return sorted(mine)

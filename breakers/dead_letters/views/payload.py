@@ -29,15 +29,15 @@ def build_payload(entry: LetterEntry, *, revealed: bool = False) -> dict[str, An
     Hidden values are redacted unless `revealed`; `hides` is True if there are any. `left_out` is
     the number of fields that were not read, `as_json` the whole payload as text.
     """
-    seen = entry if revealed else redaction.configured_redaction().redact_entry(entry)
+    visible = entry if revealed else redaction.configured_redaction().redact_entry(entry)
     sizes = entry.sizes or tuple(len(value) for _, value in entry.pairs)
     fields = [
         _display_field(index, name, value, sizes[index])
-        for index, (name, value) in enumerate(seen.pairs)
+        for index, (name, value) in enumerate(visible.pairs)
     ]
     left_out = max(entry.fields_total, len(entry.pairs)) - len(fields)
     shown, _ = presentation.display_fields(
-        seen.pairs, sizes=seen.sizes, measure=presentation.DETAIL_LIMITS
+        visible.pairs, sizes=visible.sizes, measure=presentation.DETAIL_LIMITS
     )
     as_json = json.dumps({"id": entry.id, "fields": shown}, ensure_ascii=False, indent=2)
     return {

@@ -43,7 +43,7 @@ class ReplayChunk:
 
 
 @dataclass
-class ReplayTally:
+class ReplayCounts:
     """Numbers of a bulk job's letters by outcome.
 
     `done` were removed by the job, `gone` by another Redis client; `why` counts skipped letters by
@@ -91,11 +91,11 @@ def recount_removals(job_id: int) -> Replay:
     """Recount a job's removed letters by their rows in the archive, and save the counts."""
     rows = Replay.objects.select_related("stream").select_for_update(of=("self",))
     replay = rows.get(pk=job_id)
-    tally = ReplayTally.from_counts(replay.counts)
+    counts = ReplayCounts.from_counts(replay.counts)
     grouped = Departure.objects.filter(job=job_id).values("state").annotate(n=Count("pk"))
     by_state = {row["state"]: row["n"] for row in grouped}
-    tally.done = sum(by_state.get(state, 0) for state in LEFT)
-    tally.gone = by_state.get(Departure.State.GONE, 0)
-    replay.counts = tally.as_dict()
+    counts.done = sum(by_state.get(state, 0) for state in LEFT)
+    counts.gone = by_state.get(Departure.State.GONE, 0)
+    replay.counts = counts.as_dict()
     replay.save(update_fields=["counts"])
     return replay
