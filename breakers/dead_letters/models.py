@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from django.db import models
 from django.db.models import Q
+from django.urls import reverse
 
 from breakers.dead_letters.letters import ids
 from breakers.dead_letters.letters.entries import LetterEntry, unpack_pairs
@@ -64,6 +65,15 @@ class LetterStream(models.Model):
 
     def __str__(self) -> str:
         return f"{self.server}/{self.name}"
+
+    @property
+    def page_url(self) -> str:
+        if self.source == self.Source.OUTBOX:
+            return f"{reverse('deliveries_page')}?state=failed"
+        return reverse("letter_stream_page", args=[self.server, self.name])
+
+    def letter_url(self, entry_id: str, view: str = "letter_page") -> str:
+        return reverse(view, args=[self.server, entry_id, self.name])
 
     @property
     def audit_target(self) -> str:

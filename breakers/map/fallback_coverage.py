@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import compress
 from typing import Any
 
 import orjson
@@ -119,12 +120,12 @@ def parse_filter(query: Any) -> CoverageFilter:
 def load_matrix(filters: CoverageFilter, now: datetime) -> CoverageMatrix:
     """Return one page of the fallback matrix, the most serious gaps first. Makes three queries."""
     *counts, found = _query(filters, now)
-    shown = [_parse_row(text) for text in found[:PAGE_SIZE]]
-    by_id = Dependency.objects.in_bulk([pk for pk, _ in shown])
+    shown = [orjson.loads(text) for text in found[:PAGE_SIZE]]
+    by_id = Dependency.objects.in_bulk([pk for pk, *_ in shown])
     callees = Service.objects.in_bulk([one.callee for one in by_id.values()])
     rows = [
-        CoverageRow(by_id[pk], gaps, callees.get(by_id[pk].callee))
-        for pk, gaps in shown
+        CoverageRow(by_id[pk], [*compress(GAPS, lacks)], callees.get(by_id[pk].callee))
+        for pk, *lacks in shown
         if pk in by_id
     ]
     names = [*GAPS, "any"]
@@ -154,8 +155,3 @@ def _query(filters: CoverageFilter, now: datetime) -> Any:
         "start": (filters.page - 1) * PAGE_SIZE,
     }
     return fetch_all(_JUDGED.format(narrowed=" ".join(clauses)), values)[0]
-
-
-def _parse_row(text: str) -> tuple[int, list[str]]:
-    pk, *lacks = orjson.loads(text)
-    return pk, [gap for gap, missing in zip(GAPS, lacks, strict=True) if missing]

@@ -74,25 +74,22 @@ def rediscover_dependencies(now: datetime) -> int:
 
 def purge_discovered(now: datetime) -> int:
     """Delete dependencies without policy or override that no instance reports; return how many."""
-    done = 0
-    while (purged := _purge_some(now)) == MAX_AT_ONCE:
-        done += purged
-    return done + purged
-
-
-def _purge_some(now: datetime) -> int:
     values = {
         "unseen": now - PURGE_UNSEEN_AFTER,
         "silent": now - PURGE_SILENT_AFTER,
         "most": MAX_AT_ONCE,
     }
-    with transaction.atomic():
-        gone = Dependency.objects.filter(pk__in=[pk for (pk,) in fetch_all(_UNSEEN, values)])
-        named = [row.name for row in gone]
-        gone.delete()
-        if named:
-            notify_changed("breakers", *named)
-        return len(named)
+    done, purged = 0, MAX_AT_ONCE
+    while purged == MAX_AT_ONCE:
+        with transaction.atomic():
+            gone = Dependency.objects.filter(pk__in=[pk for (pk,) in fetch_all(_UNSEEN, values)])
+            named = [row.name for row in gone]
+            gone.delete()
+            if named:
+                notify_changed("breakers", *named)
+        purged = len(named)
+        done += purged
+    return done
 
 
 def _reported_again(now: datetime) -> list[int]:

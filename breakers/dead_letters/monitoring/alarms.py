@@ -51,13 +51,19 @@ def _open_alarm(pk: int, now: datetime) -> bool:
         return False
     stream.alarmed_at = now
     stream.save(update_fields=["alarmed_at"])
+    # The full text of the most frequent error may contain secrets.
+    largest = [
+        f"{one.count} × {': '.join(filter(None, (one.error_type, one.pattern)))}"
+        for one in groups.list_groups(stream, most=1)
+        if one.error_type or one.pattern
+    ]
     _announce_alarm(
         BACKLOG,
         stream,
         since,
         now,
         growth=streams.growth_per_minute([stream], now)[stream.pk],
-        worst=_describe_largest_group(stream),
+        worst=largest[0] if largest else None,
         origin=stream.origin or None,
         to_do=f"Runbook: {RUNBOOK_PATH}",
     )
@@ -76,14 +82,6 @@ def _close_alarm(pk: int, now: datetime, *, is_watched: bool) -> bool:
     why = None if is_watched else UNWATCHED_REASON
     _announce_alarm(RECOVERED, stream, alarmed_at, now, why=why)
     return True
-
-
-def _describe_largest_group(stream: LetterStream) -> str | None:
-    """Return count and pattern of the most frequent error; its full text may contain secrets."""
-    for one in groups.list_groups(stream, most=1):
-        text = ": ".join(part for part in (one.error_type, one.pattern) if part)
-        return f"{one.count} × {text}" if text else None
-    return None
 
 
 def _announce_alarm(

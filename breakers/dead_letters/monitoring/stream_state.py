@@ -31,8 +31,9 @@ _MINUTES = """
 _COLUMNS = "pk", "depth", "first", "last", "oldest_at", "newest_at", "there", "origin", "read_to"
 _SAMPLES = """
     UPDATE breakers_letterstream AS stream SET
-        depth = sample.depth, first = sample.first, last = sample.last, oldest_at = sample.oldest_at,
-        newest_at = sample.newest_at, origin = sample.origin, sampled_at = %(now)s,
+        depth = sample.depth, first = sample.first, last = sample.last,
+        oldest_at = sample.oldest_at, newest_at = sample.newest_at, origin = sample.origin,
+        sampled_at = %(now)s,
         over_since = CASE WHEN sample.depth > %(limit)s
                      THEN coalesce(stream.over_since, %(now)s::timestamptz) END,
         gone_at = CASE WHEN NOT sample.there

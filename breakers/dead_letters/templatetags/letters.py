@@ -11,7 +11,7 @@ from breakers.dead_letters.bulk import eligibility
 from breakers.dead_letters.letters import ids, redaction
 from breakers.dead_letters.models import LetterStream
 from breakers.dead_letters.monitoring.stream_state import ALARM_DEPTH
-from breakers.dead_letters.views import links, payload
+from breakers.dead_letters.views import payload
 from breakers.templatetags.breakers import render_state
 
 register = template.Library()
@@ -47,7 +47,7 @@ DEPARTURE_STATES = {
 
 
 for _name, _filter in (
-    ("stream_url", links.stream_url),
+    ("stream_url", lambda stream: stream.page_url),
     ("stream_condition", lambda stream: STREAM_STATES[state_of(stream, None)][1].lower()),
     ("is_deep", lambda stream: stream.depth > ALARM_DEPTH),
     ("depth_tone", lambda stream: "failed" if stream.depth > ALARM_DEPTH else "holding"),
@@ -83,7 +83,7 @@ def departure_state(action: str, state: str) -> SafeString:
     return render_state(*look)
 
 
-register.simple_tag(links.letter_url)
+register.simple_tag(LetterStream.letter_url, name="letter_url")
 
 
 @register.filter

@@ -10,7 +10,6 @@ import pytest
 from breakers.dead_letters import letter_list
 from breakers.dead_letters.models import LetterStream
 from breakers.dead_letters.tests.heaps import list_letters, stream_path
-from breakers.dead_letters.views.links import letter_url
 from controlplane.core.http.tests.callers import as_role
 
 pytestmark = pytest.mark.django_db
@@ -200,7 +199,7 @@ def test_fingerprints_tell_nothing_of_what_is_hidden(viewer, letters):
     (fingerprint,) = {one["fingerprint"] for one in told}
     assert len(told) == 8
     assert len(list_letters(viewer, letters, fingerprint=fingerprint)["results"]) == 1
-    page = viewer.client.get(letter_url(letters.stream(), sent[1])).content.decode()
+    page = viewer.client.get(letters.stream().letter_url(sent[1])).content.decode()
     assert f"fingerprint={fingerprint}" in page
 
 

@@ -22,7 +22,7 @@ from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.page_responses import PersonRequest, redirect_done, show, signed_in
 
-from . import links, messages
+from . import messages
 from .changes import LetterReasonForm, find_unhealthy_consumers, render_refusal
 from .stream import find_stream_or_404
 
@@ -161,5 +161,5 @@ def _form_context(
         "most_retries": most_retries,
         "usual": {"rate": replays.RATE_PER_SECOND, "most_retries": replays.MAX_RETRIES},
         "url": reverse("letters_bulk", args=[stream.server, stream.name]),
-        "back": links.stream_url(stream),
+        "back": stream.page_url,
     }

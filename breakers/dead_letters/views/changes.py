@@ -31,7 +31,7 @@ from controlplane.core.problem import problem_headers
 from controlplane.core.reasons import MAX_CHARACTERS
 from controlplane.core.roles import Power
 
-from . import letter, links, payload
+from . import letter, payload
 from .stream import find_stream_or_404
 
 MANY_RETRIES = 3
@@ -52,7 +52,7 @@ def retry_letter(request: PersonRequest, server: str, entry_id: str, name: str) 
     def act(reason: str) -> HttpResponse:
         done = actions.retry(stream=stream, entry_id=entry_id, reason=reason, actor=actor, now=now)
         text = f"Back in {stream.origin} as {done['new_id']}."
-        return redirect_done(request, text, links.letter_url(stream, entry_id))
+        return redirect_done(request, text, stream.letter_url(entry_id))
 
     context: dict[str, Any] = {
         "troubled": find_unhealthy_consumers(stream, now),
@@ -76,7 +76,7 @@ def discard_letter(request: PersonRequest, server: str, entry_id: str, name: str
     def act(reason: str) -> HttpResponse:
         actions.discard(stream=stream, entry_id=entry_id, reason=reason, actor=actor, now=now)
         text = f"Discarded {entry_id}; it can be put back."
-        return redirect_done(request, text, links.letter_url(stream, entry_id))
+        return redirect_done(request, text, stream.letter_url(entry_id))
 
     return _confirm(request, stream, entry_id, "discard", act)
 
@@ -93,7 +93,7 @@ def restore_letter(request: PersonRequest, departure_id: int) -> HttpResponse:
         restoration.restore_letter(departure_id=departure_id, reason=reason, actor=actor, now=now)
         back = Departure.objects.without_payload().get(pk=departure_id)
         is_back = back.state == Departure.State.RESTORED and back.new_id
-        url = links.letter_url(stream, back.new_id) if is_back else archive_url
+        url = stream.letter_url(back.new_id) if is_back else archive_url
         text = f"It lies in {stream.name} again, as {back.new_id}."
         return redirect_done(request, text, url)
 
@@ -166,7 +166,7 @@ def _confirm(
         "stream": stream,
         "entry_id": entry_id,
         "verb": verb,
-        "back": links.letter_url(stream, entry_id),
+        "back": stream.letter_url(entry_id),
         "form": form,
         **(context or {}),
     }
@@ -181,7 +181,7 @@ def render_refusal(
     context = {
         "heading": "Not done" if isinstance(error, Unavailable) else "Nothing was changed",
         "detail": error.detail,
-        "url": links.letter_url(stream, entry_id) if entry_id else links.stream_url(stream),
+        "url": stream.letter_url(entry_id) if entry_id else stream.page_url,
     }
     # A dialog shows the page only for a 409; for other errors it shows a toast without the reason.
     status = 409 if is_in_dialog(request) else error.status

@@ -24,7 +24,7 @@ from controlplane.core.http.permissions import actor_of
 from controlplane.core.page_responses import PersonRequest, redirect_done, signed_in
 from controlplane.core.roles import Power
 
-from . import letter, links, payload
+from . import letter, payload
 from .changes import find_unhealthy_consumers, render_refusal
 from .redacted_edits import restore_hidden
 from .stream import find_stream_or_404
@@ -135,7 +135,7 @@ def _save(
             ]
         else:
             message = f"Edited, and back in {stream.origin} as {done['new_id']}."
-            return redirect_done(request, message, links.letter_url(stream, entry.id))
+            return redirect_done(request, message, stream.letter_url(entry.id))
     return _render_form(request, stream, entry, typed, errors, now)
 
 

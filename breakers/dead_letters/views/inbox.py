@@ -15,8 +15,6 @@ from controlplane.core.clock import db_now
 from controlplane.core.jobs.models import Job
 from controlplane.core.page_responses import PersonRequest, signed_in
 
-from . import links
-
 DAYS = 7
 MAX_FAILED = 8
 REPLAYS_SHOWN = 5
@@ -71,8 +69,7 @@ def _most_failed(now: datetime) -> dict[str, Any]:
             "group": one.group,
             "arrived": one.arrived,
             "days": [one.days.get(day, 0) for day in days],
-            "url": f"{links.stream_url(one.group.stream)}"
-            f"?tab=messages&fingerprint={one.group.fingerprint}",
+            "url": f"{one.group.stream.page_url}?tab=messages&fingerprint={one.group.fingerprint}",
         }
         for one in groups.list_most_failed(since, today + timedelta(days=1), MAX_FAILED)
         if one.arrived

@@ -17,7 +17,7 @@ from breakers.dead_letters.redis_servers.servers import ServerRefused, ServerUna
 from controlplane.core.errors import InvalidInput
 from controlplane.core.page_responses import PersonRequest
 
-from . import links, payload
+from . import payload
 
 PAGE_SIZE = 50
 SECONDS = 1.5
@@ -79,7 +79,7 @@ def _letter_line(stream: LetterStream, entry: LetterEntry) -> dict[str, Any]:
     redacted = redaction.configured_redaction().redact_entry(entry)
     return {
         "id": entry.id,
-        "url": links.letter_url(stream, entry.id),
+        "url": stream.letter_url(entry.id),
         "error": payload.escape_unseen(redacted.error[:300]),
         "error_type": payload.escape_unseen(redacted.error_type[:120]),
         "failed_at": entry.failed_at,

@@ -18,7 +18,7 @@ from controlplane.core.http.permissions import actor_of
 from controlplane.core.jobs.models import Job
 from controlplane.core.page_responses import PersonRequest, signed_in
 
-from . import links, messages
+from . import messages
 from .inbox import server_context
 
 GROUPS_SHOWN = 50
@@ -33,7 +33,7 @@ def stream_page(request: PersonRequest, server: str, name: str) -> HttpResponse:
     now = db_now()
     stream = find_stream_or_404(server, name, now)
     if stream.source == LetterStream.Source.OUTBOX:
-        return HttpResponseRedirect(links.stream_url(stream))
+        return HttpResponseRedirect(stream.page_url)
     requested = request.GET.get("tab", "")
     tab = requested if requested in _TABS else "groups"
     growth = streams.growth_per_minute([stream], now)[stream.pk]
