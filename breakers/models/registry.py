@@ -94,7 +94,7 @@ class DependencyQuerySet(models.QuerySet["Dependency"]):
             return self.none()
         return self.filter(caller=caller, callee=callee)
 
-    def named(self, wanted: Iterable[str]) -> "DependencyQuerySet":
+    def select_named(self, wanted: Iterable[str]) -> "DependencyQuerySet":
         """Return the dependencies with these names (`core->oracle`); others match nothing."""
         pairs = {pair for name in wanted if (pair := names.split_name(name))}
         return self.alias(

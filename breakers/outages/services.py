@@ -42,7 +42,7 @@ def watch_outages(now: datetime) -> int:
     lasting = {one.subject: one for one in Alarm.objects.filter(rule=RULE, closed_at__isnull=True)}
     is_open = BreakerState.objects.filter(state="open").values("dependency")
     has_policy = Q(removed_at__isnull=True, pk__in=is_open) & ~Q(on_outage={})
-    is_lasting = Q(pk__in=Dependency.objects.named(lasting).values("pk"))
+    is_lasting = Q(pk__in=Dependency.objects.select_named(lasting).values("pk"))
     watched = list(Dependency.objects.filter(has_policy | is_lasting).order_by("pk"))
     observed = _observe_breakers([one.pk for one in watched], now)
     done = 0

@@ -190,7 +190,7 @@ def require_capacity(more: int) -> None:
 
 def lock_dependencies(wanted: Collection[str]) -> dict[str, Dependency]:
     """Lock and return the existing dependencies with these names, in id order."""
-    rows = Dependency.objects.select_for_update(no_key=True).named(wanted)
+    rows = Dependency.objects.select_for_update(no_key=True).select_named(wanted)
     return {row.name: row for row in rows.order_by("pk")}
 
 

@@ -149,7 +149,7 @@ def list_instances(dependency: Dependency, now: datetime, *, most: int) -> list[
 
 def find_by_names(wanted: Collection[str]) -> list[Dependency]:
     """Return the dependencies with these names (`core->oracle`), sorted by name."""
-    return sorted(Dependency.objects.registered().named(wanted), key=lambda one: one.name)
+    return sorted(Dependency.objects.registered().select_named(wanted), key=lambda one: one.name)
 
 
 def filter_by_state(rows: QuerySet[Dependency], state: str, now: datetime) -> QuerySet[Dependency]:

@@ -85,4 +85,4 @@ def _build_questions(replay: Replay, since: datetime) -> list[GateQuestion]:
 
 
 def _filter_registered(dependencies: Iterable[str]) -> set[str]:
-    return {row.name for row in Dependency.objects.registered().named(dependencies)}
+    return {row.name for row in Dependency.objects.registered().select_named(dependencies)}
