@@ -24,7 +24,7 @@ def test_address_is_taken_apart(url, asked):
 
 
 @pytest.mark.parametrize(
-    ("url", "said"),
+    ("url", "message"),
     [
         ("https://bücher.example/", "xn--"),
         ("https://api.example.com/#part", "#"),
@@ -43,5 +43,5 @@ def test_address_is_taken_apart(url, asked):
         ("https://x/" + "y" * 500, "500"),
     ],
 )
-def test_what_can_not_be_asked_is_not_registered(url, said):
-    assert said in find_probe_problem(url)
+def test_what_can_not_be_asked_is_not_registered(url, message):
+    assert message in find_probe_problem(url)

@@ -2,48 +2,36 @@
 
 from itertools import pairwise, permutations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from breakers.map.amplification import find_worst_chain
 
 
-def test_hop_alone_is_its_own_chain():
-    chain = find_worst_chain({("core", "oracle"): 3}, "core", "oracle")
+@pytest.mark.parametrize(
+    ("attempts", "last", "services", "tries"),
+    [
+        pytest.param({"ab": 3}, "ab", "ab", 3, id="one hop"),
+        pytest.param({"ab": 2, "cb": 4, "bd": 3, "de": 3}, "de", "cbde", 36, id="the worst way"),
+        pytest.param({"ab": 1, "bc": 1, "ac": 1, "cd": 2}, "cd", "abcd", 2, id="the longer way"),
+        pytest.param({"ab": 2, "ba": 2, "bc": 2}, "bc", "abc", 4, id="a cycle counts once"),
+        pytest.param({"aa": 3}, "aa", "aa", 3, id="a service that calls itself"),
+        # The services above `c` are first searched on a path that contains `b`.
+        pytest.param(
+            {"ab": 3, "bc": 2, "cb": 1, "bd": 1, "cd": 3, "de": 1},
+            "de",
+            "abcde",
+            18,
+            id="a cycle does not hide a better way",
+        ),
+    ],
+)
+def test_tries_multiply_along_the_worst_chain(attempts, last, services, tries):
+    chain = find_worst_chain({tuple(edge): count for edge, count in attempts.items()}, *last)
 
-    assert (list(chain.services), chain.tries, chain.hops) == (["core", "oracle"], 3, 1)
-
-
-def test_tries_multiply_along_the_worst_way():
-    attempts = {
-        ("canvas", "core"): 2,
-        ("batch", "core"): 4,
-        ("core", "oracle"): 3,
-        ("oracle", "openai"): 3,
-    }
-
-    chain = find_worst_chain(attempts, "oracle", "openai")
-
-    assert list(chain.services) == ["batch", "core", "oracle", "openai"]
-    assert chain.tries == 4 * 3 * 3
-
-
-def test_of_two_ways_alike_the_longer_is_shown():
-    attempts = {("a", "b"): 1, ("b", "c"): 1, ("a", "c"): 1, ("c", "d"): 2}
-
-    assert list(find_worst_chain(attempts, "c", "d").services) == ["a", "b", "c", "d"]
-
-
-def test_cycle_counts_once():
-    attempts = {("a", "b"): 2, ("b", "a"): 2, ("b", "c"): 2}
-
-    chain = find_worst_chain(attempts, "b", "c")
-
-    assert (list(chain.services), chain.tries) == (["a", "b", "c"], 4)
-
-
-def test_service_that_calls_itself_ends_the_chain():
-    assert find_worst_chain({("a", "a"): 3}, "a", "a").tries == 3
+    assert ("".join(chain.services), chain.tries) == (services, tries)
+    assert chain.hops == len(services) - 1
 
 
 @given(
@@ -63,17 +51,6 @@ def test_chain_is_a_way_there_is_and_its_product(attempts):
         product *= attempts[hop]
     assert product == chain.tries
     assert len(set(chain.services)) == len(chain.services)
-
-
-def test_way_through_a_cycle_does_not_hide_a_better_one():
-    """The services above `c` are first searched on a path that contains `b`."""
-    attempts = {
-        ("a", "b"): 3, ("b", "c"): 2, ("c", "b"): 1, ("b", "d"): 1, ("c", "d"): 3, ("d", "e"): 1,
-    }  # fmt: skip
-
-    chain = find_worst_chain(attempts, "d", "e")
-
-    assert (list(chain.services), chain.tries) == (["a", "b", "c", "d", "e"], 18)
 
 
 SERVICES = "abcde"

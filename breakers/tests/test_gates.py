@@ -59,16 +59,16 @@ def test_an_instance_that_has_not_reported_since_the_question_holds():
 
 
 @pytest.mark.parametrize(
-    ("said", "why"),
+    ("report", "why"),
     [
         ({"state": "half_open"}, "it is half-open in 1 of 1 instance"),
         ({"mode": "forced_closed"}, "an override blinds 1 of 1 instance"),
         ({"at": NOW - 31 * SECOND, "state": "open"}, f"no instance has reported {ORACLE}"),
     ],
 )
-def test_what_proves_nothing_is_no_data(said, why):
+def test_what_proves_nothing_is_no_data(report, why):
     dependency()
-    reports("core/a1", **said)
+    reports("core/a1", **report)
 
     answer, because = verdict(store_question())
 

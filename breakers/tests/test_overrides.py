@@ -149,7 +149,7 @@ def test_reset_needs_no_time(now):
 
 
 @pytest.mark.parametrize(
-    ("said", "field"),
+    ("arguments", "field"),
     [
         ({"mode": "open"}, "mode"),
         ({"reason": ""}, "reason"),
@@ -161,11 +161,11 @@ def test_reset_needs_no_time(now):
         ({"expires_in": "0s"}, "expires_in"),
     ],
 )
-def test_what_is_wrong_is_named(now, said, field):
+def test_what_is_wrong_is_named(now, arguments, field):
     dependency(now)
 
     with pytest.raises(InvalidInput) as caught:
-        force(now, **said)
+        force(now, **arguments)
 
     assert list(caught.value.errors) == [field]
     assert not Override.objects.exists()

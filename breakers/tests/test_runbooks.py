@@ -8,14 +8,14 @@ from breakers.probes import services as probes
 
 
 @pytest.mark.parametrize(
-    ("own", "said"),
+    ("own", "runbook"),
     [("https://wiki/openai", "https://wiki/openai"), ("", "/runbooks/nl2sql-failing/")],
 )
-def test_message_about_a_dependency(settings, own, said):
+def test_message_about_a_dependency(settings, own, runbook):
     settings.PUBLIC_URL = ""
     dependency = Dependency(caller="oracle", callee="openai", runbook_url=own)
 
-    assert message_facts.dependency_facts(dependency)["runbook"] == said
+    assert message_facts.dependency_facts(dependency)["runbook"] == runbook
 
 
 def test_message_about_a_dependency_that_nobody_wrote_of():

@@ -168,7 +168,7 @@ def test_plain_form_leads_back_to_the_page():
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "message"),
     [
         ({"mode": ""}, "Choose what to force"),
         ({"reason": "stop"}, "too short"),
@@ -176,14 +176,14 @@ def test_plain_form_leads_back_to_the_page():
         ({"how_long": "other", "other": "31d"}, "At most 30 days"),
     ],
 )
-def test_what_is_wrong_is_told_and_what_was_typed_stays(wrong, said):
+def test_what_is_wrong_is_told_and_what_was_typed_stays(wrong, message):
     dependency("core->oracle", db_now())
     arguments = {"mode": "forced_open", "reason": REASON, "how_long": "1h", **wrong}
 
     response = browser_as("operator").post(f"{PATH}override/", arguments, headers=DIALOG)
 
     assert response.status_code == 422
-    assert said in text(page(response))
+    assert message in text(page(response))
     assert arguments["reason"] in page(response)
     assert not Override.objects.exists()
 
@@ -232,8 +232,8 @@ def test_removed_one_keeps_its_page():
     assert "Force a state" not in page_text
 
 
-@pytest.mark.parametrize(("hops", "said"), [(3, "at worst 16 for one wish"), (9, "at least")])
-def test_chain_that_was_not_followed_to_its_end_is_at_least_so_long(hops, said):
+@pytest.mark.parametrize(("hops", "message"), [(3, "at worst 16 for one wish"), (9, "at least")])
+def test_chain_that_was_not_followed_to_its_end_is_at_least_so_long(hops, message):
     now = db_now()
     for number in range(hops):
         dependency(f"s{number + 1}->s{number}", now, retry={"attempts": 2})
@@ -241,4 +241,4 @@ def test_chain_that_was_not_followed_to_its_end_is_at_least_so_long(hops, said):
 
     page_text = text(page(browser_as("viewer").get("/breakers/s0/oracle/")))
 
-    assert said in page_text
+    assert message in page_text

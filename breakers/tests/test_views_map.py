@@ -198,7 +198,7 @@ def test_infrastructure_shows_what_is_away_first_and_what_goes_on():
 
 
 @pytest.mark.parametrize(
-    ("probe", "said"),
+    ("probe", "message"),
     [
         (None, "Not asked yet"),
         ({"error": "inside is not on the public internet"}, "May not be asked"),
@@ -206,7 +206,7 @@ def test_infrastructure_shows_what_is_away_first_and_what_goes_on():
         ({"took_ms": 1.2}, "Answers"),
     ],
 )
-def test_infrastructure_says_what_a_probe_knows_and_no_more(probe, said):
+def test_infrastructure_says_what_a_probe_knows_and_no_more(probe, message):
     now = db_now()
     redis = Service.objects.create(
         slug="redis", name="Redis", kind="store", probe_url="tcp://r:1", changed_at=now
@@ -217,8 +217,8 @@ def test_infrastructure_says_what_a_probe_knows_and_no_more(probe, said):
     page_text = text(page(browser_as("viewer").get("/breakers/infrastructure/")))
 
     words = ("Not asked yet", "May not be asked", "Did not answer", "Answers")
-    assert [word for word in words if word in page_text] == [said]
-    assert ("Everything that is asked answers" in page_text) == (said == "Answers")
+    assert [word for word in words if word in page_text] == [message]
+    assert ("Everything that is asked answers" in page_text) == (message == "Answers")
     assert (probe or {}).get("error", "") in page_text
 
 

@@ -180,7 +180,7 @@ def test_nothing_different_is_no_change():
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "said"),
+    ("name", "value", "message"),
     [
         ("timeout_ms", "soon", "Write a whole number."),
         ("breaker.failure_rate", "2", "Must be from 0.0001 to 1."),
@@ -190,7 +190,7 @@ def test_nothing_different_is_no_change():
         ("runbook_url", "wiki", "http://"),
     ],
 )
-def test_what_is_wrong_stands_beside_its_field_and_nothing_is_saved(name, value, said):
+def test_what_is_wrong_stands_beside_its_field_and_nothing_is_saved(name, value, message):
     row = dependency("core->oracle", db_now(), **RICH)
     version = Registry.objects.get().version
     browser = browser_as("admin")
@@ -199,7 +199,7 @@ def test_what_is_wrong_stands_beside_its_field_and_nothing_is_saved(name, value,
     response = browser.post(PATH, sent)
 
     assert response.status_code == 422
-    assert said in text(page(response))
+    assert message in text(page(response))
     assert value in page(response)
     assert Registry.objects.get().version == version
 

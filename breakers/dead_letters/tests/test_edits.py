@@ -77,7 +77,7 @@ def test_a_name_that_is_no_text_is_edited_under_what_it_is_shown_as():
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "message"),
     [
         ({"order": "[redacted]"}, "hidden"),
         ({"order": {"card": {"cvc": "[redacted]"}}}, "hidden"),
@@ -93,13 +93,13 @@ def test_a_name_that_is_no_text_is_edited_under_what_it_is_shown_as():
         ({"\ud800": "x"}, "name of a field"),
     ],
 )
-def test_what_can_not_be_a_value_is_refused_by_name(fields, said):
+def test_what_can_not_be_a_value_is_refused_by_name(fields, message):
     with pytest.raises(InvalidInput) as refused:
         edits.apply_edits(ENTRY, fields)
 
     ((name, problems),) = refused.value.errors.items()
     assert name.startswith("edited_fields.")
-    assert said in " ".join(problems)
+    assert message in " ".join(problems)
 
 
 def test_nothing_left_is_refused():

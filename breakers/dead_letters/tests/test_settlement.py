@@ -272,7 +272,7 @@ def test_what_the_server_refuses_is_taken_back_and_nothing_has_changed(letters):
 
 
 @pytest.mark.parametrize(
-    ("said", "is_temporary"),
+    ("message", "is_temporary"),
     [
         ("OOM command not allowed when used memory > 'maxmemory'.", True),
         ("BUSY Redis is busy running a script.", True),
@@ -280,8 +280,8 @@ def test_what_the_server_refuses_is_taken_back_and_nothing_has_changed(letters):
         ("WRONGTYPE Operation against a key holding the wrong kind of value", False),
     ],
 )
-def test_what_a_server_says_of_itself_will_pass(said, is_temporary):
-    assert execution.RemovalOutcome("refused", why=said).is_temporary is is_temporary
+def test_what_a_server_says_of_itself_will_pass(message, is_temporary):
+    assert execution.RemovalOutcome("refused", why=message).is_temporary is is_temporary
 
 
 def test_a_refused_intent_that_was_left_is_taken_back_on_record(letters):
