@@ -87,39 +87,35 @@ def test_an_approver_who_was_deactivated_meanwhile_frees_nothing():
     assert not AuditEntry.objects.filter(action__contains="released").exists()
 
 
-def test_an_operator_who_was_made_a_viewer_meanwhile_stops_nothing():
+def demoted_operator():
     olga = person("operator", "olga")
-    caller = signed_in(olga)
-
-    answer = answer_of(
-        lambda: caller.engage("segment:finance"),
-        meanwhile=lambda: changed_to(olga, role="viewer"),
-    )
-
-    assert answer.status_code == 403
-    assert not Episode.objects.exists()
+    return signed_in(olga), lambda: changed_to(olga, role="viewer")
 
 
-def test_a_token_that_was_revoked_meanwhile_stops_nothing():
-    caller = with_token("switches:write")
-    token = Token.objects.get()
-
-    answer = answer_of(
-        lambda: caller.engage("segment:finance"),
-        meanwhile=lambda: tokens.revoke_token(token=token, actor=HOUSE, now=db_now()),
-    )
-
-    assert answer.status_code == 403
-    assert not Episode.objects.exists()
+def revoked_token():
+    caller, token = with_token("switches:write"), Token.objects.get()
+    return caller, lambda: tokens.revoke_token(token=token, actor=HOUSE, now=db_now())
 
 
-def test_a_token_stops_nothing_whose_owner_was_deactivated_meanwhile():
-    caller = with_token("switches:write", owner=person("operator", "olga"))
+def token_of_a_deactivated_operator():
+    olga = person("operator", "olga")
+    caller = with_token("switches:write", owner=olga)
+    return caller, lambda: changed_to(User.objects.get(username="olga"), is_active=False)
 
-    answer = answer_of(
-        lambda: caller.engage("segment:finance"),
-        meanwhile=lambda: changed_to(User.objects.get(username="olga"), is_active=False),
-    )
+
+def ended_session():
+    olga = person("operator", "olga")
+    return signed_in(olga), lambda: sessions.end_all(user=olga, actor=HOUSE, now=db_now())
+
+
+@pytest.mark.parametrize(
+    "caller_and_change",
+    [demoted_operator, revoked_token, token_of_a_deactivated_operator, ended_session],
+)
+def test_who_lost_the_permission_meanwhile_stops_nothing(caller_and_change):
+    caller, change = caller_and_change()
+
+    answer = answer_of(lambda: caller.engage("segment:finance"), meanwhile=change)
 
     assert answer.status_code == 403
     assert not Episode.objects.exists()
@@ -136,19 +132,6 @@ def test_who_was_given_more_meanwhile_goes_on():
 
     assert answer.status_code == 200
     assert answer.json()["state"] == "engaged"
-
-
-def test_what_was_asked_in_a_session_that_was_ended_meanwhile_is_not_done():
-    olga = person("operator", "olga")
-    caller = signed_in(olga)
-
-    answer = answer_of(
-        lambda: caller.engage("segment:finance"),
-        meanwhile=lambda: sessions.end_all(user=olga, actor=HOUSE, now=db_now()),
-    )
-
-    assert answer.status_code == 403
-    assert not Episode.objects.exists()
 
 
 def test_a_password_is_not_changed_by_the_one_that_was_just_replaced():

@@ -8,9 +8,10 @@ import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 
 from .certificate import certificate
+from .fake_server import QuietHandler, serving
 
 
 class FakeReceiver:
@@ -49,7 +50,6 @@ def trusting() -> ssl.SSLContext:
 @contextmanager
 def fake_receiver(*, tls: bool = False) -> Iterator[FakeReceiver]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-    server.daemon_threads = True
     server.receiver = FakeReceiver(server)
     if tls:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -58,20 +58,14 @@ def fake_receiver(*, tls: bool = False) -> Iterator[FakeReceiver]:
             name
         )
         server.socket = context.wrap_socket(server.socket, server_side=True)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    try:
-        yield server.receiver
-    finally:
-        server.receiver.closing.set()
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with serving(server):
+        try:
+            yield server.receiver
+        finally:
+            server.receiver.closing.set()
 
 
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
+class _Handler(QuietHandler):
     def do_POST(self) -> None:
         receiver = self.server.receiver
         body = self.rfile.read(int(self.headers["Content-Length"]))
@@ -102,16 +96,3 @@ class _Handler(BaseHTTPRequestHandler):
         with suppress(OSError):
             while not self.server.receiver.closing.is_set():
                 self.wfile.write(b"x" * 65536)
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-    def handle(self) -> None:
-        try:
-            super().handle()
-        except (OSError, ValueError):
-            self.close_connection = True
-
-    def finish(self) -> None:
-        with suppress(OSError, ValueError):
-            super().finish()

@@ -4,10 +4,11 @@ import json
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs
 
+from .fake_server import QuietHandler, serving
 from .misbehaviour import Misbehaviour
 
 POSTING = ("chat.postMessage", "webhook")
@@ -138,22 +139,15 @@ class FakeSlack:
 @contextmanager
 def fake_slack() -> Iterator[FakeSlack]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-    server.daemon_threads = True
     server.slack = FakeSlack(server)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    try:
-        yield server.slack
-    finally:
-        server.slack.closing.set()
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with serving(server):
+        try:
+            yield server.slack
+        finally:
+            server.slack.closing.set()
 
 
-class _Handler(Misbehaviour, BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
+class _Handler(Misbehaviour, QuietHandler):
     def do_POST(self) -> None:
         slack = self.server.slack
         self.closing = slack.closing
@@ -173,16 +167,3 @@ class _Handler(Misbehaviour, BaseHTTPRequestHandler):
         if self.headers["Content-Type"].startswith("application/json"):
             return json.loads(body)
         return {key: values[0] for key, values in parse_qs(body.decode()).items()}
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-    def handle(self) -> None:
-        try:
-            super().handle()
-        except (OSError, ValueError):
-            self.close_connection = True
-
-    def finish(self) -> None:
-        with suppress(OSError, ValueError):
-            super().finish()

@@ -52,58 +52,28 @@ def test_by_webhook_the_message_goes_to_its_url(by_webhook):
     assert request["authorization"] is None
 
 
-@pytest.mark.parametrize(
-    "step",
-    [
-        "ok:false invalid_auth",
-        "ok:false channel_not_found",
-        "ok:false is_archived",
-        "404",
-        "302",
-        "400",
-    ],
-)
-def test_by_bot_token_hopeless(by_bot, step):
-    by_bot.always = step
-
-    with pytest.raises(PermanentFailure):
-        send()
+VERDICTS = {
+    ("by_bot", PermanentFailure): (
+        *("ok:false invalid_auth", "ok:false channel_not_found", "ok:false is_archived"),
+        *("404", "302", "400"),
+    ),
+    ("by_bot", TransientFailure): (
+        *("ok:false internal_error", "ok:false ratelimited", "ok:false a_code_of_tomorrow"),
+        *("text 200 surprise", "text 200 {}", "500", "503", "429 7", "reset"),
+    ),
+    ("by_webhook", PermanentFailure): ("text 404 no_service", "text 403 action_prohibited", "404"),
+    ("by_webhook", TransientFailure): ("500", "429 3", "ok:false internal_error", "reset"),
+}
 
 
 @pytest.mark.parametrize(
-    "step",
-    [
-        "ok:false internal_error",
-        "ok:false ratelimited",
-        "ok:false a_code_of_tomorrow",
-        "text 200 surprise",
-        "text 200 {}",
-        "500",
-        "503",
-        "429 7",
-        "reset",
-    ],
+    ("way", "failure", "step"),
+    [(*verdict, step) for verdict, steps in VERDICTS.items() for step in steps],
 )
-def test_by_bot_token_worth_another_try(by_bot, step):
-    by_bot.always = step
+def test_answer_is_a_permanent_or_a_transient_failure(request, way, failure, step):
+    request.getfixturevalue(way).always = step
 
-    with pytest.raises(TransientFailure):
-        send()
-
-
-@pytest.mark.parametrize("step", ["text 404 no_service", "text 403 action_prohibited", "404"])
-def test_by_webhook_hopeless(by_webhook, step):
-    by_webhook.always = step
-
-    with pytest.raises(PermanentFailure):
-        send()
-
-
-@pytest.mark.parametrize("step", ["500", "429 3", "ok:false internal_error", "reset"])
-def test_by_webhook_worth_another_try(by_webhook, step):
-    by_webhook.always = step
-
-    with pytest.raises(TransientFailure):
+    with pytest.raises(failure):
         send()
 
 

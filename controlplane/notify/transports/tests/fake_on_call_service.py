@@ -1,7 +1,6 @@
 """An HTTP server in place of PagerDuty and Opsgenie that keeps incidents by their key."""
 
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -9,8 +8,13 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from controlplane.core.clock import db_now
+from controlplane.notify.delivery.tests.fake_server import serving
+from controlplane.notify.models.targets import Target
+
 ROUTING_KEY = "R0utingKeyR0utingKeyR0utingKey42"
 API_KEY = "eb243592-faa2-4ba2-a551-1afdf565c889"
+KEYS = {"pagerduty": ROUTING_KEY, "opsgenie": API_KEY}
 STATES = {"trigger": "open", "acknowledge": "acknowledged", "resolve": "closed", "close": "closed"}
 
 
@@ -69,16 +73,19 @@ class _Handler(BaseHTTPRequestHandler):
 @contextmanager
 def fake_on_call_service() -> Iterator[FakeOnCallService]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-    server.daemon_threads = True
     server.service = FakeOnCallService(server.server_address[1])
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    try:
+    with serving(server):
         yield server.service
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+
+
+def create_channel(transport, key=None, region="us"):
+    """Create a channel of `pagerduty` or `opsgenie`, by default with the key that is accepted."""
+    secret, _ = transport.SETTINGS.fields
+    target = Target(name="pager", kind="channel", address=transport.KEY, created_at=db_now())
+    given = {secret.name: key or KEYS[transport.KEY], transport.REGION.name: region}
+    transport.SETTINGS.write(target, given)
+    target.save()
+    return f"{transport.KEY}:{target.pk}"
 
 
 @pytest.fixture

@@ -1,26 +1,19 @@
-"""Requests to Opsgenie, and the classification of responses."""
+"""Requests to Opsgenie."""
 
-import httpx
+from functools import partial
+
 import pytest
 
-from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import as_role
 from controlplane.notify.delivery.tests.messages import message
-from controlplane.notify.models.targets import Target
 from controlplane.notify.transports import destinations
-from controlplane.notify.transports.failures import PermanentFailure, TransientFailure
+from controlplane.notify.transports.failures import PermanentFailure
 from controlplane.notify.transports.opsgenie import transport as opsgenie
-from controlplane.notify.transports.tests.fake_on_call_service import API_KEY
+from controlplane.notify.transports.tests.fake_on_call_service import API_KEY, create_channel
 
 pytestmark = pytest.mark.django_db
 INCIDENT = "switchgear:staging:episode:12"
-
-
-def channel(key=API_KEY, region="us"):
-    target = Target(name="pager", kind="channel", address="opsgenie", created_at=db_now())
-    opsgenie.SETTINGS.write(target, {"opsgenie_api_key": key, "opsgenie_region": region})
-    target.save()
-    return f"opsgenie:{target.pk}"
+channel = partial(create_channel, opsgenie)
 
 
 def test_critical_message_creates_an_alert_with_its_facts(on_call_service):
@@ -67,39 +60,6 @@ def test_acknowledgement_and_end_of_a_subject_follow_its_alert(on_call_service):
     assert on_call_service.requests[-1]["path"] == (
         "/v2/alerts/switchgear%3Astaging%3Aepisode%3A12/close?identifierType=alias"
     )
-
-
-@pytest.mark.parametrize("region", ["us", "eu"])
-def test_region_chooses_the_address(settings, region):
-    settings.OPSGENIE_API_URL = ""
-    requests_made = []
-
-    class Recording(httpx.AsyncBaseTransport):
-        async def handle_async_request(self, request):
-            requests_made.append(request.url.host)
-            return httpx.Response(202)
-
-    opsgenie.send(message(channel(region=region)), transport=Recording())
-
-    assert requests_made == [{"us": "api.opsgenie.com", "eu": "api.eu.opsgenie.com"}[region]]
-
-
-@pytest.mark.parametrize("status", ["400", "401", "403", "404", "422"])
-def test_refusal_is_final(on_call_service, status):
-    on_call_service.script = [status]
-
-    with pytest.raises(PermanentFailure, match=status):
-        opsgenie.send(message(channel()))
-
-
-@pytest.mark.parametrize("status", ["429", "500", "502", "503"])
-def test_passing_trouble_is_tried_again_when_opsgenie_says(on_call_service, status):
-    on_call_service.script = [f"{status} Retry-After 90"]
-
-    with pytest.raises(TransientFailure, match=status) as caught:
-        opsgenie.send(message(channel()))
-
-    assert caught.value.retry_after_seconds == 90
 
 
 def test_wrong_api_key_is_refused_and_no_key_comes_out(on_call_service):
