@@ -152,14 +152,8 @@ POST /ofrep/v1/evaluate/flags/{key} evaluate_flag Evaluate a flag (OFREP)
 GET /ofrep/v1/events stream_flag_events Stream flag changes (OFREP)
 """
 
-
-def _parse_rows(rows: str) -> dict[tuple[str, str], tuple[str, str]]:
-    operations = {}
-    for row in rows.strip().splitlines():
-        method, path, operation_id, summary = row.split(" ", 3)
-        full = path if path.startswith("/ofrep/") else ROOT + path
-        operations[method.lower(), full] = (operation_id, summary)
-    return operations
-
-
-OPERATIONS = _parse_rows(ROWS)
+OPERATIONS = {
+    (method.lower(), path if path.startswith("/ofrep/") else ROOT + path): (operation_id, summary)
+    for row in ROWS.strip().splitlines()
+    for method, path, operation_id, summary in [row.split(" ", 3)]
+}

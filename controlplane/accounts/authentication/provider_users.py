@@ -106,9 +106,9 @@ def _link_user(user: User, identity: Identity, now: datetime) -> User:
 
 def _find_free_name(identity: Identity) -> str:
     """Return an unused user name based on the identity's, with a number appended if necessary."""
-    wanted = identity.username or identity.email.partition("@")[0]
+    proposed = identity.username or identity.email.partition("@")[0]
     # Normalize first, because it may add characters that names can't have.
-    name = re.sub(r"[^\w.@+-]", "", User.normalize_username(wanted))[:140] or "person"
+    name = re.sub(r"[^\w.@+-]", "", User.normalize_username(proposed))[:140] or "person"
     for number in range(1, 1000):
         candidate = name if number == 1 else f"{name}-{number}"
         if not User.objects.filter(username__iexact=candidate).exists():

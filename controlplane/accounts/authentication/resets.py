@@ -56,9 +56,9 @@ def request_link(typed: str, actor: Actor, now: datetime) -> None:
 
     Nothing happens if there are no such users. Each user gets at most one mail in five minutes.
     """
-    wanted = User.objects.filter(is_active=True).exclude(email="")
-    by_name = wanted.filter(username=User.normalize_username(typed))
-    for user in [*by_name, *wanted.filter(email__iexact=typed)[:MAX_ADDRESSEES]]:
+    users = User.objects.filter(is_active=True).exclude(email="")
+    by_name = users.filter(username=User.normalize_username(typed))
+    for user in [*by_name, *users.filter(email__iexact=typed)[:MAX_ADDRESSEES]]:
         if not user.has_usable_password():
             continue
         sent = outbox.announce(

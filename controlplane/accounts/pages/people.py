@@ -72,13 +72,15 @@ def create_person(request: UserRequest) -> HttpResponse:
     if form.is_valid():
         password = secrets.token_urlsafe(15)
         try:
-            made = services.create_user(
+            person = services.create_user(
                 password=password, actor=actor, now=now, **form.cleaned_data
             )
         except (InvalidInput, ValidationError) as error:
             form.add_service_errors(_get_errors(error))
         else:
-            return _show_secret(request, made, f"The first password of {made.username}", password)
+            return _show_secret(
+                request, person, f"The first password of {person.username}", password
+            )
     return _show_form(request, form, None)
 
 

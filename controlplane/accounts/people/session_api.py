@@ -93,8 +93,8 @@ class SessionList(ListView[BrowserSession]):
     def apply_filters(
         self, rows: QuerySet[BrowserSession], filters: dict[str, Any]
     ) -> QuerySet[BrowserSession]:
-        whose = _get_user(filters.get("user"), actor_of(self.request))
-        return rows.filter(user=whose, expire_date__gt=db_now())
+        user = _get_user(filters.get("user"), actor_of(self.request))
+        return rows.filter(user=user, expire_date__gt=db_now())
 
 
 class EndSessions(ApiView):

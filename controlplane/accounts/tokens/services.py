@@ -76,9 +76,9 @@ def create_token(
     :class:`InvalidInput`, for example for a scope beyond the owner's role.
     """
     require_readable(name=name)
-    wanted, owner = sorted(set(scopes)), _lock_owner(owner)
+    sorted_scopes, owner = sorted(set(scopes)), _lock_owner(owner)
     allowed_services = sorted(set(limit_to))
-    _validate(name, owner, wanted, allowed_services)
+    _validate(name, owner, sorted_scopes, allowed_services)
     prefix = "".join(secrets.choice(PREFIX_ALPHABET) for _ in range(PREFIX_LENGTH))
     secret = secrets.token_urlsafe(32)
     token = Token.objects.create(
@@ -86,7 +86,7 @@ def create_token(
         owner=owner,
         prefix=prefix,
         digest=hash_secret(secret),
-        scopes=wanted,
+        scopes=sorted_scopes,
         services=allowed_services,
         created_at=now,
         expires_at=now + lifetime if lifetime else None,
@@ -94,7 +94,7 @@ def create_token(
     after = {
         "name": token.name,
         "owner": owner.username,
-        "scopes": wanted,
+        "scopes": sorted_scopes,
         "services": allowed_services,
         "expires_at": token.expires_at,
     }

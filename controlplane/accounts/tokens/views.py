@@ -172,5 +172,5 @@ def _find_state(token: Token, now: datetime) -> str:
     return "active"
 
 
-def _read_text(asked: Mapping[str, Any], name: str) -> str:
-    return str(asked.get(name, "")).replace("\x00", "").strip()[:200]
+def _read_text(query: Mapping[str, Any], name: str) -> str:
+    return str(query.get(name, "")).replace("\x00", "").strip()[:200]

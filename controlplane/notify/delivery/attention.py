@@ -85,14 +85,14 @@ def list_backlog_alarms(now: datetime) -> Sequence[AttentionItem]:
     if alarm is None:
         return []
     known = alarm.acknowledged_at is not None
-    told = f"Told so far: {summaries.format_notified(alarm)}"
-    said = f"Acknowledged by {alarm.acknowledged_by}" if known else told
+    notified = f"Told so far: {summaries.format_notified(alarm)}"
+    state = f"Acknowledged by {alarm.acknowledged_by}" if known else notified
     return [
         AttentionItem(
             kind="outbox_backlog",
             severity="warning" if known else "critical",
             title=f"{backlog.waiting_count():,} messages wait to go out",
-            detail=f"{said}. It is over below {backlog.FEW}.",
+            detail=f"{state}. It is over below {backlog.FEW}.",
             path="/deliveries/?state=pending",
             since=alarm.opened_at,
             due_at=None if known else alarm.next_at,

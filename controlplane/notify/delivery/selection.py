@@ -13,7 +13,7 @@ GIVEN_UP = Q(state="failed", discarded_at__isnull=True)
 
 
 def filter_messages(
-    rows: QuerySet[OutboxMessage], wanted: Mapping[str, str]
+    rows: QuerySet[OutboxMessage], filters: Mapping[str, str]
 ) -> QuerySet[OutboxMessage]:
     """Return the messages that match all given filters: state, severity, event, destination.
 
@@ -21,12 +21,12 @@ def filter_messages(
     whole destination (`webhook:7`), or the name of a target.
     """
     for field in ("state", "severity"):
-        if wanted.get(field):
-            rows = rows.filter(**{field: wanted[field]})
-    if event := wanted.get("event"):
+        if filters.get(field):
+            rows = rows.filter(**{field: filters[field]})
+    if event := filters.get("event"):
         whole, family = Q(event=event), Q(event__startswith=f"{event}.")
         rows = rows.filter(whole if "." in event else family)
-    if destination := wanted.get("destination"):
+    if destination := filters.get("destination"):
         if ":" in destination:
             matching = Q(destination=destination)
         elif destination in TRANSPORTS:

@@ -113,9 +113,9 @@ def _plan_retry(claimed: ClaimedMessage, failure: TransientFailure) -> AttemptOu
     than `PATIENCE`: the destination is busy, not broken.
     """
     message, doubt = claimed.message, failure.in_doubt
-    reason, asked = destinations.redact_secrets(failure.reason), failure.retry_after_seconds
-    keep_away = 0.0 if asked is None else max(asked, MIN_KEEP_AWAY_SECONDS)
-    counts = asked is None or doubt or claimed.waited > PATIENCE
+    reason, retry_after = destinations.redact_secrets(failure.reason), failure.retry_after_seconds
+    keep_away = 0.0 if retry_after is None else max(retry_after, MIN_KEEP_AWAY_SECONDS)
+    counts = retry_after is None or doubt or claimed.waited > PATIENCE
     if counts and message.attempts >= MAX_ATTEMPTS:
         last = f"{reason} (attempt {message.attempts}, the last)"
         return AttemptOutcome(last, None, keep_away, in_doubt=doubt)

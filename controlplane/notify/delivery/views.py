@@ -74,22 +74,22 @@ class DeliveryRow:
 def deliveries_page(request: PersonRequest) -> HttpResponse:
     """Show messages, newest first; `before` (an id) keeps pages stable as messages arrive."""
     filters = DeliveryFilterForm(request.GET)
-    wanted = filters.get_filters()
-    found = selection.filter_messages(ROWS, wanted).order_by("-id")
-    if "before" in wanted:
-        found = found.filter(pk__lt=wanted["before"])
+    chosen = filters.get_filters()
+    found = selection.filter_messages(ROWS, chosen).order_by("-id")
+    if "before" in chosen:
+        found = found.filter(pk__lt=chosen["before"])
     shown = list(found[: PAGE_SIZE + 1])
     messages = shown[:PAGE_SIZE]
     context = {
         "filters": filters,
-        "state": wanted.get("state", ""),
-        "wanted": wanted,
-        "narrowed": [name for name in wanted if name not in ("before", "state")],
+        "state": chosen.get("state", ""),
+        "wanted": chosen,
+        "narrowed": [name for name in chosen if name not in ("before", "state")],
         "rows": _make_rows(messages),
         "older": messages[-1].pk if len(shown) > PAGE_SIZE else None,
-        "newest": "before" not in wanted,
+        "newest": "before" not in chosen,
         "counts": selection.count_messages(),
-        "given_up": _count_failed() if wanted.get("state") in (None, "failed") else [],
+        "given_up": _count_failed() if chosen.get("state") in (None, "failed") else [],
         "suggested": _suggest_filters(),
         "severities": SEVERITIES,
         "now": db_now(),
@@ -117,12 +117,12 @@ def retry_view(request: PersonRequest, delivery_id: int) -> HttpResponse:
 
 @page_view("POST")
 def discard_view(request: PersonRequest, delivery_id: int) -> HttpResponse:
-    asked = DiscardForm(request.POST)
+    form = DiscardForm(request.POST)
     try:
-        asked.is_valid()
+        form.is_valid()
         failed_messages.discard_message(
             message_id=delivery_id,
-            reason=asked.cleaned_data.get("reason", ""),
+            reason=form.cleaned_data.get("reason", ""),
             actor=actor_of(request),
             now=db_now(),
         )
@@ -140,8 +140,8 @@ def retry_all_view(request: PersonRequest) -> HttpResponse:
         )
     except DomainError as error:
         return show_refusal(request, "Not sent again", error, "deliveries_page")
-    said = f"{retried} sent again." + (f" {left} more failed there; press again." if left else "")
-    return respond_done(request, said, "/deliveries/")
+    text = f"{retried} sent again." + (f" {left} more failed there; press again." if left else "")
+    return respond_done(request, text, "/deliveries/")
 
 
 def _make_rows(messages: Iterable[OutboxMessage]) -> list[DeliveryRow]:

@@ -63,21 +63,21 @@ def notify_due(now: datetime) -> int:
     if not found:
         return 0
     ladders = reach.read_ladders(SEVERITIES, now)
-    due = [told for one in found if (told := _evaluate(one, ladders, now))]
+    due = [notification for one in found if (notification := _evaluate(one, ladders, now))]
     # Repeats are sent early only with other repeats: steps come at any time, which would keep the
     # repeats of many escalations from aligning.
-    if any(told.verdict.kind != "step" for told in due):
+    if any(notification.verdict.kind != "step" for notification in due):
         due += _list_early(ladders, now)
     _send_notifications(due, now)
-    for told in due:
-        one, verdict = told.escalation, told.verdict
-        one.facts = messages.add_recipients(one, verdict, told.ladder, now)
+    for notification in due:
+        one, verdict = notification.escalation, notification.verdict
+        one.facts = messages.add_recipients(one, verdict, notification.ladder, now)
         one.step, one.next_at = verdict.step, verdict.next_at
         one.notices += 1
         one.notified_at = now
-    Escalation.objects.bulk_update([told.escalation for told in due], CHANGED)
+    Escalation.objects.bulk_update([notification.escalation for notification in due], CHANGED)
     if due:
-        kinds = Counter(str(told.verdict.kind) for told in due)
+        kinds = Counter(str(notification.verdict.kind) for notification in due)
         log.info("escalation.notified", escalations=len(due), **kinds)
     return len(due)
 
@@ -122,24 +122,24 @@ def _send_notifications(due: Sequence[Notification], now: datetime) -> None:
     On-call services always get single messages.
     """
     by_destination: dict[str, list[Notification]] = defaultdict(list)
-    for told in due:
-        for destination in told.destinations or (ROUTES,):
-            by_destination[destination].append(told)
+    for notification in due:
+        for destination in notification.destinations or (ROUTES,):
+            by_destination[destination].append(notification)
     apart: dict[int, list[str]] = defaultdict(list)
     for destination, here in by_destination.items():
         tracks_incidents = destinations.transport_for(destination).tracks_incidents
         if len(here) > MAX_APART and not tracks_incidents:
             _send_list(here, destination, now)
         else:
-            for told in here:
-                apart[told.escalation.pk].append(destination)
-    for told in due:
-        one = told.escalation
+            for notification in here:
+                apart[notification.escalation.pk].append(destination)
+    for notification in due:
+        one = notification.escalation
         if to := apart.get(one.pk):
             outbox.announce(
                 event=STEP,
                 event_key=f"escalation:{one.pk}:{one.notices + 1}",
-                facts=messages.step_facts(one, told.verdict, told.ladder),
+                facts=messages.step_facts(one, notification.verdict, notification.ladder),
                 scope=one.scope,
                 severity=one.severity,
                 subject=one.subject,
@@ -149,7 +149,7 @@ def _send_notifications(due: Sequence[Notification], now: datetime) -> None:
 
 
 def _send_list(here: Sequence[Notification], destination: str, now: datetime) -> None:
-    escalations = [told.escalation for told in here]
+    escalations = [notification.escalation for notification in here]
     # The key identifies the next notification of each of them.
     numbers = ",".join(sorted(f"{one.pk}.{one.notices + 1}" for one in escalations))
     outbox.announce(

@@ -24,7 +24,7 @@ def step_facts(
     if escalation.acknowledged_at is not None:
         at = format_time(timestamp(escalation.acknowledged_at))
         acknowledged = f"by {escalation.acknowledged_by} at {at}; it is still open"
-    told = [rung.name for index, rung in enumerate(ladder) if index in verdict.told]
+    names = [rung.name for index, rung in enumerate(ladder) if index in verdict.told]
     steps = ladder[: verdict.step]
     unreached = [f"{one.step.target.name}: {one.reach.why}" for one in steps if not one.reach.to]
     own = {key: value for key, value in escalation.facts.items() if key != summaries.NOTIFIED}
@@ -34,7 +34,7 @@ def step_facts(
         "escalation": escalation.pk,
         "title": summaries.format_title(escalation),
         "about": summaries.format_details(escalation),
-        "now_told": ", ".join(dict.fromkeys(told)) or "whoever the routes lead to",
+        "now_told": ", ".join(dict.fromkeys(names)) or "whoever the routes lead to",
         "told_before": summaries.format_notified(escalation),
         "not_reached": "; ".join(dict.fromkeys(unreached)),
         "acknowledged": acknowledged,

@@ -73,18 +73,18 @@ def evaluate(
     # If only the routes were notified, start with the first step once any step reaches somebody.
     at = min(status.step, len(steps)) if status.reached else 0
     due = _count_due(status.opened_at, steps, at, now)
-    told = tuple(index for index in range(at, due) if steps[index].reaches)
-    if told:
+    notified = tuple(index for index in range(at, due) if steps[index].reaches)
+    if notified:
         next_at = now + REPEAT[status.severity]
         if any(step.reaches for step in steps[due:]):
             next_at = max(now, status.opened_at + steps[due].after)
-        return ScheduleDecision("step", told, due, next_at)
+        return ScheduleDecision("step", notified, due, next_at)
     if any(step.reaches for step in steps[due:]):
         return ScheduleDecision(None, (), due, status.opened_at + steps[due].after)
     repeat_at = (status.notified_at or status.opened_at) + REPEAT[status.severity]
     if status.notified_at is None or repeat_at <= now:
-        told = _list_reached(steps, due)
-        return ScheduleDecision("repeat", told, due, now + REPEAT[status.severity])
+        notified = _list_reached(steps, due)
+        return ScheduleDecision("repeat", notified, due, now + REPEAT[status.severity])
     return ScheduleDecision(None, (), due, repeat_at)
 
 
@@ -110,10 +110,10 @@ def repeat_now(
     status: EscalationStatus, steps: Sequence[ScheduledStep], now: datetime
 ) -> ScheduleDecision:
     """Return the decision to send a repeat or a reminder now."""
-    told = _list_reached(steps, min(status.step, len(steps)))
+    notified = _list_reached(steps, min(status.step, len(steps)))
     if status.acknowledged_at is not None:
-        return ScheduleDecision("reminder", told, status.step, now + QUIET_PERIOD)
-    return ScheduleDecision("repeat", told, status.step, now + REPEAT[status.severity])
+        return ScheduleDecision("reminder", notified, status.step, now + QUIET_PERIOD)
+    return ScheduleDecision("repeat", notified, status.step, now + REPEAT[status.severity])
 
 
 def _count_due(opened_at: datetime, steps: Sequence[ScheduledStep], at: int, now: datetime) -> int:

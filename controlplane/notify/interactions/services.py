@@ -93,14 +93,14 @@ def _run_action(carry_out: ButtonAction, pressed: ButtonPress, actor: Actor, now
         return error.detail
 
 
-def _queue_reply(pressed: ButtonPress, digest: str, said: str, now: datetime) -> None:
+def _queue_reply(pressed: ButtonPress, digest: str, text: str, now: datetime) -> None:
     if not slack_reply.is_slack_url(pressed.response_url):
         log.warning("slack.reply_url_missing")
         return
     outbox.announce(
         event=slack_reply.EVENT,
         event_key=f"slack:{digest}",
-        facts={"said": said, slack_reply.ADDRESS: pressed.response_url, "path": "/"},
+        facts={"said": text, slack_reply.ADDRESS: pressed.response_url, "path": "/"},
         to=[f"{slack_reply.KEY}:{pressed.slack_user_id}"],
         now=now,
     )

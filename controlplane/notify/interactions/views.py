@@ -57,11 +57,11 @@ def _handle_in_time(
     request: HttpRequest, pressed: ButtonPress, digest: str, started: float
 ) -> None:
     """Run the action in a thread; if it takes too long, reply that the action failed."""
-    told = threading.Lock()  # Acquired before the failure reply, so that it is sent once.
+    replied = threading.Lock()  # Acquired before the failure reply, so that it is sent once.
     origin = {"request_id": request_id_of(request), "ip": client_ip(request)}
     thread = threading.Thread(
         target=_handle_press,
-        args=(pressed, digest, started + WORK_SECONDS, origin, told),
+        args=(pressed, digest, started + WORK_SECONDS, origin, replied),
         daemon=True,
         name="slack-interaction",
     )
@@ -69,11 +69,11 @@ def _handle_in_time(
     thread.join(max(0.0, started + ANSWER_SECONDS - time.monotonic()))
     if thread.is_alive():
         log.warning("slack.action_timed_out", button=pressed.name)
-        _reply_directly(pressed, told)
+        _reply_directly(pressed, replied)
 
 
 def _handle_press(
-    pressed: ButtonPress, digest: str, ends: float, origin: dict[str, str], told: threading.Lock
+    pressed: ButtonPress, digest: str, ends: float, origin: dict[str, str], replied: threading.Lock
 ) -> None:
     with structlog.contextvars.bound_contextvars(request_id=origin["request_id"]):
         try:
@@ -82,19 +82,19 @@ def _handle_press(
         except Exception as error:
             if problems.as_domain_error(error) is None:
                 log.exception("slack.interaction_failed", button=pressed.name)
-            _reply_directly(pressed, told)
+            _reply_directly(pressed, replied)
         else:
             log.info(
                 "slack.button_pressed", button=pressed.name, actor=actor.label if actor else None
             )
 
 
-def _reply_directly(pressed: ButtonPress, told: threading.Lock) -> None:
+def _reply_directly(pressed: ButtonPress, replied: threading.Lock) -> None:
     """Reply to the Slack user without the outbox, because the database does not respond.
 
-    Do nothing if a reply was sent already: its sender still holds the lock `told`.
+    Do nothing if a reply was sent already: its sender still holds the lock `replied`.
     """
-    if told.acquire(blocking=False):
+    if replied.acquire(blocking=False):
         threading.Thread(
             target=slack_reply.try_to_post,
             args=(pressed.response_url, services.NOT_NOW),

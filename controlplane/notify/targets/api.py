@@ -102,10 +102,10 @@ class TargetShape(serializers.Serializer[Target]):
 
 class SavedTargetShape(TargetShape):
     def get_fields(self) -> dict[str, Any]:
-        made = {
+        secrets = {
             name: serializers.CharField(allow_null=True, help_text=ONCE) for name in _secret_names()
         }
-        return {**super().get_fields(), **made}
+        return {**super().get_fields(), **secrets}
 
 
 class TestMessageShape(serializers.Serializer[Any]):

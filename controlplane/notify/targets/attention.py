@@ -39,10 +39,10 @@ def list_unreachable(now: datetime) -> list[AttentionItem]:
     ladders = reach.group_rungs(steps, SEVERITIES, known, now)
     reached = {route: reach.reach_from(route.target, known, now) for route in routes}
     called = any(rung.reach.to for ladder in ladders.values() for rung in ladder)
-    told = any(found.to for found in reached.values())
-    if not (called or told):
+    is_routed = any(found.to for found in reached.values())
+    if not (called or is_routed):
         return [_no_recipients(*NO_RECIPIENTS, reached, now)]
-    if not told:
+    if not is_routed:
         silent = [_no_recipients(*NO_ROUTE_RECIPIENTS, reached, now)]
     else:
         unreached = [(route, found) for route, found in reached.items() if not found.to]

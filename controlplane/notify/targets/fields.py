@@ -60,31 +60,31 @@ Errors = defaultdict[str, list[str]]
 """Texts for the user by field; empty if the fields are valid."""
 
 
-def check_target(asked: TargetRequest, present: Target | None) -> CheckedTarget:
+def check_target(request: TargetRequest, present: Target | None) -> CheckedTarget:
     """Return the validated target; raise :class:`InvalidInput` with all errors.
 
     `present` is the target to change, None for a new target.
     """
     errors = Errors(list)
-    description = _check_text("description", asked.description, MAX_DESCRIPTION_LENGTH, errors)
+    description = _check_text("description", request.description, MAX_DESCRIPTION_LENGTH, errors)
     columns: dict[str, Any] = {
-        "name": _check_name(asked.name, present, errors),
-        "kind": _check_kind(asked.kind, present, errors),
+        "name": _check_name(request.name, present, errors),
+        "kind": _check_kind(request.kind, present, errors),
         "description": description,
         **dict.fromkeys(("user", "rotation_days", "rotation_starts_at")),
         **dict.fromkeys(("email", "slack_user_id", "address"), ""),
     }
     checked = CheckedTarget(columns)
-    match asked.kind:
+    match request.kind:
         case Target.Kind.PERSON:
-            columns |= _check_person(asked, errors)
+            columns |= _check_person(request, errors)
         case Target.Kind.CHANNEL:
-            columns |= _check_channel(asked, present, errors)
+            columns |= _check_channel(request, present, errors)
         case Target.Kind.ON_CALL:
-            columns |= _check_rotation(asked, present, errors)
-            checked.members = _check_members(asked.members, errors)
+            columns |= _check_rotation(request, present, errors)
+            checked.members = _check_members(request.members, errors)
         case Target.Kind.ESCALATION:
-            checked.steps = _check_steps(asked.steps, errors)
+            checked.steps = _check_steps(request.steps, errors)
     if errors:
         raise InvalidInput(errors)
     return checked
@@ -136,18 +136,18 @@ def _check_text(name: str, text: str, longest: int, errors: Errors) -> str:
     return text
 
 
-def _check_person(asked: TargetRequest, errors: Errors) -> dict[str, Any]:
+def _check_person(request: TargetRequest, errors: Errors) -> dict[str, Any]:
     account = None
-    if asked.user.strip():
-        account = User.objects.filter(username=asked.user.strip().replace("\x00", "")).first()
+    if request.user.strip():
+        account = User.objects.filter(username=request.user.strip().replace("\x00", "")).first()
         if account is None:
-            errors["user"].append(f"There is nobody named {asked.user.strip()}.")
+            errors["user"].append(f"There is nobody named {request.user.strip()}.")
     columns: dict[str, Any] = {"user": account}
     for transport in TRANSPORTS.values():
         if transport.check_person is None:
             continue
         column = transport.person_column
-        address = columns[column] = getattr(asked, column).strip()
+        address = columns[column] = getattr(request, column).strip()
         if address:
             try:
                 transport.check_person(address)
@@ -163,12 +163,14 @@ def _check_length(name: str, destination: str, errors: Errors) -> None:
         errors[name].append(f"At most {MAX_DESTINATION_LENGTH - prefix_length} characters.")
 
 
-def _check_channel(asked: TargetRequest, present: Target | None, errors: Errors) -> dict[str, Any]:
-    address = asked.address.strip()
+def _check_channel(
+    request: TargetRequest, present: Target | None, errors: Errors
+) -> dict[str, Any]:
+    address = request.address.strip()
     transport = destinations.transport_for(address)
     for other in destinations.channel_transports():
         for one in other.settings.fields if other.settings and other != transport else ():
-            if asked.settings.get(one.name) and not (one.is_flag or one.choices):
+            if request.settings.get(one.name) and not (one.is_flag or one.choices):
                 errors[one.name].append(f"Only an address of {other.key} has {one.noun}.")
     try:
         if address and transport.check_address:
@@ -180,22 +182,24 @@ def _check_channel(asked: TargetRequest, present: Target | None, errors: Errors)
     else:
         _check_length("address", address, errors)
         if transport.settings:
-            for name, texts in transport.settings.check(asked.settings, present).items():
+            for name, texts in transport.settings.check(request.settings, present).items():
                 errors[name] += texts
     return {"address": address}
 
 
-def _check_rotation(asked: TargetRequest, present: Target | None, errors: Errors) -> dict[str, Any]:
-    days = on_call_rotation.USUAL_DAYS if asked.rotation_days is None else asked.rotation_days
+def _check_rotation(
+    request: TargetRequest, present: Target | None, errors: Errors
+) -> dict[str, Any]:
+    days = on_call_rotation.USUAL_DAYS if request.rotation_days is None else request.rotation_days
     if not 1 <= days <= on_call_rotation.MAX_DAYS:
         errors["rotation_days"].append(f"From 1 to {on_call_rotation.MAX_DAYS} days.")
-    zone = asked.time_zone.strip() or "UTC"
+    zone = request.time_zone.strip() or "UTC"
     try:
         known_time_zone(zone)
     except ValidationError as error:
         errors["time_zone"].append(" ".join(error.messages))
-    starts_at = asked.rotation_starts_at
-    if starts_at is None and asked.members:
+    starts_at = request.rotation_starts_at
+    if starts_at is None and request.members:
         starts_at = present.rotation_starts_at if present else None
         if starts_at is None:
             errors["rotation_starts_at"].append("When the first of them begins: day and time.")
@@ -219,18 +223,18 @@ def _check_members(references: Sequence[Reference], errors: Errors) -> list[Targ
 
 
 def _check_steps(
-    asked: Sequence[tuple[int, Reference]], errors: Errors
+    request: Sequence[tuple[int, Reference]], errors: Errors
 ) -> list[tuple[int, Target]]:
-    if not 1 <= len(asked) <= MAX_STEPS:
+    if not 1 <= len(request) <= MAX_STEPS:
         errors["steps"].append(f"From 1 to {MAX_STEPS} steps.")
         return []
-    minutes = [after for after, _ in asked]
+    minutes = [after for after, _ in request]
     if any(later <= earlier for earlier, later in pairwise(minutes)):
         errors["steps"].append("Each step comes later than the one before it.")
     if minutes[0] < 0 or minutes[-1] > MAX_MINUTES:
         errors["steps"].append(f"From 0 to {MAX_MINUTES} minutes: seven days.")
     found = []
-    for after, reference in asked:
+    for after, reference in request:
         target = find_target(reference)
         if target is None:
             errors["steps"].append(f"There is no target {reference}.")

@@ -73,8 +73,8 @@ def read_ladders(severities: Sequence[str], now: datetime) -> dict[str, list[Run
 
 def steps_of(severities: Sequence[str]) -> list[EscalationStep]:
     rows = EscalationStep.objects.select_related("target__user", "escalation")
-    wanted = rows.filter(escalation__name__in=severities, escalation__kind=Target.Kind.ESCALATION)
-    return list(wanted.order_by("escalation", "position"))
+    matching = rows.filter(escalation__name__in=severities, escalation__kind=Target.Kind.ESCALATION)
+    return list(matching.order_by("escalation", "position"))
 
 
 def group_rungs(

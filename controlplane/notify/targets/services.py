@@ -204,7 +204,7 @@ def _require_admin_and_lock(actor: Actor) -> None:
 
 
 def _save_target(
-    target: Target, checked: fields.CheckedTarget, asked: TargetRequest
+    target: Target, checked: fields.CheckedTarget, request: TargetRequest
 ) -> NewSecret | None:
     former = destinations.transport_of(target)
     for name, value in checked.columns.items():
@@ -212,7 +212,11 @@ def _save_target(
     own, secret = destinations.transport_of(target), None
     if former is not None and former != own and former.settings:
         former.settings.clear(target)
-    if own is not None and (spec := own.settings) and (text := spec.write(target, asked.settings)):
+    if (
+        own is not None
+        and (spec := own.settings)
+        and (text := spec.write(target, request.settings))
+    ):
         secret = NewSecret(spec.shown_once, text, spec.shown_once_help)
     target.save()
     OnCallMember.objects.filter(rotation=target).delete()

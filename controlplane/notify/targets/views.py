@@ -170,10 +170,10 @@ def _save_or_show(
     A generated secret is shown in this response only; if there is none, redirect with a message.
     """
     if form.is_valid():
-        asked = form.read_request(context["kind"])
+        requested = form.read_request(context["kind"])
         try:
-            services.look_up(asked.settings)
-            target, secret = save(asked)
+            services.look_up(requested.settings)
+            target, secret = save(requested)
         except InvalidInput as error:
             form.add_service_errors(error.errors)
         else:

@@ -127,8 +127,8 @@ def _call(
     except httpx.ConnectError as error:
         raise TransientFailure("no connection") from error
     except httpx.TransportError as error:
-        said = f"the connection broke ({type(error).__name__}); it may have arrived"
-        raise TransientFailure(said, in_doubt=True) from error
+        reason = f"the connection broke ({type(error).__name__}); it may have arrived"
+        raise TransientFailure(reason, in_doubt=True) from error
     except httpx.InvalidURL as error:
         raise PermanentFailure("the destination's URL is not valid") from error
 

@@ -47,10 +47,12 @@ def add_app(request: UserRequest) -> HttpResponse:
     secret = encryption.decrypt(kept, encryption.SECOND_FACTORS) if kept else generate_totp_secret()
     typed, at = request.POST.get("code", ""), timezone.now()
     if kept and codes.matches_secret(secret, typed, at):
-        made = factors.add_totp(user=request.user, secret=secret, actor=actor_of(request), now=now)
+        recovery_codes = factors.add_totp(
+            user=request.user, secret=secret, actor=actor_of(request), now=now
+        )
         codes.check_code(request.user, typed, at)  # Mark the code as used.
         request.session.pop(PENDING)
-        return _finish_adding(request, "The authenticator app is added.", made)
+        return _finish_adding(request, "The authenticator app is added.", recovery_codes)
     wrong = ""
     if request.method == "POST":
         wrong = "That code does not fit. Check the clock of your phone, and try the next one."
@@ -74,14 +76,14 @@ def add_passkey(request: UserRequest) -> HttpResponse:
     if request.method == "POST":
         name = request.POST.get("name", "").replace("\x00", "").strip()[:60] or "Passkey"
         try:
-            made = factors.add_passkey(
+            recovery_codes = factors.add_passkey(
                 user=request.user,
                 name=name,
                 credential=passkeys.verify_registration(request.POST.get("credential", "")),
                 actor=actor_of(request),
                 now=now,
             )
-            return _finish_adding(request, f"The passkey {name} is added.", made)
+            return _finish_adding(request, f"The passkey {name} is added.", recovery_codes)
         except (InvalidInput, Conflict) as error:
             wrong = error.detail
     context = {"options": passkeys.build_registration_options(request.user), "wrong": wrong}
@@ -115,17 +117,17 @@ def new_codes(request: UserRequest) -> HttpResponse:
     """Replace the recovery codes and show the new ones once."""
     now = db_now()
     confirmation.require_fresh(request, now, next_url=PAGE)
-    made = factors.replace_codes(user=request.user, actor=actor_of(request), now=now)
-    return _show_codes(request, made)
+    recovery_codes = factors.replace_codes(user=request.user, actor=actor_of(request), now=now)
+    return _show_codes(request, recovery_codes)
 
 
-def _finish_adding(request: UserRequest, message: str, made: list[str]) -> HttpResponse:
+def _finish_adding(request: UserRequest, message: str, recovery_codes: list[str]) -> HttpResponse:
     messages.success(request, message)
-    return _show_codes(request, made) if made else redirect(PAGE)
+    return _show_codes(request, recovery_codes) if recovery_codes else redirect(PAGE)
 
 
-def _show_codes(request: UserRequest, made: list[str]) -> HttpResponse:
-    shown = [f"{code[:4]} {code[4:]}" for code in made]
+def _show_codes(request: UserRequest, recovery_codes: list[str]) -> HttpResponse:
+    shown = [f"{code[:4]} {code[4:]}" for code in recovery_codes]
     title = f"{audit_entries.get_issuer_name()}: recovery codes of {request.user.username}"
     text = base64.b64encode("\n".join([title, "", *shown, ""]).encode()).decode()
     return render(request, "core/security_codes.html", {"codes": shown, "text": text})

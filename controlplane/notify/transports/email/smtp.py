@@ -108,8 +108,8 @@ def _convert_errors(broken: str, *, where: str = "") -> Iterator[None]:
     except smtplib.SMTPResponseException as refusal:
         raise _make_failure(refusal.smtp_code, refusal.smtp_error, where) from refusal
     except smtplib.SMTPNotSupportedError as error:
-        said = f"the mail server lacks what is needed: {_describe_error(error)}"
-        raise PermanentFailure(said) from error
+        reason = f"the mail server lacks what is needed: {_describe_error(error)}"
+        raise PermanentFailure(reason) from error
     except ssl.SSLError as error:
         raise TransientFailure(f"no trust in the mail server: {_describe_error(error)}") from error
     except (OSError, smtplib.SMTPException) as error:
@@ -134,7 +134,7 @@ def _begin_mail(connection: _Connection, server: EmailSettings, envelope: Envelo
             options = ["SMTPUTF8", "BODY=8BITMIME"]
         _check_reply(connection.mail(envelope.sender, options), "for the sender")
         _check_reply(connection.rcpt(envelope.recipient), "for the recipient")
-        _check_reply(connection.docmd("DATA"), "before the mail", wanted=354)
+        _check_reply(connection.docmd("DATA"), "before the mail", expected=354)
 
 
 def _transmit(connection: _Connection, mail: bytes) -> None:
@@ -152,17 +152,19 @@ def _transmit(connection: _Connection, mail: bytes) -> None:
     _check_reply(answer, "for the mail")
 
 
-def _check_reply(answer: tuple[int, bytes], where: str, *, wanted: int = 250) -> None:
+def _check_reply(answer: tuple[int, bytes], where: str, *, expected: int = 250) -> None:
     code, text = answer
-    if code != wanted and not (wanted == 250 and code == 251):
+    if code != expected and not (expected == 250 and code == 251):
         raise _make_failure(code, text, where)
 
 
 def _make_failure(code: int, text: bytes | str, where: str) -> Exception:
     """Return the failure for a reply code: transient for 4xx, else permanent (RFC 5321, 4.2.1)."""
-    said = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
-    said = " ".join("".join(c if c.isprintable() else " " for c in said).split())[:MAX_REPLY_LENGTH]
-    reason = f"the mail server says {code} {where}".rstrip() + (f": {said}" if said else "")
+    reply = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
+    reply = " ".join("".join(c if c.isprintable() else " " for c in reply).split())[
+        :MAX_REPLY_LENGTH
+    ]
+    reason = f"the mail server says {code} {where}".rstrip() + (f": {reply}" if reply else "")
     return TransientFailure(reason) if code < 500 else PermanentFailure(reason)
 
 

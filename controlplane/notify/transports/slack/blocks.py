@@ -69,15 +69,15 @@ def render_message(message: OutboxMessage) -> dict[str, Any]:
 
 def render_head(message: OutboxMessage, latest: OutboxMessage) -> dict[str, Any]:
     """Return the first message of a thread: the subject's state, and its `latest` message."""
-    said = render_message(message)
+    post = render_message(message)
     if latest is not message:
         notice = renderer.render(latest.event, latest.payload)
         line = escape_text(f"{notice.icon} {notice.title}")
-        said["blocks"].insert(-1, {"type": "context", "elements": [_mrkdwn(line)]})
+        post["blocks"].insert(-1, {"type": "context", "elements": [_mrkdwn(line)]})
     if buttons := _render_buttons(message):
         block_id = f"actions-{latest.pk}"
-        said["blocks"].append({"type": "actions", "block_id": block_id, "elements": buttons})
-    return said
+        post["blocks"].append({"type": "actions", "block_id": block_id, "elements": buttons})
+    return post
 
 
 def render_reply(message: OutboxMessage) -> dict[str, Any]:

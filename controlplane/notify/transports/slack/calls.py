@@ -71,8 +71,8 @@ def _never_in_doubt() -> Iterator[None]:
         raise TransientFailure(failure.reason, retry_after_seconds=retry_after) from failure
 
 
-def post_to_webhook(said: Mapping[str, Any]) -> None:
-    check_response(post(settings.SLACK.webhook_url, said, {}), must_say_ok=False)
+def post_to_webhook(content: Mapping[str, Any]) -> None:
+    check_response(post(settings.SLACK.webhook_url, content, {}), must_say_ok=False)
 
 
 def check_response(
@@ -84,16 +84,16 @@ def check_response(
     (webhook). With `reading`, unknown error codes are permanent.
     """
     try:
-        said = json.loads(answer.body)
+        document = json.loads(answer.body)
     except ValueError:
-        said = {}
-    if not isinstance(said, dict):
-        said = {}
-    ok = said.get("ok", None if must_say_ok else True)
+        document = {}
+    if not isinstance(document, dict):
+        document = {}
+    ok = document.get("ok", None if must_say_ok else True)
     if answer.is_accepted and ok is True:
-        return said
+        return document
     # No other text of a response may be stored.
-    code = said.get("error", answer.body.decode("utf-8", "replace").strip())
+    code = document.get("error", answer.body.decode("utf-8", "replace").strip())
     code = code if isinstance(code, str) and _CODE.fullmatch(code) else ""
     if code in PERMANENT:
         raise SlackRefusal(f"Slack says {code}: {PERMANENT[code]}", code)

@@ -71,13 +71,13 @@ def _add_metadata(message: OutboxMessage, post: Mapping[str, Any]) -> dict[str, 
 
 def _render_head(message: OutboxMessage) -> dict[str, Any]:
     """Return the first message of a thread, with the subject's newest state."""
-    told = OutboxMessage.objects.filter(
+    sent = OutboxMessage.objects.filter(
         destination=message.destination, subject=message.subject, state=OutboxMessage.State.SENT
     )
-    latest = told.filter(id__gt=message.pk).order_by("-id").first() or message
+    latest = sent.filter(id__gt=message.pk).order_by("-id").first() or message
     stateless = events_where(lambda template: not template.changes_state)
     if latest.event not in stateless:
         return blocks.render_head(latest, latest)
-    states = [message, *told.exclude(event__in=stateless).order_by("-id")[:1]]
+    states = [message, *sent.exclude(event__in=stateless).order_by("-id")[:1]]
     states = [one for one in states if one.event not in stateless]
     return blocks.render_head(max(states, key=lambda one: one.pk, default=latest), latest)

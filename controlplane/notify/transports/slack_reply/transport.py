@@ -60,12 +60,12 @@ def is_slack_url(address: str) -> bool:
 def _post_text(address: str, text: str) -> ReceiverResponse:
     if not is_slack_url(address):
         raise PermanentFailure("the address to answer at is not Slack's")
-    said = {
+    content = {
         "response_type": "ephemeral",
         "replace_original": False,
         "text": escape_text(text[:MAX_TEXT_LENGTH]),
     }
-    return post(address, said, {})
+    return post(address, content, {})
 
 
 TRANSPORTS.register(
