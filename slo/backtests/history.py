@@ -10,7 +10,6 @@ from controlplane.core import canonical, durations
 from controlplane.core.errors import InvalidInput
 from slo.arithmetic.evaluate import Evaluation
 from slo.arithmetic.minutes import MINUTE
-from slo.arithmetic.objective import Objective
 from slo.models import Sli, Slo
 from slo.objectives import documents
 
@@ -75,7 +74,13 @@ def run_backtest(
     _require_span(start, end, now, "start", "end")
     max_steps = MAX_STEPS if each else MAX_TICKS
     width = _choose_step(step, end - start, max_steps, max_steps)
-    found = _evaluate(slo, objective, start, end, width, each=each)
+    if each or width > MINUTE or not objective.rules:
+        ticks = replay.evaluate_ticks(slo, start=start, end=end, step=width, objective=objective)
+    else:  # Faster; burn rates that nothing needs may be missing.
+        sli = Sli.objects.filter(slo=slo).first()
+        history = replay.load_history(sli, [objective], start, end)
+        ticks = replay.evaluate_minutes(objective, history, start, end)
+    found = list(ticks)
     outcome: dict[str, Any] = {
         "start": canonical.timestamp(start),
         "end": canonical.timestamp(end),
@@ -107,17 +112,6 @@ def tick_document(at: datetime, evaluation: Evaluation) -> dict[str, Any]:
         "state": evaluation.state,
         "burn_rates": dict(evaluation.burn_rates),
     }
-
-
-def _evaluate(
-    slo: Slo, objective: Objective, start: datetime, end: datetime, step: timedelta, *, each: bool
-) -> list[tuple[datetime, Evaluation]]:
-    """Return each step's time and evaluation; unless `each`, unneeded burn rates may be missing."""
-    if each or step > MINUTE or not objective.rules:
-        return [*replay.evaluate_ticks(slo, start=start, end=end, step=step, objective=objective)]
-    sli = Sli.objects.filter(slo=slo).first()
-    history = replay.load_history(sli, [objective], start, end)
-    return [*replay.evaluate_minutes(objective, history, start, end)]
 
 
 def _require_span(start: datetime, end: datetime, now: datetime, first: str, last: str) -> None:

@@ -12,7 +12,6 @@ from django.db.models.functions import Lower
 from slo.arithmetic.evaluate import burn_rate
 from slo.arithmetic.minutes import end_of, last_ended
 from slo.evaluation import budgets
-from slo.evaluation.budgets import SloCounters
 from slo.models import Slo, SloStatus
 from slo.models.objective import SloQuerySet
 
@@ -204,11 +203,10 @@ def load_sparklines(slos: Sequence[Slo], now: datetime) -> dict[int, Sparkline]:
     last = last_ended(now)
     edges = range(last - PARTS * PART_MINUTES, last + 1, PART_MINUTES)
     counted = budgets.load_counters(slos, edges)
-
-    def make_sparkline(one: SloCounters) -> Sparkline:
+    sparklines = {slo.pk: EMPTY for slo in slos}
+    for pk, one in counted.items():
         windows = (one.measure(start, end) for start, end in pairwise(edges))
         limits = [rule.burn_rate for rule in one.objective.rules if rule.severity == PAGE]
         rates = tuple(burn_rate(window, one.objective) for window in windows)
-        return Sparkline(rates, float(min(limits)) if limits else None)
-
-    return {slo.pk: make_sparkline(counted[slo.pk]) if slo.pk in counted else EMPTY for slo in slos}
+        sparklines[pk] = Sparkline(rates, float(min(limits)) if limits else None)
+    return sparklines

@@ -67,7 +67,12 @@ def write_slo(
         slo.save()
     sli = reader.get_or_create_sli(slo)
     if before is not None and before["source"] != document["source"]:
-        _reset_polling(sli)
+        # Poll anew: the first sample of the new source is a baseline; earlier events stay. The SLI
+        # is updated first, to wait for samples of the old source being recorded, which lock it.
+        Sli.objects.filter(pk=sli.pk).update(
+            polled_to=None, poll_after=None, source_error="", source_error_since=None
+        )
+        Series.objects.filter(sli=sli, source=PROMETHEUS).delete()
     notify_changed("slo", slo.name)
     action = "slo.created" if before is None else "slo.changed"
     target = audit_target(name)
@@ -133,12 +138,3 @@ def _create(name: str, document: Mapping[str, Any], now: datetime) -> Slo:
 
 def _lock_slo(name: str) -> Slo | None:
     return Slo.objects.present().select_for_update(no_key=True).filter(name=name).first()
-
-
-def _reset_polling(sli: Sli) -> None:
-    """Poll anew after the source changed: its first sample is a baseline; earlier events stay."""
-    # First, to wait for samples of the old source being recorded: their writer locks this row.
-    Sli.objects.filter(pk=sli.pk).update(
-        polled_to=None, poll_after=None, source_error="", source_error_since=None
-    )
-    Series.objects.filter(sli=sli, source=PROMETHEUS).delete()

@@ -98,7 +98,13 @@ def lasting_words(state: str) -> str:
 
 @register.filter
 def times(rate: float | None) -> str:
-    return "–" if rate is None else f"× {_format_short(rate)}"
+    if rate is None:
+        return "–"
+    size = abs(rate)
+    if size and size < 0.01:
+        return "× < 0.01"
+    shown = f"{rate:,.{2 if size < 1 else 1 if size < 20 else 0}f}"
+    return f"× {shown.rstrip('0').rstrip('.') if '.' in shown else shown}"
 
 
 @register.filter
@@ -181,14 +187,6 @@ def open_alerts() -> dict[str, int]:
         )
     except (DatabaseError, InterfaceError):
         return {"total": 0, "critical": 0}
-
-
-def _format_short(number: float) -> str:
-    size = abs(number)
-    if size and size < 0.01:
-        return "< 0.01"
-    digits = 2 if size < 1 else 1 if size < 20 else 0
-    return f"{number:,.{digits}f}".rstrip("0").rstrip(".") if digits else f"{number:,.0f}"
 
 
 def state_badge(symbol: str, word: str, tone: str) -> SafeString:

@@ -89,11 +89,11 @@ def test_source_that_can_not_be_read_is_told_with_its_error():
     assert one.detail == "no answer in 5 s"
 
 
-@pytest.mark.parametrize(("age", "told"), [(59 * MINUTE, 0), (HOUR, 1)])
-def test_one_of_which_nothing_is_known_for_an_hour_is_told_of(age, told):
+@pytest.mark.parametrize(("age", "count"), [(59 * MINUTE, 0), (HOUR, 1)])
+def test_one_of_which_nothing_is_known_for_an_hour_is_told_of(age, count):
     create_status(factories.slo(), "unknown", NOW - age)
 
-    assert len(attention.list_long_unknown(NOW)) == told
+    assert len(attention.list_long_unknown(NOW)) == count
 
 
 def test_one_without_rules_is_only_mentioned():
@@ -102,17 +102,17 @@ def test_one_without_rules_is_only_mentioned():
     assert [one.severity for one in attention.list_long_unknown(NOW)] == ["info"]
 
 
-@pytest.mark.parametrize(("remaining", "told"), [(0.01, []), (0, ["100%"]), (-0.25, ["125%"])])
-def test_budget_that_is_spent_is_told_of(remaining, told):
+@pytest.mark.parametrize(("remaining", "shares"), [(0.01, []), (0, ["100%"]), (-0.25, ["125%"])])
+def test_budget_that_is_spent_is_told_of(remaining, shares):
     create_status(factories.slo(), remaining_ratio=remaining)
 
     found = attention.list_exhausted(NOW)
 
-    assert [one.detail.split(" ")[0] for one in found] == told
+    assert [one.detail.split(" ")[0] for one in found] == shares
 
 
-@pytest.mark.parametrize(("age", "told"), [(4, 0), (6, 1)])
-def test_judging_that_stands_still_is_critical(age, told):
+@pytest.mark.parametrize(("age", "count"), [(4, 0), (6, 1)])
+def test_judging_that_stands_still_is_critical(age, count):
     Slo.objects.update(created_at=NOW - HOUR)
     slo = factories.slo()
     Slo.objects.filter(pk=slo.pk).update(created_at=NOW - HOUR)
@@ -120,7 +120,7 @@ def test_judging_that_stands_still_is_critical(age, told):
 
     found = attention.list_evaluation_stopped(NOW)
 
-    assert [one.severity for one in found] == ["critical"] * told
+    assert [one.severity for one in found] == ["critical"] * count
 
 
 def test_nothing_to_judge_is_no_trouble():
@@ -149,17 +149,17 @@ def test_report_has_the_worst_first_with_what_the_week_spent():
     store_statuses([bad, fine, silent], until)
     alert(bad, SUNDAY - timedelta(days=2), 30)
 
-    told = report_sections.budgets_section(MONDAY, SUNDAY, until)
+    section = report_sections.budgets_section(MONDAY, SUNDAY, until)
 
-    assert [row.cells["objective"] for row in told.rows] == ["bad", "fine", "silent"]
-    worst, best, unknown = (row.cells for row in told.rows)
+    assert [row.cells["objective"] for row in section.rows] == ["bad", "fine", "silent"]
+    worst, best, unknown = (row.cells for row in section.rows)
     assert worst["left"].startswith("-") or worst["left"] < best["left"]
     assert (worst["pages"], best["pages"]) == (1, 0)
     assert best["left"] == "99.8 %"
     assert (unknown["left"], unknown["spent_this_week"]) == ("", "")
-    assert told.rows[0].path == "/slos/bad/"
-    assert "Of 1 SLO nothing is known." in told.summary
-    assert "1 page and 0 tickets in the week." in told.summary
+    assert section.rows[0].path == "/slos/bad/"
+    assert "Of 1 SLO nothing is known." in section.summary
+    assert "1 page and 0 tickets in the week." in section.summary
 
 
 def test_report_draws_the_days_of_those_that_burned_most():
@@ -178,10 +178,10 @@ def test_report_is_bad_once_a_budget_is_gone():
     slo = factories.slo(target=0.9999)
     month(slo, SUNDAY - HOUR, [Incident(600, 60, 0.9)], days=20)
 
-    told = report_sections.budgets_section(MONDAY, SUNDAY, SUNDAY - HOUR)
+    section = report_sections.budgets_section(MONDAY, SUNDAY, SUNDAY - HOUR)
 
-    assert told.tone == "bad"
-    assert told.summary.startswith("core-availability has no budget left.")
+    assert section.tone == "bad"
+    assert section.summary.startswith("core-availability has no budget left.")
 
 
 def test_budget_of_just_nothing_is_told_as_gone():
@@ -189,28 +189,28 @@ def test_budget_of_just_nothing_is_told_as_gone():
     end = minute_of(until)
     factories.counted(slo, [(end - 5_000, 0, 0), (end, 9_900, 10_000)])
 
-    told = report_sections.budgets_section(MONDAY, SUNDAY, until)
+    section = report_sections.budgets_section(MONDAY, SUNDAY, until)
 
-    assert (told.rows[0].cells["left"], told.tone) == ("0 %", "bad")
-    assert told.summary.startswith("core-availability has no budget left.")
+    assert (section.rows[0].cells["left"], section.tone) == ("0 %", "bad")
+    assert section.summary.startswith("core-availability has no budget left.")
 
 
 def test_report_of_budgets_that_are_not_known_does_not_call_them_fine():
     factories.slo("silent")
 
-    told = report_sections.budgets_section(MONDAY, SUNDAY, SUNDAY - HOUR)
+    section = report_sections.budgets_section(MONDAY, SUNDAY, SUNDAY - HOUR)
 
-    assert (told.summary, told.tone) == ("Of 1 SLO nothing is known.", "unknown")
+    assert (section.summary, section.tone) == ("Of 1 SLO nothing is known.", "unknown")
 
 
 def test_report_without_any_says_so():
-    told = report_sections.budgets_section(MONDAY, SUNDAY, SUNDAY)
+    section = report_sections.budgets_section(MONDAY, SUNDAY, SUNDAY)
 
-    assert (told.summary, told.rows, told.tone) == ("There is no SLO.", (), "good")
+    assert (section.summary, section.rows, section.tone) == ("There is no SLO.", (), "good")
 
 
 @pytest.mark.parametrize(
-    ("share", "said"),
+    ("share", "formatted"),
     [
         (0.824, "82.4 %"),
         (1, "100 %"),
@@ -220,5 +220,5 @@ def test_report_without_any_says_so():
         (None, ""),
     ],
 )
-def test_share_is_said_shortly(share, said):
-    assert report_sections.format_percent(share) == said
+def test_share_is_said_shortly(share, formatted):
+    assert report_sections.format_percent(share) == formatted

@@ -104,8 +104,7 @@ def _handle_form(request: PersonRequest, slo: Slo | None, draft: Draft) -> HttpR
     if request.method == "GET":
         return render(request, "slo/edit.html", _form_context(slo, draft, {}))
     do = request.POST.get("do", "")
-    draft = Draft.from_post(request.POST, slo)
-    draft = draft.apply_button(do)
+    draft = Draft.from_post(request.POST, slo).apply_button(do)
     fields = draft.document()
     try:
         after = documents.validate(draft.text("name"), fields)

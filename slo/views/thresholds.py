@@ -179,7 +179,17 @@ def _handle_form(
         name = rule.name if rule else form.get_text("name").strip()
         try:
             if "check" not in request.POST:
-                _save(name, rule, form, metric_type, actor_of(request), now)
+                if rule is None:
+                    services.require_new(name)
+                services.put_rule(
+                    name=name,
+                    fields=form.to_fields(metric_type),
+                    reason=form.get_text("reason"),
+                    # Refuse to save if it was changed since the person opened the form.
+                    version=form.cleaned_data.get("version") if rule else None,
+                    actor=actor_of(request),
+                    now=now,
+                )
                 done = f"{name} is saved; it is looked at within seconds."
                 return respond_done(request, done, reverse("thresholds_page"))
             fields = {**form.to_fields(metric_type), "enabled": True}
@@ -203,27 +213,6 @@ def _handle_form(
         **more,
     }
     return show(request, FORM, context, status=status)
-
-
-def _save(
-    name: str,
-    rule: ThresholdRule | None,
-    form: ThresholdForm,
-    metric_type: ThresholdMetric,
-    actor: Actor,
-    now: datetime,
-) -> None:
-    """Save the rule, unless it was changed since the person opened the form."""
-    if rule is None:
-        services.require_new(name)
-    services.put_rule(
-        name=name,
-        fields=form.to_fields(metric_type),
-        reason=form.get_text("reason"),
-        version=form.cleaned_data.get("version") if rule else None,
-        actor=actor,
-        now=now,
-    )
 
 
 def _parse_value(text: str, metric_type: ThresholdMetric) -> float | str | None:
