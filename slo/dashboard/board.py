@@ -156,12 +156,11 @@ def load_page(filters: SloBoardFilters, now: datetime) -> tuple[list[SloBoardRow
     found = list(ordered[start : start + PAGE_SIZE + 1])
     sparklines = load_sparklines(found[:PAGE_SIZE], now)
     oldest = last_ended(now) - LATE_MINUTES
-    statuses = ((slo, getattr(slo, "status", None)) for slo in found[:PAGE_SIZE])
-    rows_shown = [
+    shown = [
         SloBoardRow(slo, status, sparklines[slo.pk], bool(status and status.minute < oldest))
-        for slo, status in statuses
+        for slo, status in ((slo, getattr(slo, "status", None)) for slo in found[:PAGE_SIZE])
     ]
-    return rows_shown, len(found) > PAGE_SIZE
+    return shown, len(found) > PAGE_SIZE
 
 
 def count_slos() -> SloBoardCounts:

@@ -23,7 +23,6 @@ Document = dict[str, Any]
 
 RESERVED_NAMES = frozenset({"new", "thresholds"})
 """Names that no SLO can have, because other pages have these URLs."""
-SERVICE = r"[a-z0-9-]{1,60}"
 MAX_DAYS = 366
 MAX_EVENTS = 10**15
 DECIMALS = 8
@@ -33,7 +32,7 @@ FIELDS = (
 )  # fmt: skip
 KINDS = tuple(Slo.Kind.values)
 
-_SERVICE = re.compile(SERVICE, re.ASCII)
+_SERVICE = re.compile(r"[a-z0-9-]{1,60}", re.ASCII)
 ACTION_TRIGGERS = {"page": "a page", "ticket": "a ticket", "any": "any alert"}
 DISPLAY_ORDER = (
     *("kind", "target", "window_days", "threshold_ms", "source", "rules", "min_events"),

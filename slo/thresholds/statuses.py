@@ -61,10 +61,9 @@ def rule_resources(found: Sequence[ThresholdRule]) -> list[dict[str, Any]]:
 
 
 def count_open_alerts(names: Sequence[str]) -> dict[str, int]:
-    open_alerts_of = Alert.objects.filter(
-        kind=Alert.Kind.THRESHOLD, resolved_at__isnull=True, rule__in=names
-    )
-    return dict(open_alerts_of.order_by().values_list("rule").annotate(Count("pk")))
+    rows = Alert.objects.filter(kind=Alert.Kind.THRESHOLD, resolved_at__isnull=True)
+    counts = rows.filter(rule__in=names).order_by().values_list("rule").annotate(Count("pk"))
+    return dict(counts)
 
 
 def load_statuses(found: Sequence[ThresholdRule], now: datetime) -> list[ThresholdStatus]:
