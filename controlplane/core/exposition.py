@@ -2,12 +2,12 @@
 
 import platform
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 from prometheus_client.samples import Sample
@@ -140,12 +140,25 @@ class ExpositionCache:
 
 def build_info() -> Metric:
     """Return the build info metric: 1, labeled with the versions of Switchgear and Python."""
-    family = GaugeMetricFamily(
+    return make_family(
         "switchgear_build_info",
         "1, with the versions of Switchgear and of Python as labels.",
-        labels=["version", "python"],
+        ["version", "python"],
+        [((controlplane.__version__, platform.python_version()), 1)],
     )
-    family.add_metric([controlplane.__version__, platform.python_version()], 1)
+
+
+def make_family(
+    name: str,
+    help_text: str,
+    labels: Sequence[str],
+    samples: Iterable[tuple[Sequence[str], float]],
+    family_type: type[GaugeMetricFamily | CounterMetricFamily] = GaugeMetricFamily,
+) -> Metric:
+    """Return a metric with a sample for each pair of label values and a number."""
+    family = family_type(name, help_text, labels=labels)
+    for values, number in samples:
+        family.add_metric(values, number)
     return family
 
 

@@ -11,6 +11,7 @@ from django.db import DatabaseError, InterfaceError, connection
 from django.db.migrations.executor import MigrationExecutor
 
 from controlplane.core import broker, heartbeats
+from controlplane.core.sql import fetch_all
 from controlplane.core.threads import BoundedCall
 
 from .degradation_levels import READ_ONLY_SQL, Cause
@@ -142,9 +143,7 @@ def report_data_plane_readiness() -> Report:
 
 def _query_database() -> tuple[dict[str, float], bool]:
     """Return the ages of heartbeats, and True if the database rejects changes."""
-    with connection.cursor() as cursor:
-        cursor.execute(f"SELECT {READ_ONLY_SQL}")
-        (is_read_only,) = cursor.fetchone()
+    ((is_read_only,),) = fetch_all(f"SELECT {READ_ONLY_SQL}")
     return heartbeats.load_ages(), is_read_only
 
 

@@ -4,12 +4,13 @@ import threading
 import time
 
 import structlog
-from django.db import DatabaseError, InterfaceError, connection
+from django.db import DatabaseError, InterfaceError
 
 from controlplane.core import threads
 from controlplane.core.clock import db_now
 from controlplane.core.liveness import Loop
 from controlplane.core.process_models import Heartbeat
+from controlplane.core.sql import execute
 
 EVERY_SECONDS = 2.0
 STALE_SECONDS = 7.0
@@ -19,12 +20,11 @@ log = structlog.get_logger(__name__)
 
 def record_heartbeat(name: str) -> None:
     """Record that the process `name` is alive, by the database's clock."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "INSERT INTO core_heartbeat (name, at) VALUES (%s, clock_timestamp())"
-            " ON CONFLICT (name) DO UPDATE SET at = excluded.at",
-            [name],
-        )
+    execute(
+        "INSERT INTO core_heartbeat (name, at) VALUES (%s, clock_timestamp())"
+        " ON CONFLICT (name) DO UPDATE SET at = excluded.at",
+        [name],
+    )
 
 
 def load_ages() -> dict[str, float]:

@@ -14,7 +14,7 @@ import redis
 import structlog
 from django.db import DatabaseError, InterfaceError
 from prometheus_client import CollectorRegistry
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import Metric
 
 from controlplane.core.clock import db_now
 from controlplane.core.registry import FunctionRegistry
@@ -22,7 +22,7 @@ from controlplane.core.threads import BoundedCall, ReusedConnection
 
 from . import broker, health, heartbeats, ticks
 from . import exposition as metrics_text
-from .exposition import make_gauge
+from .exposition import make_family, make_gauge
 from .liveness import Loop
 
 DATABASE_SECONDS = 2.0
@@ -102,12 +102,12 @@ def _collect_broker() -> Iterator[Metric]:
     yield make_gauge("switchgear_redis_up", "1 if Redis answered this scrape.", is_up)
     if depths is None:
         return
-    family = GaugeMetricFamily(
-        "switchgear_worker_queue_depth", "Messages that wait for a worker.", labels=["queue"]
+    yield make_family(
+        "switchgear_worker_queue_depth",
+        "Messages that wait for a worker.",
+        ["queue"],
+        (([queue], depth) for queue, depth in depths.items()),
     )
-    for queue, depth in depths.items():
-        family.add_metric([queue], depth)
-    yield family
 
 
 def _served_version() -> int | None:
@@ -130,23 +130,19 @@ _database = BoundedCall(_collect_database, seconds=DATABASE_SECONDS, kept=scrape
 
 @DATABASE_METRICS.add()
 def _collect_ticks_and_heartbeats(now: datetime) -> Iterator[Metric]:
-    late = GaugeMetricFamily(
+    yield make_family(
         "switchgear_tick_late_seconds",
         "How overdue each periodic function is; +Inf if it never ran.",
-        labels=["tick"],
-    )
-    for status in ticks.list_statuses():
-        late.add_metric([status.tick.name], status.late_seconds)
-    yield late
-    heartbeat_ages = GaugeMetricFamily(
-        "switchgear_heartbeat_age_seconds",
-        "Seconds since each supervised process was last known to be alive; +Inf if it never was.",
-        labels=["process"],
+        ["tick"],
+        (([status.tick.name], status.late_seconds) for status in ticks.list_statuses()),
     )
     ages = dict.fromkeys(health.PROCESSES, math.inf) | heartbeats.load_ages()
-    for name, age in ages.items():
-        heartbeat_ages.add_metric([name], age)
-    yield heartbeat_ages
+    yield make_family(
+        "switchgear_heartbeat_age_seconds",
+        "Seconds since each supervised process was last known to be alive; +Inf if it never was.",
+        ["process"],
+        (([name], age) for name, age in ages.items()),
+    )
 
 
 @DATABASE_METRICS.add()

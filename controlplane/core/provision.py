@@ -10,6 +10,7 @@ from psycopg import sql
 
 from controlplane.core.actors import system_actor
 from controlplane.core.errors import Conflict
+from controlplane.core.sql import fetch_all
 
 ACTOR = system_actor("provision")
 LOCK = 0x5317C5  # An advisory lock, because concurrent GRANTs on one table fail.
@@ -21,6 +22,11 @@ RESTRICTED = {
 }
 """Rights of the application on the tables where it doesn't have all rights."""
 
+_OWN_TABLES = """
+    SELECT relname FROM pg_class WHERE relkind IN ('r', 'p')
+       AND relnamespace = %s::regnamespace AND pg_get_userbyid(relowner) = current_user
+     ORDER BY relname
+"""
 _first_steps: list[Callable[[datetime], None]] = []
 
 
@@ -36,7 +42,7 @@ def grant_rights(role: str) -> None:
         )
     identifiers = {"role": sql.Identifier(role), "schema": sql.Identifier(schema)}
     _run("GRANT USAGE ON SCHEMA {schema} TO {role}", **identifiers)
-    for table in _list_tables(schema):
+    for (table,) in fetch_all(_OWN_TABLES, [schema]):
         table_identifiers = {**identifiers, "table": sql.Identifier(schema, table)}
         allowed = sql.SQL(RESTRICTED.get(table, EVERYTHING))
         _run("REVOKE ALL ON {table} FROM {role}", **table_identifiers)
@@ -75,26 +81,12 @@ def run_first_steps(now: datetime) -> None:
             step(now)
 
 
-def _list_tables(schema: str) -> list[str]:
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT relname FROM pg_class WHERE relkind IN ('r', 'p')"
-            " AND relnamespace = %s::regnamespace AND pg_get_userbyid(relowner) = current_user"
-            " ORDER BY relname",
-            [schema],
-        )
-        return [name for (name,) in cursor.fetchall()]
-
-
 def take_lock() -> None:
     _fetch_row("SELECT pg_advisory_xact_lock(%s)", LOCK)
 
 
 def _fetch_row(statement: str, *values: str | int) -> tuple[Any, ...]:
-    with connection.cursor() as cursor:
-        cursor.execute(statement, values)
-        row: tuple[Any, ...] = cursor.fetchone()
-    return row
+    return fetch_all(statement, values)[0]
 
 
 def _run(statement: str, **names: sql.Composable) -> None:

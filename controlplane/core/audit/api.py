@@ -121,23 +121,13 @@ class AuditList(ListView[AuditEntry]):
 
     def present(self, rows: Sequence[tuple[Any, ...]]) -> Sequence[dict[str, Any]]:
         # `before` and `after` are sent as stored, so their integers may have any size.
-        return [
-            {
-                "id": entry_id,
-                "at": format_moment(at),
-                "actor": {"type": actor_type, "name": actor_name},
-                "action": action,
-                "target": target,
-                "reason": reason,
-                "before": orjson.Fragment(before),
-                "after": orjson.Fragment(after),
-                "request_id": request_id,
-                "ip": ip,
-                "hash": digest,
-            }
-            for entry_id, at, actor_type, actor_name, action, target, reason, before, after,
-                request_id, ip, digest in rows
-        ]  # fmt: skip
+        shown = []
+        for entry_id, at, actor_type, actor_name, *rest in rows:
+            values = dict(zip(self.columns[4:], rest, strict=True))
+            values |= {name: orjson.Fragment(values[name]) for name in ("before", "after")}
+            actor = {"type": actor_type, "name": actor_name}
+            shown.append({"id": entry_id, "at": format_moment(at), "actor": actor, **values})
+        return shown
 
 
 class AuditExport(ApiView):

@@ -10,6 +10,7 @@ from prometheus_client.core import (
     Metric,
 )
 
+from controlplane.core.exposition import make_family
 from controlplane.core.jobs import figures, kinds, stuck_jobs
 from controlplane.core.jobs.models import Job
 from controlplane.core.metrics import DATABASE_METRICS
@@ -88,32 +89,27 @@ def _build_duration_histogram(now: datetime) -> Metric:
 
 
 def _build_step_metrics(now: datetime) -> Iterator[Metric]:
-    failures = GaugeMetricFamily(
+    steps = figures.measure_steps(now)
+    yield make_family(
         "switchgear_job_step_failure_ratio",
         "Share of steps that failed for good, of those that ended in the last day.",
-        labels=["kind", "step"],
+        ["kind", "step"],
+        (([step.kind, step.step], step.failure_ratio) for step in steps),
     )
-    attempts = GaugeMetricFamily(
+    yield make_family(
         "switchgear_job_step_attempts_avg",
         "Attempts that steps took on average, of those that ended in the last day.",
-        labels=["kind", "step"],
+        ["kind", "step"],
+        (([step.kind, step.step], step.attempts) for step in steps),
     )
-    for one in figures.measure_steps(now):
-        failures.add_metric([one.kind, one.step], one.failure_ratio)
-        attempts.add_metric([one.kind, one.step], one.attempts)
-    yield failures
-    yield attempts
 
 
 def _build_live_gauge() -> Metric:
-    family = GaugeMetricFamily(
-        "switchgear_jobs", "Jobs that are not over.", labels=["kind", "state"]
-    )
-    counts = {(kind, state): 0 for kind in sorted(kinds.get_kinds()) for state in Job.LIVE}
+    counts = {(kind, str(state)): 0 for kind in sorted(kinds.get_kinds()) for state in Job.LIVE}
     counts |= {(kind, state): count for kind, state, count in fetch_all(_LIVE)}
-    for (kind, state), count in counts.items():
-        family.add_metric([kind, str(state)], count)
-    return family
+    return make_family(
+        "switchgear_jobs", "Jobs that are not over.", ["kind", "state"], counts.items()
+    )
 
 
 def _build_by_kind(
@@ -123,7 +119,6 @@ def _build_by_kind(
     values: Mapping[str, float],
 ) -> Metric:
     """Return a metric with one sample for each job kind: its entry in `values`, or 0."""
-    family = family_type(name, documentation, labels=["kind"])
-    for kind, value in (dict.fromkeys(sorted(kinds.get_kinds()), 0.0) | dict(values)).items():
-        family.add_metric([kind], value)
-    return family
+    by_kind = dict.fromkeys(sorted(kinds.get_kinds()), 0.0) | dict(values)
+    samples = (([kind], value) for kind, value in by_kind.items())
+    return make_family(name, documentation, ["kind"], samples, family_type)

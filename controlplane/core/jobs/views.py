@@ -12,8 +12,8 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods
 
 from controlplane.core.actors import Actor
+from controlplane.core.change_views import ServiceForm, handle_change, submitted_data
 from controlplane.core.clock import db_now
-from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.jobs import control, kinds, stuck_jobs
 from controlplane.core.jobs.models import Job
@@ -21,8 +21,6 @@ from controlplane.core.jobs.resources import measure_rate
 from controlplane.core.page_responses import (
     PersonRequest,
     render_live,
-    respond_done,
-    show,
     show_refusal,
     signed_in,
 )
@@ -47,7 +45,7 @@ VERBS: Mapping[str, Sequence[str]] = {
 DONE = {"pause": "is paused", "resume": "goes on", "cancel": "is cancelled"}
 
 
-class JobReasonForm(forms.Form):
+class JobReasonForm(ServiceForm):
     reason = forms.CharField(
         max_length=MAX_REASON_LENGTH, error_messages={"required": "Say why: it is kept."}
     )
@@ -67,28 +65,23 @@ def intervene(request: PersonRequest, job_id: int, verb: str) -> HttpResponse:
 
     `verb` is `pause`, `resume` or `cancel`.
     """
-    job, actor, now = control.get_job(job_id), actor_of(request), db_now()
-    actor.require(kinds.get_scope(job))
-    title = f"{kinds.get_title(job)} {job.pk}"
-    form = JobReasonForm(request.POST if request.method == "POST" else None)
-    if form.is_valid():
-        reason = form.cleaned_data["reason"].replace("\r\n", "\n")
-        try:
-            control.intervene(job_id=job_id, verb=verb, reason=reason, actor=actor, now=now)
-        except InvalidInput as error:
-            form.add_error("reason", [text for texts in error.errors.values() for text in texts])
-        except Conflict as conflict:
-            return show_refusal(request, "Nothing was changed", conflict, "jobs_page")
-        else:
-            return respond_done(request, f"{title} {DONE[verb]}.", reverse("jobs_page"))
-    context = {
-        "job": job,
-        "title": title,
-        "verb": verb,
-        "form": form,
-        "url": reverse(f"job_{verb}", args=[job_id]),
-    }
-    return show(request, "core/job_action.html", context, status=422 if form.is_bound else 200)
+    job = control.get_job(job_id)
+    title, url = f"{kinds.get_title(job)} {job.pk}", reverse(f"job_{verb}", args=[job_id])
+    form = JobReasonForm(submitted_data(request))
+
+    def carry_out(actor: Actor, now: datetime) -> str:
+        reason = form.get_text("reason")
+        control.intervene(job_id=job_id, verb=verb, reason=reason, actor=actor, now=now)
+        return f"{title} {DONE[verb]}."
+
+    return handle_change(
+        *(request, form, carry_out),
+        scope=kinds.get_scope(job),
+        template="core/job_action.html",
+        context=lambda _now: {"job": job, "title": title, "verb": verb, "url": url},
+        back=reverse("jobs_page"),
+        refused=lambda error: show_refusal(request, "Nothing was changed", error, "jobs_page"),
+    )
 
 
 def _build_context(request: PersonRequest) -> dict[str, Any]:
