@@ -19,7 +19,6 @@ from asgiref.sync import ThreadSensitiveContext
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from controlplane.bulkhead import Limits, Permit, RequestBulkhead, RequestCaller
-from controlplane.core import histograms
 from controlplane.core.deadline import IN_SCOPE
 from controlplane.core.errors import (
     NO_DATABASE,
@@ -28,8 +27,9 @@ from controlplane.core.errors import (
     TooManyRequests,
     Unavailable,
 )
-from controlplane.core.histograms import Histogram
 from controlplane.core.http.requests import SIGNED_IN
+from controlplane.dataplane import histograms
+from controlplane.dataplane.histograms import Histogram
 from controlplane.dataplane.state import State
 from controlplane.request_body import MAX_BYTES, Bodies
 from controlplane.token_reads import EXECUTOR

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 
 from prometheus_client.core import CounterMetricFamily, Metric
 
-from controlplane.core import exposition, histograms
+from controlplane.core import exposition
 from controlplane.core.exposition import make_gauge
+from controlplane.dataplane import histograms
 
 from .serving.responses import Response
 from .state import State

@@ -16,7 +16,7 @@ from functools import lru_cache
 from uuid import UUID
 
 from controlplane.core.degradation_levels import READ_ONLY, Cause
-from controlplane.core.histograms import Histogram
+from controlplane.dataplane.histograms import Histogram
 
 from .ingest.instance_ledger import InstanceLedger
 from .ingest.presence_buffer import PROPAGATION_SECONDS

@@ -13,12 +13,12 @@ from controlplane.accounts.people.authority import approvers
 from controlplane.core.approvals.models import Approval
 from controlplane.core.change_views import submitted_data
 from controlplane.core.clock import db_now
-from controlplane.core.dry_run import discard_writes
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.page_responses import PersonRequest, respond_done, show, signed_in
 from controlplane.core.roles import Role
 from switches import page_updates
+from switches.dry_run import discard_writes
 from switches.forms import ReasonForm
 from switches.models import Rule
 from switches.rules import evaluation, queries, services

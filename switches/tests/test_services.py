@@ -14,9 +14,9 @@ from controlplane.core.approvals.models import Approval
 from controlplane.core.audit import services as audit
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
-from controlplane.core.dry_run import discard_writes
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput
 from switches import services
+from switches.dry_run import discard_writes
 from switches.models import Episode, Publication, Switch
 
 REASON = "결제 이중 청구 의심, INC-4411"

@@ -14,7 +14,6 @@ from django_htmx.http import trigger_client_event
 
 from controlplane.accounts.people.authority import approvers
 from controlplane.core.clock import db_now
-from controlplane.core.dry_run import discard_writes
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.jobs.models import Job
@@ -25,6 +24,7 @@ from switches import engage_suggestions, services
 from switches.blast import blast_radius
 from switches.board import undo_until
 from switches.confirmation import require_confirmation
+from switches.dry_run import discard_writes
 from switches.engage_suggestions import find_similar_keys
 from switches.expiry import MAX_DURATION, UNTIL_APPROVED
 from switches.forms import EngageForm

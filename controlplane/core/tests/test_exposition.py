@@ -14,8 +14,9 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families as plain_text
 
-from controlplane.core import exposition, histograms
-from controlplane.core.histograms import Histogram
+from controlplane.core import exposition
+from controlplane.dataplane import histograms
+from controlplane.dataplane.histograms import Histogram
 
 OPENMETRICS = "application/openmetrics-text; version=1.0.0"
 PARSERS = {"": plain_text, OPENMETRICS: openmetrics}

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from controlplane.core.histograms import Histogram
+from controlplane.dataplane.histograms import Histogram
 from controlplane.dataplane.memory.instance_names import service_of
 from controlplane.dataplane.memory.served_copy import Copy
 from switches.snapshot import SnapshotVersion
