@@ -60,13 +60,13 @@ def _dropped(name: str) -> bool:
 
 def run(*arguments: str, quiet: bool = False, **variables: str) -> "subprocess.Popen[str]":
     """`manage.py …` as a process, to be waited for, or killed."""
-    said = subprocess.DEVNULL if quiet else subprocess.PIPE
+    stream = subprocess.DEVNULL if quiet else subprocess.PIPE
     return subprocess.Popen(
         [sys.executable, "manage.py", *arguments],
         cwd=ROOT,
         env={**os.environ, **variables},
-        stdout=said,
-        stderr=said,
+        stdout=stream,
+        stderr=stream,
         text=True,
     )
 

@@ -128,26 +128,26 @@ def test_a_data_plane_that_polls_meanwhile_answers_on_and_takes_the_new_epoch(tm
             **target,
         )
         try:
-            asked = Poller(f"http://127.0.0.1:{port}/api/v1/snapshot", token)
-            wait_until(asked.answers, 90, plane.poll)
+            poller = Poller(f"http://127.0.0.1:{port}/api/v1/snapshot", token)
+            wait_until(poller.answers, 90, plane.poll)
             lost = ("--feature", "lost", "--for", "24h", "--reason", "OpenAI 5xx, INC-4411")
             _well(places.manage("killswitch", "engage", *lost, **target))
-            wait_until(lambda: asked.answers() and "lost" in asked.text, 30, lambda: asked.text)
-            left, failed = asked.epoch, 0
+            wait_until(lambda: poller.answers() and "lost" in poller.text, 30, lambda: poller.text)
+            left, failed = poller.epoch, 0
             with psycopg.connect(target["DATABASE_OWNER_URL"], autocommit=True) as owner:
                 owner.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
             process = places.run("backup", "restore", str(tmp_path / "one"), **target)
             while process.poll() is None:
-                failed += not asked.answers()
+                failed += not poller.answers()
                 time.sleep(0.05)
             assert process.returncode == 0, process.communicate()
-            wait_until(lambda: asked.answers() and asked.epoch != left, 60, lambda: asked.text)
+            wait_until(lambda: poller.answers() and poller.epoch != left, 60, lambda: poller.text)
         finally:
             plane.terminate()
             plane.wait(timeout=30)
     assert failed == 0
-    assert "kept" in asked.text
-    assert "lost" not in asked.text
+    assert "kept" in poller.text
+    assert "lost" not in poller.text
 
 
 class Poller:

@@ -45,8 +45,8 @@ def test_it_can_be_read_by_tar_and_by_its_owner_alone(backup):
         assert archive.getnames() == ["database.dump", "manifest.json"]
         assert archive.extractfile("database.dump").read() == CONTENT
     assert stat.S_IMODE(backup.stat().st_mode) == 0o600
-    said = file.read_manifest(backup)
-    assert (said.version, said.size) == (7, len(CONTENT))
+    manifest = file.read_manifest(backup)
+    assert (manifest.version, manifest.size) == (7, len(CONTENT))
     assert os.listdir(backup.parent) == ["one"]
 
 

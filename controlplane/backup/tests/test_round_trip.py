@@ -52,16 +52,18 @@ def test_it_is_of_one_moment_while_others_write(tmp_path):
     writer = threading.Thread(target=write)
     writer.start()
     try:
-        said = creation.create(tmp_path / "one", places.source_url())
+        manifest = creation.create(tmp_path / "one", places.source_url())
     finally:
         stop.set()
         writer.join()
 
     rows = audit_rows(tmp_path / "one")
-    assert len(rows) == said.audit_rows
-    assert str(said.audit_head) in rows
-    assert said.anchor[said.audit_head] == AuditEntry.objects.get(pk=said.audit_head).hash
-    assert AuditEntry.objects.count() > said.audit_rows
+    assert len(rows) == manifest.audit_rows
+    assert str(manifest.audit_head) in rows
+    assert (
+        manifest.anchor[manifest.audit_head] == AuditEntry.objects.get(pk=manifest.audit_head).hash
+    )
+    assert AuditEntry.objects.count() > manifest.audit_rows
 
 
 def test_no_session_and_no_secret_key_is_in_it(tmp_path):
@@ -80,9 +82,9 @@ def test_no_session_and_no_secret_key_is_in_it(tmp_path):
 
 
 def test_no_password_is_in_a_command_line(tmp_path, monkeypatch):
-    said = tmp_path / "arguments"
+    record = tmp_path / "arguments"
     path = places.program(
-        tmp_path / "bin", "pg_dump", f'echo "$@" > {said}; cat /proc/$$/cmdline >> {said};'
+        tmp_path / "bin", "pg_dump", f'echo "$@" > {record}; cat /proc/$$/cmdline >> {record};'
         ' exec "$REAL" "$@"'
     )  # fmt: skip
     monkeypatch.setenv("PATH", path)
@@ -90,13 +92,13 @@ def test_no_password_is_in_a_command_line(tmp_path, monkeypatch):
     creation.create(tmp_path / "one", places.source_url())
 
     password = psycopg.conninfo.conninfo_to_dict(places.source_url())["password"]
-    assert "--format=custom" in said.read_text()
-    assert password not in said.read_text()
+    assert "--format=custom" in record.read_text()
+    assert password not in record.read_text()
 
 
 def test_sessions_carry_the_name_of_the_owner_that_is_never_ended(tmp_path, monkeypatch):
-    said = tmp_path / "name"
-    path = places.program(tmp_path / "bin", "pg_dump", f'echo "$PGAPPNAME" > {said}; exit 3')
+    record = tmp_path / "name"
+    path = places.program(tmp_path / "bin", "pg_dump", f'echo "$PGAPPNAME" > {record}; exit 3')
     monkeypatch.setenv("PATH", path)
 
     with database.connect(places.source_url()) as session:
@@ -105,7 +107,7 @@ def test_sessions_carry_the_name_of_the_owner_that_is_never_ended(tmp_path, monk
         creation.create(tmp_path / "one", places.source_url())
 
     assert own.startswith(OWNER_NAME)
-    assert said.read_text().startswith(OWNER_NAME)
+    assert record.read_text().startswith(OWNER_NAME)
 
 
 def test_what_pg_dump_says_is_told_and_nothing_is_left(tmp_path, monkeypatch):
@@ -136,8 +138,8 @@ def test_of_those_that_can_the_oldest_is_taken(tmp_path, monkeypatch):
 
     for server in (14, 16):
         program = pg_programs.find("pg_restore", at_least=server)
-        said = subprocess.run([program, "--version"], capture_output=True, check=True, text=True)
-        assert "(PostgreSQL) 16." in said.stdout
+        version = subprocess.run([program, "--version"], capture_output=True, check=True, text=True)
+        assert "(PostgreSQL) 16." in version.stdout
 
     assert pg_programs.find("pg_restore", at_least=18).parent == tmp_path / "bin"
 
@@ -146,7 +148,7 @@ def test_of_those_that_can_the_oldest_is_taken(tmp_path, monkeypatch):
 def test_restored_it_has_everything_but_a_new_epoch_and_no_right_to_rewrite(tmp_path):
     places.stopped("nl2sql")
     backup = tmp_path / "one"
-    said = creation.create(backup, places.source_url())
+    manifest = creation.create(backup, places.source_url())
 
     with places.empty_database() as target:
         code, output, errors = places.manage("backup", "restore", str(backup), **target)
@@ -158,15 +160,15 @@ def test_restored_it_has_everything_but_a_new_epoch_and_no_right_to_rewrite(tmp_
             ).fetchone()
             trail = owner.execute(
                 "SELECT action, reason FROM core_auditentry WHERE id > %s ORDER BY id",
-                [said.audit_head],
+                [manifest.audit_head],
             ).fetchall()
             engaged = owner.execute("SELECT switch_id FROM switches_episode").fetchall()
             left = owner.execute("SELECT to_regclass('core_restoring')").fetchone()
         refusals = [_refusal(target, statement) for statement in REWRITES]
 
-    assert said.epoch in output
-    assert epoch != said.epoch
-    assert version == said.version + 1
+    assert manifest.epoch in output
+    assert epoch != manifest.epoch
+    assert version == manifest.version + 1
     assert [action for action, _ in trail] == ["backup.restored", "epoch.began"]
     assert all("one of 20" in reason for _, reason in trail)
     assert engaged == [("feature:nl2sql",)]

@@ -18,7 +18,7 @@ def test_label_is_the_same_from_an_actor_and_from_a_row():
 
 @pytest.mark.django_db
 @pytest.mark.parametrize(
-    ("wanted", "found"),
+    ("query", "found"),
     [
         ("shell:kim", {"shell:kim"}),
         ("system:shell:kim", {"shell:kim"}),
@@ -27,13 +27,13 @@ def test_label_is_the_same_from_an_actor_and_from_a_row():
         ("system:ramps", {"system:ramps"}),
     ],
 )
-def test_audit_finds_an_actor_by_its_label_on_the_api_and_on_the_page(wanted, found):
+def test_audit_finds_an_actor_by_its_label_on_the_api_and_on_the_page(query, found):
     for actor in ACTORS:
         audit.record(actor=actor, action="test.acted", target=actor.label, now=db_now())
     admin = as_role("admin")
 
-    rows = admin.get("/audit/", {"actor": wanted, "action": "test.acted"}).json()["results"]
-    page = admin.client.get("/audit/", {"actor": wanted, "action": "test.acted"}).content.decode()
+    rows = admin.get("/audit/", {"actor": query, "action": "test.acted"}).json()["results"]
+    page = admin.client.get("/audit/", {"actor": query, "action": "test.acted"}).content.decode()
 
     assert {label_of(**row["actor"]) for row in rows} == found
     assert {label for label in LABELS if f">{label}<" in page} == found

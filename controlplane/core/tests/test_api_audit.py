@@ -175,9 +175,9 @@ def test_csv_keeps_every_row_whatever_is_in_it(auditor):
     assert len(rows) == audit.AuditEntry.objects.count()
 
 
-@pytest.mark.parametrize("wanted", ["xml", "JSONL", "csv "])
-def test_unknown_format_is_named(auditor, wanted):
-    response = auditor.get("/audit/export", {"format": wanted})
+@pytest.mark.parametrize("file_format", ["xml", "JSONL", "csv "])
+def test_unknown_format_is_named(auditor, file_format):
+    response = auditor.get("/audit/export", {"format": file_format})
 
     assert response.status_code == 400
     assert "format" in response.json()["errors"]

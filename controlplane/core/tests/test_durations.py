@@ -148,6 +148,6 @@ def test_readable_never_says_more_than_there_is(duration: timedelta) -> None:
     units = {"d": 86_400, "h": 3600, "min": 60, "s": 1}
     parts = durations.format_readable(duration).split()
 
-    said = sum(int(n) * units[unit] for n, unit in zip(parts[::2], parts[1::2], strict=True))
+    total = sum(int(n) * units[unit] for n, unit in zip(parts[::2], parts[1::2], strict=True))
     smallest = units[parts[-1]] if len(parts) == 4 else {"d": 3600, "h": 60}.get(parts[-1], 1)
-    assert 0 <= duration.total_seconds() - said < smallest
+    assert 0 <= duration.total_seconds() - total < smallest

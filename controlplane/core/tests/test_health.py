@@ -151,9 +151,9 @@ def test_not_ready_without_the_database(client, everybody_lives, no_database, ca
 
     assert answer.status_code == 503
     assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
-    said = [record.msg for record in caplog.records if record.name == health.__name__]
-    assert [line["event"] for line in said] == ["probe_readiness_failed"]
-    assert said[0]["checks"]["database"] == "unhealthy"
+    events = [record.msg for record in caplog.records if record.name == health.__name__]
+    assert [line["event"] for line in events] == ["probe_readiness_failed"]
+    assert events[0]["checks"]["database"] == "unhealthy"
     assert answer.json()["status"] == "not_ready"
     checks = answer.json()["checks"]
     assert checks["database"] == "unhealthy"

@@ -87,20 +87,20 @@ def test_the_outbox_the_clockwork_and_the_process_are_told():
     ran_at = db_now() - timedelta(seconds=11)
     Tick.objects.create(name="outbox.sweep", ran_at=ran_at, ran_by="worker")
 
-    said = scrape()
+    samples = scrape()
 
-    assert said["switchgear_outbox_pending",] == 2
-    assert said["switchgear_outbox_failed",] == 1
-    assert 90 <= said["switchgear_outbox_oldest_pending_seconds",] < 100
-    assert 10 <= said["switchgear_tick_late_seconds", ("tick", "outbox.sweep")] < 15
-    assert 0 <= said["switchgear_heartbeat_age_seconds", ("process", "worker")] < 5
+    assert samples["switchgear_outbox_pending",] == 2
+    assert samples["switchgear_outbox_failed",] == 1
+    assert 90 <= samples["switchgear_outbox_oldest_pending_seconds",] < 100
+    assert 10 <= samples["switchgear_tick_late_seconds", ("tick", "outbox.sweep")] < 15
+    assert 0 <= samples["switchgear_heartbeat_age_seconds", ("process", "worker")] < 5
     for never in (("switchgear_heartbeat_age_seconds", ("process", "beat")),
                   ("switchgear_tick_late_seconds", ("tick", "outbox.purge"))):  # fmt: skip
-        assert said[never] == math.inf
-    assert said["switchgear_snapshot_version",] == 17
-    assert said["switchgear_snapshot_age_seconds",] == 0.4
-    assert said["switchgear_database_up",] == 1
-    assert said["process_resident_memory_bytes",] > 0
+        assert samples[never] == math.inf
+    assert samples["switchgear_snapshot_version",] == 17
+    assert samples["switchgear_snapshot_age_seconds",] == 0.4
+    assert samples["switchgear_database_up",] == 1
+    assert samples["process_resident_memory_bytes",] > 0
 
 
 def test_scrapes_open_one_connection_among_them():
@@ -123,15 +123,15 @@ def test_a_clock_that_is_ahead_of_postgresql_is_told():
     assert abs(scrape(api)["switchgear_clock_offset_seconds",]) < 5
 
     with time_machine.travel(db_now() + timedelta(hours=1)):
-        said = scrape(api)
+        samples = scrape(api)
 
-    assert 3590 < said["switchgear_clock_offset_seconds",] < 3610
+    assert 3590 < samples["switchgear_clock_offset_seconds",] < 3610
 
 
 def test_openmetrics_is_spoken_to_who_asks_for_it():
-    said = scrape(parse=openmetrics, accept="application/openmetrics-text; version=1.0.0")
+    samples = scrape(parse=openmetrics, accept="application/openmetrics-text; version=1.0.0")
 
-    assert said["switchgear_outbox_pending",] == 0
+    assert samples["switchgear_outbox_pending",] == 0
 
 
 def test_who_may_read():
@@ -144,11 +144,11 @@ def test_who_may_read():
 def test_without_the_database_what_is_in_memory_is_still_told(no_database, monkeypatch):
     monkeypatch.setattr(metrics, "token_check", check)
 
-    said = scrape(Api(authorization="Bearer good"))
+    samples = scrape(Api(authorization="Bearer good"))
 
-    assert said["switchgear_database_up",] == 0
-    assert said["switchgear_snapshot_version",] == 17
-    assert not [name for name, *_ in said if name.startswith("switchgear_outbox")]
+    assert samples["switchgear_database_up",] == 0
+    assert samples["switchgear_snapshot_version",] == 17
+    assert not [name for name, *_ in samples if name.startswith("switchgear_outbox")]
     assert status(Api(authorization="Bearer bad")) == 403
     assert status(Api(x_api_key="bad")) == 403
 
@@ -180,8 +180,8 @@ def test_a_scrape_is_compressed_for_who_accepts_it_and_kept_for_a_moment():
 
 
 def test_the_build_is_told():
-    said = scrape()
+    samples = scrape()
 
-    (labels,) = [rest for name, *rest in said if name == "switchgear_build_info"]
+    (labels,) = [rest for name, *rest in samples if name == "switchgear_build_info"]
     project = tomllib.loads((settings.BASE_DIR / "pyproject.toml").read_text())["project"]
     assert ("version", project["version"]) in labels

@@ -74,11 +74,11 @@ def test_concurrent_uses_have_a_connection_each_and_one_is_kept(database: Reused
 
     both = Barrier(2, timeout=5)
     with ThreadPoolExecutor() as threads:
-        met = {future.result() for future in [threads.submit(meet) for _ in range(2)]}
+        results = {future.result() for future in [threads.submit(meet) for _ in range(2)]}
         later = threads.submit(use, database).result()
 
-    assert len(met) == 2
-    assert later in met
+    assert len(results) == 2
+    assert later in results
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pid FROM pg_stat_activity WHERE pid = ANY(%s)", [list(met)])
+        cursor.execute("SELECT pid FROM pg_stat_activity WHERE pid = ANY(%s)", [list(results)])
         assert cursor.fetchall() == [(later,)]

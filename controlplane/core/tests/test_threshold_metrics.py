@@ -31,16 +31,16 @@ def test_a_share_is_compared_exactly(comparison, some, beyond):
 
 
 def test_what_binary_fractions_can_not_tell_apart_is_told_apart():
-    asked = MetricQuery("rate", ">", 0.1)
+    query = MetricQuery("rate", ">", 0.1)
 
-    assert not asked.beyond(10**17, 10**18)
-    assert asked.beyond(10**17 + 1, 10**18)
+    assert not query.beyond(10**17, 10**18)
+    assert query.beyond(10**17 + 1, 10**18)
 
 
 def test_what_is_allowed_is_said_in_words():
-    said = {sign: MetricQuery("", sign, 0.05).allowed(format_percent) for sign in COMPARISONS}
+    texts = {sign: MetricQuery("", sign, 0.05).allowed(format_percent) for sign in COMPARISONS}
 
-    assert said == {
+    assert texts == {
         ">": "5 % at most",
         ">=": "less than 5 %",
         "<": "5 % at least",

@@ -18,7 +18,7 @@ NOW = datetime(2026, 11, 21, 2, 11, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
-    ("left", "said"),
+    ("left", "text"),
     [
         (timedelta(days=6, hours=23, minutes=59), "6 d 23 h"),
         (timedelta(hours=48), "2 d 0 h"),
@@ -31,12 +31,12 @@ NOW = datetime(2026, 11, 21, 2, 11, tzinfo=UTC)
         (timedelta(hours=-3), "3:00:00 over"),
     ],
 )
-def test_time_left_never_claims_a_second_that_is_gone(left, said):
-    assert time_left(left) == said
+def test_time_left_never_claims_a_second_that_is_gone(left, text):
+    assert time_left(left) == text
 
 
 @pytest.mark.parametrize(
-    ("elapsed", "said"),
+    ("elapsed", "text"),
     [
         (timedelta(seconds=-3), "0 s"),
         (timedelta(seconds=59), "59 s"),
@@ -45,8 +45,8 @@ def test_time_left_never_claims_a_second_that_is_gone(left, said):
         (timedelta(days=2, hours=3), "2 d"),
     ],
 )
-def test_age_is_one_number(elapsed, said):
-    assert age(elapsed) == said
+def test_age_is_one_number(elapsed, text):
+    assert age(elapsed) == text
 
 
 def test_moment_is_told_in_the_persons_zone_and_in_utc():

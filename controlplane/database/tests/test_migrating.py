@@ -51,13 +51,13 @@ def test_it_gives_up_while_a_long_transaction_lasts_and_succeeds_after_it():
 def test_two_at_once_apply_each_migration_once():
     with empty_database() as target:
         both = [run("migrate", "--noinput", **target) for _ in range(2)]
-        said = [process.communicate(timeout=120) for process in both]
+        outputs = [process.communicate(timeout=120) for process in both]
         with psycopg.connect(target["DATABASE_OWNER_URL"]) as owner:
             twice = owner.execute(TWICE).fetchall()
 
-    assert [process.returncode for process in both] == [0, 0], said
+    assert [process.returncode for process in both] == [0, 0], outputs
     assert twice == []
-    assert sum("No migrations to apply" in output for output, _ in said) == 1
+    assert sum("No migrations to apply" in output for output, _ in outputs) == 1
 
 
 @pytest.mark.slow

@@ -86,10 +86,10 @@ def test_what_only_adds_is_let_through(before, operation):
 
 @pytest.mark.parametrize(("operation", "why"), CONTRACTS, ids=lambda it: str(it)[:40])
 def test_what_takes_away_is_named_with_what_to_do(before, operation, why):
-    (said,) = judged(before, operation)
+    (problem,) = judged(before, operation)
 
-    assert said.startswith("core.0099_next: ")
-    assert why in said
+    assert problem.startswith("core.0099_next: ")
+    assert why in problem
 
 
 def test_what_a_migration_has_just_made_is_its_own(before):

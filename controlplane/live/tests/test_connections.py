@@ -55,10 +55,10 @@ def test_bytes_that_nobody_takes_are_told_apart_from_those_that_were_taken(pair)
         while True:
             server.send(b"x" * 65_536)
 
-    seen = connections.read_traffic(server.fileno(), client.getsockname())
+    traffic = connections.read_traffic(server.fileno(), client.getsockname())
 
-    assert seen.acknowledged > 0
-    assert seen.is_pending
+    assert traffic.acknowledged > 0
+    assert traffic.is_pending
 
 
 def test_descriptor_that_belongs_to_another_peer_by_now_tells_nothing(pair):

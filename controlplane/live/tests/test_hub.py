@@ -60,9 +60,9 @@ def test_socket_without_degradation_is_told_that_notes_are_missed():
         await hub.stop()
         return waiting(socket)
 
-    _, told = asyncio.run(run())
+    _, message = asyncio.run(run())
 
-    assert told == {"topic": "heartbeat", "at": "2026-11-21T02:00:00.000000Z", "live": False}
+    assert message == {"topic": "heartbeat", "at": "2026-11-21T02:00:00.000000Z", "live": False}
 
 
 def test_publisher_that_missed_a_note_has_everybody_begin_anew():
@@ -121,8 +121,8 @@ def test_redis_that_can_not_be_reached_is_told_as_degradation():
         await hub.stop()
         return waiting(socket)
 
-    hello, heartbeat, told = asyncio.run(run())
+    hello, heartbeat, message = asyncio.run(run())
 
     assert hello["live"] is False
     assert heartbeat["live"] is False
-    assert (told["topic"], told["seq"], told["data"]) == ("degradation", 1, {"level": 2})
+    assert (message["topic"], message["seq"], message["data"]) == ("degradation", 1, {"level": 2})

@@ -12,7 +12,7 @@ from controlplane.live.query_threads import QueryPool
 def test_desk_that_is_full_refuses_at_once_and_takes_again_later():
     async def run() -> int:
         query_pool, go_on = QueryPool(threads=1, most=2), threading.Event()
-        asked = [asyncio.create_task(query_pool.run(go_on.wait, 5)) for _ in range(2)]
+        tasks = [asyncio.create_task(query_pool.run(go_on.wait, 5)) for _ in range(2)]
         await asyncio.sleep(0)
 
         with pytest.raises(Unavailable) as refused:
@@ -20,7 +20,7 @@ def test_desk_that_is_full_refuses_at_once_and_takes_again_later():
 
         assert refused.value.retry_after
         go_on.set()
-        await asyncio.gather(*asked)
+        await asyncio.gather(*tasks)
         answer = await query_pool.run(lambda: 1, 5)
         query_pool.close()
         return answer

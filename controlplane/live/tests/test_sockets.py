@@ -33,15 +33,15 @@ def collect_texts(one: Socket, *, until: int) -> list[str]:
 
 def test_person_may_have_so_many_sockets_and_others_theirs():
     sockets = Sockets(most_each=2)
-    mine = [socket("user:1"), socket("user:1")]
-    for one in mine:
+    own = [socket("user:1"), socket("user:1")]
+    for one in own:
         sockets.add(one)
 
     with pytest.raises(TooManyRequests):
         sockets.add(socket("user:1"))
 
     sockets.add(socket("token:1"))
-    sockets.remove(mine[0])
+    sockets.remove(own[0])
     sockets.add(socket("user:1"))
     assert len(sockets) == 3
 

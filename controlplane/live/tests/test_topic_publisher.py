@@ -56,18 +56,18 @@ def names(count: int) -> list[str]:
 
 
 def test_burst_of_a_thousand_reaches_sockets_that_read_without_a_gap():
-    seen: list[list[dict[str, Any]]] = [[], []]
+    received: list[list[dict[str, Any]]] = [[], []]
 
     async def run() -> None:
         house = House(2)
 
         async def all_seen() -> None:
-            while any(len(each) < 1_000 for each in seen):
+            while any(len(each) < 1_000 for each in received):
                 await asyncio.sleep(0.01)
 
         def reader(number: int):
             async def send(text: str) -> None:
-                seen[number].append(orjson.loads(text))
+                received[number].append(orjson.loads(text))
                 await asyncio.sleep(0)
 
             return house.all[number].write(send)
@@ -77,9 +77,9 @@ def test_burst_of_a_thousand_reaches_sockets_that_read_without_a_gap():
 
     asyncio.run(run())
 
-    for each in seen:
-        assert [said.get("seq") for said in each] == list(range(1, 1_001))
-        assert {said["data"]["id"] for said in each} == set(names(1_000))
+    for each in received:
+        assert [message.get("seq") for message in each] == list(range(1, 1_001))
+        assert {message["data"]["id"] for message in each} == set(names(1_000))
 
 
 def test_others_have_their_turn_while_a_crowd_is_told():
@@ -140,11 +140,11 @@ def test_socket_that_comes_meanwhile_is_greeted_with_the_numbers_it_is_not_told(
             house.sockets.add(late)
             while house.count_waiting() < 200 * 100:
                 await asyncio.sleep(0)
-            heard.append(hello["seq"])
+            received.append(hello["seq"])
 
-        heard: list[Any] = []
+        received: list[Any] = []
         house.publisher.note(names(100))
         await house.during(until=enter_in_the_middle())
-        return heard[0], late.mailbox.room
+        return received[0], late.mailbox.room
 
     assert asyncio.run(run()) == ({NAME: 100}, 256)

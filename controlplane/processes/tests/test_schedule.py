@@ -76,10 +76,10 @@ def test_turn_of_an_idle_tick_is_recorded(monkeypatch):
 
 @pytest.mark.django_db(transaction=True)
 def test_database_that_hangs_leaves_no_tick_out(monkeypatch):
-    release, asked = threading.Event(), threading.Event()
+    release, queried = threading.Event(), threading.Event()
 
     def hang(_now):
-        asked.set()
+        queried.set()
         release.wait(10)
         return []
 
@@ -89,7 +89,7 @@ def test_database_that_hangs_leaves_no_tick_out(monkeypatch):
 
     try:
         assert subject.find(["stuck"]) == set()
-        assert asked.wait(10)
+        assert queried.wait(10)
         assert subject.find(["stuck"]) == set()
     finally:
         release.set()

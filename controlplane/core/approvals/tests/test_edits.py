@@ -157,10 +157,10 @@ def test_asking_for_something_else_than_somebody_who_waits_is_a_conflict():
 def test_facts_make_the_request_critical_and_its_time_short():
     kim, now = person("admin", "kim"), db_now()
 
-    asked = create_request(kim, {}, facts=RiskFacts(tags=frozenset({"destructive"})), now=now)
+    request = create_request(kim, {}, facts=RiskFacts(tags=frozenset({"destructive"})), now=now)
 
-    assert asked.risk == "critical"
-    assert (asked.expires_at - now).total_seconds() == 2 * 3600
+    assert request.risk == "critical"
+    assert (request.expires_at - now).total_seconds() == 2 * 3600
 
 
 def test_edited_reason_of_permanent_has_to_say_as_much_as_the_first(kim):

@@ -187,10 +187,10 @@ def test_review_and_request_wait_for_attention(kim, review):
     now = db_now()
 
     (unsigned,) = attention.list_unsigned_reviews(now)
-    (asked,) = attention.list_pending_requests(now)
+    (item,) = attention.list_pending_requests(now)
 
     assert (unsigned.severity, unsigned.path) == ("warning", f"/approvals/#approval-{review.pk}")
-    assert (asked.severity, asked.due_at > now) == ("warning", True)
+    assert (item.severity, item.due_at > now) == ("warning", True)
     (old,) = attention.list_unsigned_reviews(now + WEEK)
     assert old.severity == "critical"
     assert attention.list_pending_requests(now + timedelta(days=2)) == []

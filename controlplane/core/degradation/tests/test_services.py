@@ -113,8 +113,8 @@ def test_a_cause_that_comes_back_in_time_keeps_its_beginning():
 
     services.report([], LATER + HOLD_TIME + SECOND)
 
-    (stands,) = services.load_causes()
-    assert stands.since == timestamp(NOW)
+    (cause,) = services.load_causes()
+    assert cause.since == timestamp(NOW)
 
 
 def test_our_own_redis_counts_beside_what_was_reported():

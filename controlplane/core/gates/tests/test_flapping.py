@@ -141,7 +141,7 @@ def test_an_ok_that_is_the_first_word_has_no_fail_behind_it() -> None:
 
 
 def test_a_fail_from_a_clock_far_ahead_does_not_count_yet() -> None:
-    said = Observation("ok", NOW, {}, "token:ci", failed_at=NOW + MINUTE + A_TICK)
+    observation = Observation("ok", NOW, {}, "token:ci", failed_at=NOW + MINUTE + A_TICK)
 
-    assert external.evaluate(build_question(), said, NOW).verdict == PASS
-    assert external.evaluate(build_question(), said, NOW + A_TICK).verdict == FAIL
+    assert external.evaluate(build_question(), observation, NOW).verdict == PASS
+    assert external.evaluate(build_question(), observation, NOW + A_TICK).verdict == FAIL

@@ -48,5 +48,5 @@ async def _ask(method: str, path: str, headers: dict[str, str], pieces: Sequence
         if not message.get("more_body"):
             break
     await call.wait(5)
-    told = {name.decode().lower(): text.decode() for name, text in start["headers"]}
-    return Answer(start["status"], told, [piece for piece in received if piece])
+    reply_headers = {name.decode().lower(): text.decode() for name, text in start["headers"]}
+    return Answer(start["status"], reply_headers, [piece for piece in received if piece])

@@ -16,7 +16,7 @@ def admin():
 
 
 @pytest.mark.parametrize(
-    ("path", "name", "said"),
+    ("path", "name", "message"),
     [
         ("/switches/?staet=engaged", "staet", "did you mean state?"),
         ("/switches/?colour=red", "colour", "known here: cursor, limit, overdue, q, scope, state."),
@@ -29,11 +29,11 @@ def admin():
         ("/snapshot?wiat=5", "wiat", "did you mean wait?"),
     ],
 )
-def test_unknown_query_parameter_is_refused_with_the_known_ones(admin, path, name, said):
+def test_unknown_query_parameter_is_refused_with_the_known_ones(admin, path, name, message):
     refused = admin.get(path)
 
     assert refused.status_code == 400
-    assert said in refused.json()["errors"][name][0]
+    assert message in refused.json()["errors"][name][0]
 
 
 def test_unknown_query_parameter_of_a_change_is_refused_and_changes_nothing(admin):

@@ -84,12 +84,12 @@ def test_log_of_a_mutation_names_request_and_actor_and_keeps_secrets_out(caplog)
     program.engage("segment:finance", headers={"x_request_id": "req-9"}, reason="x")
     Api(x_api_key="sg_wrong_password1").post("/switches/segment/finance/undo")
 
-    said = "\n".join(json.dumps(record.msg, default=str) for record in caplog.records)
-    assert '"event": "request.finished"' in said
-    assert '"request_id": "req-9"' in said
-    assert '"actor": "token:ci"' in said
+    logged = "\n".join(json.dumps(record.msg, default=str) for record in caplog.records)
+    assert '"event": "request.finished"' in logged
+    assert '"request_id": "req-9"' in logged
+    assert '"actor": "token:ci"' in logged
     for kept_out in (secret, secret.rpartition("_")[2], "the-cookie-itself", "password1"):
-        assert kept_out not in said
+        assert kept_out not in logged
 
 
 def test_id_does_not_stay_bound_after_the_request():

@@ -148,13 +148,13 @@ def test_counts_and_names_agree_with_asking_each_instance(
 
 def test_many_delays_are_the_percentiles_of_an_independent_computation() -> None:
     draw = random.Random(7)
-    told = [round(draw.lognormvariate(4, 1)) for _ in range(357)]
-    for number, delay in enumerate(told):
+    delays = [round(draw.lognormvariate(4, 1)) for _ in range(357)]
+    for number, delay in enumerate(delays):
         acknowledge(f"a/{number}", 5, delay)
 
     found = delays_of(5)
 
-    assert found == Delays(nearest_rank(told, 0.5), nearest_rank(told, 0.99), 357)
+    assert found == Delays(nearest_rank(delays, 0.5), nearest_rank(delays, 0.99), 357)
 
 
 def test_an_instance_that_skips_the_version_counts_by_the_next() -> None:

@@ -56,7 +56,7 @@ def get_values(name, now=NOW, **labels):
 
 
 def test_where_nothing_happened_every_kind_has_its_series():
-    said = read_metrics()
+    samples = read_metrics()
 
     for name in (
         "switchgear_job_stuck",
@@ -64,9 +64,9 @@ def test_where_nothing_happened_every_kind_has_its_series():
         "switchgear_job_duplicates_stopped_total",
         "switchgear_job_checkpoint_bytes",
     ):
-        assert said[name, ("kind", KIND)] == 0
-        assert said[name, ("kind", "report")] == 0
-    assert said["switchgear_jobs", ("kind", KIND), ("state", "holding")] == 0
+        assert samples[name, ("kind", KIND)] == 0
+        assert samples[name, ("kind", "report")] == 0
+    assert samples["switchgear_jobs", ("kind", KIND), ("state", "holding")] == 0
 
 
 def test_how_long_jobs_took_is_a_histogram():
@@ -150,12 +150,12 @@ def test_with_a_hundred_thousand_jobs_it_takes_few_queries_and_little_time():
 
     began = time.monotonic()
     with CaptureQueriesContext(connection) as queries:
-        said = read_metrics(now)
+        samples = read_metrics(now)
     took = time.monotonic() - began
 
     assert len(queries) <= 6
     assert took < 1.0, [(query["time"], query["sql"]) for query in queries]
-    assert said["switchgear_job_duration_seconds_gcount", ("kind", KIND)] > 30_000
+    assert samples["switchgear_job_duration_seconds_gcount", ("kind", KIND)] > 30_000
 
 
 def test_jobs_are_kept_for_as_long_as_their_kind_says(given):

@@ -53,8 +53,8 @@ def create_job(subject="segment:finance", **changes):
     return Job.objects.get(pk=job.pk)
 
 
-def show_page(client, path="/jobs/", **asked):
-    return client.get(path, asked).content.decode()
+def show_page(client, path="/jobs/", **query):
+    return client.get(path, query).content.decode()
 
 
 def test_row_tells_how_far_it_has_come_and_how_fast():
@@ -87,7 +87,7 @@ def test_what_others_wrote_is_escaped():
 
 
 @pytest.mark.parametrize(
-    ("asked", "found"),
+    ("query", "found"),
     [
         ({"state": "live"}, True),
         ({"state": "failed"}, False),
@@ -98,13 +98,13 @@ def test_what_others_wrote_is_escaped():
         ({"state": "nonsense", "kind": "x", "before": "y"}, True),
     ],
 )
-def test_list_is_narrowed(asked, found):
+def test_list_is_narrowed(query, found):
     job = create_job()
 
     client = browser_as("viewer")
 
     for path in ("/jobs/", "/jobs/rows/"):
-        assert (f'id="job-{job.pk}"' in show_page(client, path, **asked)) is found
+        assert (f'id="job-{job.pk}"' in show_page(client, path, **query)) is found
 
 
 def test_live_part_keeps_the_filters_and_the_place():

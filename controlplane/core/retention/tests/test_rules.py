@@ -64,19 +64,19 @@ def test_chosen_days_count_within_the_bounds_only(settings):
 
 
 @pytest.mark.parametrize(
-    ("chosen", "said"),
+    ("chosen", "message"),
     [
         ({"messages": 7}, "messages is kept for 8 to 400 days, not for 7."),
         ({"audit": 7}, "audit is no rule"),
         ({"idempotency-keys": 2}, "idempotency-keys can't be chosen"),
     ],
 )
-def test_wrong_days_are_an_error_of_check_and_of_the_command(settings, chosen, said):
+def test_wrong_days_are_an_error_of_check_and_of_the_command(settings, chosen, message):
     settings.KEPT_DAYS = chosen
 
     (error,) = check_retention_periods()
 
-    assert said in error.msg
+    assert message in error.msg
     with pytest.raises(CommandError, match="KEPT_DAYS"):
         call_command("retention")
 
