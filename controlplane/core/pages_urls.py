@@ -2,19 +2,34 @@
 
 from django.urls import path
 
-from controlplane.core.approvals import urls as approvals
-from controlplane.core.attention import urls as attention
+from controlplane.core.approvals import views as approvals
+from controlplane.core.attention.views import acknowledge, attention_page
 from controlplane.core.audit import views as audit
-from controlplane.core.jobs import urls as jobs
+from controlplane.core.jobs import views as jobs
 from controlplane.core.palette import views as palette
 from controlplane.core.runbooks import views as runbooks
+
+APPROVAL = "approvals/<int:approval_id>"
 
 urlpatterns = [
     path("audit/", audit.audit_page, name="audit_page"),
     path("audit/verify/", audit.verify, name="audit_verify"),
-    *approvals.urlpatterns,
-    *attention.urlpatterns,
-    *jobs.urlpatterns,
+    path("approvals/", approvals.approvals_page, name="approvals_page"),
+    path(f"{APPROVAL}/approve/", approvals.approve, name="approve"),
+    path(f"{APPROVAL}/deny/", approvals.deny, name="deny"),
+    path(f"{APPROVAL}/edit/", approvals.edit, name="edit_approval"),
+    path("reviews/<int:approval_id>/sign/", approvals.sign, name="sign_review"),
+    path("attention/", attention_page, {"template": "core/attention.html"}, "attention_page"),
+    path("attention/rows/", attention_page, {"template": "core/_attention.html"}, "attention_rows"),
+    path(
+        "escalations/<int:escalation_id>/acknowledge/", acknowledge, name="escalation_acknowledge"
+    ),
+    path("jobs/", jobs.jobs_page, {"template": "core/jobs.html"}, name="jobs_page"),
+    path("jobs/rows/", jobs.jobs_page, {"template": "core/_jobs.html"}, name="jobs_rows"),
+    *(
+        path(f"jobs/<int:job_id>/{verb}/", jobs.intervene, {"verb": verb}, name=f"job_{verb}")
+        for verb in ("pause", "resume", "cancel")
+    ),
     path("find/", palette.find_page, {"template": "core/palette.html"}, name="find_page"),
     path("find/part/", palette.find_page, {"template": "_palette_found.html"}, name="find_part"),
     path("runbooks/", runbooks.runbooks_page, name="runbooks_page"),

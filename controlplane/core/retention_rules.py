@@ -1,7 +1,10 @@
-"""Permanent retention of Django's own tables, ticks and heartbeats."""
+"""Tables that are kept permanently: the audit trail, approvals, and tables of few rows."""
 
 from controlplane.core.retention import keep_permanently
 
+keep_permanently("Proof of who did what; nothing of it can be deleted.", "core.AuditEntry")
+keep_permanently("Who approved or reviewed what belongs to the proof.", "core.Approval")
+keep_permanently("One row.", "core.AuditRound", "core.Degradation")
 keep_permanently(
     "One row for each thing that runs; it goes with it.", "core.Tick", "core.Heartbeat"
 )

@@ -3,19 +3,31 @@
 from django.urls import URLPattern
 
 from controlplane.core import ops_api
-from controlplane.core.approvals import urls as approvals
-from controlplane.core.attention import urls as attention
+from controlplane.core.approvals import api as approvals
+from controlplane.core.attention.api import AttentionView
 from controlplane.core.audit import api as audit
 from controlplane.core.gates import api as gates
 from controlplane.core.http.routes import both_forms
-from controlplane.core.jobs import urls as jobs
+from controlplane.core.jobs import api as jobs
+
+APPROVAL, JOB = "approvals/<int:approval_id>", "jobs/<int:job_id>"
 
 api_urlpatterns: list[URLPattern] = [
-    *approvals.api_urlpatterns,
+    *both_forms("approvals/", approvals.ApprovalList.as_view(), name="api-approvals"),
+    *both_forms(f"{APPROVAL}/", approvals.ApprovalView.as_view(), name="api-approval"),
+    *both_forms(f"{APPROVAL}/approve", approvals.ApproveView.as_view(), name="api-approve"),
+    *both_forms(f"{APPROVAL}/deny", approvals.DenyView.as_view(), name="api-deny"),
+    *both_forms(
+        "reviews/<int:review_id>/sign", approvals.SignReviewView.as_view(), name="api-sign-review"
+    ),
     *both_forms("audit/", audit.AuditList.as_view(), name="api-audit"),
     *both_forms("audit/export", audit.AuditExport.as_view(), name="api-audit-export"),
-    *attention.api_urlpatterns,
-    *jobs.api_urlpatterns,
+    *both_forms("attention/", AttentionView.as_view(), name="api-attention"),
+    *both_forms("jobs/", jobs.JobList.as_view(), name="api-jobs"),
+    *both_forms(f"{JOB}/", jobs.JobView.as_view(), name="api-job"),
+    *both_forms(f"{JOB}/pause", jobs.PauseView.as_view(), name="api-job-pause"),
+    *both_forms(f"{JOB}/resume", jobs.ResumeView.as_view(), name="api-job-resume"),
+    *both_forms(f"{JOB}/cancel", jobs.CancelView.as_view(), name="api-job-cancel"),
     *both_forms("gates/", gates.GateList.as_view(), name="api-gates"),
     *both_forms("gates/<str:name>", gates.GateView.as_view(), name="api-gate"),
     *both_forms("degradation", ops_api.DegradationView.as_view(), name="api-degradation"),
