@@ -142,7 +142,7 @@ def test_a_client_of_a_plane_with_a_wrong_clock_ends_an_engagement_by_postgresql
     ends = time.monotonic() + 6 + GRACE_SECONDS
     with Switchgear(plane.url, TOKEN["X-API-Key"], service="core", stream=False) as gear:
         assert gear.wait_ready(5)
-        wait_until(lambda: gear._memory.clock.release_now() is not None, 15, plane.read_output)
+        wait_until(lambda: gear._store.clock.release_now() is not None, 15, plane.read_output)
         blocked_seconds = 0.0
         while time.monotonic() < ends + 5 and not gear.allowed(segment="finance"):
             blocked_seconds = time.monotonic() - ends
