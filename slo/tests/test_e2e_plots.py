@@ -94,7 +94,7 @@ def test_range_made_up_in_the_address_harms_nothing(desks, said):
 
     expect(page.locator("#burn canvas")).to_be_visible()
     expect(page.locator("#budget canvas")).to_be_visible()
-    expect(page.locator("#burn [data-plot-key] button").first).to_be_visible()
+    expect(page.locator("#burn [data-plot-legend] button").first).to_be_visible()
 
 
 @needs_library
@@ -108,7 +108,7 @@ def test_plot_is_read_by_keyboard_point_by_point(desks):
     page.keyboard.press("End")
     page.keyboard.press("ArrowLeft")
 
-    said = page.locator("#burn [data-plot-said]")
+    said = page.locator("#burn [data-plot-status]")
     expect(said).to_contain_text("1 h × ")
     before = said.text_content()
     page.keyboard.press("ArrowLeft")
@@ -119,7 +119,7 @@ def test_plot_is_read_by_keyboard_point_by_point(desks):
 def test_window_is_switched_on_and_never_the_last_one_off(desks):
     burning()
     page = desks.open_desk(person("viewer")).open(ONE)
-    key = page.locator("[data-plot='burn'] [data-plot-key]")
+    key = page.locator("[data-plot='burn'] [data-plot-legend]")
 
     key.get_by_role("button", name="5 min").click()
 
@@ -176,15 +176,15 @@ def test_now_is_what_was_judged_last_and_follows_it(desks):
     burning()
     SloStatus.objects.update(burn_rates={"1h": 3.4, "6h": 0.7}, remaining_ratio=0.42)
     page = desks.open_desk(person("viewer")).open(ONE)
-    hour = page.locator("#burn [data-plot-key]").get_by_role("button", name="1 h")
+    hour = page.locator("#burn [data-plot-legend]").get_by_role("button", name="1 h")
     expect(hour).to_contain_text("× 3.4")
-    expect(page.locator("#budget [data-plot-key]")).to_have_text("Now · 42 % left")
+    expect(page.locator("#budget [data-plot-legend]")).to_have_text("Now · 42 % left")
 
     SloStatus.objects.update(burn_rates={"1h": None, "6h": 0.9}, remaining_ratio=None)
     page.evaluate("document.body.dispatchEvent(new Event('refresh'))")
 
     expect(hour).to_contain_text("not known")
-    expect(page.locator("#budget [data-plot-key]")).to_have_text("Now · not known")
+    expect(page.locator("#budget [data-plot-legend]")).to_have_text("Now · not known")
 
 
 @needs_library
@@ -207,7 +207,8 @@ def test_axis_of_a_budget_has_five_labels_at_most_and_room_for_the_least(desks, 
     page = desks.open_desk(person("viewer")).open("/slos/")
 
     levels = page.evaluate(
-        "least => import('/static/js/plots/scales.js').then((found) => found.levels(least))", least
+        "least => import('/static/js/plots/scales.js').then((found) => found.levelTicks(least))",
+        least,
     )
 
     assert 2 <= len(levels) <= 5
@@ -216,7 +217,7 @@ def test_axis_of_a_budget_has_five_labels_at_most_and_room_for_the_least(desks, 
 
 
 FITTED = """([times, values]) =>
-    import('/static/js/plots/scales.js').then((one) => one.fitted(times, [{ values }]))"""
+    import('/static/js/plots/scales.js').then((one) => one.fittedRange(times, [{ values }]))"""
 HOURS = [hour * 3600 for hour in range(25)]
 
 
@@ -238,7 +239,7 @@ def test_plot_begins_shortly_before_anything_is_known(desks, known, hours):
 
 def test_plots_tell_times_in_utc_where_somebody_has_chosen_so(desks):
     page = desks.open_desk(person("viewer")).open("/slos/")
-    at = "import('/static/js/plots/words.js').then((one) => one.moment(1764000000))"
+    at = "import('/static/js/plots/formatting.js').then((one) => one.formatTime(1764000000))"
     page.evaluate("document.documentElement.dataset.zone = 'Asia/Seoul'")
     assert page.evaluate(at) == "25 Nov, 01:00"
 

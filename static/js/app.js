@@ -1,67 +1,67 @@
-// What every page has: dialogs, what is said after a change, the menu, the theme, copy buttons.
+// Shared by all pages: dialogs, toasts after changes, the menu, the theme, copy buttons.
 
 const dialog = document.getElementById("dialog");
-const inside = document.getElementById("dialog-body");
+const dialogBody = document.getElementById("dialog-body");
 let opener = null;
 
-/* --- dialogs: a link marked data-dialog opens its page inside one */
+/* --- dialogs: links with data-dialog open their page in a dialog */
 
-// The open dialog stands in the address (`#dialog=/switches/engage/`): it can be shared, it comes
-// back after a reload, and Back closes it.
-const MARK = "#dialog=";
+// The URL's fragment names the open dialog (`#dialog=/switches/engage/`): links can be shared, a
+// reload reopens it, and Back closes it.
+const DIALOG_HASH = "#dialog=";
 
-let leaving = false; // on the way back to the address without it
-let next = null; // what is to open then
+let isGoingBack = false; // history.back() to the URL without the fragment is under way
+let openNext = null; // opens the next dialog after that
 
-function open(link, path, from) {
-  if (leaving) {
-    next = () => open(link, path, from);
+function openDialog(link, path, from) {
+  if (isGoingBack) {
+    openNext = () => openDialog(link, path, from);
     return;
   }
   opener = from;
-  if (!location.hash.startsWith(MARK)) {
-    // What htmx wrote into this place of the history would make it load the page on the way back.
+  if (!location.hash.startsWith(DIALOG_HASH)) {
+    // htmx's state in this history entry would make it reload the page on Back.
     history.replaceState(null, "", location.href);
-    history.pushState({ dialog: true }, "", MARK + path);
-  } else history.replaceState(history.state, "", MARK + path);
+    history.pushState({ dialog: true }, "", DIALOG_HASH + path);
+  } else history.replaceState(history.state, "", DIALOG_HASH + path);
   load(path, { target: "#dialog-body", source: link });
 }
 
-// A failure is told where htmx reports it.
+// Failures are handled by the listeners of htmx's error events.
 function load(path, context) {
   window.htmx.ajax("GET", path, context).catch(() => {});
 }
 
-// Only what a link of this page would open: an address made up elsewhere opens nothing else.
-function openMarked() {
-  if (!location.hash.startsWith(MARK) || dialog.open || !window.htmx || !dialog.showModal) return;
-  const asked = new URL(location.hash.slice(MARK.length), location.origin);
+// Open only dialogs that this page links to, so that a crafted URL opens nothing else.
+function openFromUrl() {
+  if (!location.hash.startsWith(DIALOG_HASH) || dialog.open || !window.htmx || !dialog.showModal) return;
+  const url = new URL(location.hash.slice(DIALOG_HASH.length), location.origin);
   const links = [...document.querySelectorAll("a[data-dialog]")];
-  const link = links.find((one) => one.href === asked.href) ?? links.find((one) => one.pathname === asked.pathname);
-  const always = [...document.querySelectorAll("[data-in-dialog][data-path]")].some((one) => one.dataset.path === asked.pathname);
-  if (asked.origin === location.origin && (link || always)) open(link ?? document.body, asked.pathname + asked.search, link);
+  const link = links.find((one) => one.href === url.href) ?? links.find((one) => one.pathname === url.pathname);
+  const always = [...document.querySelectorAll("[data-in-dialog][data-path]")].some((one) => one.dataset.path === url.pathname);
+  if (url.origin === location.origin && (link || always)) openDialog(link ?? document.body, url.pathname + url.search, link);
   else history.replaceState(null, "", location.pathname + location.search);
 }
 
-function back() {
-  if (!leaving) return;
-  leaving = false;
-  next?.();
-  next = null;
+function finishGoingBack() {
+  if (!isGoingBack) return;
+  isGoingBack = false;
+  openNext?.();
+  openNext = null;
 }
 
 window.addEventListener("popstate", () => {
-  if (leaving) back();
-  else if (location.hash.startsWith(MARK)) openMarked();
+  if (isGoingBack) finishGoingBack();
+  else if (location.hash.startsWith(DIALOG_HASH)) openFromUrl();
   else if (dialog.open) dialog.close();
 });
 
-function unmark() {
-  if (!location.hash.startsWith(MARK)) return;
+function removeMark() {
+  if (!location.hash.startsWith(DIALOG_HASH)) return;
   if (history.state?.dialog) {
-    leaving = true;
+    isGoingBack = true;
     history.back();
-    setTimeout(back, 500);
+    setTimeout(finishGoingBack, 500);
   } else history.replaceState(null, "", location.pathname + location.search);
 }
 
@@ -70,38 +70,38 @@ document.addEventListener("click", (event) => {
   const plain = event.button === 0 && !(event.metaKey || event.ctrlKey || event.shiftKey || event.altKey);
   if (!link || !plain || event.defaultPrevented || !window.htmx || !dialog.showModal) return;
   event.preventDefault();
-  open(link, link.pathname + link.search, dialog.open ? opener : link);
+  openDialog(link, link.pathname + link.search, dialog.open ? opener : link);
 });
 
 document.addEventListener("switchgear:open", (event) => {
   const { path, from } = event.detail;
-  if (window.htmx && dialog.showModal) open(document.body, path, from ?? opener);
+  if (window.htmx && dialog.showModal) openDialog(document.body, path, from ?? opener);
   else location.assign(path);
 });
 
 document.addEventListener("htmx:afterSwap", (event) => {
-  if (event.target !== inside) return;
+  if (event.target !== dialogBody) return;
   if (!dialog.open) {
     opener ??= document.activeElement;
     dialog.showModal();
   }
   dialog.scrollTop = 0;
-  // On a phone a field would bring up its keyboard, above what can be tapped instead.
-  const touched = window.matchMedia("(pointer: coarse)").matches ? inside.querySelector("[data-touch-focus]") : null;
+  // On a phone, focusing a field would open the keyboard over the suggestions.
+  const touched = window.matchMedia("(pointer: coarse)").matches ? dialogBody.querySelector("[data-touch-focus]") : null;
   const field =
-    inside.querySelector("[aria-invalid='true']") ??
+    dialogBody.querySelector("[aria-invalid='true']") ??
     touched ??
-    inside.querySelector("[autofocus], [data-focus]") ??
-    inside.querySelector("textarea, input:not([type='hidden'])") ??
-    inside.querySelector("a.button, button.button--main, #dialog-title");
+    dialogBody.querySelector("[autofocus], [data-focus]") ??
+    dialogBody.querySelector("textarea, input:not([type='hidden'])") ??
+    dialogBody.querySelector("a.button, button.button--main, #dialog-title");
   field?.focus();
-  // htmx would set the focus once more when the swap settles, under somebody who types already.
-  for (const element of inside.querySelectorAll("[autofocus]")) element.removeAttribute("autofocus");
+  // htmx would focus it again when the swap settles, while the user may be typing already.
+  for (const element of dialogBody.querySelectorAll("[autofocus]")) element.removeAttribute("autofocus");
 });
 
 dialog.addEventListener("close", () => {
-  unmark();
-  inside.replaceChildren();
+  removeMark();
+  dialogBody.replaceChildren();
   dialog.querySelector("[data-announcer]").textContent = "";
   const back = opener?.isConnected ? opener : opener?.id && document.getElementById(opener.id);
   (back || document.getElementById("engage") || document.getElementById("main"))?.focus();
@@ -110,26 +110,26 @@ dialog.addEventListener("close", () => {
 
 document.addEventListener("click", (event) => {
   if (event.target.closest("[data-close]")) dialog.close();
-  if (event.target === dialog && !inside.querySelector("textarea, input")) dialog.close();
+  if (event.target === dialog && !dialogBody.querySelector("textarea, input")) dialog.close();
 });
 
-/* --- after a change: say so, and show what is now */
+/* --- after a change: show a toast, and refresh the page */
 
-function say(message, signIn = false) {
-  document.dispatchEvent(new CustomEvent("switchgear:say", { detail: { message, signIn } }));
+function showToast(message, signIn = false) {
+  document.dispatchEvent(new CustomEvent("switchgear:toast", { detail: { message, signIn } }));
 }
 
 document.addEventListener("switchgear:done", (event) => {
   if (dialog.open) dialog.close();
-  say(event.detail.message);
+  showToast(event.detail.message);
   document.body.dispatchEvent(new Event("refresh"));
-  // A page that keeps nothing current by itself is fetched as a whole, and stays where it is.
+  // A page without live parts is fetched whole and merged.
   if (document.querySelector("#main :is(#live, [data-effect])") || !window.htmx) return;
-  const here = location.pathname + location.search;
-  load(here, { target: "#main", select: "#main", swap: "merge" });
+  const path = location.pathname + location.search;
+  load(path, { target: "#main", select: "#main", swap: "merge" });
 });
 
-// Whether somebody has set this field to something else than the page came with.
+// True if the field differs from its initial value.
 function isChanged(field) {
   if (field.matches("select")) {
     const given = [...field.options].findIndex((option) => option.defaultSelected);
@@ -139,81 +139,81 @@ function isChanged(field) {
   return field.type !== "hidden" && field.value !== field.defaultValue;
 }
 
-function isTyped() {
-  if (inside.querySelector("textarea, input:not([type='hidden'])")) return true;
+function hasTypedInput() {
+  if (dialogBody.querySelector("textarea, input:not([type='hidden'])")) return true;
   return [...document.querySelectorAll("#main form[method='post'] :is(input, textarea, select)")].some(isChanged);
 }
 
-// The page leads to the sign-in, unless that would lose what somebody has typed.
-function signedOut(typed = isTyped()) {
+// Go to the sign-in page, unless typed input would be lost.
+function handleSignedOut(typed = hasTypedInput()) {
   if (!typed) {
     location.assign(`/sign-in/?next=${encodeURIComponent(location.pathname + location.search)}`);
   } else if (!document.querySelector("[data-sign-in]:not([hidden])")) {
-    say(
+    showToast(
       "You are signed out, and nothing was changed. What you typed is kept: sign in in another tab, then press again.",
       true,
     );
   }
 }
 
-// A sign-in in another tab changes the token that forms carry; the cookie has the present one.
-function presentToken() {
+// A sign-in in another tab changes the CSRF token; the cookie has the current one.
+function currentToken() {
   return document.cookie.match(/(?:^|; )csrftoken=([^;]+)/)?.[1];
 }
 
 document.addEventListener("htmx:configRequest", (event) => {
-  const token = presentToken();
+  const token = currentToken();
   if (token && event.detail.parameters.has("csrfmiddlewaretoken")) {
     event.detail.parameters.set("csrfmiddlewaretoken", token);
   }
 });
 document.addEventListener("submit", (event) => {
-  const token = presentToken();
+  const token = currentToken();
   const field = event.target.elements.namedItem("csrfmiddlewaretoken");
   if (token && field) field.value = token;
 });
 
-// A form that leaves the page takes along what was typed in it, so it stays here until the console
-// answers and knows who sends it. One that is slow may do it all the same: then a second press sends.
-const PATIENCE = 8000; // ms
-const LEAVES = "#main form[method='post']:not([hx-post], [data-passkey])";
-const NOBODY = 0;
-const LATE = 504;
-const asking = new WeakSet();
-const doubtful = new WeakSet();
-let asked = null;
+// Submitting a plain form leaves the page, so check first that the console responds and the session
+// is valid. If the check times out, the submit may still work: a second press sends the form.
+const TIMEOUT_MS = 8000;
+const PAGE_FORMS = "#main form[method='post']:not([hx-post], [data-passkey])";
+const NO_RESPONSE = 0;
+const GATEWAY_TIMEOUT = 504;
+const checking = new WeakSet();
+const unconfirmed = new WeakSet();
+let confirmedForm = null;
 
-async function presence() {
+async function checkConsole() {
   const url = document.getElementById("palette").dataset.url;
-  const signal = AbortSignal.timeout(PATIENCE);
+  const signal = AbortSignal.timeout(TIMEOUT_MS);
   try {
     return (await fetch(url, { headers: { "HX-Request": "true" }, signal })).status;
   } catch (error) {
-    return error.name === "TimeoutError" ? LATE : NOBODY;
+    return error.name === "TimeoutError" ? GATEWAY_TIMEOUT : NO_RESPONSE;
   }
 }
 
-async function send(form, submitter) {
-  asking.add(form);
+async function sendIfReachable(form, submitter) {
+  checking.add(form);
   form.setAttribute("aria-busy", "true");
-  const status = await presence();
-  asking.delete(form);
+  const status = await checkConsole();
+  checking.delete(form);
   form.removeAttribute("aria-busy");
   if (!form.isConnected || (submitter && submitter.form !== form)) {
-    say("The page changed meanwhile, and nothing was sent. Look again.");
-  } else if (status === 401) signedOut(true);
-  else if (status === NOBODY) say("The console does not answer. Nothing was sent, and what you typed is kept.");
+    showToast("The page changed meanwhile, and nothing was sent. Look again.");
+  } else if (status === 401) handleSignedOut(true);
+  else if (status === NO_RESPONSE) showToast("The console does not answer. Nothing was sent, and what you typed is kept.");
   else if (status >= 500) {
-    doubtful.add(form);
-    say("The console does not answer well. Nothing was sent, and what you typed is kept: press again to send it nevertheless.");
+    unconfirmed.add(form);
+    showToast("The console does not answer well. Nothing was sent, and what you typed is kept: press again to send it nevertheless.");
   } else {
-    asked = form;
+    confirmedForm = form;
     form.requestSubmit(submitter);
-    asked = null;
+    confirmedForm = null;
   }
 }
 
-function holdsText(form) {
+function hasFields(form) {
   return form.querySelector("textarea, select, input:not([type='hidden'])") !== null;
 }
 
@@ -221,11 +221,11 @@ document.addEventListener(
   "submit",
   (event) => {
     const form = event.target;
-    if (form === asked || doubtful.delete(form) || form.dataset.sent) return; // What was sent is kept back elsewhere.
-    if (!document.getElementById("palette") || !form.matches(LEAVES) || !holdsText(form)) return;
+    if (form === confirmedForm || unconfirmed.delete(form) || form.dataset.sent) return; // A second submit is prevented in engage.js.
+    if (!document.getElementById("palette") || !form.matches(PAGE_FORMS) || !hasFields(form)) return;
     event.preventDefault();
     event.stopImmediatePropagation();
-    if (!asking.has(form)) send(form, event.submitter);
+    if (!checking.has(form)) sendIfReachable(form, event.submitter);
   },
   true,
 );
@@ -233,40 +233,40 @@ document.addEventListener(
 for (const failure of ["htmx:sendError", "htmx:timeout", "htmx:responseError"]) {
   document.addEventListener(failure, (event) => {
     if (event.detail.xhr?.status === 401) {
-      signedOut();
+      handleSignedOut();
       return;
     }
-    // A button inside a part that polls is a person's, not a poll.
-    const asked = event.detail.target === inside;
-    if (!asked && event.target.closest?.("#live, #alarm, #plan, #search, [data-effect]")) return;
+    // Failed polls are shown by live.js; buttons inside live parts are not polls.
+    const isDialogRequest = event.detail.target === dialogBody;
+    if (!isDialogRequest && event.target.closest?.("#live, #alarm, #plan, #search, [data-effect]")) return;
     const status = event.detail.xhr?.status;
     const { verb, path } = event.detail.requestConfig ?? {};
-    if (asked && (!status || status >= 500) && (verb === "get" || dialog.open)) {
-      document.dispatchEvent(new CustomEvent("switchgear:unanswered", { detail: { verb, path } }));
-    } else if (status === 403) say("You may not do that, or this page is too old: reload it.");
-    else say("The console did not answer. Nothing is known to have changed; look before you try again.");
+    if (isDialogRequest && (!status || status >= 500) && (verb === "get" || dialog.open)) {
+      document.dispatchEvent(new CustomEvent("switchgear:no-response", { detail: { verb, path } }));
+    } else if (status === 403) showToast("You may not do that, or this page is too old: reload it.");
+    else showToast("The console did not answer. Nothing is known to have changed; look before you try again.");
   });
 }
 
-/* --- what stays on top has no fixed height: the side begins below it, and on a small screen only
-   where one is and that everything is stopped stay there */
+/* --- the bars on top have no fixed height: publish it, so that the sidebar begins below them; small
+   screens keep only the environment and the notice of a global stop */
 
 const bars = document.querySelector("[data-bars]");
-const measure = new ResizeObserver(() => {
+const barsObserver = new ResizeObserver(() => {
   const heights = [...bars.querySelectorAll(".environment, .alarm--all > .alarm__word")].map((one) => one.offsetHeight);
   const whole = bars.offsetHeight || heights.reduce((sum, one) => sum + one, 0);
   document.documentElement.style.setProperty("--bars", `${whole}px`);
   document.documentElement.style.setProperty("--environment", `${heights[0] ?? 0}px`);
 });
-for (const one of [bars, bars.querySelector(".environment"), document.body]) measure.observe(one);
+for (const one of [bars, bars.querySelector(".environment"), document.body]) barsObserver.observe(one);
 
-/* --- where one is, in a list of pages that is longer than there is room */
+/* --- scroll the navigation to the current page */
 
-const pages = document.getElementById("nav");
-const here = pages?.querySelector("[aria-current='page']");
-if (here) {
-  pages.scrollLeft = here.offsetLeft - (pages.clientWidth - here.offsetWidth) / 2;
-  pages.scrollTop = here.offsetTop - (pages.clientHeight - here.offsetHeight) / 2;
+const nav = document.getElementById("nav");
+const currentLink = nav?.querySelector("[aria-current='page']");
+if (currentLink) {
+  nav.scrollLeft = currentLink.offsetLeft - (nav.clientWidth - currentLink.offsetWidth) / 2;
+  nav.scrollTop = currentLink.offsetTop - (nav.clientHeight - currentLink.offsetHeight) / 2;
 }
 
 /* --- menu, theme, filters, copying */
@@ -302,15 +302,15 @@ document.addEventListener("click", async (event) => {
   const button = event.target.closest("[data-copy]");
   if (!button) return;
   await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent);
-  say("Copied.");
+  showToast("Copied.");
 });
 
-function reveal() {
+function revealButtons() {
   for (const button of document.querySelectorAll("[data-shortcuts]")) button.hidden = false;
   if (!navigator.clipboard) return;
   for (const button of document.querySelectorAll("[data-copy]")) button.hidden = false;
 }
 
-document.addEventListener("htmx:load", reveal);
-reveal();
-openMarked();
+document.addEventListener("htmx:load", revealButtons);
+revealButtons();
+openFromUrl();

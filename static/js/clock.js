@@ -1,5 +1,5 @@
-// Keeps countdowns and ages going by the server's clock, in the same words as the templates.
-// Other modules hand over the server's time with a `clock:set` event (milliseconds since 1970).
+// Updates countdowns and ages by the server's clock, in the same format as the templates.
+// Other modules set the server's time by a `clock:set` event (milliseconds since 1970).
 
 const SOON = 3600;
 const UNITS = [["d", 86400], ["h", 3600], ["min", 60]];
@@ -9,7 +9,7 @@ function serverNow() {
   return Date.now() + offset;
 }
 
-function two(number) {
+function padTwo(number) {
   return String(number).padStart(2, "0");
 }
 
@@ -17,8 +17,8 @@ function clockText(seconds) {
   const hours = Math.floor(seconds / 3600);
   if (hours >= 48) return `${Math.floor(hours / 24)} d ${hours % 24} h`;
   const minutes = Math.floor((seconds % 3600) / 60);
-  const rest = two(seconds % 60);
-  return hours ? `${hours}:${two(minutes)}:${rest}` : `${minutes}:${rest}`;
+  const rest = padTwo(seconds % 60);
+  return hours ? `${hours}:${padTwo(minutes)}:${rest}` : `${minutes}:${rest}`;
 }
 
 function ageText(seconds) {
@@ -26,22 +26,22 @@ function ageText(seconds) {
   return `${Math.floor(seconds / length)} ${unit} ago`;
 }
 
-function put(element, text) {
+function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
 function tickCountdown(element, now) {
   const left = (Number(element.dataset.until) - now) / 1000;
   if (element.hasAttribute("data-short")) {
-    put(element, `${Math.max(0, Math.ceil(left))} s`);
+    setText(element, `${Math.max(0, Math.ceil(left))} s`);
     return;
   }
   if (element.hasAttribute("data-rest")) {
-    put(element, clockText(Math.max(0, Math.ceil(left))));
+    setText(element, clockText(Math.max(0, Math.ceil(left))));
     return;
   }
-  // Rounded up while it runs, down once it is over: it never claims a second that is gone.
-  put(element, left > 0 ? clockText(Math.ceil(left)) : `${clockText(Math.floor(-left))} over`);
+  // Rounded up before the end and down after it, so that it never shows a second too few.
+  setText(element, left > 0 ? clockText(Math.ceil(left)) : `${clockText(Math.floor(-left))} over`);
   element.classList.toggle("countdown--late", left <= 0);
   element.classList.toggle("countdown--soon", left > 0 && left <= SOON);
   element.classList.toggle("countdown--calm", left > SOON);
@@ -51,24 +51,24 @@ function tick() {
   const now = serverNow();
   for (const element of document.querySelectorAll("[data-until]")) tickCountdown(element, now);
   for (const element of document.querySelectorAll("[data-since]")) {
-    put(element, ageText(Math.max(0, Math.floor((now - Number(element.dataset.since)) / 1000))));
+    setText(element, ageText(Math.max(0, Math.floor((now - Number(element.dataset.since)) / 1000))));
   }
   for (const element of document.querySelectorAll("[data-gone]:not([hidden])")) {
-    if (Number(element.dataset.gone) <= now) leave(element);
+    if (Number(element.dataset.gone) <= now) hideExpired(element);
   }
 }
 
-// What can no longer be done goes away; the focus moves on rather than being lost.
-function leave(element) {
+// Hide an expired control; move the focus to the next one.
+function hideExpired(element) {
   const focused = element.contains(document.activeElement);
   const next = element.closest("dialog, tr, section")?.querySelector("[data-focus], a[href]");
   element.hidden = true;
   if (focused) next?.focus();
 }
 
-function beat() {
+function scheduleTick() {
   tick();
-  setTimeout(beat, 1000 - (serverNow() % 1000));
+  setTimeout(scheduleTick, 1000 - (serverNow() % 1000));
 }
 
 document.addEventListener("clock:set", (event) => {
@@ -77,7 +77,7 @@ document.addEventListener("clock:set", (event) => {
 document.addEventListener("clock:tick", tick);
 
 const stamp = Number(document.querySelector("[data-now]")?.dataset.now);
-// The page was on its way for a moment; what the navigation took since its first byte is known.
+// Add the time since the first byte of the page, which the navigation entry tells.
 const [navigation] = performance.getEntriesByType("navigation");
 if (stamp) offset = stamp + performance.now() - (navigation?.responseStart ?? 0) - Date.now();
-beat();
+scheduleTick();

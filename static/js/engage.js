@@ -1,6 +1,6 @@
-// Forms that engage, extend and release: the columns of a reason counted as it is typed, the verb
-// with its target on the button, the scope's default policy until the person has chosen one, and
-// what was wrong with a field only until it is changed.
+// Forms that engage, extend and release. Counts the columns of the reason during typing, names the
+// target on the button, applies the scope's default policy until one is chosen, and clears the errors
+// of a field when it changes.
 
 // Hangul, kana, Han and full-width forms, then pictographs.
 const WIDE = new RegExp(
@@ -9,21 +9,21 @@ const WIDE = new RegExp(
     "\\u{1f300}-\\u{1f64f}\\u{1f680}-\\u{1f6ff}\\u{1f900}-\\u{1f9ff}\\u{20000}-\\u{3fffd}]",
   "u",
 );
-const UNSEEN = /[\p{Mn}\p{Me}\p{Cc}\p{Cf}]/u;
+const ZERO_WIDTH = /[\p{Mn}\p{Me}\p{Cc}\p{Cf}]/u;
 
-// The rule itself is the server's; this only says beforehand what it will count.
-function columns(text) {
+// A preview of the server's count; the server enforces the rule.
+function countColumns(text) {
   let sum = 0;
   for (const character of text.normalize("NFC").trim().replace(/\s+/gu, " ")) {
-    if (!UNSEEN.test(character)) sum += WIDE.test(character) ? 2 : 1;
+    if (!ZERO_WIDTH.test(character)) sum += WIDE.test(character) ? 2 : 1;
   }
   return sum;
 }
 
-function count(field) {
+function updateCounter(field) {
   const least = Number(field.dataset.least);
   const area = field.querySelector("textarea");
-  const have = columns(area.value);
+  const have = countColumns(area.value);
   const meter = field.querySelector("[data-columns]");
   const enough = have >= least;
   const length = `${area.value.length} of 2000`;
@@ -32,67 +32,67 @@ function count(field) {
   meter.classList.toggle("meter__good", have > 0 && enough);
 }
 
-function name(form) {
+function updateVerb(form) {
   const scope = form.elements.scope;
   const key = scope.selectedOptions[0].dataset.onlyKey ?? form.elements.key.value.trim();
   form.querySelector("[data-verb]").textContent = key ? `Engage ${scope.value}:${key}` : "Engage";
 }
 
-// What the server said of a field was about what stood there then; the plan says what is so now.
-function forgive(input) {
+// Errors are about the previous value; the plan shows the current ones.
+function clearErrors(input) {
   input.removeAttribute("aria-invalid");
   for (const error of input.closest(".field")?.querySelectorAll(".field__error") ?? []) error.remove();
 }
 
-function followScope(form) {
+function applyScopeDefault(form) {
   const { onlyKey, default: policy } = form.elements.scope.selectedOptions[0].dataset;
   if (onlyKey || !form.dataset.chosen) form.elements.on_expiry.value = policy;
 }
 
-// A whole id in the field of the key names its scope, too. A scope with one key only when that is
-// typed to its end: it has no field.
-const WHOLE = /^\s*([a-z]+)\s*:\s*(.*)$/is;
+// A complete id typed into the key field also selects the scope. A scope that has only one key is
+// selected once that key is complete, as its form has no key field.
+const SWITCH_ID = /^\s*([a-z]+)\s*:\s*(.*)$/is;
 
 function splitKey(form) {
   const { scope, key } = form.elements;
-  const [, name, rest] = WHOLE.exec(key.value) ?? [];
+  const [, name, rest] = SWITCH_ID.exec(key.value) ?? [];
   const option = [...scope.options].find((each) => each.value === name?.toLowerCase());
   if (!option) return;
   const { onlyKey } = option.dataset;
   if (onlyKey && rest.trim().toLowerCase() !== onlyKey) return;
   key.value = onlyKey ? "" : rest.trim();
-  takeScope(form, option.value);
+  selectScope(form, option.value);
   if (onlyKey) form.elements.confirm.focus();
 }
 
-function takeScope(form, scope) {
+function selectScope(form, scope) {
   form.elements.scope.value = scope;
   form.elements.scope.dispatchEvent(new Event("input", { bubbles: true }));
 }
 
-// The same key in another scope, with all that is typed already.
+// Select the same key in another scope; keep what was typed.
 document.addEventListener("click", (event) => {
   const link = event.target.closest("form[data-engage] a[data-scope]");
   if (!link || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey) return;
   event.preventDefault();
   const form = link.closest("form");
-  takeScope(form, link.dataset.scope);
+  selectScope(form, link.dataset.scope);
   form.elements.key.focus();
 });
 
 document.addEventListener("input", (event) => {
   const field = event.target.closest("[data-reason]");
-  if (field) count(field);
+  if (field) updateCounter(field);
   const form = event.target.closest("form[data-engage]");
   if (!form) return;
-  forgive(event.target);
+  clearErrors(event.target);
   if (event.target.name === "on_expiry") form.dataset.chosen = "true";
-  if (event.target.name === "scope") followScope(form);
+  if (event.target.name === "scope") applyScopeDefault(form);
   if (event.target.name === "key") splitKey(form);
-  name(form);
+  updateVerb(form);
 });
 
-// A file of events: nothing is pressed twice, also where htmx does not watch over the form.
+// Prevent double submits of forms that are not sent by htmx.
 document.addEventListener("submit", (event) => {
   const button = event.target.querySelector("[data-once]");
   if (!button || event.target.hasAttribute("hx-post")) return;
@@ -110,15 +110,15 @@ window.addEventListener("pageshow", () => {
   }
 });
 
-function begin(root) {
-  for (const field of root.querySelectorAll("[data-reason]")) count(field);
+function initialize(root) {
+  for (const field of root.querySelectorAll("[data-reason]")) updateCounter(field);
   for (const form of root.querySelectorAll("form[data-engage]")) {
-    name(form);
+    updateVerb(form);
     const set = form.elements.on_expiry.value;
     const usual = form.elements.scope.selectedOptions[0].dataset.default;
     if (set !== usual) form.dataset.chosen = "true";
   }
 }
 
-document.addEventListener("htmx:load", (event) => begin(event.target));
-begin(document);
+document.addEventListener("htmx:load", (event) => initialize(event.target));
+initialize(document);

@@ -1,25 +1,25 @@
-// The live part of a page: merged in place, honest about its age.
+// The live part of a page: merges refreshes in place, and shows when the content is not current.
 //
-// `hx-swap="merge"` changes only what differs, element by element, so that the focus, a selection,
-// an open <details> and whatever is typed survive a refresh that comes every two seconds.
+// `hx-swap="merge"` changes only elements that differ, so that the focus, a selection, an open
+// <details> and typed text survive a refresh every two seconds.
 
 const announcer = document.getElementById("announcer");
 const dialog = document.getElementById("dialog");
-const failing = new Set(); // the parts whose last poll got no answer, by id
+const failingParts = new Set(); // ids of parts whose last poll failed
 let asOf = new Date();
-let heardAt = Date.now(); // by this machine's clock
+let lastResponseAt = Date.now(); // by the browser's clock
 
 /* --- merging */
 
-// What the person has changed on the page is theirs: the server does not know it. Nor does it know
-// what scripts show and hide by themselves.
-const KEPT = new Set(["open", "value", "checked", "selected"]);
+// Attributes that the user changes, which the server does not know. The same goes for elements that
+// scripts show, hide or fill.
+const KEPT_ATTRIBUTES = new Set(["open", "value", "checked", "selected"]);
 const SHOWN_BY_SCRIPT = "[data-gone], [data-copy], [data-shortcuts]";
 const FILLED_BY_SCRIPT = "[data-saved]";
 const TICKING = "[data-until], [data-since]";
 
 function mergeAttributes(from, to) {
-  const kept = new Set(KEPT);
+  const kept = new Set(KEPT_ATTRIBUTES);
   if (from.matches(TICKING)) kept.add("class");
   if (from.matches(SHOWN_BY_SCRIPT) && from.dataset.gone === to.dataset.gone) kept.add("hidden");
   for (const { name, value } of [...to.attributes]) {
@@ -68,15 +68,15 @@ function merge(from, to) {
   if (!ticking) mergeChildren(from, to);
 }
 
-function focusKept(change) {
+function keepFocus(change) {
   const focused = document.activeElement;
-  const place = focused?.closest("[id]");
+  const container = focused?.closest("[id]");
   change();
   if (document.activeElement === focused || !focused || focused === document.body) return;
-  // A row that moved or went: its like by id, else the search, never the top of the page.
+  // A row moved or disappeared: focus the same id, else the search, never the top of the page.
   const same = focused.id && document.getElementById(focused.id);
-  const near = place && document.getElementById(place.id)?.querySelector("a, button");
-  (same || near || document.querySelector("[data-search]") || document.getElementById("main"))?.focus();
+  const neighbour = container && document.getElementById(container.id)?.querySelector("a, button");
+  (same || neighbour || document.querySelector("[data-search]") || document.getElementById("main"))?.focus();
 }
 
 window.htmx?.defineExtension("merge", {
@@ -84,51 +84,51 @@ window.htmx?.defineExtension("merge", {
   handleSwap(style, target, fragment) {
     if (style !== "merge") return false;
     const wanted = fragment.firstElementChild ?? fragment;
-    const before = { conditions: conditions(), reached: reached() };
-    focusKept(() => merge(target, wanted));
-    announce(before, { conditions: conditions(), reached: reached() });
+    const before = { conditions: conditions(), reached: effectSteps() };
+    keepFocus(() => merge(target, wanted));
+    announceChanges(before, { conditions: conditions(), reached: effectSteps() });
     return [target];
   },
 });
 
-/* --- what changed, said and shown */
+/* --- announcing and marking changes */
 
 function conditions() {
-  const found = new Map();
+  const conditionByName = new Map();
   for (const element of document.querySelectorAll("[data-switch]")) {
-    found.set(element.dataset.switch, element.dataset.condition);
+    conditionByName.set(element.dataset.switch, element.dataset.condition);
   }
-  return found;
+  return conditionByName;
 }
 
-// How far each effect that is shown has got, in steps: the count in between would be chatter.
-function reached() {
+// Progress of each effect in coarse steps; announcing every count would be noise.
+function effectSteps() {
   const parts = (dialog?.open ? dialog : document).querySelectorAll("[data-reached]");
   return new Map([...parts].map((part) => [part.id, part.dataset.reached]));
 }
 
-// What lies outside an open dialog is inert, a live region too.
-function say(text) {
+// An open dialog makes the rest inert, including the page's live region.
+function announceText(text) {
   const place = dialog?.open ? dialog.querySelector("[data-announcer]") : announcer;
   place.textContent = text;
 }
 
-const TOGETHER = 1_000; // ms; what another text replaces sooner may never be read out
-let news = [];
-let newsAt = -Infinity;
+const BATCH_MS = 1_000; // a text that is replaced sooner may never be read out
+let recentTexts = [];
+let recentAt = -Infinity;
 
-function tell(text) {
-  news = performance.now() - newsAt < TOGETHER ? [...news, text].slice(-3) : [text];
-  newsAt = performance.now();
-  say(news.join("; "));
+function announceBatched(text) {
+  recentTexts = performance.now() - recentAt < BATCH_MS ? [...recentTexts, text].slice(-3) : [text];
+  recentAt = performance.now();
+  announceText(recentTexts.join("; "));
 }
 
 let searching = false;
 
-function announce(before, after) {
+function announceChanges(before, after) {
   if (searching) {
     const count = after.conditions.size;
-    say(count === 1 ? "1 switch" : `${count} switches`);
+    announceText(count === 1 ? "1 switch" : `${count} switches`);
     return;
   }
   const found = [];
@@ -143,12 +143,12 @@ function announce(before, after) {
   for (const [id, step] of after.reached) {
     if ((before.reached.get(id) ?? step) !== step) found.push(document.getElementById(`${id}-said`).textContent);
   }
-  if (found.length) tell(found.slice(0, 3).join("; "));
+  if (found.length) announceBatched(found.slice(0, 3).join("; "));
 }
 
-/* --- as of, stale since */
+/* --- freshness */
 
-function time(moment) {
+function formatTime(moment) {
   const utc = document.documentElement.dataset.times === "utc";
   const told = moment.toLocaleTimeString("en-GB", { hour12: false, timeZone: utc ? "UTC" : zone });
   return utc ? `${told} UTC` : told;
@@ -156,30 +156,30 @@ function time(moment) {
 
 const zone = document.documentElement.dataset.zone || undefined;
 
-// The part of the page that a request was to refresh; a search refreshes the live part.
-function polled(event) {
+// Return the id of the part that a request refreshes; a search refreshes the live part.
+function polledPart(event) {
   const part = event.target.closest?.("#live, #alarm, #search, [data-effect]");
   return part?.id === "search" ? "live" : part?.id;
 }
 
-// Older than it may ever be while all is well: nothing failed, but nothing came either. The machine
-// slept, or polls and socket are both stuck.
+// True if no response came for longer than polling allows, without an error: the machine slept, or
+// polls and socket are both stuck.
 function isSilent() {
   const every = /every (\d+)s/.exec(document.getElementById("live")?.getAttribute("hx-trigger"))?.[1];
-  return every !== undefined && Date.now() - heardAt > 2_000 * Math.max(12, Number(every)) + 6_000;
+  return every !== undefined && Date.now() - lastResponseAt > 2_000 * Math.max(12, Number(every)) + 6_000;
 }
 
 function isStale() {
-  return failing.size > 0 || isSilent();
+  return failingParts.size > 0 || isSilent();
 }
 
 function showAge() {
-  for (const part of failing) if (!document.getElementById(part)) failing.delete(part);
-  block(isStale());
+  for (const part of failingParts) if (!document.getElementById(part)) failingParts.delete(part);
+  setBlocked(isStale());
   const labels = document.querySelectorAll("[data-as-of]");
   if (!labels.length) return;
   const stale = isStale();
-  const since = time(asOf);
+  const since = formatTime(asOf);
   for (const label of labels) {
     label.classList.toggle("as-of--stale", stale);
     label.lastElementChild.textContent = stale ? `Not current since ${since}; trying again` : `As of ${since}`;
@@ -187,41 +187,41 @@ function showAge() {
   for (const part of document.querySelectorAll("[data-dims]")) part.classList.toggle("is-stale", stale);
 }
 
-function heard(part, stamp) {
+function handleResponse(part, stamp) {
   const moment = new Date(stamp);
   document.dispatchEvent(new CustomEvent("clock:set", { detail: moment.getTime() }));
-  heardAt = Date.now();
-  mended(part);
-  if (!failing.size) asOf = moment;
+  lastResponseAt = Date.now();
+  markRecovered(part);
+  if (!failingParts.size) asOf = moment;
   showAge();
 }
 
-// Parts that failed beside one that has an answer now are asked for at once.
-function mended(part) {
-  if (!failing.delete(part)) return;
-  if (!failing.size) tell("Current again");
-  for (const other of failing) {
+// After one part has recovered, refresh the other failing parts at once.
+function markRecovered(part) {
+  if (!failingParts.delete(part)) return;
+  if (!failingParts.size) announceBatched("Current again");
+  for (const other of failingParts) {
     document.getElementById(other)?.dispatchEvent(new CustomEvent("refresh", { bubbles: true }));
   }
   showAge();
 }
 
-function lost(part) {
-  if (!failing.size) tell(`Not current since ${time(asOf)}`);
-  failing.add(part);
+function markFailing(part) {
+  if (!failingParts.size) announceBatched(`Not current since ${formatTime(asOf)}`);
+  failingParts.add(part);
   showAge();
 }
 
 document.addEventListener("htmx:afterRequest", (event) => {
-  const part = polled(event);
+  const part = polledPart(event);
   if (!part) return;
   const stamp = event.detail.xhr?.getResponseHeader?.("Switchgear-Now");
-  if (event.detail.successful && stamp) heard(part, stamp);
-  else if (event.detail.successful) mended(part);
-  else if (!event.detail.successful && event.detail.xhr?.status !== 200) lost(part);
+  if (event.detail.successful && stamp) handleResponse(part, stamp);
+  else if (event.detail.successful) markRecovered(part);
+  else if (!event.detail.successful && event.detail.xhr?.status !== 200) markFailing(part);
 });
-// Whoever is signed out is asked for less often: the next answer would be the same.
-const SIGNED_OUT = 15_000; // ms
+// While signed out, poll less often: the response would be the same.
+const SIGNED_OUT_MS = 15_000;
 let signedOutAt = -Infinity;
 
 function isBackground(event) {
@@ -233,12 +233,12 @@ document.addEventListener("htmx:afterRequest", (event) => {
   else if (event.detail.successful) signedOutAt = -Infinity;
 });
 document.addEventListener("htmx:beforeRequest", (event) => {
-  if (isBackground(event) && performance.now() - signedOutAt < SIGNED_OUT) event.preventDefault();
+  if (isBackground(event) && performance.now() - signedOutAt < SIGNED_OUT_MS) event.preventDefault();
   else if (!event.target.closest?.("[data-effect]")) searching = event.target.id === "search";
-  // Nobody looks at it, and it is asked for again as soon as somebody does.
+  // The tab is hidden; it refreshes when it is shown again.
   else if (document.hidden) event.preventDefault();
 });
-// What the page asks by itself is nobody's doing: a session does not live longer by it.
+// Mark polls, so that they do not extend the session.
 document.addEventListener("htmx:configRequest", (event) => {
   const cause = event.detail.triggeringEvent;
   const polls = !cause && event.detail.elt.matches("[hx-trigger*='every']");
@@ -251,39 +251,39 @@ document.addEventListener("htmx:afterSettle", () => {
   document.dispatchEvent(new Event("clock:tick"));
 });
 
-/* --- what needs to know how things stand waits until that is known; engaging never does */
+/* --- actions that need current data are blocked while it is stale; engaging never is */
 
-const NEEDS = "[data-fresh]";
+const NEEDS_CURRENT = "[data-fresh]";
 
-function block(stale) {
-  for (const element of document.querySelectorAll(stale ? NEEDS : "[data-blocked]")) {
+function setBlocked(stale) {
+  for (const element of document.querySelectorAll(stale ? NEEDS_CURRENT : "[data-blocked]")) {
     element.toggleAttribute("data-blocked", stale);
     if (stale) element.setAttribute("aria-disabled", "true");
     else element.removeAttribute("aria-disabled");
   }
 }
 
-function hold(event) {
-  const wanted = event.type === "submit" ? event.submitter?.closest(NEEDS) : event.target.closest(NEEDS);
+function preventIfStale(event) {
+  const wanted = event.type === "submit" ? event.submitter?.closest(NEEDS_CURRENT) : event.target.closest(NEEDS_CURRENT);
   if (!wanted || !isStale()) return;
   event.preventDefault();
   event.stopImmediatePropagation();
-  const message = `What is shown is not current since ${time(asOf)}, so this waits: look again when it is. Engaging does not: press it, and it opens or says how to stop something without this page.`;
-  document.dispatchEvent(new CustomEvent("switchgear:say", { detail: { message } }));
+  const message = `What is shown is not current since ${formatTime(asOf)}, so this waits: look again when it is. Engaging does not: press it, and it opens or says how to stop something without this page.`;
+  document.dispatchEvent(new CustomEvent("switchgear:toast", { detail: { message } }));
   refresh();
 }
 
-document.addEventListener("click", hold, true);
-document.addEventListener("submit", hold, true);
+document.addEventListener("click", preventIfStale, true);
+document.addEventListener("submit", preventIfStale, true);
 
-// A tab that was asleep, or came back from the history, asks at once.
+// Refresh when the tab is shown again, or comes from the history.
 function refresh() {
   if (!document.hidden) document.body.dispatchEvent(new Event("refresh"));
 }
 
 document.addEventListener("visibilitychange", () => {
   showAge();
-  signedOutAt = -Infinity; // the sign-in may have been in another tab
+  signedOutAt = -Infinity; // the user may have signed in in another tab
   refresh();
 });
 let focusedAt = 0;
@@ -295,8 +295,8 @@ window.addEventListener("focus", () => {
 setInterval(showAge, 1_000);
 document.addEventListener("switchgear:times", () => setTimeout(showAge));
 window.addEventListener("online", refresh);
-window.addEventListener("offline", () => lost("live"));
+window.addEventListener("offline", () => markFailing("live"));
 window.addEventListener("pageshow", (event) => event.persisted && refresh());
-const first = Number(document.querySelector("[data-now]")?.dataset.now);
-if (first) asOf = new Date(first);
+const pageTime = Number(document.querySelector("[data-now]")?.dataset.now);
+if (pageTime) asOf = new Date(pageTime);
 showAge();

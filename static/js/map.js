@@ -1,32 +1,32 @@
-// The dependency map by keyboard: arrows go from box to box, Enter opens one, Escape the whole map.
-// The boxes are plain links: everything else works without this.
+// Keyboard navigation of the dependency map: arrows move between boxes, Enter opens one, Escape shows
+// the whole map. The boxes are links, so the map works without this module.
 
-const ground = document.querySelector("[data-map]");
+const canvas = document.querySelector("[data-map]");
 
 function boxes() {
   return [...document.querySelectorAll("[data-node]")];
 }
 
-function middle(box) {
+function centerOf(box) {
   const place = box.getBoundingClientRect();
   return { x: place.x + place.width / 2, y: place.y + place.height / 2 };
 }
 
-// Straight ahead counts, and how far aside counts double: what lies in the direction, nearest first.
-const AHEAD = {
+// Distances from one box to another: along the direction of the key, and sideways.
+const DIRECTIONS = {
   ArrowLeft: (from, to) => [from.x - to.x, from.y - to.y],
   ArrowRight: (from, to) => [to.x - from.x, from.y - to.y],
   ArrowUp: (from, to) => [from.y - to.y, from.x - to.x],
   ArrowDown: (from, to) => [to.y - from.y, from.x - to.x],
 };
 
-function next(from, key) {
-  const here = middle(from);
+function nearestBox(from, key) {
+  const here = centerOf(from);
   let best = null;
   let shortest = Infinity;
   for (const box of boxes()) {
     if (box === from) continue;
-    const [ahead, aside] = AHEAD[key](here, middle(box));
+    const [ahead, aside] = DIRECTIONS[key](here, centerOf(box));
     const distance = ahead + 2 * Math.abs(aside);
     if (ahead > 8 && distance < shortest) [best, shortest] = [box, distance];
   }
@@ -35,17 +35,17 @@ function next(from, key) {
 
 document.addEventListener("keydown", (event) => {
   if (event.metaKey || event.ctrlKey || event.altKey || document.querySelector("dialog[open]")) return;
-  const on = event.target.closest?.("[data-node]");
-  if (event.key === "Escape" && on) location.assign(document.querySelector("[data-map]").dataset.whole);
-  if (!on || !AHEAD[event.key]) return;
+  const focusedBox = event.target.closest?.("[data-node]");
+  if (event.key === "Escape" && focusedBox) location.assign(document.querySelector("[data-map]").dataset.whole);
+  if (!focusedBox || !DIRECTIONS[event.key]) return;
   event.preventDefault();
-  next(on, event.key)?.focus();
+  nearestBox(focusedBox, event.key)?.focus();
 });
 
-// A wide map begins where the service in focus is, once: not on every refresh.
-const focus = document.querySelector("[data-node][aria-current]");
-if (focus && ground && ground.scrollWidth > ground.clientWidth) {
-  const place = focus.getBoundingClientRect();
-  const frame = ground.getBoundingClientRect();
-  ground.scrollLeft += place.x + place.width / 2 - frame.x - frame.width / 2;
+// Scroll a wide map to the selected service, once, not on every refresh.
+const currentNode = document.querySelector("[data-node][aria-current]");
+if (currentNode && canvas && canvas.scrollWidth > canvas.clientWidth) {
+  const place = currentNode.getBoundingClientRect();
+  const frame = canvas.getBoundingClientRect();
+  canvas.scrollLeft += place.x + place.width / 2 - frame.x - frame.width / 2;
 }

@@ -1,5 +1,4 @@
-// The palette: type what you want. Keyboard only if you like; the list is the server's, which knows
-// what you may do.
+// The command palette. The server searches, and lists only what the user may do.
 
 const palette = document.getElementById("palette");
 const input = document.getElementById("palette-q");
@@ -7,19 +6,19 @@ const list = document.getElementById("palette-list");
 const status = palette?.querySelector("[data-announcer]");
 const RECENT = `switchgear.recent.${palette?.dataset.user}`;
 const MAX_RECENT = 5;
-const PAUSE = 40; // ms after a key, so that a fast typist asks once
-const PATIENCE = 8_000; // ms
+const DEBOUNCE_MS = 40;
+const TIMEOUT_MS = 8_000;
 const NO_ANSWER = "The console did not answer. What is on the page still works.";
 
-let shown = null; // the text that the list is of
-let asked = null; // what is on its way
-let timer = 0;
-let wantsFirst = false; // Enter was pressed before the answer came
-let from = null; // what had the focus before
+let listedText = null; // the query of the listed results
+let pendingRequest = null; // AbortController of the request under way
+let searchTimer = 0;
+let runFirstResult = false; // Enter was pressed before the results came
+let previousFocus = null; // the element to focus after closing
 
-/* --- what was chosen lately */
+/* --- recent choices */
 
-function recent() {
+function loadRecent() {
   try {
     return JSON.parse(localStorage.getItem(RECENT)) ?? [];
   } catch {
@@ -27,26 +26,26 @@ function recent() {
   }
 }
 
-function remember(option) {
-  if (!option.hasAttribute("data-keeps")) return;
+function saveRecent(option) {
+  if (!option.hasAttribute("data-recent")) return;
   const { kind, title, icon, runs = "" } = option.dataset;
   const path = option.getAttribute("href") ?? "";
-  const others = recent().filter((one) => one.path !== path || one.runs !== runs);
+  const others = loadRecent().filter((one) => one.path !== path || one.runs !== runs);
   localStorage.setItem(RECENT, JSON.stringify([{ kind, title, icon, path, runs }, ...others].slice(0, MAX_RECENT)));
 }
 
-// Commands that are not in the list are not allowed any more; things everybody may see.
-function putRecent() {
+// Recent commands appear only if listed, since they may no longer be allowed; links appear always.
+function showRecent() {
   const template = document.getElementById("palette-recent");
   const group = template.content.cloneNode(true).firstElementChild;
   const [row] = group.querySelectorAll("[role='option']");
   row.remove();
-  for (const one of recent()) {
+  for (const one of loadRecent()) {
     const command = one.kind === "Page" || one.kind === "Action";
     const options = [...list.querySelectorAll("[role='option']")];
     const present = options.find((option) => (option.getAttribute("href") ?? "") === one.path && (option.dataset.runs ?? "") === one.runs);
     if (command && present) group.append(present);
-    else if (!command) group.append(made(row.cloneNode(true), one));
+    else if (!command) group.append(buildRow(row.cloneNode(true), one));
   }
   if (group.querySelector("[role='option']")) list.prepend(group);
   for (const empty of list.querySelectorAll("[role='group']")) {
@@ -54,7 +53,7 @@ function putRecent() {
   }
 }
 
-function made(row, one) {
+function buildRow(row, one) {
   row.setAttribute("href", one.path);
   Object.assign(row.dataset, { kind: one.kind, title: one.title, icon: one.icon });
   row.querySelector("[data-title]").textContent = one.title;
@@ -64,54 +63,54 @@ function made(row, one) {
   return row;
 }
 
-/* --- asking */
+/* --- searching */
 
-async function ask() {
+async function search() {
   const text = input.value.trim();
-  asked?.abort();
-  const mine = (asked = new AbortController());
-  const late = setTimeout(() => mine.abort(new Error("late")), PATIENCE);
+  pendingRequest?.abort();
+  const controller = (pendingRequest = new AbortController());
+  const timeout = setTimeout(() => controller.abort(new Error("late")), TIMEOUT_MS);
   try {
     const url = `${palette.dataset.url}?${new URLSearchParams({ q: text })}`;
-    const answer = await fetch(url, { headers: { "HX-Request": "true" }, signal: mine.signal, redirect: "error" });
-    if (answer.status === 401) {
-      failed("You are signed out: sign in, and come back.");
+    const response = await fetch(url, { headers: { "HX-Request": "true" }, signal: controller.signal, redirect: "error" });
+    if (response.status === 401) {
+      showFailure("You are signed out: sign in, and come back.");
       return;
     }
-    if (!answer.ok) throw new Error(String(answer.status));
-    put(text, new DOMParser().parseFromString(await answer.text(), "text/html").body);
+    if (!response.ok) throw new Error(String(response.status));
+    showResults(text, new DOMParser().parseFromString(await response.text(), "text/html").body);
   } catch (error) {
-    if (error.name !== "AbortError") failed(NO_ANSWER);
+    if (error.name !== "AbortError") showFailure(NO_ANSWER);
   } finally {
-    clearTimeout(late);
+    clearTimeout(timeout);
   }
 }
 
-function put(text, found) {
-  shown = text;
+function showResults(text, found) {
+  listedText = text;
   list.replaceChildren(...found.childNodes);
-  if (!text) putRecent();
-  const options = numbered();
-  choose(options[0]);
+  if (!text) showRecent();
+  const options = numberOptions();
+  selectOption(options[0]);
   list.scrollTop = 0;
   status.textContent = options.length === 1 ? "1 found" : `${options.length || "Nothing"} found`;
-  if (text !== input.value.trim()) return; // more was typed since: Enter meant the list of that
-  if (wantsFirst && options[0]) run(options[0]);
-  wantsFirst = false;
+  if (text !== input.value.trim()) return; // more was typed since; Enter was meant for that query
+  if (runFirstResult && options[0]) runOption(options[0]);
+  runFirstResult = false;
 }
 
-function failed(text) {
-  wantsFirst = false;
-  shown = null;
-  const said = document.createElement("p");
-  said.className = "palette__none";
-  said.textContent = text;
-  list.replaceChildren(said);
-  choose(null);
-  status.textContent = said.textContent;
+function showFailure(text) {
+  runFirstResult = false;
+  listedText = null;
+  const paragraph = document.createElement("p");
+  paragraph.className = "palette__none";
+  paragraph.textContent = text;
+  list.replaceChildren(paragraph);
+  selectOption(null);
+  status.textContent = paragraph.textContent;
 }
 
-function numbered() {
+function numberOptions() {
   const options = [...list.querySelectorAll("[role='option']")];
   options.forEach((option, place) => {
     option.id = `palette-option-${place}`;
@@ -120,84 +119,84 @@ function numbered() {
   return options;
 }
 
-/* --- choosing */
+/* --- selecting */
 
-function chosen() {
+function selectedOption() {
   return list.querySelector("[aria-selected='true']");
 }
 
-function choose(option) {
-  chosen()?.setAttribute("aria-selected", "false");
+function selectOption(option) {
+  selectedOption()?.setAttribute("aria-selected", "false");
   option?.setAttribute("aria-selected", "true");
   option?.scrollIntoView({ block: "nearest" });
   if (option) input.setAttribute("aria-activedescendant", option.id);
   else input.removeAttribute("aria-activedescendant");
 }
 
-function move(by) {
+function moveSelection(by) {
   const options = [...list.querySelectorAll("[role='option']")];
   if (!options.length) return;
-  const at = options.indexOf(chosen());
-  choose(options[(at + by + options.length) % options.length]);
+  const at = options.indexOf(selectedOption());
+  selectOption(options[(at + by + options.length) % options.length]);
 }
 
-function run(option) {
-  remember(option);
+function runOption(option) {
+  saveRecent(option);
   const { runs } = option.dataset;
   const path = option.getAttribute("href");
   const inDialog = option.hasAttribute("data-in-dialog");
-  const opener = from;
+  const opener = previousFocus;
   palette.close();
   if (runs) document.dispatchEvent(new CustomEvent(`switchgear:${runs}`));
   else if (inDialog) document.dispatchEvent(new CustomEvent("switchgear:open", { detail: { path, from: opener } }));
   else location.assign(path);
 }
 
-function enter() {
-  if (shown !== input.value.trim()) wantsFirst = true; // the list is of something else still
-  else if (chosen()) run(chosen());
+function handleEnter() {
+  if (listedText !== input.value.trim()) runFirstResult = true; // the list is of an earlier query
+  else if (selectedOption()) runOption(selectedOption());
 }
 
 const MOVES = { ArrowDown: 1, ArrowUp: -1, PageDown: 5, PageUp: -5 };
 
 input?.addEventListener("keydown", (event) => {
   if (event.isComposing) return;
-  if (event.key in MOVES) move(MOVES[event.key]);
-  else if (event.key === "Enter" && !event.ctrlKey && !event.metaKey) enter();
+  if (event.key in MOVES) moveSelection(MOVES[event.key]);
+  else if (event.key === "Enter" && !event.ctrlKey && !event.metaKey) handleEnter();
   else return;
   event.preventDefault();
 });
 
 input?.addEventListener("input", () => {
-  wantsFirst = false;
-  clearTimeout(timer);
-  timer = setTimeout(ask, PAUSE);
+  runFirstResult = false;
+  clearTimeout(searchTimer);
+  searchTimer = setTimeout(search, DEBOUNCE_MS);
 });
 
 list?.addEventListener("click", (event) => {
   const option = event.target.closest("[role='option']");
   if (!option || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey) return;
   event.preventDefault();
-  run(option);
+  runOption(option);
 });
 
 /* --- opening */
 
-function open() {
+function openPalette() {
   if (!palette?.showModal || document.querySelector("dialog[open]")) return;
-  from = document.activeElement;
+  previousFocus = document.activeElement;
   input.value = "";
-  shown = null;
+  listedText = null;
   palette.showModal();
   input.focus();
-  ask();
+  search();
 }
 
 palette?.addEventListener("close", () => {
-  asked?.abort();
-  clearTimeout(timer);
-  wantsFirst = false;
-  if (from?.isConnected && from !== document.body) from.focus();
+  pendingRequest?.abort();
+  clearTimeout(searchTimer);
+  runFirstResult = false;
+  if (previousFocus?.isConnected && previousFocus !== document.body) previousFocus.focus();
 });
 palette?.addEventListener("click", (event) => {
   if (event.target === palette) palette.close();
@@ -207,7 +206,7 @@ document.addEventListener("keydown", (event) => {
   if (event.key.toLowerCase() !== "k" || event.altKey || event.shiftKey || event.metaKey === event.ctrlKey) return;
   event.preventDefault();
   if (palette?.open) palette.close();
-  else open();
+  else openPalette();
 });
 
 document.addEventListener("click", (event) => {
@@ -215,5 +214,5 @@ document.addEventListener("click", (event) => {
   if (!link || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey) return;
   if (!palette?.showModal) return;
   event.preventDefault();
-  open();
+  openPalette();
 });

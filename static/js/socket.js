@@ -1,32 +1,32 @@
-// Changes as they happen: a socket says which topic changed, and the parts of the page that show it
-// are fetched anew, over HTTP as ever. So a page is never more wrong than its last poll: while the
-// socket tells of changes, polls are rare; while it does not, they are as frequent as the page says.
+// Live updates: the socket names changed topics, and the parts of the page that show them are fetched
+// over HTTP. A page is never more outdated than its last poll: while the socket works, polls are rare;
+// while it does not, they are as frequent as the page defines.
 //
-// A part takes part by `data-topics="switches ramps"`. With `data-quick` its polls stay as frequent
-// as they are: it shows more than its topics tell of.
+// A part subscribes by `data-topics="switches ramps"`. With `data-quick` it keeps its polling interval,
+// because it shows more than its topics.
 
-const PARTS = "[data-topics][hx-get]";
-const RARE = 12_000; // ms between polls of a part while it is told of changes
-const AFTERMATH = 30_000; // after a change services follow, which nobody tells of: polls go on
-const AT_MOST_EVERY = 1_000; // of one part, however fast changes come
-const SPREAD = 250; // so that a hundred open pages do not ask at the same moment
-const PATIENCE = 3_000; // a socket may be away so long without a word
-const SILENCE = 50_000; // the server says something every 20 s
+const LIVE_PARTS = "[data-topics][hx-get]";
+const SLOW_POLL_MS = 12_000; // between polls of a part while the socket works
+const FAST_POLL_AFTER_CHANGE_MS = 30_000; // services apply a change without a message, so keep polling
+const MIN_FETCH_INTERVAL_MS = 1_000; // per part
+const JITTER_MS = 250; // so that open pages do not fetch at the same moment
+const NOTICE_AFTER_MS = 3_000; // a shorter disconnect shows no notice
+const SILENCE_MS = 50_000; // the server sends a message every 20 s
 const MAX_WAIT_MS = 15_000;
 
 const url = document.body.dataset.live;
 const notice = document.getElementById("paused");
 const zone = document.documentElement.dataset.zone || undefined;
-const fetched = new WeakMap(); // part → when it was last fetched
-const due = new Set(); // parts that show less than there is
+const fetchedAt = new WeakMap(); // part → time of the last fetch
+const outdatedParts = new Set(); // parts to fetch
 let socket = null;
-let stream = null; // the id of the stream that is listened to
+let stream = null; // id of the message stream
 let seqs = {};
 let attempts = 0;
 let downSince = Date.now(); // or 0
-let deafSince = 0; // since when the server itself hears of nothing
-let lastWord = 0;
-let lastChange = 0;
+let serverDeafSince = 0; // since then the server itself receives no changes; 0 if it does
+let lastMessageAt = 0;
+let lastChangeAt = 0;
 let timer = 0;
 
 /* --- fetching */
@@ -35,138 +35,138 @@ function topicsOf(part) {
   return part.dataset.topics.split(" ");
 }
 
-function isTold() {
-  return stream !== null && !deafSince;
+function isReceiving() {
+  return stream !== null && !serverDeafSince;
 }
 
-function outdated(concerned, spread = SPREAD) {
-  for (const part of document.querySelectorAll(PARTS)) if (concerned(part)) due.add(part);
-  if (due.size && !timer) timer = setTimeout(fetchDue, 50 + Math.random() * spread);
+function markOutdated(concerned, spread = JITTER_MS) {
+  for (const part of document.querySelectorAll(LIVE_PARTS)) if (concerned(part)) outdatedParts.add(part);
+  if (outdatedParts.size && !timer) timer = setTimeout(fetchOutdated, 50 + Math.random() * spread);
 }
 
-function fetchDue() {
+function fetchOutdated() {
   timer = 0;
-  let again = 0;
-  for (const part of due) {
-    const rest = (fetched.get(part) ?? 0) + AT_MOST_EVERY - Date.now();
+  let retryAfter = 0;
+  for (const part of outdatedParts) {
+    const rest = (fetchedAt.get(part) ?? 0) + MIN_FETCH_INTERVAL_MS - Date.now();
     if (!part.isConnected || document.hidden) {
-      due.delete(part); // a page that is shown again asks for everything
+      outdatedParts.delete(part); // a page fetches everything when it is shown again
     } else if (rest > 0) {
-      again = Math.max(again, rest);
+      retryAfter = Math.max(retryAfter, rest);
     } else if (!part.classList.contains("htmx-request")) {
-      due.delete(part);
+      outdatedParts.delete(part);
       part.dispatchEvent(new CustomEvent("refresh", { bubbles: true }));
     }
   }
-  if (again) timer = setTimeout(fetchDue, again);
+  if (retryAfter) timer = setTimeout(fetchOutdated, retryAfter);
 }
 
 document.addEventListener("htmx:beforeRequest", (event) => {
   const part = event.detail.elt;
   if (!part?.matches?.("[hx-get]")) return;
   const cause = event.detail.requestConfig.triggeringEvent;
-  const another = cause?.type === "refresh" && cause.target !== document.body && cause.target !== part;
-  if (another || (!cause && mayWait(part))) event.preventDefault();
+  const isForAnotherPart = cause?.type === "refresh" && cause.target !== document.body && cause.target !== part;
+  if (isForAnotherPart || (!cause && canSkipPoll(part))) event.preventDefault();
 });
 
-// Whether a poll of this part can be left out.
-function mayWait(part) {
-  if (!part.matches(PARTS) || part.hasAttribute("data-quick") || !isTold()) return false;
+// True if a poll of this part can be skipped.
+function canSkipPoll(part) {
+  if (!part.matches(LIVE_PARTS) || part.hasAttribute("data-quick") || !isReceiving()) return false;
   const now = Date.now();
-  return now - lastChange > AFTERMATH && now - (fetched.get(part) ?? 0) < RARE;
+  return now - lastChangeAt > FAST_POLL_AFTER_CHANGE_MS && now - (fetchedAt.get(part) ?? 0) < SLOW_POLL_MS;
 }
 
 document.addEventListener("htmx:afterRequest", (event) => {
   const part = event.detail.elt?.id === "search" ? document.getElementById("live") : event.detail.elt;
-  if (!part?.matches?.(PARTS)) return;
-  if (event.detail.successful) fetched.set(part, Date.now());
-  // What changed while it was on its way may not be in it.
-  if (due.has(part) && !timer) timer = setTimeout(fetchDue, 50);
+  if (!part?.matches?.(LIVE_PARTS)) return;
+  if (event.detail.successful) fetchedAt.set(part, Date.now());
+  // A change during the request may not be in the response.
+  if (outdatedParts.has(part) && !timer) timer = setTimeout(fetchOutdated, 50);
 });
 
-/* --- listening */
+/* --- messages */
 
-function heard(message) {
-  lastWord = Date.now();
+function handleMessage(message) {
+  lastMessageAt = Date.now();
   if (message.topic === "hello") {
     stream = message.stream;
     seqs = message.seq;
     attempts = 0;
     downSince = 0;
-    deafSince = message.live === false ? deafSince || Date.now() : 0;
-    outdated(() => true, 2 * SPREAD); // whatever changed before this word was not told
-    show();
+    serverDeafSince = message.live === false ? serverDeafSince || Date.now() : 0;
+    markOutdated(() => true, 2 * JITTER_MS); // changes before this message were missed
+    showNotice();
     return;
   }
-  if (message.topic === "heartbeat" && message.live === false && !deafSince) {
-    deafSince = Date.parse(message.at);
-    show();
+  if (message.topic === "heartbeat" && message.live === false && !serverDeafSince) {
+    serverDeafSince = Date.parse(message.at);
+    showNotice();
   }
   if (!(message.topic in seqs)) return;
   if (message.event !== "resync") seqs[message.topic] = message.seq;
-  if (message.topic === "degradation") judge(message);
-  lastChange = Date.now();
-  // One that was left out concerns the same parts as the one that came.
-  outdated((part) => topicsOf(part).includes(message.topic));
+  if (message.topic === "degradation") applyDegradation(message);
+  lastChangeAt = Date.now();
+  // After a gap in seq the same parts are outdated, so no extra handling is needed.
+  markOutdated((part) => topicsOf(part).includes(message.topic));
 }
 
-function judge(message) {
+function applyDegradation(message) {
   const away = message.data?.effects?.some((effect) => effect.what === "redis") ?? false;
-  if (!away) deafSince = 0;
-  else if (!deafSince) deafSince = Date.parse(message.at);
-  show();
+  if (!away) serverDeafSince = 0;
+  else if (!serverDeafSince) serverDeafSince = Date.parse(message.at);
+  showNotice();
 }
 
 function connect() {
   socket = new WebSocket(url.replace(/^\//, `${location.origin.replace(/^http/, "ws")}/`));
-  lastWord = Date.now();
-  socket.addEventListener("message", (event) => heard(JSON.parse(event.data)));
-  socket.addEventListener("close", lost);
+  lastMessageAt = Date.now();
+  socket.addEventListener("message", (event) => handleMessage(JSON.parse(event.data)));
+  socket.addEventListener("close", handleClose);
 }
 
-function lost(event) {
+function handleClose(event) {
   if (event.target !== socket) return;
-  const wasTold = stream !== null;
+  const wasReceiving = stream !== null;
   socket = stream = null;
   downSince ||= Date.now();
-  // Whoever is signed out learns it by the next request.
-  if (wasTold) outdated(() => true, 2 * SPREAD);
+  // A signed-out user is recognized by the next request.
+  if (wasReceiving) markOutdated(() => true, 2 * JITTER_MS);
   attempts += 1;
   const wait = Math.min(MAX_WAIT_MS, 500 * 2 ** Math.min(attempts, 10));
   setTimeout(() => socket ?? connect(), wait * (0.5 + Math.random() / 2));
-  setTimeout(show, PATIENCE + 50);
+  setTimeout(showNotice, NOTICE_AFTER_MS + 50);
 }
 
-function watch() {
-  if (socket && Date.now() - lastWord > SILENCE) {
+function checkSilence() {
+  if (socket && Date.now() - lastMessageAt > SILENCE_MS) {
     const silent = socket;
-    lost({ target: silent });
+    handleClose({ target: silent });
     silent.close();
   }
-  show();
+  showNotice();
 }
 
-/* --- honest about it */
+/* --- notice */
 
-function show() {
-  const down = downSince && Date.now() - downSince > PATIENCE ? downSince : 0;
-  const since = down && deafSince ? Math.min(down, deafSince) : down || deafSince;
+function showNotice() {
+  const down = downSince && Date.now() - downSince > NOTICE_AFTER_MS ? downSince : 0;
+  const since = down && serverDeafSince ? Math.min(down, serverDeafSince) : down || serverDeafSince;
   notice.hidden = !since;
   if (!since) return;
   const utc = document.documentElement.dataset.times === "utc";
-  const local = new Date(since).toLocaleTimeString("en-GB", { hour12: false, timeZone: utc ? "UTC" : zone });
-  const at = utc ? `${local} UTC` : local;
+  const localTime = new Date(since).toLocaleTimeString("en-GB", { hour12: false, timeZone: utc ? "UTC" : zone });
+  const at = utc ? `${localTime} UTC` : localTime;
   const text = `Live updates paused since ${at}; this page asks by itself.`;
-  const words = notice.lastElementChild;
-  if (words.textContent !== text) words.textContent = text;
+  const label = notice.lastElementChild;
+  if (label.textContent !== text) label.textContent = text;
 }
 
 if (url) {
-  for (const part of document.querySelectorAll(PARTS)) fetched.set(part, Date.now());
+  for (const part of document.querySelectorAll(LIVE_PARTS)) fetchedAt.set(part, Date.now());
   connect();
-  setInterval(watch, 1_000);
+  setInterval(checkSilence, 1_000);
   window.addEventListener("online", () => socket ?? connect());
-  // A page in the history keeps no socket, or the browser would not keep the page.
+  // Close the socket, or the browser would not keep the page in its history cache.
   window.addEventListener("pagehide", () => socket?.close());
   window.addEventListener("pageshow", (event) => event.persisted && (socket ?? connect()));
 }

@@ -1,7 +1,7 @@
 """Template tags for icons, times, countdowns and actors.
 
 Times are shown in the user's time zone, with UTC in the tooltip and `datetime`.
-`static/js/times.js` switches to UTC for users who prefer it, and `static/js/clock.js` updates
+`static/js/time_zone.js` switches to UTC for users who prefer it, and `static/js/clock.js` updates
 countdowns and ages in the formats of this module.
 """
 

@@ -1,19 +1,19 @@
-// One plot, by uPlot: it asks the server for its figures, is zoomed, and read out point by point.
+// One plot, by uPlot: loads data from the server, zooms, and reads out points by keyboard.
 
-import { judged } from "./judged.js";
-import { button, place } from "./key.js";
-import { DASHES, options, STYLES } from "./options.js";
-import { fitted } from "./scales.js";
-import { left, moment, rate, readable } from "./words.js";
+import { currentValue } from "./current_values.js";
+import { legendButton, timeLabel } from "./legend.js";
+import { DASHES, plotOptions, STYLES } from "./options.js";
+import { fittedRange } from "./scales.js";
+import { formatLeft, formatTime, formatRate, formatWindow } from "./formatting.js";
 
 export const REFRESH_MS = 60000;
-const KEYS_ZOOM = 0.5; // of what is seen, by + and -
+const KEYS_ZOOM = 0.5; // factor of the visible range, by + and -
 const MIN_SECONDS = 1800;
 
-// What the address says of a plot: `burn=1764000000-1764003600`, in seconds.
-function addressed(kind) {
-  const said = new URLSearchParams(location.hash.slice(1)).get(kind) ?? "";
-  const [from, to] = (/^(\d{9,11})-(\d{9,11})$/.exec(said) ?? []).slice(1).map(Number);
+// Return the range of a plot in the URL: `burn=1764000000-1764003600`, in seconds.
+function rangeInUrl(kind) {
+  const text = new URLSearchParams(location.hash.slice(1)).get(kind) ?? "";
+  const [from, to] = (/^(\d{9,11})-(\d{9,11})$/.exec(text) ?? []).slice(1).map(Number);
   return to - from >= MIN_SECONDS ? [from, to] : null;
 }
 
@@ -22,22 +22,22 @@ export class Plot {
     this.section = section;
     this.kind = section.dataset.plot;
     this.area = section.querySelector("[data-plot-area]");
-    this.said = section.querySelector("[data-plot-said]");
-    this.key = section.querySelector("[data-plot-key]");
+    this.said = section.querySelector("[data-plot-status]");
+    this.key = section.querySelector("[data-plot-legend]");
     this.reset = section.querySelector("[data-plot-reset]");
     this.zoomed = null; // [from, to] in seconds
-    this.hidden = new Set(); // windows that somebody has switched off
+    this.hidden = new Set(); // windows that are toggled off
     this.asked = 0;
   }
 
   async begin() {
-    const wanted = addressed(this.kind);
+    const wanted = rangeInUrl(this.kind);
     const near = wanted && (await this.ask(wanted));
     const data = near?.times.length ? near : await this.ask();
     if (data) this.show(data, near?.times.length ? wanted : null);
   }
 
-  // Without a point nothing is known: then that is said, and no line drawn.
+  // Without points show that the values are unknown, instead of an empty plot.
   show(data, zoomed) {
     const known = data.times.length > 0;
     this.section.querySelector("[data-plot-body]").hidden = !known;
@@ -55,7 +55,7 @@ export class Plot {
     if (begins) this.listen();
   }
 
-  // Short windows jump about: they are there for whoever asks for them.
+  // Short windows are noisy, so they are hidden at first.
   quietAtFirst() {
     const names = this.data.lines.map((line) => line.name);
     const long = names.filter((name) => /[hd]$/.test(name));
@@ -87,13 +87,13 @@ export class Plot {
     if (data) this.show(data, zoomed);
   }
 
-  // A point of a wide span takes hours to come; half of that is soon enough.
+  // In a wide range a new point takes hours; refresh after half a step.
   isOld() {
     if (!this.data) return true;
     return Date.now() - this.drawnAt >= Math.max(REFRESH_MS, (this.data.step * 1000) / 2) - 1000;
   }
 
-  // Long windows first, so that what is shown at first is told apart best.
+  // Long windows first, so that the lines shown at first have the most distinct styles.
   style(name) {
     const names = this.data.lines.map((line) => line.name);
     const quiet = this.quietAtFirst();
@@ -105,11 +105,11 @@ export class Plot {
     const at = this.chart?.cursor.idx;
     this.chart?.destroy();
     const { times, lines } = this.data;
-    this.chart = new window.uPlot(options(this), [times, ...lines.map((line) => line.values)], this.area);
+    this.chart = new window.uPlot(plotOptions(this), [times, ...lines.map((line) => line.values)], this.area);
     this.drawnAt = Date.now();
     this.reset.hidden = !this.zoomed;
     const detail = { name: this.kind, value: this.zoomed?.join("-") ?? "" };
-    document.dispatchEvent(new CustomEvent("switchgear:hold", { detail }));
+    document.dispatchEvent(new CustomEvent("switchgear:url-state", { detail }));
     this.showKey();
     if (at != null && document.activeElement === this.area) this.point(Math.min(at, times.length - 1));
   }
@@ -124,10 +124,10 @@ export class Plot {
     return { width, height: Math.round(Math.min(low ? 220 : 300, Math.max(190, width * 0.5))) };
   }
 
-  // From when to when, where that is not all there is.
+  // Visible range, or null for all data.
   seen() {
     if (this.kind === "budget") return this.zoomed;
-    return this.zoomed ? null : fitted(this.data.times, this.data.lines);
+    return this.zoomed ? null : fittedRange(this.data.times, this.data.lines);
   }
 
   shown() {
@@ -143,16 +143,16 @@ export class Plot {
     return Math.min(...this.data.lines[0].values.filter((one) => one != null));
   }
 
-  /* --- the key: which windows are shown, and what each says where one points */
+  /* --- legend */
 
   showKey() {
     const lines = this.kind === "burn" ? this.data.lines : [];
     const buttons = lines.map((line) => {
       const style = this.style(line.name);
       const look = { number: style + 1, dash: DASHES[style] };
-      return button(line, look, !this.hidden.has(line.name), (pressed) => this.toggle(line.name, pressed));
+      return legendButton(line, look, !this.hidden.has(line.name), (pressed) => this.toggle(line.name, pressed));
     });
-    this.key.replaceChildren(...buttons, place());
+    this.key.replaceChildren(...buttons, timeLabel());
     this.readout(this.chart);
   }
 
@@ -166,21 +166,21 @@ export class Plot {
     this.key.querySelectorAll("button")[this.data.lines.findIndex((line) => line.name === name)].focus();
   }
 
-  // Where nobody points, what was judged last: the last point of a line is the worst of its span.
+  // Without a cursor show the latest values; the last point of a line is the worst of its step.
   readout(chart) {
     if (!chart?.data) return;
     const { times, lines } = this.data;
     const place = chart.cursor.idx;
     const pointed = place != null && chart.cursor.left >= 0;
-    const value = (line) => (pointed ? line.values[place] : judged(this.kind, line.name));
+    const value = (line) => (pointed ? line.values[place] : currentValue(this.kind, line.name));
     this.key.querySelectorAll("b").forEach((one, number) => {
-      one.textContent = rate(value(lines[number]));
+      one.textContent = formatRate(value(lines[number]));
     });
     const label = this.key.querySelector(".plot__at");
     if (!label) return;
-    const rest = this.kind === "budget" ? [left(value(lines[0]))] : [];
+    const rest = this.kind === "budget" ? [formatLeft(value(lines[0]))] : [];
     const marks = pointed ? this.marksAt(times[place]).map((mark) => mark.name) : [];
-    label.textContent = [pointed ? moment(times[place]) : "Now", ...rest, ...marks].join(" · ");
+    label.textContent = [pointed ? formatTime(times[place]) : "Now", ...rest, ...marks].join(" · ");
   }
 
   marksAt(seconds) {
@@ -202,7 +202,7 @@ export class Plot {
     const lack = Math.max(0, MIN_SECONDS - (to - from)) / 2;
     const wanted = [Math.floor(from - lack), Math.ceil(to + lack)];
     if (this.kind === "burn") {
-      this.refresh(wanted).then(() => this.say(`From ${moment(wanted[0])} to ${moment(wanted[1])}`));
+      this.refresh(wanted).then(() => this.say(`From ${formatTime(wanted[0])} to ${formatTime(wanted[1])}`));
       return;
     }
     this.zoomed = wanted;
@@ -227,10 +227,10 @@ export class Plot {
     const middle = this.chart.over.clientHeight / 2;
     this.chart.setCursor({ left: this.chart.valToPos(times[place], "x"), top: middle });
     const told = this.shown().map((line) =>
-      this.kind === "burn" ? `${readable(line.name)} ${rate(line.values[place])}` : left(line.values[place]),
+      this.kind === "burn" ? `${formatWindow(line.name)} ${formatRate(line.values[place])}` : formatLeft(line.values[place]),
     );
     const marks = this.marksAt(times[place]).map((mark) => `${mark.kind} ${mark.name}`);
-    this.say([moment(times[place]), ...told, ...marks].join(", "));
+    this.say([formatTime(times[place]), ...told, ...marks].join(", "));
   }
 
   press(event) {

@@ -118,7 +118,7 @@ def test_what_is_pointed_at_stays(desks):
     page = desks.open_desk(person("operator")).open("/")
     page.clock.install()
     page.evaluate(
-        "document.dispatchEvent(new CustomEvent('switchgear:say', {detail: {message: 'Look'}}))"
+        "document.dispatchEvent(new CustomEvent('switchgear:toast', {detail: {message: 'Look'}}))"
     )
     toast = page.locator("#toasts .toast")
     toast.hover()

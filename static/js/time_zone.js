@@ -1,15 +1,15 @@
-// Every moment is told in the person's zone; with a key or the button below the page all of them
-// are told in UTC instead, and back. The server gives both texts.
+// Times are shown in the user's zone; a key or the button in the footer switches all of them to UTC
+// and back. The server renders both texts.
 
-const CHOSEN = "switchgear.times";
-const BUTTON = "button[data-times]"; // the page itself says with it what is shown
+const STORAGE_KEY = "switchgear.times";
+const BUTTON = "button[data-times]"; // the root element has the same attribute
 const zone = document.documentElement.dataset.zone;
 
 function isUtc() {
   return document.documentElement.dataset.times === "utc";
 }
 
-function put(root) {
+function applyZone(root) {
   for (const time of root.querySelectorAll("time[data-utc]")) {
     time.dataset.local ??= time.textContent;
     const text = isUtc() ? time.dataset.utc : time.dataset.local;
@@ -17,27 +17,27 @@ function put(root) {
   }
 }
 
-// What a refresh brings is local again: it is told anew before anybody sees it.
-const watcher = new MutationObserver((changes) => {
+// A refresh brings local times again: convert them before the browser paints.
+const observer = new MutationObserver((changes) => {
   for (const { target } of changes) {
     const time = target.parentElement?.closest("time[data-utc]") ?? (target.matches?.("time[data-utc]") ? target : null);
     if (time && time.textContent !== time.dataset.utc) time.dataset.local = time.textContent;
   }
-  put(document);
-  watcher.takeRecords();
+  applyZone(document);
+  observer.takeRecords();
 });
 
-function show(utc) {
+function setUtc(utc) {
   if (utc) document.documentElement.dataset.times = "utc";
   else delete document.documentElement.dataset.times;
-  watcher.disconnect();
-  put(document);
-  if (utc) watcher.observe(document.body, { subtree: true, childList: true, characterData: true });
-  foot();
+  observer.disconnect();
+  applyZone(document);
+  if (utc) observer.observe(document.body, { subtree: true, childList: true, characterData: true });
+  updateFooter();
 }
 
-// Below every page: which zone is shown, and how to turn to the other.
-function foot() {
+// Name the zone in the footer, and the other one on the button.
+function updateFooter() {
   const button = document.querySelector(BUTTON);
   if (!button) return;
   document.querySelector("[data-times-zone]").textContent = isUtc() ? "UTC" : zone;
@@ -47,17 +47,17 @@ function foot() {
 
 function toggle() {
   const utc = !isUtc();
-  if (utc) localStorage.setItem(CHOSEN, "utc");
-  else localStorage.removeItem(CHOSEN);
-  show(utc);
+  if (utc) localStorage.setItem(STORAGE_KEY, "utc");
+  else localStorage.removeItem(STORAGE_KEY);
+  setUtc(utc);
   const message = utc ? "Times are told in UTC. u turns back." : `Times are told in ${zone}.`;
-  document.dispatchEvent(new CustomEvent("switchgear:say", { detail: { message } }));
+  document.dispatchEvent(new CustomEvent("switchgear:toast", { detail: { message } }));
 }
 
-// Where the zone is UTC there is nothing to choose.
+// No choice if the user's zone is UTC.
 if (zone !== "UTC") {
   document.addEventListener("switchgear:times", toggle);
   document.addEventListener("click", (event) => event.target.closest(BUTTON) && toggle());
-  document.addEventListener("htmx:afterSettle", foot);
-  show(localStorage.getItem(CHOSEN) === "utc");
+  document.addEventListener("htmx:afterSettle", updateFooter);
+  setUtc(localStorage.getItem(STORAGE_KEY) === "utc");
 }

@@ -1,11 +1,11 @@
-// What is drawn around the lines: what happened meanwhile, and what rules fire at.
+// Annotations of a plot: events as bands, and the thresholds of rules as lines.
 
-const MARKS = { exclusion: 0, episode: 1, ramp: 2, alert: 3 }; // drawn in this order
+const LANES = { exclusion: 0, episode: 1, ramp: 2, alert: 3 }; // drawn in this order
 
-export function bands(chart, found, colour) {
+export function drawBands(chart, found, colour) {
   const { ctx, bbox } = chart;
   const ratio = window.devicePixelRatio || 1;
-  const marks = [...found].sort((a, b) => MARKS[a.kind] - MARKS[b.kind]);
+  const marks = [...found].sort((a, b) => LANES[a.kind] - LANES[b.kind]);
   ctx.save();
   ctx.beginPath();
   ctx.rect(bbox.left, bbox.top - 10 * ratio, bbox.width, bbox.height + 10 * ratio);
@@ -19,15 +19,15 @@ export function bands(chart, found, colour) {
     ctx.globalAlpha = 0.1;
     ctx.fillRect(left, bbox.top, width, bbox.height);
     ctx.globalAlpha = 1;
-    if (mark.kind === "exclusion") hatch(ctx, colour, left, bbox.top, width, bbox.height, ratio);
-    // A lane of its own above the plot for each kind: told apart by place, not by colour alone.
-    const lane = MARKS[mark.kind];
+    if (mark.kind === "exclusion") drawHatching(ctx, colour, left, bbox.top, width, bbox.height, ratio);
+    // Each kind has its own lane above the plot, so that color is not the only difference.
+    const lane = LANES[mark.kind];
     ctx.fillRect(left, bbox.top - (10 - lane * 2.5) * ratio, width, 2 * ratio);
   }
   ctx.restore();
 }
 
-function hatch(ctx, colour, left, top, width, height, ratio) {
+function drawHatching(ctx, colour, left, top, width, height, ratio) {
   ctx.save();
   ctx.beginPath();
   ctx.rect(left, top, width, height);
@@ -44,7 +44,7 @@ function hatch(ctx, colour, left, top, width, height, ratio) {
   ctx.restore();
 }
 
-export function limits(chart, even, named, colour) {
+export function drawLimits(chart, even, named, colour) {
   const { ctx, bbox } = chart;
   const ratio = window.devicePixelRatio || 1;
   ctx.save();

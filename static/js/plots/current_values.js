@@ -1,6 +1,6 @@
-// What was judged last, as the living part of the page has it: what plots call "Now".
+// Latest evaluated values, from the live part of the page; plots show them as "Now".
 
-export function judged(kind, window) {
+export function currentValue(kind, window) {
   const found = document.getElementById("judged");
   if (!found) return null;
   const { left, rates } = JSON.parse(found.dataset.judged);

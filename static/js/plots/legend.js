@@ -1,24 +1,24 @@
-// The key of a plot: which windows are shown, and what each says.
+// Legend of a plot: toggles of the windows, with their values.
 
-import { readable } from "./words.js";
+import { formatWindow } from "./formatting.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 
-export function button(line, look, pressed, press) {
-  const found = document.createElement("button");
-  found.type = "button";
-  found.className = `plot__line plot__line--${look.number}`;
-  found.setAttribute("aria-pressed", String(pressed));
+export function legendButton(line, look, pressed, press) {
+  const element = document.createElement("button");
+  element.type = "button";
+  element.className = `plot__line plot__line--${look.number}`;
+  element.setAttribute("aria-pressed", String(pressed));
   const name = document.createElement("span");
-  name.textContent = readable(line.name);
+  name.textContent = formatWindow(line.name);
   const value = document.createElement("b");
   value.className = "digits";
-  found.append(sample(look.dash), name, value);
-  found.addEventListener("click", () => press(found));
-  return found;
+  element.append(lineSample(look.dash), name, value);
+  element.addEventListener("click", () => press(element));
+  return element;
 }
 
-function sample(dash) {
+function lineSample(dash) {
   const found = document.createElementNS(SVG, "svg");
   const path = document.createElementNS(SVG, "path");
   found.setAttribute("viewBox", "0 0 26 6");
@@ -29,7 +29,7 @@ function sample(dash) {
   return found;
 }
 
-export function place() {
+export function timeLabel() {
   const found = document.createElement("span");
   found.className = "plot__at small digits";
   return found;

@@ -1,0 +1,42 @@
+// Shortcuts of dead letters: j and k move through a list; on a letter's page r retries, d discards and
+// c copies it. They click links and buttons, so everything works without this module.
+
+const DISABLED_KEY = "switchgear.shortcuts.off";
+
+function letterLinks() {
+  return [...document.querySelectorAll("[data-letter]")];
+}
+
+function moveFocus(by) {
+  const links = letterLinks();
+  const index = links.indexOf(document.activeElement);
+  const next = index < 0 ? links[by > 0 ? 0 : links.length - 1] : links[index + by];
+  next?.focus();
+  next?.scrollIntoView({ block: "nearest" });
+}
+
+function clickFirst(...ids) {
+  ids.map((id) => document.getElementById(id)).find((element) => element && !element.hidden)?.click();
+}
+
+const SHORTCUTS = {
+  j: () => moveFocus(1),
+  k: () => moveFocus(-1),
+  r: () => clickFirst("do-retry", "do-restore"),
+  d: () => clickFirst("do-discard"),
+  c: () => clickFirst("copy-json"),
+};
+
+let lastGAt = 0;
+
+document.addEventListener("keydown", (event) => {
+  if (event.metaKey || event.ctrlKey || event.altKey || event.isComposing || event.repeat) return;
+  if (event.target.closest("input, textarea, select, [contenteditable]")) return;
+  if (document.querySelector("dialog[open]") || localStorage.getItem(DISABLED_KEY) !== null) return;
+  // A key after g opens another page.
+  const followsG = Date.now() - lastGAt < 1200;
+  lastGAt = event.key === "g" ? Date.now() : 0;
+  if (followsG || !SHORTCUTS[event.key]) return;
+  event.preventDefault();
+  SHORTCUTS[event.key]();
+});

@@ -1,0 +1,94 @@
+// Shows in the dialog that the console does not respond to opening or submitting it, together with
+// the shell commands that engage the switch without the console.
+
+const dialog = document.getElementById("dialog");
+const dialogBody = document.getElementById("dialog-body");
+const template = document.getElementById("no-response-template");
+const TIMEOUT_MS = 3_000; // an operator must not wait longer without feedback
+const SWITCH_PATH = /^\/switches\/([a-z]+)\/([^/]+)\//;
+const VALID_KEY = /^[A-Za-z0-9._-]{1,120}$/;
+// Name of each scope → its only key, if it has just one.
+const SCOPES = new Map(template.dataset.scopes.split(" ").map((each) => each.split(":")));
+let pendingRequest = null; // the request that loads the dialog
+let timeout = 0;
+
+/* --- the switch that the request was about, if known */
+
+function findSwitch(path) {
+  const url = new URL(path, location.origin);
+  const fields = dialogBody.querySelector("form[data-engage]")?.elements;
+  const [, named, keyInPath] = SWITCH_PATH.exec(url.pathname) ?? [];
+  const isSwitch = SCOPES.has(named);
+  const scope = (isSwitch ? named : url.searchParams.get("scope")) ?? fields?.scope.value;
+  const key = (isSwitch ? keyInPath : url.searchParams.get("key")) ?? fields?.key.value;
+  const onlyKey = SCOPES.get(scope);
+  return onlyKey || VALID_KEY.test(key ?? "") ? { scope, key: onlyKey ?? key, isOnly: Boolean(onlyKey) } : null;
+}
+
+function fillTexts(shown, { scope, key, isOnly }) {
+  const texts = {
+    name: `${scope}:${key}`,
+    option: isOnly ? `--${scope}` : `--${scope} ${key}`,
+    forced: isOnly ? scope : `${scope}:${key}`,
+  };
+  for (const place of shown.querySelectorAll("[data-fill]")) place.textContent = texts[place.dataset.fill];
+}
+
+/* --- message */
+
+function buildMessage(path, state) {
+  const shown = template.content.cloneNode(true);
+  for (const part of shown.querySelectorAll("[data-while]")) {
+    if (!part.dataset.while.split(" ").includes(state)) part.remove();
+  }
+  for (const button of shown.querySelectorAll("[data-copy]")) button.hidden = !navigator.clipboard;
+  const retryButton = shown.querySelector("[data-retry]");
+  if (retryButton) retryButton.dataset.retry = path;
+  const scopeInPath = findSwitch(path);
+  if (scopeInPath) fillTexts(shown, scopeInPath);
+  return shown;
+}
+
+function showMessage(path, state) {
+  const shown = buildMessage(path, state);
+  const body = dialog.open ? dialogBody.querySelector(".dialog__body") : null;
+  body?.querySelector("[data-no-response]")?.remove();
+  // Keep the typed input of an open dialog.
+  if (body) body.prepend(shown.querySelector("[data-no-response]"));
+  else dialogBody.replaceChildren(shown);
+  if (!dialog.open) dialog.showModal();
+  dialog.scrollTop = 0;
+  document.getElementById("dialog-title").focus();
+}
+
+/* --- detection */
+
+function isDialogFetch(event) {
+  return event.detail.target === dialogBody && event.detail.requestConfig.verb === "get";
+}
+
+document.addEventListener("htmx:beforeSend", (event) => {
+  if (!isDialogFetch(event)) return;
+  const { xhr, pathInfo } = event.detail;
+  pendingRequest = xhr;
+  clearTimeout(timeout);
+  timeout = setTimeout(() => pendingRequest === xhr && showMessage(pathInfo.requestPath, "late"), TIMEOUT_MS);
+});
+
+document.addEventListener("htmx:afterRequest", (event) => {
+  if (event.detail.xhr !== pendingRequest) return;
+  clearTimeout(timeout);
+  pendingRequest = null;
+});
+
+// Closing the dialog cancels the request.
+dialog.addEventListener("close", () => pendingRequest?.abort());
+
+document.addEventListener("switchgear:no-response", ({ detail }) => {
+  showMessage(detail.path, detail.verb === "get" ? "none" : "doubt");
+});
+
+document.addEventListener("click", (event) => {
+  const path = event.target.closest("[data-retry]")?.dataset.retry;
+  if (path) document.dispatchEvent(new CustomEvent("switchgear:open", { detail: { path } }));
+});

@@ -1,0 +1,33 @@
+// Formatting of times, rates and ratios in plots.
+
+// UTC if chosen, else the user's zone.
+const zone = () => (document.documentElement.dataset.times === "utc" && "UTC") || document.documentElement.dataset.zone || "UTC";
+export const UNKNOWN = "not known";
+
+export function formatInZone(seconds, options) {
+  return new Date(seconds * 1000).toLocaleString("en-GB", { timeZone: zone(), hourCycle: "h23", ...options });
+}
+
+export const formatTime = (seconds) => formatInZone(seconds, { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
+
+export function formatRate(value) {
+  if (value == null) return UNKNOWN;
+  const size = Math.abs(value);
+  if (size && size < 0.01) return "× < 0.01";
+  return `× ${Number(value.toFixed(size < 1 ? 2 : size < 20 ? 1 : 0)).toLocaleString("en-GB")}`;
+}
+
+// Rounded down, so that the remaining budget is never overstated.
+export function formatShare(value) {
+  if (value == null) return UNKNOWN;
+  const percent = Math.abs(value * 100);
+  const digits = percent < 1 ? 100 : percent < 10 ? 10 : 1;
+  return `${value < 0 ? "−" : ""}${(Math.floor(percent * digits + 1e-9) / digits).toLocaleString("en-GB")} %`;
+}
+
+export const formatLeft = (value) => (value == null ? UNKNOWN : `${formatShare(value)} left`);
+
+export const formatWindow = (name) => name.replace(/([0-9])([a-z])/, "$1 $2").replace(/ m$/, " min");
+
+// Date whose local fields are those of the zone, for uPlot, which has no time zones.
+export const toZone = (seconds) => window.uPlot.tzDate(new Date(seconds * 1000), zone());
