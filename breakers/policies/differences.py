@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from breakers.policies.parameters import ALIASES, PARAMETERS
-from breakers.policies.policy import hop_text, remove_aliases
+from breakers.policies.policy import remove_aliases
 from breakers.policies.values import number_text
 from controlplane.core.audit.differences import AuditChange, compare_texts
 
@@ -160,9 +160,9 @@ def as_text(value: Any) -> str:
 def hop_line(value: Any) -> str:
     """Return a hop of a fallback chain as text, with its keys in a fixed order."""
     if not isinstance(value, Mapping):
-        return hop_text(value)
+        return str(value)
     names = sorted(value, key=lambda name: (FIRST_NAMES.get(name, len(FIRST_NAMES)), name))
-    return hop_text({name: value[name] for name in names})
+    return ", ".join(f"{name} {as_text(value[name])}" for name in names)
 
 
 def _is_line(section: str, key: str) -> bool:

@@ -97,12 +97,6 @@ def validate_outage(value: Any) -> dict[str, Any]:
     return {**document, "switch": switch} if action == "trip" else document
 
 
-def hop_text(hop: Any) -> str:
-    if isinstance(hop, Mapping):
-        return ", ".join(f"{key} {value}" for key, value in hop.items())
-    return str(hop)
-
-
 def _read_section(
     section: str, given: Mapping[str, Any], errors: Errors, *, also: tuple[str, ...] = ()
 ) -> dict[str, Any]:
