@@ -1,9 +1,9 @@
-"""Minimal ASGI applications: `app` sends fixed responses, `holder` has held polls and streams.
+"""Minimal ASGI applications: `app` sends fixed responses, `holder` holds polls and streams open.
 
-They are the yardsticks for the data plane and for fan-out. The environment variable `BENCH_ANSWERS`
-names a JSON file of responses by path: `{"/304": [status, [[name, value]], body]}`. Each client of
-the holder gets the response for `/200` with each new version; `POST /ring` publishes the next
-version, and returns its number.
+The benchmark compares the data plane with them. The environment variable `BENCH_ANSWERS` names a
+JSON file of responses by path: `{"/304": [status, [[name, value]], body]}`. `POST /ring` to
+`holder` publishes a next version of its snapshot and returns its number; each waiting client then
+gets the response for `/200`.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ LENGTH = str(len(BODY)).encode()
 
 
 class PublishedVersion:
-    """A version with its prepared response; `over` is set when the next version replaces it."""
+    """A version of the holder's snapshot; the event `over` is set when the next one replaces it."""
 
     def __init__(self, number: int) -> None:
         self.number = number

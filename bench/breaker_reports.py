@@ -45,7 +45,10 @@ class ReportCosts:
 
 
 def measure(server: ServerUnderTest, token: str, count: int, seconds: float) -> ReportCosts:
-    """Let `count` instances report every 5 s, first with growing counters, then without changes."""
+    """Return the costs of `count` instances that report every 5 s.
+
+    Their counters grow at first; then reports without changes follow.
+    """
     arguments = (server.port, token, count, BREAKERS, EVERY_SECONDS, seconds, QUIET_SECONDS)
     running = load_processes.running("bench.report_clients", *arguments)
     with stalls.watch_stalls() as stalled, running as load:
@@ -80,7 +83,7 @@ def _count_written_rows() -> int:
 
 
 def _database_cpu_seconds() -> float | None:
-    """Return CPU seconds of PostgreSQL's processes for the data plane."""
+    """Return the CPU seconds that PostgreSQL has spent on the data plane's connections."""
     with connection.cursor() as cursor:
         cursor.execute(BACKENDS)
         found = [row[0] for row in cursor.fetchall()]

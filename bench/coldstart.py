@@ -17,10 +17,11 @@ IDLE_SECONDS = 10
 
 @dataclass(frozen=True)
 class ColdStart:
-    """The latencies of `count` new clients, and of the console's pages before and during the start.
+    """The latencies of `count` new clients, and of console pages before and during their start.
 
-    Of the load processes, `load_share` is the highest share of a core used, and `late_ms` the
-    longest delay behind the schedule.
+    `lost` counts failed clients by reason. `cpu_us` is the server's CPU time per client.
+    `load_share` is the share of a CPU core used by the busiest load process, and `late_ms` the
+    longest delay of a load process behind its schedule.
     """
 
     count: int

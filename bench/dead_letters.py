@@ -116,7 +116,7 @@ def _fields(n: int) -> Mapping[str, str]:
 
 
 def _read_all() -> tuple[float, float]:
-    """Discard the stream's index and build it anew; return the wall and CPU seconds that takes."""
+    """Index all letters of the stream anew; return the wall and CPU seconds that this takes."""
     from breakers.dead_letters.models import Letter
     from breakers.dead_letters.monitoring import indexer, streams
     from controlplane.core.clock import db_now

@@ -74,13 +74,19 @@ def measure(
 
 
 def engage_switch(prefix: str) -> MakeChange:
-    """Return a function that makes a change as an operator does: it engages the next switch."""
+    """Return a function that engages the next switch.
+
+    It returns the version of the snapshot and the time of the commit (monotonic ns).
+    """
     engagements: Iterator[tuple[int, int]] = fixtures.engage(f"{prefix}-{n}" for n in range(1000))
     return lambda: next(engagements)
 
 
 def ring_holder(server: ServerUnderTest) -> MakeChange:
-    """Return a function that makes `bench.bare_asgi.holder` send its next version."""
+    """Return a function that makes `bare_asgi.holder` publish its next version.
+
+    It returns the version and the time before the request (monotonic ns).
+    """
 
     def ring() -> tuple[int, int]:
         moment = time.monotonic_ns()

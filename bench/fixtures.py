@@ -99,9 +99,10 @@ def switch_key(number: int) -> str:
 
 
 def create_switches(known: int, engaged: int) -> int:
-    """Replace all switches by `known` new ones, `engaged` of which are engaged; return the version.
+    """Replace all switches by `known` new ones, `engaged` of them engaged; return the new version.
 
-    All but one are inserted directly, because the services would take minutes for thousands.
+    The version is that of the snapshot. All switches but one are inserted directly, because the
+    console's own functions would take minutes for thousands.
     """
     from controlplane.core.clock import db_now
     from switches.models import Publication
@@ -191,7 +192,7 @@ def delete_slos() -> None:
 
 
 def insert_slos(count: int, now: datetime, *rules: Mapping[str, object]) -> None:
-    """Insert `count` SLOs with these burn-rate rules."""
+    """Insert `count` SLOs, each with the burn-rate rules `rules`."""
     with slow_cursor() as cursor:
         cursor.execute(_SLOS, {"at": now, "count": count, "rules": json.dumps(rules)})
 

@@ -16,8 +16,8 @@ Keys = Sequence[str]
 class Peer:
     """A library under test: `ask` checks one flag, and `ask_all` checks many in a loop.
 
-    The timed code may make only the calls a service would: if `ask` is not the library's own
-    function, `loop` calls that for all keys.
+    If `ask` wraps the library's own function, pass a `loop` that calls that function directly
+    for all keys, so that `ask_all` does not measure the wrapper.
     """
 
     name: str
@@ -35,7 +35,7 @@ class Peer:
 
 @contextmanager
 def ready(stopped: Keys, flowing: Keys) -> Iterator[list[Peer]]:
-    """Context manager: set up all libraries, with the flags `stopped` off and `flowing` on."""
+    """Context manager: yield all libraries, with the flags `stopped` off and `flowing` on."""
     with ExitStack() as stack:
         yield [
             _function(stopped),
@@ -47,7 +47,7 @@ def ready(stopped: Keys, flowing: Keys) -> Iterator[list[Peer]]:
 
 
 def _function(stopped: Keys) -> Peer:
-    """Return a dict look-up in a function as a lower bound of the cost of a check."""
+    """Return a look-up in a dict, whose cost is the lower bound of any check."""
     engaged = dict.fromkeys(stopped, True)
 
     def allowed(key: str) -> bool:
@@ -64,7 +64,7 @@ def _growthbook(stopped: Keys, flowing: Keys) -> Peer:
 
 
 def _launchdarkly(stack: ExitStack, stopped: Keys, flowing: Keys) -> Peer:
-    """Return LaunchDarkly with its test data source; in offline mode it returns only defaults."""
+    """Return LaunchDarkly with flags from its test data source, as its offline mode has none."""
     from ldclient import Context, LDClient
     from ldclient.config import Config
     from ldclient.integrations.test_data import TestData

@@ -49,10 +49,12 @@ PEER = "circuitbreaker"
 
 @dataclass(frozen=True)
 class GuardCosts:
-    """Medians of the CPU microseconds that each library adds to a call, by name.
+    """The CPU microseconds that each library adds to a call, as medians by library.
 
-    `stacks` are whole policies. `together` is in seconds: ten threads make 0.1 s calls through one
-    breaker. `second_look` is a second check of the switch within a guarded call.
+    `breakers` are for a breaker, `stacks` and `coroutines` for a whole policy around a function
+    and a coroutine function. `together` is the wall time in seconds of ten threads that each
+    make one call of 0.1 s through the same breaker. `second_look` is the microseconds of a
+    second check of the switch within a guarded call.
     """
 
     breakers: dict[str, float]
@@ -117,7 +119,7 @@ def compare_breakers() -> dict[str, Call]:
 
 
 def compare_policies(call: Call) -> dict[str, Call]:
-    """Return `call` wrapped in a whole policy of ours, and in other libraries' retries."""
+    """Return `call` wrapped in a whole Switchgear policy, and in the retries of other libraries."""
     import stamina
     import tenacity
 

@@ -1,4 +1,4 @@
-"""HTTP/1.1: single requests, and for load clients just enough to send and read messages."""
+"""A minimal HTTP/1.1 client for the benchmarks: single requests, and messages of load clients."""
 
 import re
 from collections.abc import Mapping

@@ -15,10 +15,10 @@ SERVED_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class SizeCosts:
-    """Load figures of polls answered with 304, with few switches and with many.
+    """The load figures of polls answered with 304, `small` with few switches and `large` with many.
 
-    `known` and `new` are latencies from the commit of an engagement until a held poll has it, with
-    many switches: of known switches and of new ones.
+    `known` and `new` are the latencies, with many switches, from the commit of an engagement to
+    a held poll: `known` for existing switches, `new` for switches created by the engagement.
     """
 
     small: LoadFigures

@@ -44,7 +44,7 @@ LIVE_P99_MS = {500: 250.0, 2000: 1000.0}
 
 @dataclass(frozen=True)
 class Setting:
-    """Settings that all parts of a run share: the servers' core and event loop, a token, sizes."""
+    """Settings shared by all parts of a run, such as the servers' CPU core and the load's sizes."""
 
     core: int
     loop: str

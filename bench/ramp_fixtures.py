@@ -103,7 +103,7 @@ def create_ramps(count: int, now: datetime) -> dict[str, list[int]]:
 
 
 def answer_gates(verdict: str, now: datetime) -> None:
-    """Store `verdict` for all external gates, and a fresh passing verdict for all other gates."""
+    """Let gates pass, except external gates, which get the verdict `verdict`."""
     from controlplane.core.gates.models import ExternalVerdict, Gate
     from switches.models import Switch
 
@@ -173,7 +173,10 @@ def _step(job: Any, index: int, data: dict[str, Any], now: datetime) -> Any:
 
 
 def _count(count: int, now: datetime) -> None:
-    """Store enough events, from five instances, for each ramp whose gate needs a minimum sample."""
+    """Store enough events, from five instances, to pass the gates that need a minimum sample.
+
+    Of `count` ramps, each whose gate needs a sample gets events.
+    """
     from controlplane.core.gates.models import EventCount
 
     ended = now + timedelta(seconds=1)

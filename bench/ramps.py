@@ -22,10 +22,11 @@ MAX_TICKS = 100
 
 @dataclass(frozen=True)
 class RampCosts:
-    """Costs of the ramp task with `count` ramps: `dwelling` and `advancing` are medians.
+    """The costs of one run of the ramp task over `count` ramps.
 
-    In `advancing`, `ready` ramps advance. `going_back` is the sum of the `ticks` runs that roll
-    back all ramps with a failing gate.
+    `dwelling` is the median while all ramps dwell, `advancing` the median of runs in which
+    `ready` ramps advance. `going_back` is the sum of the `ticks` runs that roll back all ramps
+    with a failing gate.
     """
 
     count: int

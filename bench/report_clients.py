@@ -1,11 +1,12 @@
 """A fleet of instances that report their breakers every few seconds, each on its own connection.
 
 Run as a process of its own: `python -m bench.report_clients PORT TOKEN COUNT BREAKERS EVERY SECONDS
-QUIET`. For `SECONDS` all counters grow with each report, and one report in a hundred has a breaker
-that opened or closed; then nothing changes for `QUIET` seconds. Prints a JSON line at the start of
-each phase, and one at the end: `delays_ms` from each report's scheduled time to its response in
-phase one, `lost` reports by reason, the number of `quiet` reports in phase two, and `late_ms`, this
-process's longest delay.
+QUIET`. In phase one, for `SECONDS`, all counters grow with each report, and one report in a hundred
+has a breaker that opened or closed. In phase two, for `QUIET` seconds, nothing changes.
+
+Prints a JSON line at the start of each phase, and at the end a line with the results: `delays_ms`
+from each report's scheduled time to its response in phase one, `lost` reports by reason, the number
+`quiet` of reports in phase two, and `late_ms`, this process's longest delay.
 """
 
 import json
@@ -49,7 +50,10 @@ class ReportingInstance:
         self._breakers = [self._breaker(f"{self.service}->d{n:02}") for n in range(breakers)]
 
     def report(self, at_work: bool) -> bytes:
-        """Return the body of the next report; with `at_work` counters grow, breakers may change."""
+        """Return the body of the next report.
+
+        With `at_work` its counters have grown, and a breaker may have changed its state.
+        """
         self._seq += 1
         if at_work:
             self._go_on()

@@ -1,4 +1,4 @@
-"""The requests that the benchmark compares, each with the server that answers it."""
+"""The HTTP requests whose throughput the benchmark compares, and the servers that answer them."""
 
 import json
 from contextlib import ExitStack

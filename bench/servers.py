@@ -92,7 +92,10 @@ def threads_cpu_seconds(pid: int) -> float:
 def running(
     served: Served, *, core: int, loop: str, answers: Path | None = None
 ) -> Iterator[ServerUnderTest]:
-    """Context manager: serve during the block; `answers` is BENCH_ANSWERS of bare applications."""
+    """Context manager: run a server during the block.
+
+    `answers` is the file of responses for applications of :mod:`bench.bare_asgi`.
+    """
     port = free_port()
     *options, target = asgi_server.server_arguments(
         served.application, host=HOST, port=port, workers=1
@@ -119,7 +122,7 @@ def running(
 
 
 def is_ready(process: subprocess.Popen[bytes], port: int, path: str, seconds: float) -> bool:
-    """Wait until the process answers with 200; return False if it doesn't within `seconds`."""
+    """Return True once the process answers with 200; False if it ends or does not in `seconds`."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline and process.poll() is None:
         caller = HTTPConnection(HOST, port, timeout=5)

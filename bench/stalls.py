@@ -1,4 +1,4 @@
-"""Background threads, and stalls of the machine itself, as opposed to delays of the servers."""
+"""Detection of stalls of this machine, which delay servers and load alike; background threads."""
 
 import threading
 import time
@@ -9,7 +9,7 @@ SLEEP_SECONDS = 0.01
 
 
 class Stalls:
-    """The longest delay, `worst_ms`, by which a short sleep ended late."""
+    """A watch for stalls of the machine; `worst_ms` is the longest delay of a short sleep's end."""
 
     worst_ms = 0.0
 
@@ -23,7 +23,7 @@ class Stalls:
 
 @contextmanager
 def watch_stalls() -> Iterator[Stalls]:
-    """Context manager: watch for stalls in a thread during the block."""
+    """Context manager: during the block, record the machine's longest stall by a thread."""
     stalls = Stalls()
     with in_background(stalls.watch):
         yield stalls
@@ -31,7 +31,7 @@ def watch_stalls() -> Iterator[Stalls]:
 
 @contextmanager
 def in_background(run: Callable[[threading.Event], None]) -> Iterator[None]:
-    """Context manager: call `run` in a thread, with an event that is set at the block's end."""
+    """Context manager: run `run(ended)` in a thread; the block's end sets the event `ended`."""
     ended = threading.Event()
     thread = threading.Thread(target=run, args=(ended,), daemon=True)
     thread.start()

@@ -44,11 +44,13 @@ PATIENCE_SECONDS = 60
 
 @dataclass(frozen=True)
 class CheckCosts:
-    """Medians of the microseconds per check of one switch.
+    """The costs of a check of one switch, in microseconds.
 
-    `micros` is for `allowed()` of each library; `check`, `ramping` and `releasing` are of ours.
-    `honest`, `hanging` and `crowded` are p50, p99 and worst of single calls: with a healthy
-    console, with one known to hang, and with more different `questions` than the cache holds.
+    Medians: `micros` for `allowed()` and each other library, `check` for `check()`, `ramping`
+    for ramping switches, `releasing` for switches that release at expiry. The others are p50,
+    p99 and worst of single calls: `honest` with a healthy console, `hanging` with one known to
+    hang, `crowded` with more combinations of keys (their number is `questions`) than the
+    client's cache holds.
     """
 
     micros: dict[str, float]
@@ -174,7 +176,7 @@ def _ours_checked(gear: Switchgear) -> Peer:
 
 
 def _check_ramping(gear: Switchgear) -> Peer:
-    """Return a peer that checks one ramping switch, with each key as a user's targeting key."""
+    """Return a check of one ramping switch, in which each key is a user's targeting key."""
 
     def ask(key: str) -> bool:
         return gear.allowed(feature=RAMPING, targeting_key=key)
@@ -187,7 +189,7 @@ def _check_ramping(gear: Switchgear) -> Peer:
 
 
 def _check_releasing(engaged: Keys) -> Peer:
-    """Return a peer whose switches release at expiry, so that each answer depends on the time."""
+    """Return a check of switches that release at expiry: each answer depends on the time."""
     console = Console()
     for key in engaged:
         console.engage(f"feature:{key}", on_expiry="release")
@@ -213,7 +215,7 @@ def _time_calls(
 ) -> list[float]:
     """Return p50, p99 and worst of single `allowed()` calls, in microseconds.
 
-    `questions` are pairs of a segment and a feature; each is checked at least once.
+    Each call checks one pair of a segment and a feature from `questions`; all are checked.
     """
     took: list[int] = []
     clock = time.perf_counter_ns

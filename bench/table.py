@@ -82,7 +82,7 @@ class ResultTable:
             _stalled(result.latencies)
 
     def print_commit(self, way: str, result: Latencies, wanted_p99_ms: float) -> None:
-        """Print the latency of a change from its commit to one client, which receives it `way`."""
+        """Print the latency of a change from its commit to one client, received by `way`."""
         _head("", "p50 ms", "p99 ms", "worst ms")
         name = f"commit → {way}, {result.count} times"
         self._line(name, *_three(result), target=_under("p99", result.p99_ms, wanted_p99_ms))
@@ -262,7 +262,7 @@ class ResultTable:
         self._line(name, *(f"{each:.2f}" for each in result.crowded))
 
     def print_guards(self, result: GuardCosts) -> None:
-        """Print what breakers and policies add to a call, by library, with ratios to ours."""
+        """Print the cost that breakers and policies add, by library, with ratios to ours."""
         self._print_rows("around a function", result.breakers, ALONE)
         self._print_rows("around a function, all of it", result.stacks, STACK, MAX_POLICY_SHARE)
         self._print_rows(
@@ -280,7 +280,11 @@ class ResultTable:
     def _print_rows(
         self, name: str, micros: dict[str, float], ours: str, share: float = 0.0
     ) -> None:
-        """Print added times by library; our policy may add `share` of what others' retries add."""
+        """Print the microseconds added by each library, with ratios to our entry `ours`.
+
+        Print the targets as well: a policy of ours may add the share `share` of the cost of
+        others' retries.
+        """
         _head(name, "added µs", "ratio")
         for each, took in micros.items():
             ratio = "" if each in OURS and each != ours else f"{took / micros[ours]:.1f}"
@@ -322,7 +326,10 @@ def _three(result: Latencies) -> tuple[str, str, str]:
 
 
 def _format_cost(result: TickCost, ramps: int, besides: TickCost | None = None) -> tuple[str, ...]:
-    """Return cells: CPU, database and wall time, and wall time per ramp without `besides`."""
+    """Return table cells: CPU, database and wall time in ms, and wall time per ramp.
+
+    The cost `besides`, which is not due to the ramps, is subtracted from the time per ramp.
+    """
     database = "–" if result.database is None else f"{result.database * 1e3:.0f}"
     each = (result.wall - (besides.wall if besides else 0.0)) / ramps * 1e3
     return f"{result.cpu * 1e3:.0f}", database, f"{result.wall * 1e3:.0f}", f"{each:.2f}"

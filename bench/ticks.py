@@ -1,4 +1,4 @@
-"""Costs of periodic tasks that run in this process: of it, and of the PostgreSQL that serves it."""
+"""Measurement of periodic tasks: CPU time of this process and of its PostgreSQL, and wall time."""
 
 import gc
 import time
@@ -13,7 +13,10 @@ from .servers import cpu_seconds
 
 @dataclass(frozen=True)
 class TickCost:
-    """Seconds that one run of a periodic task takes; `database` is None for a remote PostgreSQL."""
+    """The seconds that one run of a periodic task took, and the number of rows it moved.
+
+    `database` is PostgreSQL's CPU time, None if it runs on another machine.
+    """
 
     moved: int
     cpu: float
@@ -22,7 +25,7 @@ class TickCost:
 
 
 def measure_tick(run: Callable[[], int]) -> TickCost:
-    """Return the cost of `run`, which returns the number of rows that it moved."""
+    """Run a periodic task and return its cost; `run` returns the number of rows that it moved."""
     pid = _find_database_process()
     gc.collect()
     before = None if pid is None else cpu_seconds(pid)

@@ -35,7 +35,10 @@ class WebSocket:
         connection.send("\r\n".join((*lines, "", "")).encode())
 
     def take(self, data: bytes) -> list[int]:
-        """Process received bytes; return the snapshot versions in them (`CONNECTED` for hello)."""
+        """Process received bytes; return the snapshot versions in the messages that are complete.
+
+        The server's greeting counts as the version `CONNECTED`.
+        """
         self._received += data
         if not self._shaken:
             head, whole, rest = self._received.partition(b"\r\n\r\n")

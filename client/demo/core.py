@@ -29,7 +29,7 @@ log = logging.getLogger("demo")
 
 
 class EventWriter(Protocol):
-    """The one method of a Redis client that core needs, to write events."""
+    """Interface of a Redis client, reduced to the method by which core writes events."""
 
     def xadd(self, name: str, fields: dict[Any, Any], *, maxlen: int) -> Any: ...
 

@@ -23,7 +23,11 @@ class TooLate(Unreachable, TimeoutError):
 def call(
     port: int, path: str, body: Mapping[str, Any], *, seconds: float, method: str = "POST"
 ) -> tuple[int, dict[str, Any]]:
-    """Return status and JSON of a response within `seconds`; raise `TooLate` or `Unreachable`."""
+    """Send a JSON request to a service of the demo; return status and JSON of its response.
+
+    Raise `TooLate` after `seconds` or the caller's deadline, `Unreachable` without a usable
+    response.
+    """
     left = deadline.remaining_seconds()
     most = seconds if left is None else max(min(seconds, left), MIN_SECONDS)
     connection = http.client.HTTPConnection(HOST, port, timeout=most)

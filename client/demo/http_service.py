@@ -52,10 +52,10 @@ def refuse_call(decision: Decision) -> ServiceResponse:
 
 
 class FaultyService:
-    """A service's request handlers by method and path, with fault injection.
+    """A demo service's HTTP handlers by method and path, with fault injection.
 
-    An injected failure becomes status 500, a call stopped by a switch 503, and an unavailable
-    provider the status that the console configures.
+    An injected failure becomes status 500, a call stopped by a switch 503. If no provider is
+    available, the status is the one that the console configures for that.
     """
 
     def __init__(self, routes: Mapping[tuple[str, str], Handler], broken: Faults) -> None:

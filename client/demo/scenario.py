@@ -134,7 +134,10 @@ class Player:
                 return
 
     def is_stopped(self) -> bool:
-        """Return True if the experiment's switch is engaged, as a member gets the old retrieval."""
+        """Return True if the experiment's switch is engaged.
+
+        That is the case if a member of the experiment gets an answer by the old retrieval.
+        """
         question = {"user": MEMBER, "segment": "hr", "intent": world.NL2SQL}
         try:
             status, answer = call(self._ports["core"], "/ask", question, seconds=CALL_SECONDS)

@@ -52,7 +52,7 @@ class ServiceCalls:
         }
 
     def ask(self, intent: str, question: Body) -> Answer[dict[str, Any]]:
-        """Return the answer of the intent's service, or that of the fallback if the service fails.
+        """Send the question to the service for this intent; return its answer, or a fallback's.
 
         Raise :class:`Failed`, `Unreachable` or `Refused` if no fallback applies.
         """

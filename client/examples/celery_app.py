@@ -1,4 +1,4 @@
-"""A Celery worker with a task, writing digests, that a kill switch can stop.
+"""A Celery worker with one task, which writes a digest unless its kill switch is engaged.
 
 SWITCHGEAR_URL=… SWITCHGEAR_TOKEN=… REDIS_URL=… celery -A celery_app worker
 """

@@ -40,20 +40,22 @@ REFUSAL_JITTER = 0.2
 class PolicyTask(Base):
     """Base class of tasks whose body runs within `policy`, including its kill switch.
 
-    The policy's retry sends a failed task again as a new message, so that no worker sleeps;
-    `Retry-After` and the retry budget apply. A refused task is sent again, as often as necessary
-    and without counting as an attempt: when the breaker may admit a call or, if that time is
-    unknown, after `refused_seconds`. If `refused_seconds` is None, the refused task fails. All
-    attempts of a task have one idempotency key. The policy's fallback applies before its retry. The
-    policy's deadline applies to each attempt. Celery's soft time limit counts as a timeout, and is
-    neither retried nor answered by the fallback.
+    A failed task is sent again as a new message, as the policy's retry decides, so no worker
+    sleeps. All attempts of a task have one idempotency key; `Retry-After` and the retry budget
+    apply.
 
-    Celery's `max_retries` applies to retries that the body or `autoretry_for` requests, not to
-    those of the policy or after refusals. Eager tasks are retried without a pause and fail when
-    refused.
+    A refused task is sent again, too, as often as necessary and without counting as an attempt:
+    when the breaker may admit a call or, if that time is unknown, after `refused_seconds`. If
+    `refused_seconds` is None, the refused task fails.
 
-    `is_awaited` declares that the sender waits for the result. Then the task ends by the sender's
-    deadline, which includes the time in the queue, and does not retry if the sender does.
+    The policy's fallback applies before its retry, and its deadline to each attempt. Celery's
+    soft time limit counts as a timeout, and is neither retried nor answered by the fallback.
+    Celery's `max_retries` applies only to retries that the body or `autoretry_for` requests.
+    Eager tasks are retried without a pause and fail when refused.
+
+    `is_awaited` declares that the sender waits for the result. Then the task ends by the
+    sender's deadline, which includes the time in the queue, and does not retry if the sender
+    does.
     """
 
     abstract = True
@@ -184,7 +186,10 @@ class PolicyTask(Base):
         raise self._retry_later(refusal, countdown, REFUSALS_HEADER) from refusal
 
     def _retry_later(self, error: Exception, seconds: float, header: str) -> Any:
-        """Send the task again after `seconds` by Celery's retry, and count that in `header`."""
+        """Send the task again after `seconds` by Celery's retry.
+
+        The message header `header` counts such retries, and is increased by one.
+        """
         counted = self._retry_counts()
         headers = {**(self.request.headers or {}), **counted, header: counted[header] + 1}
         most = int(self.request.retries or 0) + 1  # `max_retries` does not apply.

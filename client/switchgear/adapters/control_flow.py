@@ -11,7 +11,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class _PassedThrough(asyncio.CancelledError):
-    """A cancellation that carries an exception through patterns, which ignore cancellations."""
+    """A cancellation that wraps an exception, so that patterns neither count nor retry it."""
 
     def __init__(self, error: BaseException) -> None:
         super().__init__()
@@ -36,9 +36,10 @@ class _Show(AbstractContextManager[None]):
 def pass_through(
     pattern: Callable[[F], F], function: F, kinds: tuple[type[BaseException], ...]
 ) -> F:
-    """Return `function` decorated with `pattern`, which sees these exceptions as cancellations.
+    """Return `function` decorated with `pattern`, from which exceptions of `kinds` are hidden.
 
-    The caller of the returned function receives them unchanged.
+    The pattern sees them as cancellations; the caller of the returned function gets them
+    unchanged.
     """
     hide, show = _Hide(kinds), _Show()
     hidden = wrap(function, lambda args, kwargs: hide)

@@ -39,7 +39,7 @@ _DEFAULT_TIMEOUTS = httpx.Timeout(5.0).as_dict()
 
 
 class TransportPatterns(Protocol):
-    """The interface of a transport's patterns: a `Policy` or :class:`Patterns`."""
+    """Interface of the patterns that a transport applies: :class:`Policy` or :class:`Patterns`."""
 
     @property
     def guard(self) -> Guard | None: ...
@@ -54,7 +54,7 @@ class TransportPatterns(Protocol):
     @property
     def http(self) -> HttpTimeouts | None: ...
     def route_timeout(self, path: str) -> float | None:
-        """Return the seconds of one attempt for `path`."""
+        """Return the timeout in seconds of one attempt for a request to `path`."""
         ...
 
 
@@ -95,9 +95,10 @@ class StatusFailure(Exception):
 
 
 class BreakerPermit:
-    """A permit of `breaker` to send a request; always granted if `breaker` is None.
+    """A permit of `breaker` to send one request, to which the outcome must be recorded.
 
-    The constructor raises the breaker's errors.
+    The constructor raises the breaker's error if it rejects the request. Without a breaker
+    every request is permitted.
     """
 
     def __init__(self, breaker: Breaker | None) -> None:
@@ -179,9 +180,9 @@ def make_attempt(request: httpx.Request, http: HttpTimeouts | None) -> httpx.Req
 
 
 def _make_status_error(request: httpx.Request) -> httpx.HTTPStatusError:
-    """Return an example of the error that a failed request raises, with status 503.
+    """Return the error that a response with status 503 to this request would raise.
 
-    :func:`outgoing` checks with it which active retries would retry the request.
+    :func:`outgoing` asks with it which of the enclosing retries would retry the request.
     """
     response = httpx.Response(503, request=request)
     return httpx.HTTPStatusError(status_phrase(503), request=request, response=response)
@@ -196,9 +197,10 @@ def may_repeat(is_repeatable: bool, error: Exception) -> bool:
 
 
 def make_timeouts(request: httpx.Request, http: HttpTimeouts | None) -> dict[str, float | None]:
-    """Return the seconds for each part of one attempt, within the time left.
+    """Return the seconds for each part of one attempt, such as `connect`, within the time left.
 
-    The request's own timeouts win over `http`, except for httpx's default of five seconds.
+    The request's own timeouts win over `http`, those of the policy, unless they are httpx's
+    defaults.
     """
     requested = request.extensions.get("timeout") or {}
     is_callers = bool(requested) and requested != _DEFAULT_TIMEOUTS
@@ -246,9 +248,9 @@ def should_drain(response: httpx.Response) -> bool:
 
 
 def limit_drain(sent: httpx.Request) -> None:
-    """Limit the reads of a response's rest to `MAX_DRAIN_SECONDS`, in the timeouts of `sent`.
+    """Limit each read of an unread body's rest to `MAX_DRAIN_SECONDS`.
 
-    httpx looks this timeout up at each read.
+    This sets the read timeout of the request `sent`, which httpx looks up at each read.
     """
     timeout: MutableMapping[str, float | None] = sent.extensions["timeout"]
     requested = timeout["read"]

@@ -98,7 +98,7 @@ class OuterRetry:
 
 
 class OuterRetryCall(RetriedCall):
-    """One call that another library retries, as one of the active retries."""
+    """One call that another library retries, listed among the retries that enclose running code."""
 
     def __init__(self, owner: OuterRetry) -> None:
         super().__init__(0, owner)

@@ -36,7 +36,7 @@ def outermost(
 
 
 def unless_refused(on: Kinds, *, is_outermost: bool = False) -> Callable[[Exception], Any]:
-    """Return a predicate like `on`, except that it returns False for errors not to be retried.
+    """Return a predicate like `on` that is False for errors which must not be retried.
 
     These are refusals, catastrophic failures, and errors that an outer retry would retry.
     `is_outermost` is that of :func:`may_retry`.

@@ -39,10 +39,10 @@ def outermost(name: str, counters: Counters | None = None, **terms: Any) -> Oute
 
 
 class unless_refused(retry_base):
-    """A tenacity predicate like `given`, except that it rejects outcomes not to be retried.
+    """A tenacity predicate like `given` that is False for outcomes which must not be retried.
 
-    These are refusals, cancellations, catastrophic failures, and outcomes that an outer retry would
-    retry. `given` must not be asynchronous. `is_outermost` is that of :func:`may_retry`.
+    These are refusals, cancellations, catastrophic failures, and outcomes that an outer retry
+    would retry. `given` must not be asynchronous. `is_outermost` is that of :func:`may_retry`.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class unless_refused(retry_base):
 
 
 def _make_state(*, error: BaseException | None = None, result: object = None) -> RetryCallState:
-    """Return a tenacity retry state whose outcome is `error`, or `result` without an error."""
+    """Return a tenacity retry state of a call that raised `error`, or else returned `result`."""
     state = RetryCallState(Retrying(), None, (), {})
     if error is None:
         state.set_result(result)
@@ -76,7 +76,10 @@ def _make_state(*, error: BaseException | None = None, result: object = None) ->
 def counted(
     name: str, counters: Counters | None = None, then: Callable[[RetryCallState], Any] | None = None
 ) -> Callable[[RetryCallState], None]:
-    """Return a `before_sleep` that counts each retry for the dependency `name` and calls `then`."""
+    """Return a `before_sleep` hook that counts each retry for the dependency `name`.
+
+    It then calls `then`, another such hook.
+    """
 
     def before_sleep(state: RetryCallState) -> None:
         if not is_counted():
