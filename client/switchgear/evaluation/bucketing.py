@@ -25,5 +25,8 @@ def bucket(salt: str, targeting_key: str) -> int:
 
 
 def always_allow() -> int:
-    """Return -1, a bucket below every share, so that a ramping switch allows the call."""
+    """Return -1, a bucket below every share: with it, a ramping switch blocks no call.
+
+    It replaces the random bucket of a call without a targeting key.
+    """
     return -1

@@ -17,7 +17,7 @@ MAX_RETIRED_CACHES = 64
 
 
 class DecisionTally:
-    """The number of times that one decision was made, counted without a lock."""
+    """A counter of the calls that got one decision; counts without a lock."""
 
     __slots__ = ("_reads", "_taken", "count_call", "decision")
 
@@ -28,7 +28,7 @@ class DecisionTally:
         self._taken = 0
 
     def take_new(self) -> int:
-        """Return the number of calls since the last :meth:`take_new`. Not thread-safe."""
+        """Return the number of calls counted since the last :meth:`take_new`. Not thread-safe."""
         ticks = self.count_call() - self._reads
         self._reads += 1
         new, self._taken = ticks - self._taken, ticks
@@ -39,11 +39,11 @@ _EMPTY: dict[str | None, DecisionTally] = {}
 
 
 class CachedQuery:
-    """A query evaluated against one :class:`EvaluationView`, with the counts of its decisions.
+    """The decisions on calls with one query under one :class:`EvaluationView`, and their counts.
 
     If all calls get one decision, `decision` and `answer` hold it, and `count_call` counts a call.
-    Both are None if the decision depends on the targeting key, on chance or on the time. Calls are
-    added to :class:`SwitchCounts` at once while `is_cached` is False.
+    Both are None if the decision depends on the targeting key, on chance or on the time. The counts
+    are used only while `is_cached` is True; otherwise each call is added to :class:`SwitchCounts`.
     """
 
     __slots__ = ("_constant", "answer", "by_switch", "count_call", "decision", "is_cached", "query")
@@ -61,14 +61,14 @@ class CachedQuery:
         )
 
     def tallies(self) -> Iterable[DecisionTally]:
-        """Return the tallies of all decisions made on this query."""
+        """Return the counters of all decisions made on this query."""
         if self._constant is not None:
             return (self._constant,)
         return list(self.by_switch.values())
 
 
 class SwitchCounts:
-    """Numbers of calls by switch since the process began. Safe to use from any thread."""
+    """Numbers of allowed and blocked calls by switch since the process began. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -81,7 +81,10 @@ class SwitchCounts:
         """Calls without a snapshot, or with keys that no switch can have."""
 
     def add(self, query: SwitchQuery, decision: Decision, calls: int = 1) -> None:
-        """Count `calls`: as blocked for the switch that blocks, as allowed for the others."""
+        """Count `calls` calls with this `decision` for each switch of the query.
+
+        They count as blocked for the switch that blocks, and as allowed for the other switches.
+        """
         if not calls:
             return
         with self._lock:
@@ -99,7 +102,7 @@ class SwitchCounts:
                 counted[switch == decision.switch] += calls
 
     def add_new(self, cached: CachedQuery) -> None:
-        """Add the calls counted in `cached` since the last :meth:`add_new`."""
+        """Add the calls that `cached` counted since they were last added."""
         for tally in cached.tallies():
             self.add(cached.query, tally.decision, tally.take_new())
 
@@ -109,10 +112,10 @@ class SwitchCounts:
             return {switch: (counted[0], counted[1]) for switch, counted in self._switches.items()}
 
     def _make_room(self, *, blocked: bool) -> bool:
-        """Return True if one more switch can be counted.
+        """Return True if one more switch can be counted, after dropping another if necessary.
 
-        If `MAX_SWITCHES` are counted, a switch with a blocked call (`blocked`) replaces the newest
-        switch without blocked calls.
+        With `MAX_SWITCHES` counted, a switch that blocks a call (`blocked`) replaces the newest
+        switch that never blocked one; any other switch is not counted.
         """
         if len(self._switches) < MAX_SWITCHES:
             return True
@@ -124,20 +127,23 @@ class SwitchCounts:
 
 
 class DroppedQueries:
-    """A bounded store of queries removed from the cache but perhaps still used by threads."""
+    """Queries removed from the cache, whose calls other threads may still count. Bounded."""
 
     def __init__(self) -> None:
         self._evicted: deque[CachedQuery] = deque()
         self._caches: deque[dict[CacheKey, CachedQuery]] = deque()
 
     def add(self, cached: CachedQuery, counts: SwitchCounts) -> None:
-        """Store an evicted query; if there are too many, remove the oldest, and count its calls."""
+        """Store a query evicted from the cache.
+
+        Beyond `MAX_EVICTED`, the oldest is removed, and its new calls are added to `counts`.
+        """
         self._evicted.append(cached)
         if len(self._evicted) > MAX_EVICTED:
             counts.add_new(self._evicted.popleft())
 
     def add_cache(self, cache: dict[CacheKey, CachedQuery]) -> None:
-        """Keep all queries of a replaced cache."""
+        """Store all queries of a cache that was replaced; the oldest caches are removed."""
         self._caches.append(cache)
         while len(self._caches) > MAX_RETIRED_CACHES or (
             len(self._caches) > 1 and sum(map(len, self._caches)) > MAX_CACHED_QUERIES
@@ -145,7 +151,7 @@ class DroppedQueries:
             self._caches.popleft()
 
     def with_those_of(self, cache: dict[CacheKey, CachedQuery]) -> Iterator[CachedQuery]:
-        """Yield the queries in this store and in `cache`, the cache now in use."""
+        """Yield the stored queries and those of `cache`, the cache now in use."""
         yield from list(self._evicted)
         for each in (cache, *self._caches):
             yield from list(each.values())

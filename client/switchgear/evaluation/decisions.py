@@ -23,7 +23,7 @@ _repr.maxstring = _repr.maxother = 100
 
 @dataclass(frozen=True, slots=True)
 class SwitchQuery:
-    """The switches that apply to a call: `switch_ids` in decision order, `global:all` first."""
+    """The switches to check for one call: `switch_ids` in decision order, `global:all` first."""
 
     switch_ids: tuple[str, ...]
     invalid: tuple[str, ...] = ()
@@ -33,7 +33,7 @@ class SwitchQuery:
 
     @property
     def is_known(self) -> bool:
-        """True if every key in the query is valid."""
+        """True if every key given for the call is valid."""
         return not self.invalid and not self.wrong_types
 
 
@@ -42,7 +42,8 @@ class Decision:
     """The decision on a call, true if the call is allowed: `if gear.check(feature="chat"): …`.
 
     `switch` and `reason` name the switch that blocks, and are None if none does. `version` is the
-    snapshot's. `known` is False without a snapshot, and for keys that no switch can have.
+    version of the snapshot. `known` is False without a snapshot, and for keys that no switch can
+    have.
     """
 
     allowed: bool
@@ -58,7 +59,7 @@ class Decision:
 def make_query(
     segment: object = None, feature: object = None, experiments: object = ()
 ) -> SwitchQuery:
-    """Return the query for the keys of each scope: one key, several, or None.
+    """Return the query for a call with these keys; each argument is one key, several, or None.
 
     Never raises: a value that can't be a key is listed in the query's `invalid` or `wrong_types`.
     """
@@ -91,10 +92,10 @@ def make_query(
 
 
 def iter_keys(given: object, name: str) -> Iterable[object]:
-    """Return the keys in `given`, the argument `name`, which may be one key or several.
+    """Return the keys in `given`, the value of the argument `name`: one key or several.
 
-    The keys of a mapping are the experiments; as a segment or a feature a mapping is not a valid
-    key.
+    A mapping given as `experiments` stands for its keys; as a segment or a feature it is returned
+    as one key, which is invalid.
     """
     if isinstance(given, str | bytes | bytearray | memoryview):
         return (given,)
@@ -115,7 +116,8 @@ def evaluate(
 ) -> SwitchEntry | None:
     """Return the entry of the first switch that blocks the call, or None.
 
-    `now` is in UNIX seconds by the console's clock; if it is None, expiry times are ignored.
+    `now` is in UNIX seconds by the console's clock; if it is None, expiry times are ignored. `draw`
+    returns a random bucket for a call without a targeting key.
     """
     for switch_id in switch_ids:
         entry = entries.get(switch_id)

@@ -1,4 +1,4 @@
-"""Log lines about keys and snapshots, each logged once, up to a limit for each kind."""
+"""Log lines about invalid keys and refused snapshots, each logged once, up to a limit per kind."""
 
 import logging
 from collections import defaultdict
@@ -20,16 +20,16 @@ log = logging.getLogger("switchgear")
 
 
 class DeduplicatedLog:
-    """The log lines of one client. Thread-safe: at worst a line is logged twice."""
+    """The log of one client: each line is logged once, or twice if two threads log it at once."""
 
     def __init__(self) -> None:
         self._logged: defaultdict[Kind, set[str]] = defaultdict(set)
 
     def wrong_question(self, query: SwitchQuery) -> None:
-        """Log the values in `query` that can't be a key.
+        """Log the values given as keys that can't be a key.
 
-        Strings are warnings, since they may be user input; wrong types are errors, since they are
-        bugs.
+        Strings are logged as warnings, since they may be user input; wrong types as errors, since
+        they are bugs.
         """
         for key in query.invalid:
             if self._is_first("key", key):
@@ -49,7 +49,7 @@ class DeduplicatedLog:
     def released_by_epoch(
         self, stopped: Collection[str], released: Collection[str], before: str, after: str
     ) -> None:
-        """Log the switches that were `released` by a new epoch of the console.
+        """Log that a new epoch of the console released the switches in `released`.
 
         `stopped` are all switches that were engaged or ramping before. `before` and `after`
         identify the old and the new snapshot, as `<epoch>.<version>`.
@@ -70,7 +70,10 @@ class DeduplicatedLog:
         )
 
     def left_epoch(self, epoch: str, present: str | None) -> None:
-        """Log that snapshots of the replaced `epoch` are refused and `present` stays in force."""
+        """Log that a snapshot is refused because its `epoch` was replaced by a later one.
+
+        `present` identifies the snapshot that stays in force, None if there is none.
+        """
         if self._is_first("epoch", epoch):
             log.error(
                 "switchgear: a snapshot of the console is refused: its epoch %s was replaced by a"

@@ -13,9 +13,9 @@ from switchgear.evaluation.snapshot import Snapshot, SwitchEntry
 
 @dataclass(frozen=True)
 class EvaluationView:
-    """The switches in force: those in the snapshot (None before the first), and forced ones.
+    """The switches of the snapshot and those forced in this process, with a cache of queries.
 
-    Includes the cache of queries evaluated against them.
+    `snapshot` is None before the first one. A view is replaced at each change of its switches.
     """
 
     snapshot: Snapshot | None
@@ -29,7 +29,7 @@ class EvaluationView:
         return None if self.snapshot is None else self.snapshot.version
 
     def entries_in_force(self, now: float | None) -> dict[str, SwitchEntry]:
-        """Return the entries that have not expired at `now`; all of them if `now` is None."""
+        """Return the switches whose engagement has not ended at `now`; all if `now` is None."""
         return {
             switch: entry
             for switch, entry in self.entries.items()
@@ -37,7 +37,7 @@ class EvaluationView:
         }
 
     def cached_query(self, key: CacheKey) -> CachedQuery | None:
-        """Return the cached query for the keys in `key`, which may be of any type; or None."""
+        """Return the cached query for these keys of a call, which may be of any type; else None."""
         try:
             if type(key[2]) is list:
                 key = (*key[:2], tuple(key[2]))
@@ -54,7 +54,7 @@ class EvaluationView:
         return Decision(True, version=self.version, known=self.snapshot is not None)
 
     def constant_decision(self, query: SwitchQuery) -> Decision | None:
-        """Return the decision if it is the same for all calls with `query`, else None."""
+        """Return the decision if it is the same for all calls with `query`; otherwise None."""
         for switch_id in query.switch_ids:
             entry = self.entries.get(switch_id)
             if entry is None:
@@ -65,7 +65,7 @@ class EvaluationView:
         return self.decide(query, None)
 
     def decide(self, query: SwitchQuery, blocking: SwitchEntry | None) -> Decision:
-        """Return the decision on a call that the switch `blocking` blocks; None: no switch does."""
+        """Return the decision on a call that `blocking` blocks; None if no switch blocks it."""
         if blocking is not None:
             return Decision(False, blocking.id, blocking.reason, self.version)
         allowed = self.allowed_decision

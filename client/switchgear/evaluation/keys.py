@@ -27,8 +27,8 @@ def key_text(value: object) -> str | None:
     """Return the text of `value`, or None if a key can't be of its type.
 
     Text stays unchanged, an integer (of any library) is written in decimal, a UUID with its
-    hyphens, an enum member as its value. A bool is refused, although Python counts it among the
-    integers. Errors of the methods of `value` are raised.
+    hyphens, an enum member as its value. A bool is refused, although it is an integer in Python.
+    Errors raised by the methods of `value` are not caught.
     """
     if isinstance(value, str):
         return str.__str__(value)  # `str(value)` of an enum member may be its name.
@@ -43,7 +43,7 @@ def key_text(value: object) -> str | None:
 
 
 def require_key_text(value: object) -> str | None:
-    """Return the text of `value`, None for None. Raise :class:`TypeError` for an invalid key."""
+    """Return the text of the key `value`, None for None. Raise :class:`TypeError` if invalid."""
     if value is None:
         return None
     text = key_text(value)
@@ -78,7 +78,7 @@ def _make_cacheable(part: object) -> object:
 
 
 def _plain_text(value: object) -> str | None:
-    """Return `value` if it is a str that doesn't override its comparison, else its key text."""
+    """Return `value` if it is a str with the built-in comparison, else its text as a key."""
     if isinstance(value, str) and type(value).__eq__ is str.__eq__:
         return value
     return key_text(value)

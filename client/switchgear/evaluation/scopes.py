@@ -4,10 +4,10 @@ from typing import Literal, NamedTuple
 
 
 class Scope(NamedTuple):
-    """A scope: a prefix of switch ids.
+    """A scope of switches; its name is the prefix of their ids.
 
-    `parameter` is the argument of a check that takes keys of this scope; `only_key` is the key of a
-    scope with exactly one.
+    `parameter` is the name of the argument by which a check takes keys of this scope. `only_key` is
+    the key of the only switch in this scope, empty if there may be any number.
     """
 
     name: str

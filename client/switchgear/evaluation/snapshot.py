@@ -1,4 +1,4 @@
-"""The document that lists the switches that are not released, validated as a whole.
+"""The snapshot: the document that lists all switches that are not released, and its validation.
 
 A malformed or damaged document is refused as a whole, so that the last good snapshot stays in
 force.
@@ -38,7 +38,7 @@ class InvalidSnapshot(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class SwitchEntry:
-    """A switch that is not released. Times are UNIX seconds by the console's clock."""
+    """A switch that is engaged or ramping. Times are UNIX seconds by the console's clock."""
 
     id: str
     state: Literal["engaged", "ramping"]
@@ -78,7 +78,7 @@ class Snapshot:
 
     @property
     def mark(self) -> str:
-        """The identifier in acknowledgements: `<epoch>.<version>`."""
+        """The identifier by which this snapshot is acknowledged: `<epoch>.<version>`."""
         return f"{self.epoch}.{self.version}"
 
 
@@ -87,9 +87,9 @@ def parse_snapshot(
 ) -> Snapshot:
     """Return the snapshot in a JSON document in UTF-8; raise :class:`InvalidSnapshot`.
 
-    Unknown fields are ignored; an unknown `schema` is refused. Entries that are unchanged from
-    `before` are the same objects, so that two large snapshots share most of their memory and are
-    quick to compare.
+    Unknown fields are ignored; an unknown `schema` is refused. Entries that are equal to those of
+    the previous snapshot, `before`, are the same objects, so that two large snapshots share most of
+    their memory and are quick to compare.
     """
     if len(document) > MAX_BYTES:
         raise InvalidSnapshot(f"It has more than {MAX_BYTES} bytes.")
@@ -130,12 +130,12 @@ def parse_snapshot(
 
 
 def is_valid_key(text: object) -> bool:
-    """Return True if a switch could have this key."""
+    """Return True if a switch could have the key `text`."""
     return isinstance(text, str) and _KEY.fullmatch(text) is not None
 
 
 def is_switch_id(text: str) -> bool:
-    """Return True for the id of a switch: `segment:finance`, `global:all`."""
+    """Return True if `text` is a valid switch id, such as `segment:finance` or `global:all`."""
     name, _, key = text.partition(":")
     scope = SCOPES.get(name)
     return scope is not None and is_valid_key(key) and scope.only_key in ("", key)
@@ -159,10 +159,10 @@ def resolve_switch_id(name: str) -> str:
 def _entry_hook(
     before: Mapping[str, SwitchEntry],
 ) -> Callable[[dict[str, Any]], "dict[str, Any] | SwitchEntry"]:
-    """Return a hook for the JSON parser that converts each row to an entry once it is parsed.
+    """Return a hook for the JSON parser that converts each switch to an entry once it is parsed.
 
-    Without such calls into Python the parser holds the GIL for the whole document, and the rows of
-    a large document take several times the memory of their entries.
+    Without such calls into Python the parser holds the GIL for the whole document, and the parsed
+    dictionaries of a large document take several times the memory of their entries.
     """
 
     def row_or_entry(row: dict[str, Any]) -> dict[str, Any] | SwitchEntry:
@@ -179,7 +179,7 @@ def _entry_hook(
 
 
 def _limited_decimal() -> Callable[[str], Decimal]:
-    """Return a parser of decimals, which raises :class:`InvalidSnapshot` if called too often."""
+    """Return a parser of decimals that refuses to parse more numbers than a snapshot can have."""
     numbers = itertools.count()
 
     def number(text: str) -> Decimal:

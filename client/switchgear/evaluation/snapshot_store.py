@@ -1,7 +1,7 @@
 """The current snapshot of a client, and the decisions cached for it.
 
 A snapshot is replaced as a whole together with its cached decisions. Nothing here does I/O. The
-follower writes :attr:`SnapshotStore.cache`, and all threads read it.
+thread that follows the console replaces :attr:`SnapshotStore.cache`, and all threads read it.
 """
 
 import random
@@ -28,7 +28,7 @@ FORCED_REASON = "SWITCHGEAR_FORCE_ENGAGED"
 
 
 class SnapshotStore:
-    """The current view of the switches. Every method may be called from any thread."""
+    """The switches now in force in a client, and the decisions on calls. Thread-safe."""
 
     def __init__(
         self,
@@ -58,21 +58,21 @@ class SnapshotStore:
 
     @property
     def snapshot(self) -> Snapshot | None:
-        """The snapshot in force."""
+        """The snapshot in force, None before the first."""
         return self.view.snapshot
 
     @property
     def is_bootstrapped(self) -> bool:
-        """True if the snapshot in force is from a bootstrap and not confirmed by the console."""
+        """True if the snapshot in force is the configured initial one, not yet the console's."""
         with self._lock:
             return self.view.snapshot is not self._console_snapshot
 
     def accept(self, snapshot: Snapshot, *, is_live: bool = True) -> bool:
         """Put `snapshot` in force and return True; return False for an older one, without effect.
 
-        Versions never decrease within an epoch, and a replaced epoch is never accepted again. The
-        same version may have different entries: an instance that is marked for drills gets its own
-        document. `is_live` is False for a snapshot read from disk.
+        Versions never decrease within an epoch, and a replaced epoch is never accepted again. A
+        snapshot of the same version may have other entries: an instance that is marked for drills
+        gets its own document. `is_live` is False for a snapshot read from disk.
         """
         with self._lock:
             before, present = self.view, self._console_snapshot
@@ -100,17 +100,17 @@ class SnapshotStore:
         return not is_left
 
     def confirm(self, document: bytes) -> bool:
-        """Record that the console sent `document`; return True if it is in force already."""
+        """Record that the console sent `document`; return False, without effect, if it is new."""
         with self._lock:
             is_same = self._confirm(document)
             self._is_confirmed = self._is_confirmed or is_same
             return is_same
 
     def bootstrap(self, snapshot: Snapshot) -> bool:
-        """Put a bootstrap `snapshot` in force until the console answers.
+        """Put the configured initial `snapshot` in force until the console answers.
 
-        Do nothing and return False if the console has answered, if a new epoch has begun, or if
-        the snapshot loaded from disk is at least as new, or of another epoch.
+        Do nothing and return False if the console has answered, if a new epoch has begun, or if the
+        snapshot loaded from disk is at least as new, or of another epoch.
         """
         with self._lock:
             copy = self._console_snapshot
@@ -130,7 +130,7 @@ class SnapshotStore:
             self._replace_view(self.view.snapshot)
 
     def unforce(self, switch_id: str) -> None:
-        """End the forced engagement of a switch, so that the snapshot decides about it again."""
+        """End the forced engagement of a switch; the snapshot alone decides about it again."""
         with self._lock:
             self._forced.pop(switch_id, None)
             self._replace_view(self.view.snapshot)
@@ -143,7 +143,10 @@ class SnapshotStore:
     def decide(
         self, segment: object, feature: object, experiments: object, targeting_key: object
     ) -> Decision:
-        """Decide and count one call, and cache a decision that stays the same. Never raises."""
+        """Return the decision on a call with these keys, and count the call. Never raises.
+
+        A decision that is the same for all calls with these keys is cached.
+        """
         view = self.view
         if type(experiments) is list:
             experiments = tuple(experiments)
@@ -174,10 +177,10 @@ class SnapshotStore:
     def recheck(
         self, segment: object, feature: object, experiments: object, targeting_key: object
     ) -> Decision:
-        """Decide again for a call that was allowed, without counting it. Never raises.
+        """Decide again for a running call that was allowed, without counting it. Never raises.
 
-        A ramping switch does not block a call without a targeting key, whose first decision was
-        random.
+        Without a targeting key, a ramping switch decides at random; here it does not block the
+        call, which it allowed before.
         """
         view = self.view
         cached = view.cached_query((segment, feature, experiments))
@@ -191,7 +194,7 @@ class SnapshotStore:
         return view.decide(query, blocking)
 
     def subscribe(self, callback: Callable[[], object]) -> Callable[[], object]:
-        """Call `callback` after each change of the view; return a function that unsubscribes it.
+        """Call `callback` after each change of the switches; return a function that ends this.
 
         `callback` runs in the thread that makes the change, and must neither block nor raise.
         """
@@ -200,7 +203,7 @@ class SnapshotStore:
         return lambda: self._subscribers.pop(key, None)
 
     def switch_counts(self) -> dict[str, tuple[int, int]]:
-        """Return calls allowed and blocked since the process began, by switch id."""
+        """Return the numbers of allowed and blocked calls since the process began, by switch id."""
         with self._lock:
             self._collect_counts()
         return self.counts.switches()
@@ -234,16 +237,19 @@ class SnapshotStore:
             callback()
 
     def _collect_counts(self) -> None:
-        """Add the new calls of all cached queries to the totals; concurrent calls follow later."""
+        """Add the calls newly counted by cached queries to the totals.
+
+        Calls counted meanwhile are added next time.
+        """
         for cached in self._dropped.with_those_of(self.view.cache):
             self.counts.add_new(cached)
 
     def _cache_query(
         self, view: EvaluationView, key: CacheKey | None, cached: CachedQuery
     ) -> CachedQuery:
-        """Store `cached` under `key`, and return the query that is stored there.
+        """Store `cached` under `key` if no query is stored there, and return the stored query.
 
-        If it can't be stored, for example because the lock is taken, return `cached` unstored.
+        If it can't be stored, for example because the lock is taken, return `cached` itself.
         """
         query = cached.query
         if key is None or not query.is_known or len(query.switch_ids) > MAX_CACHED_KEYS:
@@ -273,7 +279,7 @@ class SnapshotStore:
     def _evaluate(
         self, view: EvaluationView, cached: CachedQuery, targeting_key: object
     ) -> DecisionTally:
-        """Evaluate the query for this call, and return the tally that counts its decision."""
+        """Evaluate the query for one call, and return the counter of the resulting decision."""
         entries, query = view.entries, cached.query
         key = None if targeting_key is None else self._text(targeting_key)
         now = self.clock.release_now()
@@ -286,7 +292,7 @@ class SnapshotStore:
         return tally
 
     def _text(self, targeting_key: object) -> str | None:
-        """Return a targeting key as text; None if that fails, so that the decision is random."""
+        """Return a targeting key as text; None if that fails: ramping switches decide at random."""
         try:
             text = key_text(targeting_key)
             return str(targeting_key) if text is None else text

@@ -1,1 +1,1 @@
-"""The previous name of :mod:`switchgear.failures`, kept for imports of services."""
+"""The former name of :mod:`switchgear.failures`; services may still import it."""

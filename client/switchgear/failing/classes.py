@@ -1,4 +1,4 @@
-"""The previous name of :mod:`switchgear.failures.classification`."""
+"""The former name of :mod:`switchgear.failures.classification`; services may still import it."""
 
 from switchgear.failures.classification import Catastrophic, FailureClass, classify, register
 

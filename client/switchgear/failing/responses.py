@@ -1,4 +1,4 @@
-"""The previous name of :mod:`switchgear.failures.responses`."""
+"""The former name of :mod:`switchgear.failures.responses`; services may still import it."""
 
 from switchgear.failures.responses import FailureResponse as Response
 from switchgear.failures.responses import respond

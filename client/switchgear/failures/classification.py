@@ -29,7 +29,7 @@ class Catastrophic(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RetrySummary:
-    """A summary of a retry that gave up. `why` is the reason, such as "attempts" or "budget"."""
+    """The attempts of a retry that gave up. `why` is the reason, such as "attempts" or "budget"."""
 
     attempts: int
     seconds: float
@@ -50,17 +50,17 @@ _catastrophic: tuple[type[BaseException], ...] = (Catastrophic,)
 
 
 def register(*kinds: type[BaseException]) -> None:
-    """Classify errors of these classes as catastrophic from now on."""
+    """Classify errors of these exception classes as catastrophic from now on."""
     global _catastrophic
     _catastrophic = (*_catastrophic, *kinds)
 
 
 def classify(error: BaseException, rules: tuple[ClassificationRule, ...] = ()) -> FailureClass:
-    """Return the class of `error`.
+    """Return the failure class of `error`.
 
     The first of `rules` that returns a class decides; a rule that raises is skipped. An unknown
-    error is persistent, since repeating a mistake does not fix it. A group has the worst class of
-    its members.
+    error is persistent, since repeating a mistake does not fix it. An exception group has the worst
+    class of its members.
     """
     for rule in rules:
         try:
@@ -86,7 +86,7 @@ def classify(error: BaseException, rules: tuple[ClassificationRule, ...] = ()) -
 
 
 def retry_summary(error: BaseException) -> RetrySummary | None:
-    """Return the summary of the retry that gave up with `error`; None if there was none."""
+    """Return the attempts of the retry that gave up with `error`; None if it was not retried."""
     value = getattr(error, "switchgear_retried", None)
     return value if isinstance(value, RetrySummary) else None
 
@@ -97,7 +97,7 @@ def is_catastrophic(error: BaseException) -> bool:
 
 
 def _is_certificate_error(error: BaseException) -> bool:
-    """Return True if a certificate was rejected; always False before ssl is imported."""
+    """Return True if a TLS certificate was rejected; always False if `ssl` was never imported."""
     refused = getattr(sys.modules.get("ssl"), "SSLCertVerificationError", ())
     return any(isinstance(each, refused) for each in walk_errors(error, contexts=True))
 

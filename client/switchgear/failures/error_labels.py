@@ -71,7 +71,7 @@ _TOO_LONG = re.compile(r"prompt is too long|maximum context length|context windo
 
 
 def error_labels(error: object) -> frozenset[str | int]:
-    """Return all labels of `error`, by which settings can select errors.
+    """Return all labels of `error`, by which retry and fallback settings can select errors.
 
     These are its HTTP status as a number, the codes and types of providers, "timeout",
     "connection_error", and the names of its class and base classes.
@@ -92,7 +92,7 @@ def error_labels(error: object) -> frozenset[str | int]:
 
 
 def http_status(error: object) -> int | None:
-    """Return the HTTP status of an error or a response, or the equivalent of a gRPC status."""
+    """Return the HTTP status of an error or a response, or the HTTP equivalent of a gRPC status."""
     response = _get(error, "response")
     for value in (
         _get(error, "status_code"),
@@ -113,7 +113,7 @@ def is_client_error(error: object) -> bool:
 
 
 def response_header(error: object, name: str) -> str | None:
-    """Return a header of the response of `error`, or of `error` if that is a response."""
+    """Return the header `name` of `error`, if that is a response, or of the response in it."""
     for holder in (_get(error, "response"), error):
         headers = _get(holder, "headers")
         for spelled in (name, name.title()):
@@ -127,7 +127,10 @@ def response_header(error: object, name: str) -> str | None:
 
 
 def retry_after_header(error: object) -> str | None:
-    """Return the `Retry-After` of the response of `error`: seconds or a date, as text; or None."""
+    """Return the `Retry-After` of the response that caused `error`, or None.
+
+    It is text: a number of seconds, or a date.
+    """
     milliseconds = response_header(error, "retry-after-ms")
     if milliseconds is not None and re.fullmatch(r"[0-9]{1,9}", milliseconds):
         return str(int(milliseconds) / 1000)
@@ -158,7 +161,10 @@ def is_timeout(error: object) -> bool:
 
 
 def is_stop_request(error: object) -> bool:
-    """Return True if `error`, or a cause of it, is Celery's `SoftTimeLimitExceeded`."""
+    """Return True if a Celery worker asks the task to stop: `error` or a cause of it says so.
+
+    Such an error is `SoftTimeLimitExceeded`.
+    """
     if not isinstance(error, BaseException):
         return False
     return any(not _STOP_REQUESTS.isdisjoint(_class_names(each)) for each in walk_errors(error))
@@ -187,10 +193,10 @@ def _wrapped_error(error: BaseException) -> BaseException | None:
 
 
 def _is_connection_lost(error: BaseException, deepest: int = 5) -> bool:
-    """Return True if a database error is a lost connection or a temporary lock.
+    """Return True if a database error means a lost connection or a temporary lock.
 
-    The driver's error is looked up in wrappers of Django and SQLAlchemy, up to `deepest` levels. An
-    error without a code, other than of sqlite3, is a lost connection.
+    The driver's error is looked up in the errors of Django and SQLAlchemy that wrap it, up to
+    `deepest` levels. A driver's error without a code, except of sqlite3, means a lost connection.
     """
     inner = _get(error, "orig") or error.__cause__
     if (
@@ -217,7 +223,7 @@ def _class_names(error: object) -> list[str]:
 
 
 def _codes(error: object) -> set[str]:
-    """Return the codes of a provider's error.
+    """Return the error codes by which a provider or database names the error.
 
     OpenAI: `code` and `type`, of the error or in its body; Anthropic: in `body["error"]`; psycopg:
     the SQLSTATE.
@@ -234,7 +240,7 @@ def _codes(error: object) -> set[str]:
 
 
 def _grpc_code(error: object) -> str:
-    """Return the name of the status of a gRPC error, whose `code` is a function; else ""."""
+    """Return the name of the status of a gRPC error, whose `code` is a method; otherwise ""."""
     code = _get(error, "code")
     if not callable(code) or not isinstance(error, BaseException):
         return ""
@@ -261,13 +267,13 @@ def _text(error: object) -> str:
 
 
 def describe_error(error: BaseException) -> str:
-    """Return the class and the text of `error` on one line, shortened to 200 characters."""
+    """Return the class name and the text of `error` on one line, of at most 200 characters."""
     text = _text(error)
     return escape(f"{type(error).__name__}: {text}" if text else type(error).__name__, 200)
 
 
 def status_phrase(status: int) -> str:
-    """Return a status with its phrase, such as "HTTP 503 Service Unavailable"."""
+    """Return an HTTP status with its phrase, such as "HTTP 503 Service Unavailable"."""
     from http import HTTPStatus  # HTTP libraries have imported it.
 
     try:

@@ -1,4 +1,4 @@
-"""The response to each class of failures."""
+"""The response to each class of failures: retry, count, fall back, alert."""
 
 import threading
 import time
@@ -19,7 +19,7 @@ MAX_NOTED_KEYS = 1000
 
 @dataclass(frozen=True, slots=True)
 class FailureResponse:
-    """The response to a failure.
+    """The response to a failure of one class.
 
     `retry`: the call may be retried; `counts`: a breaker counts the failure; `fallback`: a fallback
     may answer; `alert`: the urgency of notifying people; `advice`: the action for them.
@@ -53,7 +53,7 @@ RESPONSES: Mapping[FailureClass, FailureResponse] = MappingProxyType(
 
 
 class _NoteLimiter:
-    """A limiter that allows each key once a minute. Bounded: the oldest keys are dropped."""
+    """A limiter of journal entries: allows one per key and minute. The oldest keys are dropped."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
