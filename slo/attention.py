@@ -40,7 +40,7 @@ def exhausted_statuses(_now: datetime) -> QuerySet[SloStatus]:
 
 @attention_source(7, only_if=unacknowledged_alerts)
 def list_alerts(now: datetime) -> Sequence[AttentionItem]:
-    """Return items for unacknowledged alerts, unless the subject has an item of another source."""
+    """Return items for unacknowledged alerts, unless the subject has other items already."""
     alerts = unacknowledged_alerts(now)
     for rule in ThresholdRule.objects.filter(pk__in=alerts.values("threshold_id")):
         known = find_metric(rule.metric)

@@ -18,7 +18,7 @@ from switches import buttons
 def acknowledge_from_button(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
     """Acknowledge the alert that a message or an escalation is about.
 
-    Messages about anything else are passed on to the button `acknowledge` that this one replaces.
+    For a message about anything else, call the general `acknowledge` button, which this replaces.
     """
     alert = _find_alert(value)
     if alert is None:

@@ -101,5 +101,8 @@ keep_permanently(
 
 
 def purge_rows(now: datetime, *, at_once: int, most: int) -> int:
-    """Delete old batches and alerts, at most `most` by each rule, in transactions of `at_once`."""
+    """Delete old delta batches and alerts by the retention rules; return how many were deleted.
+
+    At most `most` rows are deleted by each rule, in transactions of `at_once` rows.
+    """
     return purge([BATCHES, ALERTS, BURNS], now, at_once=at_once, most=most)

@@ -50,7 +50,7 @@ def is_above(edges: Sequence[HistogramEdge], share: Fraction, limit_ms: float) -
     """Return True if a histogram's percentile (p95 is `share` 0.95) is above a limit.
 
     It is above if fewer than that share of the events took at most `limit_ms`. None if the limit
-    lies between two edges that leave this open.
+    lies between two edges, and the events may be on either side of it.
     """
     at = next((one for one in edges if one.ms == limit_ms), None)
     if at is not None:
@@ -92,9 +92,9 @@ def read_latency(query: MetricQuery, now: datetime) -> Iterator[MetricReading]:
 
 
 def _load_edges(part: str) -> dict[tuple[str, str], list[tuple[float, int]]]:
-    """Return the bucket edges of histograms, as (milliseconds, SLI id), by service and metric.
+    """Return the bucket edges of histograms as (milliseconds, SLI id), by service and metric.
 
-    Only those of the metric `part`, if it is not empty.
+    If `part` is not empty, only those of the metric of this name.
     """
     rows = Sli.objects.filter(slo__isnull=True, edge_ms__isnull=False, first__isnull=False)
     if part:

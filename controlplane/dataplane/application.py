@@ -29,7 +29,7 @@ MAX_PARAMETERS = 50
 
 @lru_cache(maxsize=64)
 def check_query(query: bytes, known: tuple[str, ...]) -> None:
-    """Raise :class:`InvalidInput` if a query parameter is not in `known`; cached if all are."""
+    """Raise :class:`InvalidInput` if `query` has a parameter not in `known`; cached otherwise."""
     text = query.decode("latin-1")
     try:
         parameters = parse_qs(text, keep_blank_values=True, max_num_fields=MAX_PARAMETERS)
@@ -39,7 +39,7 @@ def check_query(query: bytes, known: tuple[str, ...]) -> None:
 
 
 class Application:
-    """ASGI application of the data plane's paths; requests for others go to `behind` (Django)."""
+    """ASGI application: serves the data plane's paths, and passes others to `behind` (Django)."""
 
     def __init__(self, plane: Plane, behind: ASGIApplication | None = None) -> None:
         self._plane = plane

@@ -102,7 +102,10 @@ async def report(state: State, call: Call) -> Response:
 
 
 async def config(state: State, call: Call) -> Response | None:
-    """Return a service's policies and overrides; with `?wait=`, hold the request until a change."""
+    """Return a service's dependency policies and breaker overrides.
+
+    With `?wait=`, hold the request until they change.
+    """
     query = call.scope["query_string"]
     service = parse_qs(query.decode("latin-1")).get("service", [""])[-1]
     if not is_part(service):
@@ -225,7 +228,10 @@ def _parse_wait(query: bytes) -> float:
 
 
 def _name_caller(call: Call) -> str:
-    """Return the instance's name from its header if valid, else `token:<name of the token>`."""
+    """Return the instance name in the header `Switchgear-Instance`, else `token:<token's name>`.
+
+    The latter is also used if the header is invalid.
+    """
     name = call.headers.get(b"switchgear-instance", b"").decode("utf-8", "replace")
     if service_of(name) is not None:
         return name

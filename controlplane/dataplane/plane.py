@@ -29,14 +29,14 @@ log = structlog.get_logger(__name__)
 
 
 class Plane:
-    """State and background tasks, started and stopped with the ASGI lifespan."""
+    """A process's data plane: state and background tasks, which run during the ASGI lifespan."""
 
     def __init__(self) -> None:
         self.state = State()
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self, config: Config) -> None:
-        """Restore the saved copy, start the tasks, and wait up to 2 s for the first poll."""
+        """Restore the saved snapshot, start the tasks, and wait up to 2 s for the first poll."""
         state = self.state
         # Leave connections for short requests.
         state.listeners.most = min(config.most_held, asgi_server.max_connections() * 3 // 4)
@@ -71,7 +71,7 @@ class Plane:
                     await follower.tried.wait()
 
     async def stop(self) -> None:
-        """Cancel the tasks; the served copy stays, so that open requests are answered."""
+        """Cancel the tasks; the served snapshot stays, so that open requests are answered."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

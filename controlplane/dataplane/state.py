@@ -161,9 +161,9 @@ class State:
     def is_lagging(self, head: DatabaseHead) -> bool:
         """Return True if `head` is outdated, as from a lagging replica or a restored backup.
 
-        Within an epoch, the snapshot version and the other numbers never decrease, and an epoch
-        that was left never returns. Policies are compared separately (:meth:`is_before_policies`),
-        so that they can't delay a switch.
+        Within an epoch, the versions and numbers in a head never decrease, and an epoch that was
+        left never returns. Policies are compared separately (:meth:`is_before_policies`), so that
+        they can't delay a switch.
         """
         if self.copy is None:
             return False

@@ -49,10 +49,11 @@ def update_alerts(
 ) -> int:
     """Open and resolve alerts of a kind, `burn` or `threshold`; return how many changed.
 
-    The caller has evaluated all rules of the kind: `firing` rules open alerts, and alerts with
-    `unknown` keys stay as they are. `gone` maps the keys of alerts that resolve at once to the
-    reason. `before` is the time of the previous evaluation; for `missed` before it, nothing was
-    evaluated. Call :func:`notify_and_act` next, in the same transaction.
+    The caller has evaluated all rules of the kind. `firing` rules open alerts; alerts with
+    `unknown` keys stay as they are. `gone` maps the keys of alerts to resolve at once to the
+    reason. `before` is the time of the previous evaluation, and `missed` the length of the time
+    before it in which nothing was evaluated. Call :func:`notify_and_act` next, in the same
+    transaction.
     """
     execute("SELECT pg_advisory_xact_lock(%s, %s)", [_LOCK_SPACE, ALERTS_LOCK])
     rows = Alert.objects.filter(kind=kind, resolved_at__isnull=True)
@@ -142,7 +143,7 @@ def acknowledge_alert(*, alert_id: int, actor: Actor, now: datetime, comment: st
 
 
 def _acknowledge_known(continued: Mapping[int, FiringRule], now: datetime) -> None:
-    """Acknowledge alerts whose cause is known: a person's action, such as engaging a switch."""
+    """Acknowledge alerts that a person knowingly caused, as by engaging a switch."""
     labels = {pk: one.acknowledged_by for pk, one in continued.items() if one.acknowledged_by}
     for alert in Alert.objects.filter(pk__in=labels, acknowledged_at__isnull=True).order_by("pk"):
         alert.acknowledged_at, alert.acknowledged_by = now, labels[alert.pk]

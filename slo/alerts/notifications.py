@@ -113,7 +113,10 @@ def _notify_opened(alerts: Sequence[Alert], now: datetime) -> None:
 
 
 def _recent_range(now: datetime) -> tuple[datetime, datetime]:
-    """Return the range of recent times; it ends after `now`, because clocks may be set back."""
+    """Return the range of times that counts as recent for the limit on messages.
+
+    It ends after `now`, because clocks may be set back.
+    """
     return now - BURST + _INSTANT, now + BURST
 
 
@@ -178,7 +181,8 @@ def _announce_summary(alerts: Sequence[Alert], event: str, now: datetime) -> Non
 def find_runbook(alert: Alert) -> str:
     """Return the path or URL of an alert's runbook, empty if there is none.
 
-    It is set in the alert's facts, its SLO or its rule; otherwise it is found by name.
+    The alert's facts, its SLO or its rule name it; otherwise a runbook of the subject's name is
+    searched.
     """
     if runbook := alert.facts.get("runbook"):
         return str(runbook)

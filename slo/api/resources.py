@@ -235,7 +235,7 @@ def serialize_row(row: tuple[Any, ...]) -> dict[str, Any]:
 
 
 def outcome_resource(done: ExclusionOutcome) -> dict[str, Any]:
-    """Return an exclusion that was just added or removed, with the budget before and after."""
+    """Return the response to adding or removing an exclusion, with the budget before and after."""
     return {
         **ExclusionShape.render(done.exclusion),
         "budget": {"before": done.before, "after": done.after},

@@ -65,9 +65,10 @@ def merge_samples(
 
     The arguments are by boot name: `boots` with their stored samples around the reported ones, the
     `reported` samples, and reported start times (`started`). Of two samples at the same time, the
-    larger one is kept. A boot's counters were zero at its start time or, if that is unknown, at the
-    latest earlier sample of another boot. Without either, events before its first sample do not
-    count.
+    larger one is kept.
+
+    A boot's counters were zero at its start time. If that is unknown, they were zero at the latest
+    earlier sample of another boot; without one, events before the first sample do not count.
     """
     after: dict[str, Boot] = {}
     new: dict[str, list[Sample]] = {}
@@ -154,10 +155,10 @@ def _last_before(times: list[int], at: int) -> int | None:
 
 
 def _covered_spans(boots: Mapping[str, Boot], new: Mapping[str, list[Sample]]) -> list[MicrosSpan]:
-    """Return the time spans next to new samples that are short enough to count as covered.
+    """Return the time spans next to new samples that count as covered by samples.
 
-    A span of at most `MAX_STEP` between successive samples of the source, even of different boots,
-    is covered, as is one from a boot's reported start to its first sample.
+    These are spans of at most `MAX_STEP`, between successive samples of the source (even of
+    different boots), or from a boot's reported start to its first sample.
     """
     times = sorted({sample.at for boot in boots.values() for sample in boot.samples})
     spans: set[MicrosSpan] = set()

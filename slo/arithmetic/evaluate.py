@@ -147,7 +147,7 @@ def _rule_state(
 
 @lru_cache(maxsize=4096)
 def _bad_share(burn_rate: Decimal | int, target: Decimal) -> tuple[int, int]:
-    """Return the share of bad events that amounts to this burn rate, as an exact fraction."""
+    """Convert a burn rate to a share of bad events, as an exact fraction."""
     return (Fraction(burn_rate) * (1 - Fraction(target))).as_integer_ratio()
 
 

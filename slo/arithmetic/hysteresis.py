@@ -49,7 +49,8 @@ class FiringRule:
 class OpenAlert:
     """An open alert.
 
-    `firing_at` is when its rule last fired, moved forward by the unknown time since then.
+    `firing_at` is when its rule last fired, plus the time since then in which its state was
+    unknown.
     """
 
     id: int
@@ -84,8 +85,8 @@ def plan_changes(
     """Return which alerts open, continue, and resolve by an evaluation at `at`.
 
     An alert resolves after enough time in which its rule was evaluated and did not fire. For alerts
-    with `unknown` keys, the time since `before`, the previous evaluation, does not count. The
-    length of time `missed` before that, in which nothing was evaluated, never counts.
+    with `unknown` keys, the time since `before`, the previous evaluation, does not count. `missed`
+    is a length of time before that in which nothing was evaluated; it counts for no alert.
     """
     found = {one.key: one for one in firing}
     known = {one.key for one in open_alerts}

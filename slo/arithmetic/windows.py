@@ -10,7 +10,10 @@ from .objective import MinuteSpan, Objective
 
 
 class CounterValues(NamedTuple):
-    """Numbers of events and of minutes with samples (`covered`), since the start or in a span."""
+    """Numbers of good and of all events, and of minutes with samples (`covered`), of an SLI.
+
+    They count from the SLI's start, or, as the difference of two values, in a span.
+    """
 
     good: float
     total: float

@@ -38,7 +38,10 @@ _lock = threading.Lock()
 
 @contextmanager
 def limit_backtests(actor: Actor) -> Iterator[None]:
-    """Context manager: limit running backtests, or raise :class:`TooManyRequests` at the limit."""
+    """Context manager around one backtest, which counts as running during the block.
+
+    Raise :class:`TooManyRequests` if the actor, or too many others, are running one.
+    """
     name = actor.identity
     with _lock:
         if name in _running or len(_running) >= MAX_RUNNING:
@@ -93,8 +96,8 @@ def evaluate_ticks(
 ) -> Iterator[tuple[datetime, Evaluation]]:
     """Yield the times from `start` to `end`, every `step`, each with the SLO's evaluation then.
 
-    The evaluation is at the last minute that had ended. `objective` None means the SLO's own. An
-    unsaved SLO has no counters and is unknown.
+    It is evaluated at the last minute that had ended, by `objective` or, if None, by its own
+    objective. An unsaved SLO has no counters and is unknown.
     """
     by = objective or objective_loader.load_objective(slo, load_excluded_spans(slo, start))
     sli = Sli.objects.filter(slo=slo).first() if slo.pk else None

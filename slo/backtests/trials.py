@@ -39,7 +39,7 @@ class TrialResult:
 
     `pages` and `tickets` are totals of the rules on trial. `pages_now` and `tickets_now` are those
     of the SLO's saved rules; None if these are the rules on trial. `known` is the share of minutes
-    in which the SLO was known.
+    in which the SLO was not unknown.
     """
 
     since: datetime

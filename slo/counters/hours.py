@@ -32,10 +32,10 @@ _STORE = """
 
 
 class CarriedCounts(NamedTuple):
-    """The effect of an addition on the end of an SLI's last packed hour, `hour`.
+    """The increase of an SLI's counters at the end of its last packed `hour`, by late increments.
 
-    `was` are the counters there before the addition, and `by` their increase, which all minute rows
-    need too, because they are later. `hour` is None without packed hours.
+    `was` are the counters there before, and `by` the increase. All minute rows are later, so they
+    must grow by it too. `hour` is None if the SLI has no packed hours.
     """
 
     hour: int | None = None
@@ -48,10 +48,10 @@ class CarriedCounts(NamedTuple):
 
 
 def add_to_hours(increments: Mapping[int, MinuteIncrements]) -> dict[int, CarriedCounts]:
-    """Add increments to the packed hours of locked SLIs, except those after the last packed hour.
+    """Add increments to the packed hours of locked SLIs; both mappings are by SLI id.
 
-    Return how much the counters at the end of that hour grew; the caller must add it to all minute
-    rows, which are later. Both mappings are by SLI id.
+    Increments after the last packed hour are left out. Return how much the counters at the end of
+    that hour grew; the caller must add it to all minute rows, which are later.
     """
     first = {sli: added.minutes()[0] // MINUTES_AN_HOUR for sli, added in increments.items()}
     found: dict[int, dict[int, list[list[Any]]]] = {}
@@ -108,10 +108,10 @@ def _shifted_rows(
     by: CounterValues,
     added: MinuteIncrements,
 ) -> Iterator[CounterValues]:
-    """Yield the cumulative counters of an hour's minutes, with late increments added.
+    """Yield the cumulative counters of a packed hour's minutes after late increments are added.
 
-    `rows` are the counters before the addition, `before` the counters at the hour's start, `added`
-    the increments by minute, and `by` the sum of the increments before the hour.
+    `rows` are the counters before this, and `before` those at the hour's start. `added` are the
+    late increments by minute, and `by` is the sum of those in earlier hours.
     """
     good, total, covered = by
     for minute, row in enumerate(rows, hour * MINUTES_AN_HOUR):

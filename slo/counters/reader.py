@@ -95,7 +95,7 @@ def load_first_minute(sli_id: int) -> int | None:
 
 
 def retained_from(sli_id: int) -> int | None:
-    """Return the first minute of an SLI's remaining history; None if none of it was deleted."""
+    """Return the first minute of an SLI's history if older parts of it were deleted, else None."""
     is_forgotten = CounterHour.objects.filter(sli=sli_id, hour=ORIGIN).exists()
     return load_first_minute(sli_id) if is_forgotten else None
 

@@ -119,10 +119,10 @@ def _plan_rows(
     moves: list[dict[str, Any]],
     inserts: list[dict[str, Any]],
 ) -> None:
-    """Plan how to write the increments `added` to one SLI, without writing.
+    """Plan the changes of minute rows that add the increments `added` to one SLI; write nothing.
 
     New rows are appended to `inserts`, increases of existing rows to `moves`. `preceding` are the
-    rows at or before `minutes`, `before` the addition to the packed hours.
+    rows at or before `minutes`. `before` tells by how much the packed hours grew.
     """
     good, total, covered = before.by
     since = before.end_minute

@@ -83,7 +83,7 @@ class SloBoardFilters:
 
 @dataclass(frozen=True)
 class SloBoardCounts:
-    """Numbers of SLOs by condition; `known` counts all SLOs.
+    """Numbers of SLOs by condition, and of all SLOs (`known`).
 
     `paging` are the firing ones with a firing rule of severity `page`. `evaluated_at` is the time
     of the last evaluation.

@@ -26,10 +26,10 @@ MAX_AGE = timedelta(days=400)
 
 @dataclass(frozen=True)
 class PlotLines:
-    """A plot of `lines`, by name, at `minutes`, which are `step` minutes apart, except the last.
+    """The values of a plot's `lines` at `minutes`, which are `step` apart, except for the last.
 
-    Lines of burn rates are named by window (`1h`); their value at each minute is the highest since
-    the one before, None if unknown.
+    A line of burn rates is named by its window (`1h`). Its value is the highest burn rate since the
+    minute before in `minutes`, None if unknown.
     """
 
     minutes: tuple[int, ...]
@@ -85,7 +85,10 @@ def load_burn_plot(slo: Slo, first: int, last: int) -> PlotLines:
 
 
 def load_budget_plot(slo: Slo, last: int) -> PlotLines:
-    """Return the budget `left` over the period up to the minute `last`; no minutes if unknown."""
+    """Return the line `left`: the share of the budget left over the period up to the minute `last`.
+
+    It has no minutes if the budget is unknown.
+    """
     period = slo.window_days * MINUTES_A_DAY
     step = max(1, period // BUDGET_POINTS)
     points = tuple(sorted({*range(last - period, last + 1, step), last}))
@@ -96,9 +99,9 @@ def load_budget_plot(slo: Slo, last: int) -> PlotLines:
 
 
 def load_usage(slo: Slo, edges: Sequence[int]) -> list[UsagePart]:
-    """Return the history between consecutive minutes of `edges` as parts, the newest first.
+    """Return an SLO's history, split at the minutes `edges`, the newest part first.
 
-    The budget they spent is that of the period that ends with the last edge.
+    Budgets are shares of the budget of the period that ends with the last edge.
     """
     counted = budgets.load_counters([slo], edges).get(slo.pk)
     if counted is None:

@@ -74,8 +74,8 @@ class ExclusionEffect:
 def load_counters(slos: Sequence[Slo], edges: Sequence[int]) -> dict[int, SloCounters]:
     """Return, by SLO id, the counters needed to measure spans between the minutes `edges`.
 
-    `edges` ascend. The period that ends with the last edge can be measured too. SLOs without
-    counters are left out.
+    `edges` are in ascending order. The whole period up to the last edge can be measured too. SLOs
+    without counters are left out.
     """
     rows = Sli.objects.filter(slo__in=[slo.pk for slo in slos], first__isnull=False)
     slis = dict(rows.values_list("slo_id", "pk"))
@@ -103,7 +103,7 @@ def load_counters(slos: Sequence[Slo], edges: Sequence[int]) -> dict[int, SloCou
 
 
 def load_spent(slos: Sequence[Slo], edges: Sequence[int]) -> dict[int, SpentBudget]:
-    """Return, by SLO id, the budget spent between each two consecutive minutes of `edges`."""
+    """Return the budget spent between each two consecutive minutes of `edges`, by SLO id."""
     spent = {}
     for pk, counted in load_counters(slos, edges).items():
         left = counted.remaining_ratio(edges[-1])

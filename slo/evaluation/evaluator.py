@@ -74,7 +74,7 @@ def evaluate_slos(slos: Sequence[Slo], at_minute: int) -> list[EvaluatedSlo]:
 
 
 def load_status(slo: Slo, at: datetime | None = None) -> dict[str, Any]:
-    """Return an SLO's status, evaluated now, as the body of `GET …/status`.
+    """Evaluate an SLO now, and return its status as the body of `GET …/status`.
 
     It is the status at the last minute that had ended by `at`; without `at`, at the last minute
     that is due for evaluation.

@@ -49,7 +49,7 @@ def load_states() -> dict[int, str]:
 
 
 def load_rule_since(evaluated: Sequence[EvaluatedSlo], at: datetime) -> RuleSince:
-    """Return, by SLO id and rule, since when the rule has had its state: `at` if that is new."""
+    """Return when each rule entered its state, by SLO id and rule key; `at` if it does so now."""
     before = SloStatus.objects.in_bulk([one.slo.pk for one in evaluated]) if evaluated else {}
     return {
         one.slo.pk: {
@@ -71,9 +71,9 @@ def _state_since(result: RuleEvaluation, before: SloStatus | None, at: datetime)
 def save_statuses(
     evaluated: Sequence[EvaluatedSlo], since: RuleSince, minute: int, at: datetime
 ) -> None:
-    """Store the statuses of a minute, which ends at `at`.
+    """Store the statuses of SLOs at the end of `minute`, which is the time `at`.
 
-    For SLOs in `since`, each rule is stored with the time since which it has been in its state.
+    `since` is the result of :func:`load_rule_since`; rules of SLOs not in it are stored without.
     """
     rows = [
         {

@@ -119,7 +119,10 @@ def _evaluate_minute(minute: int, now: datetime, *, is_last: bool) -> bool | Non
 
 @transaction.atomic
 def _forget_future_minutes(minute: int) -> None:
-    """Delete records of evaluated minutes from `minute` on, which are then evaluated again."""
+    """Delete the records of minutes evaluated from `minute` on, after the clock was set back.
+
+    They are evaluated again.
+    """
     if lifecycle.try_lock(lifecycle.EVALUATION_LOCK):
         gone, _ = EvaluatedMinute.objects.filter(minute__gte=minute).delete()
         log.warning("slo.clock_set_back", minute=minute, minutes=gone)
@@ -130,7 +133,10 @@ def _last_minute() -> int | None:
 
 
 def _update_burn_alerts(evaluated: Sequence[EvaluatedSlo], at: datetime, *, missed: int) -> None:
-    """Open and resolve burn-rate alerts; `missed` minutes before this one were not evaluated."""
+    """Open and resolve burn-rate alerts by the evaluation at `at`.
+
+    `missed` is the number of minutes before it that were not evaluated.
+    """
     firing: list[FiringRule] = []
     unknown: set[AlertKey] = set()
     rule_keys: set[AlertKey] = set()

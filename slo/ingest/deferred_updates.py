@@ -40,8 +40,9 @@ _DUE = """
 class _LargeUpdate:
     """An update that changes many minute rows of an SLI, because it begins far back.
 
-    `increments_to_add` have the sign 1, or -1 to remove them; `spans` are covered. `reach` is the
-    number of minutes from the update's begin to the SLI's last row.
+    `increments_to_add` are pairs with the sign 1, or -1 for an increment to remove. The time spans
+    `spans` become covered. `reach` is the number of minutes from the update's begin to the SLI's
+    last row.
     """
 
     increments_to_add: list[tuple[Increment, int]] = field(default_factory=list)
@@ -50,7 +51,7 @@ class _LargeUpdate:
 
 
 class CounterUpdate:
-    """Increments and covered spans of locked SLIs, collected before they are written."""
+    """Increments and covered time spans of locked SLIs, collected before they are written."""
 
     def __init__(self, locked: Mapping[int, LockedSli]) -> None:
         self.locked = locked
@@ -58,7 +59,7 @@ class CounterUpdate:
         self.large: defaultdict[int, _LargeUpdate] = defaultdict(_LargeUpdate)
 
     def extend(self, sli: int, step: Increment) -> None:
-        """Add an increment between two samples at most `MAX_STEP` apart, which covers its time."""
+        """Add the increment between two samples at most `MAX_STEP` apart; cover the time between."""
         ended = minute_of(step.ended)
         last = self.locked[sli].last
         if last is not None and last - ended > NEAR_MINUTES:
@@ -71,7 +72,7 @@ class CounterUpdate:
         minutes.covered.update(covered_minutes(step.began, step.ended))
 
     def add(self, sli: int, merged: MergeResult) -> None:
-        """Add the outcome of merging new samples; every minute with a new sample gets a row."""
+        """Add the changes from merging new samples; every minute with a new sample gets a row."""
         for sign, some in ((1, merged.added), (-1, merged.removed)):
             for step in some:
                 if step.total:
@@ -156,7 +157,7 @@ def _apply_batch() -> int:
 
 
 def _due_slis() -> list[int]:
-    """Return the ids of SLIs to update in one transaction, oldest deferred updates first."""
+    """Return the ids of SLIs to update in one transaction, those with the oldest updates first."""
     slis: list[int] = []
     minutes_left = MAX_MINUTES
     for sli, minutes in fetch_all(_DUE, [MAX_SLIS]):

@@ -37,7 +37,7 @@ _WRITE = f"""
 
 
 class FastPath:
-    """Samples to write by the fast path: each soon follows the last stored one of its series."""
+    """Samples to write at once because each soon follows the last stored one of its series."""
 
     def __init__(self) -> None:
         self._series: list[int] = []

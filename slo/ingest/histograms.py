@@ -21,7 +21,7 @@ Edge = tuple[str, str, float]
 def add_samples(
     batch: SampleBatch, points: Mapping[int, Point], refused: RefusedEntries, now: datetime
 ) -> set[int]:
-    """Add histograms to `batch`: a sample for each bucket edge of each point.
+    """Add pushed histograms to `batch`: a sample for each bucket edge of each point.
 
     Missing SLIs of edges are created; points (by index) with too many new edges are added to
     `refused`. Return the ids of the SLIs of the infinite edges, one for each histogram.

@@ -26,7 +26,10 @@ MAX_BOOTS = 200
 
 
 class SliTarget(NamedTuple):
-    """The SLI (id) of an SLO; if `is_polled`, it is read from Prometheus and takes no pushes."""
+    """The id of an SLO's SLI, to which pushed entries are added.
+
+    If `is_polled`, the SLI is read from Prometheus and takes no pushes.
+    """
 
     sli: int
     threshold_ms: float | None

@@ -14,7 +14,7 @@ SamplesByBoot = Mapping[str, list[Sample]]
 
 
 class SampleMerger:
-    """Merges new samples, one source after another; :meth:`finish` writes all changes."""
+    """Merges new samples into the stored ones of their source; :meth:`finish` writes changes."""
 
     def __init__(
         self,
@@ -35,9 +35,10 @@ class SampleMerger:
         self.new_counts: dict[SourceKey, int] = {}
 
     def add(self, key: SourceKey, new: SamplesByBoot) -> None:
-        """Merge a source's samples.
+        """Merge new samples of one source, unless they are late.
 
-        Leave it to :meth:`finish` if later samples are stored, or if a boot's start moved back.
+        They are late if later samples are stored, or if a boot's start moved back; :meth:`finish`
+        then merges them.
         """
         stored, started = self._stored.get(key, {}), self._started.get(key, {})
         newest = max((series.head.at for series in stored.values()), default=-1)
@@ -58,7 +59,7 @@ class SampleMerger:
         series_store.save_samples(self._appended, self._replaced)
 
     def _load_around(self) -> dict[SourceKey, dict[str, Boot]]:
-        """Load the boots of each source with late samples, and stored samples around those."""
+        """Return the boots of each source with late samples, and stored samples around those."""
         needed: list[tuple[StoredSeries, int, int]] = []
         for key, new in self._late.items():
             stored = self._stored.get(key, {})
@@ -79,7 +80,7 @@ class SampleMerger:
     def _merge(
         self, key: SourceKey, boots: Mapping[str, Boot], new: SamplesByBoot, *, is_whole: bool
     ) -> None:
-        """Merge new samples of a source into its `boots`, and plan the rows to write.
+        """Merge new samples of a source into its `boots`, and plan which rows to write.
 
         If `is_whole`, the boots have all stored samples of the affected minutes, and the rows of
         these minutes are replaced. Otherwise each boot has only its last sample, and new samples

@@ -112,10 +112,10 @@ def load_series(keys: Collection[SourceKey]) -> dict[SourceKey, dict[str, Stored
 
 
 def load_around(needed: Iterable[tuple[StoredSeries, int, int]]) -> dict[int, list[Sample]]:
-    """Return the stored samples of series around a range of minutes, by series id.
+    """Return the stored samples in and next to a range of minutes of each series, by series id.
 
     `needed` has each series with the first and last minute of its range. The nearest earlier and
-    later minutes with samples are included. If nothing is found, the result is the series' `head`.
+    later minutes with samples are included. A series without any gets its last sample, `head`.
     """
     spans = {known.id: (known, low, high) for known, low, high in needed}
     rows = [{"series": pk, "low": low, "high": high} for pk, (_, low, high) in spans.items()]
@@ -128,7 +128,10 @@ def load_around(needed: Iterable[tuple[StoredSeries, int, int]]) -> dict[int, li
 def save_series(
     new: Sequence[tuple[SourceKey, str, Boot, Sample]], changed: Sequence[tuple[int, Boot, Sample]]
 ) -> dict[tuple[SourceKey, str], int]:
-    """Insert or update series with boot and last sample; return new ids by source and boot."""
+    """Insert `new` series and update `changed` ones, with their boot and last sample.
+
+    Return the ids of the new series by source and boot.
+    """
     rows = [
         {"sli": sli, "source": source, "boot": name, **_series_columns(boot, head)}
         for (sli, source), name, boot, head in new
@@ -142,7 +145,7 @@ def save_series(
 def save_samples(
     appended: Mapping[int, Sequence[Sample]], replaced: Mapping[int, Sequence[Sample]]
 ) -> None:
-    """Write samples by series id: add the `appended` ones; let `replaced` replace whole minutes."""
+    """Write samples by series id: append `appended`; for `replaced`, overwrite their minutes."""
     for statement, series in ((_APPEND, appended), (_REPLACE, replaced)):
         rows = [row for pk, samples in series.items() for row in _sample_rows(pk, samples)]
         postgres_arrays.execute_rows(statement, rows)
@@ -158,9 +161,9 @@ def _sample_rows(series: int, samples: Iterable[Sample]) -> Iterable[dict[str, A
 
 
 def thin_samples(samples: list[Sample]) -> list[Sample]:
-    """Return at most about `THIN_ABOVE` samples of a minute, without loss of counts.
+    """Drop samples of a minute until about `THIN_ABOVE` are left, without loss of counts.
 
-    A sample is dropped if counters only grew from the sample before it to the one after it.
+    A sample can be dropped if counters only grew from the sample before it to the one after it.
     """
     if len(samples) <= THIN_ABOVE:
         return samples

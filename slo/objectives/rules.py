@@ -83,7 +83,7 @@ def reachable_rules(name: str, target: Decimal, window_days: int) -> list[dict[s
 
 
 def can_fire(burn_rate: Decimal, target: Decimal) -> bool:
-    """Return True if a higher burn rate is possible; the highest is 1 / (1 - target)."""
+    """Return True if a burn rate above this one is possible: the highest is 1 / (1 - target)."""
     return burn_rate * (1 - target) < 1
 
 

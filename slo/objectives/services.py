@@ -32,8 +32,10 @@ def put_slo(
     """Create an SLO, or replace its fields; its counters stay.
 
     `fields` are validated by :func:`documents.validate`; equal fields change nothing. `version`, if
-    given, must be the SLO's present version. A new SLO has `created_at == now`. Raise
-    :class:`Forbidden`, :class:`InvalidInput` or :class:`Conflict`.
+    given, must be the SLO's present version. Raise :class:`Forbidden`, :class:`InvalidInput` or
+    :class:`Conflict`.
+
+    The SLO is new if its `created_at` is `now`.
     """
     require_admin(actor)
     document = documents.validate(name, fields)
@@ -47,10 +49,10 @@ def put_slo(
 def write_slo(
     name: str, document: documents.Document, now: datetime, *, version: int | None = None
 ) -> tuple[Slo, dict[str, Any] | None]:
-    """Create an SLO from a validated document, or replace its fields, in a transaction.
+    """Create an SLO from a validated document, or replace its fields; call this in a transaction.
 
     Return the SLO and the arguments of :func:`audit.record`, None if nothing changed. The caller
-    must record them last in the transaction.
+    must write this audit row last in the transaction.
     """
     slo = _lock_slo(name)
     before = None if slo is None else documents.to_document(slo)

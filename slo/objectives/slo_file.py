@@ -149,7 +149,10 @@ def _parse_alerts(raw: Any, errors: Errors) -> list[dict[str, Any]] | None:
 def _reachable_rules(
     name: str, fields: Mapping[str, Any], alerts: list[dict[str, Any]], remarks: list[str]
 ) -> list[dict[str, Any]]:
-    """Return the rules `alerts` that can fire at the SLO's target; add remarks for the others."""
+    """Return those of the rules `alerts` that can fire at the SLO's target.
+
+    A remark is added for each of the others.
+    """
     try:
         target = Decimal(str(fields.get("target")))
     except InvalidOperation:

@@ -128,8 +128,8 @@ def _trip_entries(requests: Sequence[TripRequest]) -> Iterator[TimelineEntry]:
 def load_incident_events(alert: Alert, now: datetime) -> tuple[list[TimelineEntry], bool]:
     """Return the alert's timeline with related events of the audit trail, ascending by time.
 
-    These are from half an hour before it opened until shortly after it resolved. The second value
-    is True if some were left out.
+    These events are from half an hour before the alert opened until shortly after it resolved. The
+    second value returned is True if some of them were left out.
     """
     own = load_timeline(alert, load_escalations(alert))
     since = alert.opened_at - BEFORE

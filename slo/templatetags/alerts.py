@@ -82,7 +82,7 @@ def field_word(path: str) -> str:
 
 @register.simple_tag
 def meaning(rule_meaning: RuleMeaning) -> SafeString:
-    """Return sentences on a burn-rate rule: when it fires, and what it lets pass unnoticed."""
+    """Return sentences about a burn-rate rule: when it fires and stops, and what it misses."""
     return format_html(
         "Fires <b>{}</b> into a complete outage. What burns just too slowly for it spends "
         "<b>{}</b> of the budget in {}. Quiet {} after.",

@@ -25,7 +25,10 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class RuleResult:
-    """Readings for which a threshold rule fires or is unknown; `error` if the metric failed."""
+    """The result of evaluating a threshold rule: the readings for which it fires or is unknown.
+
+    `error` is set if the metric could not be read.
+    """
 
     firing: tuple[MetricReading, ...] = ()
     unknown: tuple[MetricReading, ...] = ()
@@ -133,7 +136,7 @@ def _to_firing_rule(rule: ThresholdRule, one: MetricReading) -> FiringRule:
 
 
 def _find_gone(severities: Mapping[AlertKey, str]) -> dict[AlertKey, str]:
-    """Return open alerts to resolve (rule removed, disabled or changed): alert key to reason."""
+    """Return the open alerts whose rule was removed, disabled or changed, with the reason."""
     present = {one.name: one for one in ThresholdRule.objects.all()}
     found: dict[AlertKey, str] = {}
     for (name, subject), severity in severities.items():

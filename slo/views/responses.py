@@ -29,7 +29,10 @@ def render_live(request: PersonRequest, name: str, context: dict[str, Any]) -> H
 def show_refusal(
     request: PersonRequest, detail: str, slo: Slo | None = None, *, about: type[Model] = Slo
 ) -> HttpResponse:
-    """Show why nothing was changed, with a link to `slo`, or to the page of all rows of `about`."""
+    """Show the reason `detail` why nothing was changed.
+
+    The page links to `slo`, or to the page of all SLOs or (by `about`) of all threshold rules.
+    """
     is_threshold = about is ThresholdRule
     context = {"heading": "Nothing was changed", "detail": detail, "slo": slo}
     return show(request, "slo/notice.html", context | {"is_threshold": is_threshold}, status=409)

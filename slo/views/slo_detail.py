@@ -172,7 +172,7 @@ def _describe_entry(entry: AuditEntry) -> Sequence[AuditChange]:
 
 
 def silent_duration(sli: Sli | None, now: datetime) -> timedelta | None:
-    """Return for how long nothing has been counted, None if too short to matter."""
+    """Return for how long an SLI has counted nothing; None if unknown or too short to matter."""
     if sli is None or sli.last is None:
         return None
     silent = now - end_of(sli.last)

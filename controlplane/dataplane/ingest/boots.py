@@ -29,7 +29,11 @@ _FIRST = datetime.min.replace(tzinfo=UTC)
 
 
 class FormerBoot(NamedTuple):
-    """A former boot: `seq`, arrival time and SLO counts (None if not stored) of its last report."""
+    """A former boot of an instance, as its last report left it.
+
+    `seq` is the number of that report, `at` its arrival time, and `sli` its SLO counts (None if not
+    stored).
+    """
 
     seq: int
     at: datetime
@@ -58,11 +62,11 @@ def list_former(row: InstanceRow, boot: UUID) -> dict[str, Any]:
 
 
 def find_start(before: InstanceRow, report: InstanceReport, at: datetime | None) -> datetime | None:
-    """Return when an unknown boot began to count, by our clock; None if the time is uncertain.
+    """Return when a boot that the row doesn't know started to count events, by our clock.
 
-    It is uncertain if the boot started before the row's last report, because its counts may be
-    included already. `sent_at` reveals by how much the instance's clock is ahead; if that clock is
-    behind, the result is too early.
+    None if its counts may be included already: it started before the row's last report, or its
+    start time is missing or impossible. `sent_at` reveals by how much the instance's clock is
+    ahead; if that clock is behind, the result is too early.
     """
     started_at, sent_at = report.started_at, report.sent_at
     if started_at is None or sent_at is None or at is None:
@@ -79,7 +83,11 @@ def find_start(before: InstanceRow, report: InstanceReport, at: datetime | None)
 def record_contest(
     before: InstanceRow, after: InstanceRow, report: InstanceReport, at: datetime, token_id: int
 ) -> InstanceRow:
-    """Return the row `after` with the report's token, and with `contested_at` set in a contest."""
+    """Return the row `after` a report, with the report's token stored.
+
+    In a contest, that is if the report is from a former boot or token while the instance still
+    reports, `contested_at` is set too.
+    """
     tokens: list[list[str | int]] = list(before.reported.get("tokens", ()))
     is_living = before.reported_at is not None and at - before.reported_at < STILL_REPORTS
     former_uses = {token: datetime.fromisoformat(str(used_at)) for token, used_at in tokens[:-1]}
@@ -96,7 +104,7 @@ def record_contest(
 
 
 def is_older(boot: UUID, started_at: datetime | None, row: InstanceRow, at: datetime) -> bool:
-    """Return True if `boot` started before the row's boot, and the row's boot still reports."""
+    """Return True if `boot` started before the row's boot, and the latter still reports."""
     if row.boot is None or row.started_at is None or started_at is None:
         return False
     if row.reported_at is None or at - row.reported_at >= STILL_REPORTS:

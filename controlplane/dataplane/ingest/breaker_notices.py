@@ -32,7 +32,7 @@ log = structlog.get_logger(__name__)
 
 
 class BreakerNotices:
-    """Collects the names of changed dependencies, and publishes them.
+    """Collects the names of dependencies whose breakers changed, and publishes them in notices.
 
     A notice has at most about `most` names with changed states, and as many with changed rates.
     """
@@ -48,7 +48,11 @@ class BreakerNotices:
         """True if some changes were never published."""
 
     def announce(self, changed: Iterable[str], rates_changed: Iterable[str]) -> None:
-        """Queue names for the next notice: `changed` in state or mode, `rates_changed` in rates."""
+        """Queue names of dependencies for the next notice.
+
+        The state or mode of a breaker of `changed` ones has changed; of `rates_changed`, only
+        rates.
+        """
         for names, pending in ((changed, self._changed), (rates_changed, self._rates_changed)):
             if len(pending) < self._most:
                 pending.update(names)

@@ -169,7 +169,7 @@ def list_bulkheads(elements: Iterable[Document]) -> dict[str, Document]:
 
 
 def merge_document(before: Document, report: InstanceReport) -> Document:
-    """Return the stored breakers and bulkheads `before`, updated by a report of the same boot.
+    """Merge a report into the stored breakers and bulkheads of the same boot; return the result.
 
     A list in the report replaces the stored list, but counters of removed breakers are kept. If the
     report has no such list, the stored list stays.

@@ -128,9 +128,9 @@ async def write_states(connection: Connection, states: Iterable[BreakerRow], ids
 
 
 async def delete_former_boots(connection: Connection, begun: Mapping[str, UUID]) -> set[str]:
-    """Delete the states of instances' former boots; return the names of their dependencies.
+    """Delete breaker states that former boots of instances reported.
 
-    `begun` maps each instance to its current boot.
+    `begun` maps each instance to its current boot. Return the names of the dependencies concerned.
     """
     if not begun:
         return set()
@@ -161,7 +161,10 @@ async def write_transitions(
 async def add_minutes(
     connection: Connection, sums: Mapping[tuple[int, int], Sequence[int]]
 ) -> None:
-    """Add counts, ordered as `COUNTERS`, to the sums by dependency id and minute since 1970."""
+    """Add counts to the stored sums of each dependency and minute.
+
+    `sums` maps (dependency id, minute since 1970) to counts in the order of `COUNTERS`.
+    """
     rows = [
         {
             "dependency": dependency,
@@ -194,6 +197,6 @@ def _to_rows(
 
 
 def split_names(names: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the callers and the callees of dependencies; skip invalid names."""
+    """Split dependency names (`caller->callee`) into callers and callees; skip invalid names."""
     pairs = sorted(pair for name in names if (pair := split_name(name)) is not None)
     return [caller for caller, _ in pairs], [callee for _, callee in pairs]

@@ -96,9 +96,9 @@ class InstanceLedger:
     ) -> bool:
         """Store a report and wait for its commit; return True if it is a duplicate.
 
-        The reported snapshot version is one of `copy`'s epoch. If `services` is not empty, SLO
-        counts of other services are not stored. Raises :class:`Unavailable` if the report can't be
-        stored in time.
+        The snapshot version in the report belongs to the epoch of `copy`. If `services` is not
+        empty, SLO counts of other services are not stored. Raises :class:`Unavailable` if the
+        report can't be stored in time.
         """
         epoch = None if copy is None else copy.publication.epoch
         waiting = PendingReport(report, epoch, self._wall(), token_id, sorted(services))

@@ -109,8 +109,8 @@ FIND_EXISTING = "SELECT id FROM core_instance WHERE id = ANY(%s)"
 class Presence(NamedTuple):
     """An instance's latest poll, and the snapshot version that it applied at `applied_at`.
 
-    `epoch`, `version` and `applied_at` are None if no version is known. Only `epoch` and `version`
-    are None if the instance restarted at `applied_at`.
+    If no version is known, `epoch`, `version` and `applied_at` are None. If the instance has
+    restarted, `applied_at` is the time of the restart, and the other two are None.
     """
 
     id: str
@@ -152,7 +152,7 @@ async def write_acks(connection: Connection, acks: Sequence[Ack]) -> None:
 async def write_events(
     connection: Connection, events: Sequence[SloEvents]
 ) -> list[tuple[str, str]]:
-    """Write SLO counts; return (instance, SLO) of refused counts.
+    """Write SLO counts of instances; return the refused ones as (instance, SLO).
 
     Counts are refused if their token is limited to other services than the SLO's. Call this in the
     transaction that stores the rows from which the counts were computed; otherwise a repeated
@@ -165,7 +165,10 @@ async def write_events(
 
 
 async def lock_rows(connection: Connection, services: Mapping[str, str]) -> dict[str, InstanceRow]:
-    """Lock and return rows by instance id, for instances as id → service; create missing ones."""
+    """Lock the rows of instances and return them by instance id; create missing rows.
+
+    `services` maps the id of each instance to its service.
+    """
     ids = sorted(services)
     await connection.execute(LOCK_ROWS, (ids, [services[one] for one in ids]))
     cursor = await connection.execute(READ_ROWS, (ids,))

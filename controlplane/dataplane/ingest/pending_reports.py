@@ -24,8 +24,8 @@ ROW_WEIGHT = 20
 class PendingReport:
     """A report received at `at`, with a future for the request that waits for the write.
 
-    The reported snapshot version is one of `epoch`. `services` are those that the token is limited
-    to; empty if it is not limited.
+    The snapshot version in the report belongs to `epoch`. `services` are those that the token is
+    limited to; empty if it is not limited.
     """
 
     report: InstanceReport

@@ -36,11 +36,12 @@ _MARK = re.compile(
 
 @dataclass(slots=True, eq=False)
 class PresenceNote:
-    """The latest presence of an instance; `mark` is the version mark that it sent, unparsed.
+    """The latest poll of an instance, and the snapshot version that it applied.
 
-    `publication` is the snapshot version that this process served when it last compared `mark` with
-    it. A mark without an epoch means the epoch that was served when the mark was first sent.
-    `written_at` is in monotonic seconds.
+    `mark` is the version as the instance sent it; `epoch` and `version` are its parsed parts. If
+    `mark` has no epoch, it gets the epoch that was served when it was first sent. `publication` is
+    the version that this process served when the instance last sent `mark`. `written_at` is in
+    monotonic seconds.
     """
 
     id: str
@@ -84,10 +85,11 @@ class PresenceBuffer:
     def record_presence(
         self, name: bytes, applied: bytes | None, copy: Copy | None, *, forgets: bool = False
     ) -> None:
-        """Record a poll of the instance `name`, and the version mark that it applies, if given.
+        """Record a poll of the instance `name`.
 
-        `copy` is the snapshot served now. `forgets` is True if the instance has restarted, so that
-        its earlier applied version is reset.
+        `applied` is the mark of the version that the instance applies, None if it sent none. `copy`
+        is the snapshot served now. With `forgets` (the instance has restarted), the version that it
+        applied earlier is reset.
         """
         note = self._notes.get(name)
         if (
@@ -110,7 +112,7 @@ class PresenceBuffer:
         self._beats[name] = note
 
     def take_due(self, now: float, most: int, every: float) -> tuple[list[Presence], list[Ack]]:
-        """Return up to `most` due presences and acknowledgements, and count them as written."""
+        """Return up to `most` presences and acknowledgements to write now; mark them as written."""
         due = self._urgent
         if now - self._scanned_at >= every:
             self._scanned_at = now
@@ -183,7 +185,10 @@ class PresenceBuffer:
     def _record_mark(
         self, name: bytes, note: PresenceNote, applied: bytes, copy: Copy | None, at: datetime
     ) -> None:
-        """Record the version mark `applied`; a repeated mark keeps its parsed epoch and version."""
+        """Record that the instance applies the version `applied`; ignore an invalid version mark.
+
+        A repeated mark is not parsed again. A new version is queued as an acknowledgement.
+        """
         again = applied == note.mark
         mark = None if again else _parse_mark(applied, copy)
         if mark is None and not again:

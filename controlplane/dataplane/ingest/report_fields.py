@@ -64,7 +64,10 @@ Field = ReportField | ListField | CountsField
 
 
 def validate_report(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parsed fields; raise :class:`InvalidInput` with the invalid ones, up to 20."""
+    """Return the parsed fields of a report.
+
+    Raise :class:`InvalidInput` naming the invalid fields, at most 20.
+    """
     errors: dict[str, list[str]] = {}
     result = _read_object(REPORT, document, "", errors)
     if errors:
@@ -204,7 +207,7 @@ def parse_rate(value: Any) -> float:
 
 
 def parse_cause(value: Any) -> str:
-    """Return the cause of a transition, cut to its maximum length instead of being refused."""
+    """Return the cause of a transition; a text that is too long is cut, not refused."""
     if not isinstance(value, str):
         raise ValueError("Must be a text; its first 1000 characters are kept.")
     return value[:MAX_CAUSE_LENGTH].replace("\x00", "\ufffd")

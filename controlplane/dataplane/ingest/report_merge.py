@@ -53,9 +53,10 @@ def merge_report(
 
     A duplicate, an earlier report of this boot, and a report of an older boot change only
     `contested_at`. The first report of a returning boot, or of a boot without a start time, adds no
-    check counts, because they may have been added already. The reported snapshot version is one of
-    `epoch` (None without one), but if the row already has it from this boot, its stored epoch is
-    kept.
+    check counts, because they may have been added already.
+
+    The snapshot version in the report belongs to `epoch` (None without one). If this boot reported
+    the same version before, the stored epoch is kept.
     """
     merged, duplicate = _merge(row, report, at, epoch)
     return boots.record_contest(row, merged, report, at, token_id), duplicate

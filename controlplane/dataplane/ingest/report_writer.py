@@ -62,8 +62,8 @@ async def write_reports(
 ) -> tuple[list[bool], list[tuple[str, str]]]:
     """Merge reports into their instances' rows, in one transaction.
 
-    Return True or False for each report, True if it is a duplicate, and (instance, SLO) of refused
-    SLO counts.
+    Return a list with True for each duplicate report and False for others, and the refused SLO
+    counts as (instance, SLO).
     """
     services = {each.report.id: each.report.service for each in pending}
     duplicates: list[bool] = []

@@ -22,12 +22,15 @@ log = structlog.get_logger(__name__)
 
 
 def refuses_all_writes(connection: Connection, error: Exception) -> bool:
-    """Return True if the database accepts no writes: it is a read replica, or not migrated."""
+    """Return True if the error means that the database accepts no writes at all.
+
+    It is then a read replica, or not migrated.
+    """
     return isinstance(error, _NOT_OURS) and not connection.closed
 
 
 def may_write_rest(connection: Connection, error: Exception) -> bool:
-    """Return True if only a part of the batch may be invalid, so that the rest can be written."""
+    """Return True if the error may concern only a part of the batch, so the rest can be written."""
     broken = connection.closed or isinstance(error, _OF_THE_LINE)
     return not broken and not refuses_all_writes(connection, error)
 
@@ -56,7 +59,7 @@ class FailureLog:
         self._sli_logged_at = float("-inf")
 
     def is_refused(self, connection: Connection, error: Exception) -> bool:
-        """Return True, and log it, if the database is reachable but accepts no writes."""
+        """Return True, and log it, if a reachable database accepts no writes at all."""
         if not refuses_all_writes(connection, error):
             return False
         if not self._refused:
@@ -70,9 +73,9 @@ class FailureLog:
         self._refused = self._is_loss_logged = self._are_drops_logged = self._second_try = False
 
     def is_loss(self, error: Exception) -> bool:
-        """Record a failed database session; return True if it is at least the second in a row.
+        """Return True if the database counts as lost: this is the second failed session in a row.
 
-        The database then counts as lost, which is logged once per outage.
+        A loss is logged once per outage.
         """
         if not self._second_try:
             self._second_try = True

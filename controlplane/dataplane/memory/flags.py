@@ -61,7 +61,7 @@ class Flags:
         return None if self._sheet is None else self._sheet[1]
 
     def sheet(self, now: datetime) -> "FlagSheet":
-        """Return the JSON of all flags at `now`; rendered again after an engagement has expired."""
+        """Return the JSON of all flags at `now`, cached until another engagement expires."""
         lapsed = self.count_expired(now)
         if self._sheet is None or self._sheet[0] != lapsed:
             self._sheet = (lapsed, self._render(now))
@@ -99,10 +99,11 @@ Cell = bytes | VariableFlag
 
 @dataclass(frozen=True, slots=True)
 class FlagSheet:
-    """The JSON of all flags: fixed `texts`, and between each two a variable flag of `gaps`.
+    """The JSON of all flags, in which only a few flags depend on the targeting key.
 
-    `ramping` is the entry of the global switch while it is ramping; a targeting key outside its
-    share gets `stopped` instead of the texts.
+    `texts` are the fixed parts; between each two of them stands one of the variable flags `gaps`.
+    While the global switch is ramping, `ramping` is its snapshot entry; a targeting key outside its
+    share gets `stopped` instead of all this.
     """
 
     texts: tuple[bytes, ...]

@@ -110,11 +110,11 @@ class Listeners:
         return len(self._open)
 
     def enter(self, topic: str = SNAPSHOT, holder: int = 0) -> Listener:
-        """Return a listener for one more request of the token `holder`, until :meth:`leave`.
+        """Return a listener for one more held request of the token `holder`, until :meth:`leave`.
 
-        If `most` requests are held, the oldest request of the token with the most requests is
-        dismissed. If `holder`, with this request, has as many requests as that token, raises
-        :class:`Unavailable` instead, with a random `Retry-After` that spreads retries.
+        If `most` requests are held already, the oldest request of the token with the most requests
+        is dismissed. If that would be unfair, because `holder` would then have as many as that
+        token, raises :class:`Unavailable` with a random `Retry-After` that spreads retries.
         """
         if self.closing or (len(self._open) >= self.most and not self._dismiss_one(holder)):
             raise Unavailable(

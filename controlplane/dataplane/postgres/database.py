@@ -169,9 +169,10 @@ def _tokens(rows: list[tuple[Any, ...]]) -> TokenTable:
 
 
 def _drill_snapshot(rows: list[tuple[Any, ...]]) -> DrillSnapshot | None:
-    """Return the running drills from rows of the query `DRILLED`; None without drills or marks.
+    """Return the running drills from the rows of the query `DRILLED`; None if there are none.
 
-    Marks are patterns of names of instances that take part in drills; each row repeats all of them.
+    Each row repeats all patterns (marks) of the names of instances that take part in drills.
+    Without any, None is returned too.
     """
     if not rows or not (marks := Marks.from_patterns(rows[0][7])):
         return None

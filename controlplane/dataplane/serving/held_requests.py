@@ -52,7 +52,7 @@ class HeldCaller:
             self._table = state.tokens
 
     def limit_wait(self, longest: float) -> float:
-        """Return the seconds until the token expires, at most `longest`."""
+        """Return for how many seconds to hold a request: `longest`, or until the token expires."""
         if self._ends_at is None:
             return longest
         return max(0.0, min(longest, self._ends_at - self._state.unix()))

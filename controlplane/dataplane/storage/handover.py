@@ -13,7 +13,10 @@ _PATH = Path("run", "stand-in.lock")
 
 
 def hold_lock(data_dir: Path) -> None:
-    """Hold the lock until this process ends; do nothing on a read-only disk."""
+    """Wait for the handover lock, and hold it until this process ends.
+
+    Do nothing on a read-only disk.
+    """
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     with suppress(OSError):
         fcntl.flock(os.open(data_dir / _PATH, flags, 0o600), fcntl.LOCK_EX)

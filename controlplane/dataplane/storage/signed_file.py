@@ -38,7 +38,7 @@ class InvalidFile(Exception):
 
 @dataclass(frozen=True)
 class SignedDocument(Generic[D]):
-    """A kind of content, and its conversion to and from the bytes of a signed file.
+    """The format of one kind of signed file: conversion of its content to and from bytes.
 
     `parse` converts a JSON document to the content, and `serialize` converts the content back.
     """
@@ -79,7 +79,7 @@ class SignedDocument(Generic[D]):
 
 @dataclass(frozen=True, kw_only=True)
 class SavedContent(ABC):
-    """Content that the database confirmed at `confirmed_at`.
+    """Content of a signed file, which the database confirmed at `confirmed_at`.
 
     `left_epochs` are earlier epochs of the database, whose content is outdated.
     """
@@ -93,14 +93,14 @@ class SavedContent(ABC):
 
     @abstractmethod
     def merge_parts(self, news: Self) -> Self:
-        """Merge `news`, of the same epoch, into this content: return the newer of each part."""
+        """Return the newer of each part of this content and of `news`, which has the same epoch."""
 
 
 T = TypeVar("T", bound=SavedContent)
 
 
 class SignedFiles(Generic[T]):
-    """A signed file in `folder`, which several processes of a host may share.
+    """A signed file and its previous version in `folder`, which processes of a host may share.
 
     `names` are the names of the current, the previous, the draft and the lock file. Content signed
     with one of the `older_keys` is accepted, and signed with `key` when it is saved.

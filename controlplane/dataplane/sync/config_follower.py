@@ -40,7 +40,7 @@ class ConfigFollower:
         self._failures = 0
 
     def distrust(self) -> None:
-        """Make the next read load all policies.
+        """Make the next read load all policies instead of changes.
 
         Called for a new connection, which may lead to another database.
         """

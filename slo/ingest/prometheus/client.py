@@ -45,10 +45,10 @@ class CounterReading:
 
 @dataclass(frozen=True)
 class QueryResult:
-    """The result of a counter query: the counters read at its moments.
+    """The result of a :class:`CounterQuery`: the counters read at its times.
 
-    Moments without data have no reading. Only the first `queried` moments were queried. `error` is
-    the error of the last one, empty if it succeeded.
+    Times without data have no reading. Only the first `queried` times were queried, for example
+    because the server failed. `error` is the error of the last query, empty if it succeeded.
     """
 
     readings: tuple[CounterReading, ...] = ()

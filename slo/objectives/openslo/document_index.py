@@ -17,7 +17,7 @@ LEFT_OUT = (SERVICE, NOTIFIED)
 
 @dataclass(frozen=True)
 class OpenSloEntry:
-    """An OpenSLO document, on its own or inside another; `place` is its path in error messages."""
+    """An OpenSLO document, maybe embedded in another; `place` is its path in error messages."""
 
     place: str
     metadata: Mapping[str, Any]
@@ -50,7 +50,7 @@ class DocumentIndex:
             self.remarks.append(text)
 
     def resolve(self, kind: str, raw: Any, reference: str, place: str) -> OpenSloEntry | None:
-        """Return the document that `raw` is, or refers to by name in its field `reference`.
+        """Return the document that `raw` embeds, or that it names in its field `reference`.
 
         If there is none of this kind and name, add an error at `place` and return None.
         """
