@@ -29,7 +29,10 @@ MAX_PARAMETERS = 50
 
 @lru_cache(maxsize=64)
 def check_query(query: bytes, known: tuple[str, ...]) -> None:
-    """Raise :class:`InvalidInput` if `query` has a parameter not in `known`; cached otherwise."""
+    """Raise :class:`InvalidInput` if `query` has a parameter not in `known`.
+
+    Cached for valid queries, for speed.
+    """
     text = query.decode("latin-1")
     try:
         parameters = parse_qs(text, keep_blank_values=True, max_num_fields=MAX_PARAMETERS)

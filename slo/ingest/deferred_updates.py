@@ -59,7 +59,7 @@ class CounterUpdate:
         self.large: defaultdict[int, _LargeUpdate] = defaultdict(_LargeUpdate)
 
     def extend(self, sli: int, step: Increment) -> None:
-        """Add the increment between two samples at most `MAX_STEP` apart; cover the time between."""
+        """Add the increment between two samples at most `MAX_STEP` apart, and cover its time."""
         ended = minute_of(step.ended)
         last = self.locked[sli].last
         if last is not None and last - ended > NEAR_MINUTES:
