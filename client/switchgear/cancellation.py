@@ -24,10 +24,10 @@ Clock = Callable[[], float]
 
 
 class CancelSource(Protocol):
-    """A source of refusals for calls that have not begun: a guarded switch, or a forced breaker."""
+    """Interface of what can refuse calls that have not begun: a guarded switch or a forced breaker."""
 
     def refusal(self) -> Refused | None:
-        """Return the refusal of a call that has not begun, None if it may begin. Never blocks."""
+        """Return the error that refuses a call now; None if the call may begin. Never blocks."""
 
     def subscribe(self, callback: Callback) -> Callback:
         """Call `callback` after changes that may refuse calls; return a function to unsubscribe.
@@ -40,7 +40,7 @@ Sources = Sequence[CancelSource]
 
 
 class SourceScope:
-    """A cancel source that applies to the calls in a context; `outer` is the enclosing scope."""
+    """The part of a context in which a cancel source applies to calls; `outer` encloses it."""
 
     __slots__ = ("cancellation", "is_over", "outer", "source")
 
@@ -92,7 +92,7 @@ def cancel_token() -> CancelToken:
 
 
 class TaskCancellation:
-    """A subscription that cancels the running task as soon as `source` refuses its call."""
+    """A watch that cancels the running task as soon as `source` refuses the task's call."""
 
     def __init__(self, source: CancelSource) -> None:
         self._scope = async_backend.cancel_scope()
@@ -142,7 +142,10 @@ def leave(scope: SourceScope, error: BaseException | None = None) -> None:
 
 
 def find_refusal(sources: Sources = ()) -> Refused | None:
-    """Return why `sources` or those of this context end the running call; None if it may go on."""
+    """Return the refusal that ends the running call; None if the call may go on.
+
+    It comes from `sources`, or from the cancel sources of the current context.
+    """
     for source in chain(sources, _sources_of(current_scope.get())):
         if (refusal := source.refusal()) is not None:
             return refusal
@@ -150,7 +153,10 @@ def find_refusal(sources: Sources = ()) -> Refused | None:
 
 
 def check(sources: Sources = (), cause: BaseException | None = None) -> None:
-    """Raise the first refusal by `sources` or a source of this context, caused by `cause`."""
+    """Raise the refusal, if `sources` or the sources of this context refuse the running call.
+
+    `cause` becomes the cause of the raised error.
+    """
     refusal = find_refusal(sources)
     if refusal is not None:
         raise refusal from cause

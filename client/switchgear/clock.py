@@ -28,7 +28,7 @@ TIME_HEADER = "switchgear-time"
 
 
 class Time(Protocol):
-    """A source of time, such as :class:`switchgear.testing.FakeClock`."""
+    """Interface of a source of time: :class:`SystemTime`, or the tests' `FakeClock`."""
 
     def monotonic(self) -> float:
         """Return seconds of a clock that never goes back."""
@@ -47,7 +47,7 @@ class SystemTime:
 
 
 class Alarm(Protocol):
-    """An alarm on a fake clock. It is dropped when no reference to it is left."""
+    """Interface of an alarm on a fake clock; it is dropped with the last reference to it."""
 
     real_seconds: float
     """Maximum real time, in seconds, to wait for the alarm."""
@@ -59,7 +59,10 @@ class Alarm(Protocol):
 def alarm_setter(
     clock: Callable[[], float],
 ) -> Callable[[float, Callable[[], object]], Alarm] | None:
-    """Return `set_alarm` of the `FakeClock` that `clock` belongs to; None for a real clock."""
+    """Return the method `set_alarm` of the :class:`FakeClock` that `clock` belongs to.
+
+    Return None for a real clock.
+    """
     return getattr(getattr(clock, "__self__", None), "set_alarm", None)
 
 
@@ -112,13 +115,13 @@ class OffsetEstimator:
         self._anchor: float | None = None
 
     def add(self, offset: float) -> None:
-        """Record the offset of one more answer.
+        """Record the offset of one more answer, and update the offset that is trusted.
 
-        A median that is lower than the trusted offset is trusted at once, since an earlier time
-        ends fewer engagements. A median that exceeds the trusted offset (at first: the lowest
-        offset) by more than `AGREEMENT_SECONDS` is trusted only when all of the latest
-        `MAX_ANSWERS` agree, since a mere majority of answers may come from one proxy with a wrong
-        clock.
+        The trusted offset is the median of recent offsets; None while too few of them
+        agree. A lower median is trusted at once, since an earlier time ends fewer
+        engagements. A median that is more than `AGREEMENT_SECONDS` higher (at first: than
+        the lowest offset) is trusted only when all of the latest `MAX_ANSWERS` agree, since
+        a majority may come from one proxy with a wrong clock.
         """
         self._offsets.append(offset)
         ordered = sorted(self._offsets)
@@ -187,12 +190,12 @@ class ConsoleClock:
         return monotonic + stable
 
     def update(self, headers: Mapping[str, str], took_seconds: float, ago_seconds: float) -> None:
-        """Record the time in an answer that took `took_seconds` and arrived `ago_seconds` ago.
+        """Correct the clock by the time in the headers of an answer.
 
-        Names in `headers` are lower case. `Switchgear-Time` is PostgreSQL's time. `Date`, which may
-        be the time of any proxy, is used only until the first valid `Switchgear-Time`, and never if
-        the same answer has a `Switchgear-Time`. A malformed time is ignored. The response to a long
-        poll has the time at the end of the poll.
+        The answer took `took_seconds` and arrived `ago_seconds` ago. Names in `headers` are
+        lower case; a malformed time is ignored. `Switchgear-Time` is PostgreSQL's time, at
+        the end of a long poll. `Date`, which may be the time of any proxy, is used only
+        until the first valid `Switchgear-Time`, and never beside one in the same answer.
         """
         sent_time = headers.get(TIME_HEADER)
         if sent_time is None:
@@ -215,11 +218,12 @@ class ConsoleClock:
             self._update_release_offset()
 
     def limit_by_version(self, published_at: float, since_seconds: float) -> None:
-        """Limit :meth:`release_now`: a version was published at most `since_seconds` ago.
+        """Set an upper limit for :meth:`release_now`, from the time of publication of a snapshot.
 
-        `published_at` is UNIX seconds by PostgreSQL's clock. It plus `since_seconds` is an upper
-        limit of the current time, so an engagement that had N seconds left at publication ends at
-        the earliest about N seconds later by the monotonic clock, whatever the headers say.
+        The snapshot was published at `published_at`, UNIX seconds by PostgreSQL's clock,
+        and at most `since_seconds` ago; their sum is the limit. So an engagement that had N
+        seconds left at publication ends at the earliest about N seconds later by the
+        monotonic clock, whatever the headers of answers say.
         """
         latest = published_at + since_seconds + VERSION_SECONDS
         with self._lock:

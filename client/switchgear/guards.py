@@ -262,7 +262,7 @@ class Guard:
 
 
 def _freeze_keys(name: str, keys: object) -> str | tuple[str, ...] | None:
-    """Return `keys` as text, stored so that they can be read again; raise :class:`TypeError`."""
+    """Return a guard's keys as text, one or a tuple; raise :class:`TypeError` for a wrong type."""
     if keys is None:
         return None
     texts = []

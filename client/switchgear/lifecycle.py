@@ -23,7 +23,7 @@ EXIT_SECONDS = 1.0
 
 
 class Client(Protocol):
-    """The interface of a client that this module uses."""
+    """Interface of :class:`Switchgear`, as far as this module needs it."""
 
     _workers: "Workers"
     _store: "SnapshotStore"

@@ -87,7 +87,7 @@ class ApiClient:
         return document
 
     def unexpected_answer(self) -> exits.CommandExit:
-        """Return the exit for a response that a Switchgear console would not send."""
+        """Return the exit with the message that the server does not answer as a console does."""
         detail = f"{self.host} does not answer as a Switchgear console does."
         detail += " Is SWITCHGEAR_URL right?"
         if self.has_changed:

@@ -22,7 +22,7 @@ MAX_TOKEN_LENGTH = 1000
 
 @dataclass(frozen=True)
 class Intervals:
-    """Pauses of commands, in seconds. Tests use shorter pauses."""
+    """The pauses of CLI commands between requests, in seconds. Tests use shorter pauses."""
 
     retry: float = 0.5
     """Pause before a request is retried."""
@@ -63,7 +63,10 @@ class CommandContext:
         return "console" in self.__dict__ and self.console.has_changed
 
     def explain_misread(self, error: Exception) -> exits.CommandExit:
-        """Return the exit for `error`: an unreadable response, or input that is not UTF-8."""
+        """Return the exit for an `error` of decoding or encoding text.
+
+        The cause is input that is not UTF-8, or an unreadable response of the console.
+        """
         if isinstance(error, UnicodeEncodeError):
             detail = "What was written is not UTF-8: nothing was sent. Write it in UTF-8."
             return exits.make_exit(exits.USAGE, "not-utf-8", detail)
@@ -90,10 +93,11 @@ class CommandContext:
     def report_if_lost(
         self, print_change: Callable[[], None] | None, message: str
     ) -> Iterator[None]:
-        """Return a context manager for code that follows a change which the console has accepted.
+        """Context manager: run code, such as showing progress, after the console accepted a change.
 
-        If the code fails, the change itself has succeeded: `print_change` is called, and the exit
-        that is raised begins with `message`. Without `print_change`, the error is raised unchanged.
+        If the code fails, the change itself has succeeded: `print_change` is called, and
+        the exit that is raised begins with `message`. Without `print_change`, the error is
+        raised unchanged.
         """
         try:
             yield

@@ -1,4 +1,4 @@
-"""Exit codes, the exception that ends a command, and sentences about problems."""
+"""Exit codes of the command, the exception that ends it, and its error messages."""
 
 import re
 import shlex
@@ -127,7 +127,7 @@ def _next_steps(problem: Mapping[str, Any], code: int) -> list[str]:
 
 
 def _option(field: str) -> str:
-    """Return the command-line option that sets a field of the API: `--plan (plan[0].percent)`."""
+    """Return the command-line option for a field of the API, such as `--plan (plan[0].percent)`."""
     name = re.split(r"[.\[]", field, maxsplit=1)[0]
     option = OPTIONS.get(name)
     if option is None:

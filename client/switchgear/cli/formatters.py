@@ -114,7 +114,10 @@ def parse_time(at: object) -> datetime | None:
 
 @dataclass(frozen=True)
 class Clock:
-    """The console's current time, and a time zone; None is this machine's zone."""
+    """A formatter of the API's times, relative to the console's current time `now`.
+
+    `zone` is the time zone for display; None is this machine's zone.
+    """
 
     now: datetime
     zone: tzinfo | None = None
@@ -137,7 +140,7 @@ class Clock:
         return "-" if found is None else f"{found.astimezone(self.zone):%Y-%m-%d %H:%M:%S %z}"
 
     def time_of_day(self, moment: object) -> str:
-        """Return a time such as `14:02:07`; for None, the current time."""
+        """Return the time of day, such as `14:02:07`; for None that of the current time."""
         found = parse_time(moment) or self.now
         return f"{found.astimezone(self.zone):%H:%M:%S}"
 
@@ -149,7 +152,10 @@ class Clock:
         return f"{format_duration(max(0.0, self._seconds_since(found)))} ago"
 
     def duration(self, first: object, last: object) -> str:
-        """Return the time from `first` to `last` or now, as `1 h 2 min`; `-` without `first`."""
+        """Return the time between two times, as `1 h 2 min`; `-` if `first` is None.
+
+        If `last` is None, the duration ends now.
+        """
         began, ended = parse_time(first), parse_time(last) or self.now
         return "-" if began is None else format_duration(max(0.0, (ended - began).total_seconds()))
 

@@ -82,7 +82,10 @@ class Commands:
     def add_group(
         self, name: str, summary: str, run: Run, list_summary: str, *options: Option
     ) -> "Commands":
-        """Add a group of commands, whose default command `list` calls `run`."""
+        """Add a group of commands, such as `ramp`, and its command `list`, which calls `run`.
+
+        `list` also runs if the group is called without a command.
+        """
         group = self._add_parser(name, summary)
         _set_command(group, run, options)
         commands = Commands(
@@ -145,7 +148,7 @@ def reason_option(text: str, *, required: bool = True) -> Option:
 
 
 def duration_option(text: str, *, required: bool = False) -> Option:
-    """Return the option `--for`, a duration of the API or `permanent`."""
+    """Return the option `--for`, whose value is a duration such as `24h`, or `permanent`."""
     return option(
         "--for",
         dest="duration",
@@ -169,7 +172,10 @@ def break_glass_options(text: str) -> Option:
 
 
 def read_break_glass(args: argparse.Namespace) -> dict[str, Any] | None:
-    """Return the overridden rules in the API's form. Raise :class:`exits.CommandExit`."""
+    """Return the overridden safety rule and the reason, as fields of the API; None without.
+
+    Raise :class:`exits.CommandExit` for a reason without a rule.
+    """
     if args.break_glass:
         return {"rule": args.break_glass, "reason": args.break_glass_reason or args.reason}
     if args.break_glass_reason is not None:

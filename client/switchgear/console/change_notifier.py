@@ -55,7 +55,10 @@ ChangeCallback = Callable[[Change], object]
 
 @dataclass(eq=False)
 class ChangeListener:
-    """A callback, its switch ids (all if empty), and the entries that it was last notified of."""
+    """A subscribed callback, with the switch states `known` from its last notification.
+
+    `switches` are the ids of the switches that it is called for; all if empty.
+    """
 
     callback: ChangeCallback
     switches: frozenset[str]
@@ -70,7 +73,7 @@ class ChangeListener:
     task: "asyncio.Task[None] | None" = None
 
     def changes_to(self, entries: Mapping[str, SwitchEntry], version: int | None) -> list[Change]:
-        """Return the changes since the last notification, sorted by switch id."""
+        """Return the differences between the last notification and `entries`, by switch id."""
         known = self.known
         switches: Iterable[str] = self.switches or known.keys() | entries.keys()
         changes = [
@@ -230,7 +233,7 @@ class ChangeNotifier:
                 await _await_callback(listener, change)
 
     def _on_task_done(self, listener: ChangeListener) -> None:
-        """Mark `listener` as idle after its task, and add undelivered changes to `dropped`."""
+        """Mark `listener` as idle after its task; count changes it did not get in `dropped`."""
         self.dropped += listener.undelivered
         listener.is_busy, listener.undelivered, listener.task = False, 0, None
         self.notify()

@@ -46,7 +46,8 @@ class UnusableFile(Exception):
 class CachedDocument:
     """A document of the console, with its `epoch` and `version`.
 
-    A client that has applied it refuses all documents of the epochs in `left_epochs`.
+    Documents of the epochs in `left_epochs` are older; a client that has applied this one
+    refuses them.
     """
 
     epoch: str
@@ -74,9 +75,9 @@ class FileCache:
         self._recheck_at = 0.0
 
     def restore(self, use: Callable[[CachedDocument], object]) -> None:
-        """Pass the cached document to `use`, if there is a valid one.
+        """Call `use` with the cached document, if there is a valid one. Never raises.
 
-        An error by which `use` rejects the document is logged. Never raises.
+        `use` may reject the document by an error, which is logged.
         """
         if self._folder is None:
             return
@@ -238,10 +239,10 @@ def file_name(url: str, service: str, kind: str) -> str:
 
 
 def find_file_name(settings: Settings, service: str, kind: str) -> str:
-    """Return the name of the file for this service and kind: its :func:`file_name`.
+    """Return the name of the cached file for this service and kind of document.
 
-    Settings without a console URL use the only existing file of this service and kind; if there are
-    none or several, the name for an empty URL.
+    It is :func:`file_name` of the console's URL. Settings without a URL use the only existing
+    file of this service and kind; if there are none or several, the name for an empty URL.
     """
     if settings.url is not None or settings.state_dir is None:
         return file_name(settings.url or "", service, kind)

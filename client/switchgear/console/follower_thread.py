@@ -81,7 +81,7 @@ class FollowerThread(ABC):
                 )
 
     def _may_warn(self) -> bool:
-        """Return True once per outage, and at most once per `WARNING_SECONDS`."""
+        """Return True if a warning is due: once per outage and per `WARNING_SECONDS`."""
         now = time.monotonic()
         if self._is_warned or now - self._warned_at < WARNING_SECONDS:
             return False

@@ -95,7 +95,10 @@ class LimitedSocket:
         return self._reader
 
     def has_more(self) -> bool:
-        """Return True if a part of the body can be read now; the line end of a chunk is no part."""
+        """Return True if some of the body can be read without waiting.
+
+        The line end after a chunk does not count as a part of the body.
+        """
         if self._reader is None or self._reader.closed:
             return False
         self._is_peeking = True

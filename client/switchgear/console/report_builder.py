@@ -19,7 +19,10 @@ a lost or repeated report does no harm."""
 
 
 class ConfirmedSource(Protocol):
-    """A source of report fields that is notified when the console has accepted them."""
+    """Interface of a source of report fields that keeps them until a report was accepted.
+
+    Implemented by :class:`~switchgear.policies.resilience_report.ResilienceReport`.
+    """
 
     def __call__(self) -> Mapping[str, Any]: ...
 
@@ -70,7 +73,10 @@ class ReportBuilder:
 
 
 def read_checks(store: SnapshotStore) -> dict[str, Any]:
-    """Return report fields: the applied snapshot version, allowed and blocked calls by switch."""
+    """Return the report's fields on switches: the applied snapshot version, and counts of checks.
+
+    Allowed and blocked checks are counted for each switch.
+    """
     checks = [
         {"switch": switch, "allowed": allowed, "blocked": blocked}
         for switch, (allowed, blocked) in store.switch_counts().items()
@@ -80,7 +86,7 @@ def read_checks(store: SnapshotStore) -> dict[str, Any]:
 
 
 def read_indicators(indicators: Indicators) -> dict[str, Any]:
-    """Return the report field with the counts of good and total events by SLO."""
+    """Return the report's field on SLIs: the counts of good and total events of each SLO."""
     counts = indicators.get_counts().items()
     return {"sli": [{"slo": name, "good": good, "total": total} for name, (good, total) in counts]}
 

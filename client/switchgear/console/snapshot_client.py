@@ -77,10 +77,10 @@ class SnapshotClient:
         return news
 
     def stream(self) -> Iterator[bool]:
-        """Follow a stream; for each received piece, yield True if a new snapshot was applied.
+        """Follow the event stream; for each received piece, yield True if it brought a new snapshot.
 
-        Always end by raising :class:`RequestFailed`, or :class:`ModeUnavailable` if streams do not
-        get through.
+        The iterator never ends normally. It raises :class:`RequestFailed` when the stream
+        is lost, or :class:`ModeUnavailable` if streams do not get through.
         """
         self.hint_seconds = None
         headers = {**self._headers(), "Accept": "text/event-stream", "Cache-Control": "no-cache"}
@@ -169,10 +169,11 @@ class SnapshotClient:
     def _update_clock_by_version(
         self, before: Snapshot | None, after: Snapshot, is_pushed: bool
     ) -> None:
-        """Limit the clock by the maximum age of the snapshot `after`, if it follows `before`.
+        """Limit the console's clock by the maximum age of the new snapshot `after`.
 
-        The maximum age is the time since `before` was last confirmed; for a pushed snapshot at most
-        `MAX_PUSH_SECONDS`.
+        The maximum age is the time since `before`, the previous snapshot, was last
+        confirmed; for a pushed snapshot at most `MAX_PUSH_SECONDS`. Without a comparable
+        `before` there is no limit.
         """
         if before is None or after.epoch != before.epoch or after.version <= before.version:
             return

@@ -207,7 +207,11 @@ class ConsumerCore(Settings):
         return False
 
     def _release(self) -> Steps[None]:
-        """Release the messages in hand to other workers; after an error, once they are idle."""
+        """Make messages that this consumer holds reclaimable at once by other workers.
+
+        After an error in handling a message, that one is no longer held; it is reclaimed
+        once it is idle.
+        """
         ids = self._claimed.drop_all()
         if ids or self.is_stopped:
             yield from exchanges.release(self, ids)

@@ -31,12 +31,15 @@ class AsyncRedisClient(Protocol):
 
 
 def run_exchange(client: RedisClient, exchange: Exchange[T]) -> T:
-    """Run an exchange and return its value. Raises the client's errors."""
+    """Run an exchange with Redis by a synchronous client and return the exchange's value.
+
+    Raises the client's errors.
+    """
     return run_effects(exchange, lambda command: client.execute_command(*command, **RAW_OPTIONS))
 
 
 async def run_exchange_async(client: AsyncRedisClient, exchange: Exchange[T]) -> T:
-    """Run an exchange with a client of asyncio."""
+    """Run an exchange with Redis by an asynchronous client and return the exchange's value."""
     return await run_effects_async(
         exchange, lambda command: client.execute_command(*command, **RAW_OPTIONS)
     )

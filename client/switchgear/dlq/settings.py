@@ -90,14 +90,15 @@ class Settings:
         return max(1, round(self.idle_seconds * 1000))
 
     def stop(self) -> None:
-        """End `run()` after the current message. Safe in signal handlers and other threads.
+        """Make the consumer's `run()` end after the current message.
 
-        Unhandled messages of the current batch are released to other workers.
+        Safe in signal handlers and other threads. Unhandled messages of the current batch
+        are released to other workers.
         """
         self._stopped = True  # Without a lock, which a signal handler could deadlock on.
 
     def refused_pause(self, error: Exception) -> float | None:
-        """Return the seconds to wait if the handler was refused; None if it failed."""
+        """Return the seconds to wait if `error` is a refusal of the handler; None if a failure."""
         refusal = None if isinstance(error, self.permanent) else refusal_in(error)
         if refusal is None:
             return None
@@ -131,7 +132,7 @@ class ClaimedMessages:
             self._since.update(dict.fromkeys(ids, now))
 
     def renew(self, now: float) -> None:
-        """Restart the time for which all messages are held, since the handler was refused."""
+        """Restart the holding time of all messages at `now`, as they wait for a refused handler."""
         with self._lock:
             self._since = dict.fromkeys(self._since, now)
 

@@ -96,7 +96,10 @@ def _print_result(call: CommandContext, document: Document) -> None:
 def _make_plan(
     percents: list[float] | None, dwell: int | None, gates: list[Document] | None
 ) -> list[Document] | None:
-    """Return a ramp step per percentage, with this dwell and these gates; None without options."""
+    """Return the steps of a ramp, one for each percentage, with this dwell time and these gates.
+
+    Return None if no option is given, so that the console's default plan applies.
+    """
     if percents is None and dwell is None and gates is None:
         return None
     steps: list[Document] = [{"percent": percent} for percent in percents or PERCENTS]
@@ -119,7 +122,10 @@ def _parse_percents(text: str) -> list[float]:
 
 
 def _parse_gate(text: str) -> Document:
-    """Parse `manual`, `slo:NAME`, `breaker:core->oracle`, or any kind as `KIND:FIELD=VALUE,…`."""
+    """Parse a gate of a ramp, such as `manual`, `slo:NAME` or `breaker:core->oracle`.
+
+    Any gate can be given as `KIND:FIELD=VALUE,…`.
+    """
     kind, _, name = text.partition(":")
     fields = {"slo": "slo", "samples": "slo", "breaker": "dependency", "external": "gate"}
     if kind == "manual" and not name:

@@ -12,7 +12,7 @@ Resource = Mapping[str, Any]
 
 
 def resource_key(topic: str, one: Resource) -> str:
-    """Return the id that live messages of `topic` use for this resource."""
+    """Return the id by which live messages of `topic` identify the resource `one`."""
     if topic == "degradation":
         return topic
     if topic == "dlq":

@@ -149,7 +149,7 @@ class Watcher:
             self._note_state("")
 
     def _note_state(self, problem: str) -> None:
-        """Print a note if `problem` is a new one, or if it is empty after a problem: a recovery."""
+        """Print a note when a problem begins or changes, and when it ends (`problem` is empty)."""
         if problem != self._noted:
             state = f"Not live: {problem.rstrip('.')}." if problem else "Live again."
             self._call.screen.note(state)

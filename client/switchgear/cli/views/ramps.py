@@ -115,7 +115,10 @@ def format_gate(one: Mapping[str, Any]) -> Cell:
 
 
 def progress_text(one: Ramp, clock: Clock) -> str:
-    """Return a ramp's state as text with exact times, so that it changes only with the state."""
+    """Return a ramp's state as text that changes only with the state.
+
+    Therefore it has the time at which the dwell time ends, not the time left.
+    """
     why = f": {one['hold_reason']}" if one["hold_reason"] else ""
     until = ""
     if one["state"] == "running" and one["step_index"] < len(one["steps"]):

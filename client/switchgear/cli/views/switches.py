@@ -135,7 +135,10 @@ def switch_facts(one: Switch, clock: Clock) -> list[tuple[str, object]]:
 
 
 def format_progress(found: Mapping[str, Any] | None) -> Cell:
-    """Return the version of a change, the instances that apply it, stragglers, and the delay."""
+    """Return a summary of the spread of a change.
+
+    It names the version of the snapshot, the number of instances that apply it, and stragglers.
+    """
     if not found:
         return cell()
     version = f"version {found['version']} is committed"
