@@ -24,7 +24,7 @@ Clock = Callable[[], float]
 
 
 class CancelSource(Protocol):
-    """Interface of what can refuse calls that have not begun: a guarded switch or a forced breaker."""
+    """Interface of what can refuse calls not yet begun: a guarded switch or a forced breaker."""
 
     def refusal(self) -> Refused | None:
         """Return the error that refuses a call now; None if the call may begin. Never blocks."""

@@ -77,7 +77,7 @@ class SnapshotClient:
         return news
 
     def stream(self) -> Iterator[bool]:
-        """Follow the event stream; for each received piece, yield True if it brought a new snapshot.
+        """Follow the event stream; for each piece received, yield True if a new snapshot came.
 
         The iterator never ends normally. It raises :class:`RequestFailed` when the stream
         is lost, or :class:`ModeUnavailable` if streams do not get through.
