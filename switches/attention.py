@@ -78,8 +78,9 @@ def list_unconfirmed(now: datetime) -> list[AttentionItem]:
 def list_expiring(now: datetime) -> list[AttentionItem]:
     """Return an attention item per episode that expires within a day.
 
-    Episodes of a day or less, which are most, are listed only in their last hour, as they would
-    bury the others. Ramping episodes are left out because their ramp decides the end.
+    An episode that was engaged for a day or less is listed only in its last hour: most are so
+    short, and would bury the others. Ramping episodes are left out because their ramp decides the
+    end.
     """
     return [
         _build_item(

@@ -38,10 +38,10 @@ class CallingService:
 class SwitchBlastRadius:
     """The callers that engaging a switch would affect, and overlapping switches.
 
-    `instances` lists the busiest 200 of `instances_total` callers, which are service processes and
-    API tokens. `tokens` is the number of API tokens; any number of processes may share one.
+    `instances` lists the busiest 200 of `instances_total` callers: service processes and API
+    tokens. `tokens` is the number of API tokens; any number of processes may share one.
     `overlapping` are open episodes of other switches that block part of the same traffic.
-    `refusals` pairs `engage` or `release` with a safety rule's refusal of that action now.
+    `refusals` pairs an action (`engage` or `release`) with a safety rule's refusal of it now.
     """
 
     switch: str
@@ -135,9 +135,10 @@ def _find_overlaps(switch_id: str, now: datetime) -> tuple[Episode, ...]:
 
 
 def risk_facts(switch_id: str, now: datetime, *, for_good: bool = False) -> RiskFacts:
-    """Return the switch's number of callers in the last hour, and infinite duration if `for_good`.
+    """Return the facts that determine the risk of a request about the switch.
 
-    For the global switch, all instances that reported count as callers.
+    `recipients` is the number of callers in the last hour; for the global switch, of all instances
+    that reported. The duration is infinite if `for_good`, else 0.
     """
     if switch_id == GLOBAL_ID:  # Avoids reading the checks of all instances.
         callers = Instance.objects.filter(heard_at__gte=now - RECENT).count()

@@ -39,9 +39,9 @@ class SwitchboardFilters:
 
 @dataclass(frozen=True)
 class SwitchboardRow:
-    """A switch as a switchboard row, with its live or pending ramp.
+    """A switch as a row of the switchboard, with its live or pending ramp.
 
-    `undo_until` is set if the viewer may still undo the engage.
+    Until `undo_until`, the viewer may undo the engage; None if they may not.
     """
 
     switch: Switch
@@ -64,7 +64,7 @@ def read_filters(given: Any) -> SwitchboardFilters:
 def find_rows(
     filters: SwitchboardFilters, user: Person, now: datetime
 ) -> tuple[list[SwitchboardRow], bool]:
-    """Return one page of rows, and True if more follow.
+    """Return one page of the switchboard's rows, and True if more rows follow.
 
     The global switch and overdue switches come first, then those that expire soonest.
     """

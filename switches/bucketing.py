@@ -32,7 +32,7 @@ def basis_points(percent: Decimal) -> int:
 
 
 def admits(allow_percent: Decimal, salt: str, targeting_key: str | None, draw: Draw) -> bool:
-    """Return True if the call is in the allowed share of traffic.
+    """Return True if a ramping switch admits the call: its bucket is in the allowed share.
 
     A call without a targeting key gets a random bucket from `draw`.
     """

@@ -27,8 +27,8 @@ MIN_GAIN = timedelta(minutes=5)
 def acknowledge(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
     """Acknowledge the episode that the message is about.
 
-    Replaces the button handler of :mod:`controlplane.notify.buttons`, which it calls for messages
-    without an episode.
+    This handler replaces the one of :mod:`controlplane.notify.buttons`, and passes messages without
+    an episode on to it.
     """
     if "switch" not in value or "episode" not in value:
         return buttons.acknowledge_escalation(value, actor, now)

@@ -8,7 +8,7 @@ from django.db import transaction
 
 @contextmanager
 def discard_writes() -> Iterator[None]:
-    """Context manager: roll back all writes of the block at its end, without commit hooks."""
+    """Context manager for dry runs: roll back all writes of its block, and run no commit hooks."""
     with transaction.atomic():
         yield
         transaction.set_rollback(True)

@@ -24,7 +24,7 @@ NOT_MEASURED = Delays(p50_ms=None, p99_ms=None, measured=0)
 
 @dataclass(frozen=True)
 class Straggler:
-    """An instance that hasn't acknowledged the change, with its last report."""
+    """An instance that hasn't acknowledged a switch's change; `says` describes its last report."""
 
     id: str
     says: str
@@ -33,11 +33,11 @@ class Straggler:
 
 @dataclass(frozen=True)
 class SwitchEffect:
-    """The rollout of a switch's last published change, which has the number `version`.
+    """The rollout of a switch's last change, published with the snapshot version `version`.
 
-    `instances` counts those that reported in the last 30 s; `applied` of them apply the change.
-    `stragglers` lists up to 20 of the others, the furthest behind first. `silent_total` counts
-    instances that stopped reporting within the last 5 minutes before they acknowledged the
+    `instances` counts the instances that reported in the last 30 s; `applied` of them apply the
+    change. `stragglers` lists up to 20 of the others, the furthest behind first. `silent_total`
+    counts instances that stopped reporting within the last 5 minutes before they acknowledged the
     change. `p50_ms` and `p99_ms` are delays after the commit, over `measured` acknowledgments.
     `past_expiry` is True if clients have ended the engagement by its expiry policy.
     """
@@ -80,11 +80,11 @@ class Published(Protocol):
 
 @dataclass(frozen=True)
 class FleetReports:
-    """Instance reports, counted by the version that instances apply.
+    """The reports of all instances, from which the effects of several switches are measured.
 
-    `present` counts instances that reported within the last 30 s, `silent` those that stopped
-    within the last 5 minutes. `lagging` lists the instances furthest behind; `delays` are by
-    switch.
+    `present` counts the instances that reported within the last 30 s, by the snapshot version they
+    apply, and `silent` those that stopped within the last 5 minutes. `lagging` lists the instances
+    furthest behind. `delays` are the delays in applying each switch's last change, by switch id.
     """
 
     present: VersionCounts
@@ -101,9 +101,10 @@ def measure_fleet(
     present: VersionCounts,
     silent: VersionCounts,
 ) -> FleetReports:
-    """Return the reports about these switches' last changes, given the counts of instances.
+    """Return the instance reports about the last changes of these switches.
 
-    `began_version` is the first version of the published head's epoch.
+    `head` is the published version, and `began_version` the first version of its epoch. `present`
+    and `silent` are those of :class:`FleetReports`.
     """
     newest = max(switch.version for switch in published)
     lagging: Sequence[InstanceStatus] = ()
@@ -117,10 +118,10 @@ def measure_fleet(
 def select_measurable(
     switches: Sequence[Published], instances: int, began_version: int
 ) -> list[PublishedChange]:
-    """Return the newest changes, as many as can be measured at once for so many instances.
+    """Return the newest changes whose delays can be measured in one query.
 
-    Changes before `began_version`, the first version of this epoch, are left out: no report of this
-    epoch acknowledges them.
+    The more `instances` there are, the fewer changes. Changes before `began_version`, the first
+    version of this epoch, are left out: no report of this epoch acknowledges them.
     """
     changes = [
         PublishedChange(switch.pk, switch.version, switch.committed_at)
@@ -158,7 +159,10 @@ def measure_effect(switch: Switch, now: datetime) -> SwitchEffect | None:
 
 
 def find_silent_instances(switch: Switch, now: datetime) -> tuple[Straggler, ...]:
-    """Return up to 20 instances that went silent before applying the last change, latest first."""
+    """Return up to 20 instances that went silent before applying the switch's last change.
+
+    The instances that reported latest come first.
+    """
     row = Publication.objects.get(pk=1)
     head = Head(row.epoch, row.version)
     found = queries.list_silent_instances(switch.version, head, now, most=MAX_NAMED_STRAGGLERS)

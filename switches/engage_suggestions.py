@@ -50,10 +50,10 @@ class SimilarKey:
 
 
 def suggest_for_form(initial: Mapping[str, str], now: datetime) -> dict[str, Any]:
-    """Return template context for the engage form, whose initial values are in `initial`.
+    """Return suggestions for the engage form, whose initial values are in `initial`.
 
     Without a key, `likely` lists switches to choose from. With the key of a released switch and
-    without a reason, `prepared` lists reasons; never for the global switch.
+    without a reason, `prepared` lists reasons to choose from; never for the global switch.
     """
     scope, key = initial["scope"], initial["key"]
     if not key:
@@ -116,7 +116,7 @@ def find_similar_keys(
 
     Return None if this switch was checked within the last hour. Otherwise return the others that
     were checked, busiest first. If none was, return the registered others, or an empty list if this
-    switch is registered (`known` skips that query).
+    switch is registered; `known` says that it is, and saves a query.
 
     For `global:all`, return None if any switch was checked, else an empty list.
     """

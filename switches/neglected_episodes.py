@@ -20,7 +20,7 @@ LEFT_ALONE = "left alone"
 def neglect_conditions(now: datetime) -> Mapping[str, Q]:
     """Return a database condition for each kind of neglected episode, by description.
 
-    The query must be annotated with `looked_at`, the value of `LAST_TOUCHED`.
+    The query must be annotated with `looked_at`, the time of the last action (`LAST_TOUCHED`).
     """
     return {
         OVERDUE: Q(overdue_at__isnull=False, acknowledged_at__isnull=True),

@@ -30,7 +30,7 @@ def parse_id(text: str) -> int | None:
 
 
 def take_page(rows: QuerySet[Row], size: int) -> tuple[list[Row], int | None]:
-    """Return the first `size` rows, and the id of the last of them if more follow."""
+    """Return the first `size` rows, and the last one's id if more rows follow, else None."""
     found = list(rows[: size + 1])
     return found[:size], found[size - 1].pk if len(found) > size else None
 

@@ -9,12 +9,12 @@ from switches.models import Publication, Switch
 
 
 def lock() -> Publication:
-    """Lock and return the :class:`Publication` row, so that only one change runs until commit."""
+    """Lock and return the :class:`Publication` row; no other change is published until commit."""
     return Publication.objects.select_for_update().get(pk=1)
 
 
 def advance(publication: Publication, now: datetime) -> int:
-    """Increment and return the snapshot's version, for a change that affects no switch row."""
+    """Increment, save and return the snapshot's version; no switch's row is changed."""
     publication.version += 1
     publication.published_at = max(publication.published_at, now)
     publication.save(update_fields=["version", "published_at"])

@@ -37,9 +37,9 @@ def due_reminder(episode: Episode, now: datetime) -> timedelta | None:
 
 
 def skipped_reminders(ends_at: datetime, now: datetime) -> dict[str, datetime | None]:
-    """Return the reminder fields of an episode whose expiry was set to `ends_at` at `now`.
+    """Return an episode's reminder fields when its expiry was set to `ends_at` at `now`.
 
-    A day or hour reminder that could only come right after `now` is skipped: it is marked as sent.
+    A reminder that would be due at once is skipped: it is marked as sent.
     """
     lasts = ends_at - now
     return {

@@ -128,7 +128,7 @@ def read_summary(now: datetime, *, with_approvals: bool) -> StatusSummary:
 
 
 def banner(request: HttpRequest) -> dict[str, object]:
-    """Return the template variable `standing`, a :class:`StatusSummary` read at first use."""
+    """Context processor: return `standing`, a :class:`StatusSummary` that is read at first use."""
 
     def read_status() -> StatusSummary:
         now = timezone.now()

@@ -80,7 +80,7 @@ def read_resources(switch_ids: Collection[str]) -> dict[str, dict[str, Any]]:
 def serialize_rows(
     rows: Sequence[tuple[Any, ...]], format_time: FormatTime = format_moment
 ) -> list[dict[str, Any]]:
-    """Return the resources of switches from rows of :data:`COLUMNS`."""
+    """Return the API resources of switches, given rows with the values of :data:`COLUMNS`."""
     switches = [*map(ListedSwitch._make, rows)]
     published = [switch for switch in switches if switch.version]
     fleet = measure_fleet(published, *queries.count_versions_at_head()) if published else None

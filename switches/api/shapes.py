@@ -202,7 +202,7 @@ class PreviewShape(BlastRadiusShape):
 
 
 class SecondPersonShape(serializers.Serializer[Any]):
-    """The requests to a second person that a change may open."""
+    """The approval request and the break-glass review that a change may open."""
 
     approval = ApprovalShape(required=False, help_text="Request that waits for a second person.")
     review = ApprovalShape(
@@ -211,7 +211,7 @@ class SecondPersonShape(serializers.Serializer[Any]):
 
 
 class SwitchActionShape(SwitchShape, SecondPersonShape):
-    """The result of an action on a switch: the switch afterwards."""
+    """The response to an action on a switch: the switch as it is afterwards."""
 
     broke_glass = serializers.DictField(
         required=False, help_text="The overridden rules and the reason."

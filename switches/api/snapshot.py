@@ -33,7 +33,7 @@ COLUMNS = (
 def read_snapshot() -> tuple[SnapshotVersion, list[SnapshotEntry]]:
     """Return the version of the published snapshot, and every switch that is not released.
 
-    If the version changes during the read, both are read again; after five attempts, raise
+    If a change is published during the read, read again; after five attempts, raise
     :class:`Unavailable`.
     """
 

@@ -185,7 +185,7 @@ def advance_drills(turns: Sequence[LeasedJob], now: datetime, probe: Probe) -> i
 
 
 def describe_stopped(state: str) -> str:
-    """Return the error text for a drill of a switch in `state` (engaged or ramping)."""
+    """Return the reason why a switch in this `state`, engaged or ramping, can't be drilled."""
     return f"The switch is {state}: what is real is proven by its own effect."
 
 

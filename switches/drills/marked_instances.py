@@ -70,9 +70,9 @@ def measure_effect(marked: Marks, version: int, since: datetime) -> MarkedEffect
 
 
 def count_instances(marks: Sequence[DrillMark], now: datetime) -> list[DrillMark]:
-    """Set `instances` of each mark and return the marks.
+    """Set each mark's `instances` to its number of matching instances, and return the marks.
 
-    The value is the number of matching instances that reported in the last 30 s.
+    Only instances that reported in the last 30 s are counted.
     """
     counts = count_by_pattern([mark.pattern for mark in marks], now)
     for mark in marks:

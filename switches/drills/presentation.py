@@ -22,7 +22,7 @@ SKIPPED = "skipped"
 
 
 def step_state(step: JobStep) -> str:
-    """Return the state of the job step, or `skipped` if it had nothing to do."""
+    """Return the job step's state, or `skipped` if the step had nothing to do."""
     return SKIPPED if step.data.get(SKIPPED) else step.state
 
 
@@ -45,8 +45,8 @@ def build_drill_row(drill: Drill) -> dict[str, Any]:
     """Return a drill, fetched with its job and job steps, as a table row.
 
     `outcome` is `running`, `passed`, `failed`, `cancelled`, or `looked` (a dry drill that found
-    instances). `running_step` is its title. `engage` and `release` are the measurements
-    of these steps, or None.
+    instances). `running_step` is the title of the running step, or empty. `engage` and `release`
+    are the measurements of the steps with these names, or None.
     """
     steps = sorted(drill.job.steps.all(), key=lambda step: step.index)
     present = next((step for step in steps if step.index == drill.job.step_index), None)

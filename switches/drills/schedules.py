@@ -50,7 +50,7 @@ def _begin_one(schedule_id: int, now: datetime) -> int:
 
 
 def _next_round(row: DrillSchedule, now: datetime) -> datetime:
-    """Return the time of the next scheduled drill: whole intervals after the schedule's creation.
+    """Return when the schedule's next drill starts: whole intervals after its creation.
 
     A late or repeated attempt doesn't shift later drills.
     """

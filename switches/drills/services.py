@@ -60,7 +60,7 @@ def begin_and_schedule(
 
 
 def check_drillable(scope: str, key: str, mode: str, reason: str) -> None:
-    """Raise :class:`InvalidInput` if the switch or the parameters are invalid for a drill."""
+    """Raise :class:`InvalidInput` for the global switch, or an invalid id, mode or reason."""
     identify(scope, key)
     errors: dict[str, list[str]] = {}
     if scope == GLOBAL.name:

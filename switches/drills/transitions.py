@@ -20,7 +20,7 @@ from . import marked_instances
 
 
 class LockedDrill(NamedTuple):
-    """The locked rows that a drill changes, except its job."""
+    """A drill, its switch and the :class:`Publication` row (`head`), all locked for a change."""
 
     head: Publication
     switch: Switch
@@ -43,7 +43,7 @@ def engage(locked: LockedDrill, now: datetime) -> None:
     """Publish the switch as engaged for the marked instances.
 
     The drill measures only the instances that are marked now: one that is marked later may have
-    received this version without the drill.
+    received this version of the snapshot without the drill.
     """
     drill = locked.drill
     drill.engaged_version = publication.advance(locked.head, now)
@@ -85,7 +85,7 @@ def forget_mark(pattern: str) -> None:
 
 
 def record_measurement(drill: Drill, part: str, found: dict[str, Any], why: str = "") -> None:
-    """Store one step's measurement in the drill, and `why` as its failure reason if it has none."""
+    """Store a step's measurement; `why` becomes the drill's failure reason unless it has one."""
     drill.measured = {**drill.measured, part: found}
     if why:
         drill.measured = {WHY: why, **drill.measured}
@@ -133,7 +133,7 @@ def record_audit(
     reason: str = "",
     **after: Any,
 ) -> None:
-    """Write an audit row about a drill, with the further values `after`."""
+    """Write an audit row about a drill; the arguments `after` are added to its values."""
     audit.record(
         actor=actor,
         action=action,

@@ -9,10 +9,10 @@ Due = TypeVar("Due")
 
 
 def process_each(due: Iterable[Due], process: Callable[[Due], int], failing: str) -> int:
-    """Call `process` for each item and return the sum of its results.
+    """Call `process` for each item and return the sum of the numbers it returns.
 
-    If calls fail, raise an :class:`ExceptionGroup` named `failing` at the end; raise at once if
-    the database is unavailable.
+    Errors are collected and raised at the end as an :class:`ExceptionGroup` with the message
+    `failing`; an unavailable database is raised at once.
     """
     done, failures = 0, []
     for item in due:

@@ -94,7 +94,8 @@ def record_change(
     """Write a change's audit row and messages, and notify pages; call last in the transaction.
 
     The call takes the audit lock, which is the last in lock order. `to` limits the messages'
-    destinations. `more` is added to the audit row and the messages, `in_words` to the messages.
+    destinations. `more` is added to the audit row and the messages, `in_words` only to the
+    messages.
     """
     entry = audit.record(
         actor=actor,
@@ -138,7 +139,7 @@ def escalate(
     now: datetime,
     fields: Mapping[str, Any],
 ) -> None:
-    """Set these fields of an episode, clear its acknowledgment and open a new escalation."""
+    """Open a new escalation of an episode; set `fields` and clear its acknowledgment."""
     update_episode(episode, {**fields, **NOT_ACKNOWLEDGED})
     escalation.close(subject=episode_subject(episode), now=now)
     escalation.open_escalation(

@@ -30,10 +30,11 @@ Single = Callable[[Episode], tuple[str, str]]
 def notify_in_digest(
     event: str, due: Sequence[Episode], single: Single, now: datetime
 ) -> dict[int, str]:
-    """Announce the due episodes in one digest, if more than three are in no recent digest.
+    """Announce due episodes in one digest if more than three are in no recent digest.
 
-    Return, for the id of each episode in a digest, the event of the message that it replaces. Call
-    this before the episodes are processed, so that a worker's crash can't lose the digest.
+    Return, by id, each due episode that is in a digest, with the event of the single message that
+    the digest replaces. Call this before the episodes are processed, so that a worker's crash can't
+    lose the digest.
     """
     before = _recently_notified(event, now) if due else {}
     notified = {

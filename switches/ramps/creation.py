@@ -36,7 +36,7 @@ def create_ramp(
     state: str = Job.State.RUNNING,
     **fields: Any,
 ) -> Ramp:
-    """Create a ramp, which :func:`activate_ramp` starts in the same transaction.
+    """Create a ramp and its job; :func:`activate_ramp` starts it.
 
     `steps` is the result of :func:`switches.ramps.plan.read_plan`. The caller has locked the
     :class:`Publication` row, the switch and the episode, and the switch has no live ramp. Raise

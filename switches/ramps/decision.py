@@ -45,7 +45,7 @@ class GateResult:
 
 @dataclass(frozen=True)
 class RampDecision:
-    """The next transition with its reason, and the step's new `blind_since`."""
+    """A ramp's next transition with its reason, and the time since which a gate has had no data."""
 
     next: Next
     why: str = ""

@@ -16,7 +16,7 @@ def format_percent(value: Any) -> str:
 
 
 def get_explanation(evidence: Mapping[str, Any]) -> str:
-    """Return the `why` of a gate's evidence without its full stop; empty if there is none."""
+    """Return the explanation (`why`) in a gate's evidence without its full stop; empty if none."""
     why = evidence.get("why")
     return why.rstrip(".") if isinstance(why, str) else ""
 

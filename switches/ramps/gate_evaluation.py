@@ -36,8 +36,8 @@ log = structlog.get_logger(__name__)
 class RampEvaluation:
     """The gate results of a ramp's current step, and the decision that follows from them.
 
-    `step.data` has the previously stored results, `gates` the new ones; empty if evaluating failed.
-    `is_held` is True if an operator's hold applies.
+    `gates` has the new results, empty if evaluating failed; `step.data` has those stored before.
+    `is_held` is True if an operator's hold on ramps applies to this one.
     """
 
     turn: LeasedJob
@@ -49,9 +49,9 @@ class RampEvaluation:
 
 
 def evaluate_ramps(turns: Sequence[LeasedJob], now: datetime) -> list[RampEvaluation]:
-    """Evaluate the gates of leased or locked ramps; leave out ramps that have ended.
+    """Evaluate the gates of leased or locked ramps, and decide each ramp's next transition.
 
-    A ramp whose evaluation raises is to be compensated.
+    Ramps that have ended are left out. A ramp is compensated if its evaluation raises an error.
     """
     jobs = [turn.job.pk for turn in turns]
     ramps = Ramp.objects.only("switch_id", "blind_since").in_bulk(jobs)
@@ -84,7 +84,7 @@ def evaluate_ramps(turns: Sequence[LeasedJob], now: datetime) -> list[RampEvalua
 
 
 def select_changed(evaluations: Sequence[RampEvaluation], now: datetime) -> list[RampEvaluation]:
-    """Return the evaluations to store.
+    """Return the evaluations whose gate results are worth storing.
 
     These have a new verdict, or new evidence while the stored evidence is over 5 s old.
     """
@@ -132,7 +132,7 @@ def _answer_gates(
 
 
 def _evaluate_questions(questions: Sequence[GateQuestion], now: datetime) -> list[GateAnswer]:
-    """Return the gates' answers to these gate questions, in order.
+    """Return the answer of a gate to each question, in order.
 
     If evaluating fails, all answers are NO_DATA, which holds the ramps. Database errors are raised.
     """

@@ -121,7 +121,7 @@ def was_released_at_once(ramp: Ramp) -> bool:
 
 
 def get_percent(ramp: Ramp) -> Any:
-    """Return the share of traffic allowed now, in percent; 100 or 0 after the ramp's end."""
+    """Return the share of traffic that the ramp allows, in percent; after its end, 100 or 0."""
     if ramp.live:
         return ramp.episode.allow_percent
     is_through = ramp.job.state == Job.State.COMPLETED or was_released_at_once(ramp)

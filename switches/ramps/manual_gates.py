@@ -60,7 +60,7 @@ def has_gate(ramp: Ramp, index: int) -> bool:
 
 
 def find_request(ramp: Ramp) -> tuple[str, str] | None:
-    """Return kind and target of the approval for which a live ramp may wait, or None."""
+    """Return kind and target of the approval a live ramp needs to start or advance, or None."""
     if ramp.live and ramp.job.state == Job.State.PENDING:
         return Approval.Kind.RELEASE, ramp.switch_id
     if ramp.live and has_gate(ramp, index := ramp.job.step_index):

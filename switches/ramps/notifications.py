@@ -1,4 +1,4 @@
-"""Notifications about ramps: a message each in its episode's thread, or one for many at once.
+"""Notifications about ramps: one message per ramp in its episode's thread, or one for many ramps.
 
 Callers hold the lock of the :class:`Publication` row.
 """
@@ -46,11 +46,11 @@ after the previous one.
 def route_transition(
     locked: LockedRamp, event: str, severity: str, reason: str, actor: Actor, now: datetime
 ) -> list[str] | None:
-    """Return the destinations of the message about one ramp's transition; None means all.
+    """Return the destinations of a message about one ramp's transition; None means all.
 
-    Transitions by a person go to all. While many ramps change at once, only destinations with a
-    thread about the episode get this message; the others get the event's collecting message, if it
-    has one, to which this function adds the transition.
+    While many ramps change at once, only destinations with a thread about the episode get this
+    message. For the others, the transition is added to one collecting message, if the event has
+    one. A person's transition goes to all.
     """
     ramp = locked.ramp
     if actor.type != "system" or event not in COLLECTED:
@@ -82,7 +82,7 @@ def route_transition(
 def describe_position(
     locked: LockedRamp, gate_results: Sequence[Mapping[str, Any]] = ()
 ) -> dict[str, Any]:
-    """Return the ramp's step, share and evidence for audit rows and messages."""
+    """Return the ramp's step, share and gate results for audit rows and messages."""
     return {
         "ramp": locked.ramp.pk,
         "step": f"{locked.index + 1} of {len(locked.ramp.plan)}",

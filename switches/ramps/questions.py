@@ -1,4 +1,4 @@
-"""Construction of gate questions (:class:`GateQuestion`), one per gate of a ramp's step."""
+"""Construction of the questions (:class:`GateQuestion`) to the gates of a ramp's step."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -11,7 +11,7 @@ from switches.models import Ramp
 def build_questions(
     ramp: Ramp, index: int, gates: Sequence[Mapping[str, Any]], since: datetime
 ) -> list[GateQuestion]:
-    """Return a gate question per gate of the step, in order; `since` is the start of the step."""
+    """Return one question per gate of the step, in order; `since` is the start of the step."""
     step = approval_target(ramp, index)
     return [
         GateQuestion(f"ramp:{ramp.pk}:{index}:{number}", gate, since, step)

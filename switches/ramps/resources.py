@@ -70,7 +70,7 @@ class ShownRamp:
 
 
 class GateTypeField(serializers.ChoiceField):
-    """The name of a registered gate kind; kinds are read when the serializer is built."""
+    """The name of a gate kind; the choices are the kinds registered when the field is built."""
 
     def __init__(self, **options: Any) -> None:
         passes = "; ".join(f"`{kind.name}`: {kind.passes_when}" for kind in GATE_KINDS.values())
@@ -209,7 +209,7 @@ def _describe_message(message: OutboxMessage) -> dict[str, Any]:
 
 
 def _fetch_approvals(ramps: list[Ramp]) -> dict[int, int]:
-    """Return pending approvals of the release, or of the current manual gate, by ramp id."""
+    """Return, by ramp id, the pending approval's id for its release or current manual gate."""
     requests = {ramp.pk: manual_gates.find_request(ramp) for ramp in ramps}
     ramps_by_request = {request: ramp for ramp, request in requests.items() if request}
     if not ramps_by_request:

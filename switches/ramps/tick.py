@@ -121,7 +121,8 @@ def _handle_failure(
 ) -> bool:
     """Record a failed transition, and compensate the ramp after the last attempt.
 
-    If recording fails too, return False, so that the other ramps proceed.
+    Return True if the ramp was compensated. An error while recording is only logged, so that the
+    other ramps proceed.
     """
     going_back = evaluation.decision.next == Next.COMPENSATE
     try:

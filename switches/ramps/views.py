@@ -72,7 +72,7 @@ def ramps_page(request: PersonRequest) -> HttpResponse:
 def ramp_page(
     request: PersonRequest, ramp_id: int, template: str = "switches/ramp.html"
 ) -> HttpResponse:
-    """Render a ramp's page; with its template, only the timeline, which the page polls."""
+    """Render a ramp's page; with the timeline's template, only the part that the page polls."""
     now = db_now()
     context = build_context(request, timeline.build_timeline(_get_ramp(ramp_id), now), now)
     return render_live(request, template, context)
@@ -81,7 +81,7 @@ def ramp_page(
 def build_context(
     request: PersonRequest, shown: timeline.Timeline | None, now: datetime
 ) -> dict[str, Any]:
-    """Return the context of the timeline template; without a timeline, `ramp` is None."""
+    """Return template context for a timeline; its `ramp` is None if there is no timeline."""
     if shown is None:
         return {"ramp": None}
     return {

@@ -77,7 +77,7 @@ def find_report(text: str, now: datetime) -> WeeklyReport:
 
 
 def build_report(week: Week, now: datetime, content: dict[str, Any]) -> WeeklyReport:
-    """Return an unsaved report that is not final."""
+    """Return an unsaved report of the week, not final, with this content."""
     starts_at, ends_at = week.starts_at(get_zone()), week.ends_at(get_zone())
     dates = {"starts_at": starts_at, "ends_at": ends_at, "generated_at": now}
     return WeeklyReport(week=str(week), **dates, content=content)

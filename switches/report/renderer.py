@@ -56,7 +56,7 @@ def format_value(value: float) -> str:
 
 @dataclass(frozen=True)
 class ReportCell:
-    """A table cell of `kind` `number`, `moment`, `text` or `empty`; `at` is set for a moment."""
+    """A table cell; `kind` is `number`, `moment`, `text` or `empty`, and `at` a moment's time."""
 
     label: str
     kind: str

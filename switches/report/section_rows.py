@@ -1,4 +1,4 @@
-"""Tables, counts, names and paths shared by the report sections."""
+"""Functions shared by the report sections: they build tables, counts, names and paths."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar

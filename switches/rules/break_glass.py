@@ -29,8 +29,8 @@ MAX_NAMED = 50
 class SafetyRefused(Conflict):
     """Raised if safety rules refuse a change.
 
-    The response has all `refusals`, and the name and `would_pass` of the first. `instead` says why
-    an attempt to override them failed.
+    The response lists all `refusals`; its `rule` and `would_pass` are those of the first. `instead`
+    says why an attempt to override the rules failed.
     """
 
     slug = "safety-refused"
@@ -118,7 +118,7 @@ def notify_break_glass(
     actor: Actor,
     now: datetime,
 ) -> Approval:
-    """Announce a safety rule's override and return its open review; first write the audit row."""
+    """Announce an override of safety rules, audited in `entry`, and return its new, open review."""
     outbox.announce(
         event="switch.broke_glass",
         event_key=f"audit:{entry.pk}:glass",

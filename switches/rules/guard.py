@@ -22,7 +22,7 @@ def refusals_to_engage(switch_id: str) -> list[Refusal]:
 
 
 def refusals_while_engaged(switch_id: str) -> list[Refusal]:
-    """Return the refusals that engaging this switch would meet if it were released now."""
+    """Return the safety rules' refusals to engage this engaged switch, as if it were released."""
     rules = evaluation.select_covering(list_rules(), switch_id)
     others = engaged_switches() - {switch_id} if rules else set()
     return evaluation.refusals_to_engage(rules, switch_id, others)

@@ -51,10 +51,11 @@ def past_expiry(now: datetime | Combinable) -> QuerySet[Episode]:
 
 
 def _forecast_events(due: Sequence[Episode]) -> Mapping[int, str]:
-    """Return the expected event by episode id, for the due episodes that will not be held.
+    """Return, by episode id, the event expected now: the switch is released, or its ramp starts.
 
-    Safety rules are evaluated as if the preceding episodes with the policy `release` were released.
-    An episode that ends differently is announced separately.
+    Episodes that will be held are left out. Safety rules are evaluated as if the preceding episodes
+    with the policy `release` were released. An episode that ends differently is announced
+    separately.
     """
     events: dict[int, str] = {}
     undecided = [episode for episode in due if episode.on_expiry != OnExpiry.HOLD]

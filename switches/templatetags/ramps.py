@@ -73,7 +73,7 @@ register.filter("lasting", durations.format_readable)
 
 @register.filter
 def is_by_somebody(outcome: str) -> bool:
-    """Return True if the outcome is an abort by a named person."""
+    """Return True if the ramp's outcome is an abort by a named person."""
     return descriptions.ABORTED_BY.match(outcome) is not None
 
 

@@ -90,7 +90,7 @@ def open_questions_about(row: Trip) -> QuerySet[Escalation]:
 
 
 def firing_alerts(fingerprints: Iterable[str]) -> set[tuple[str, str]]:
-    """Return the unresolved alerts with these fingerprints as (switch, fingerprint)."""
+    """Return the unresolved alerts with these fingerprints, as pairs of switch and fingerprint."""
     found = Trip.objects.filter(fingerprint__in=set(fingerprints), resolved_at__isnull=True)
     return set(found.values_list("switch", "fingerprint").distinct())
 

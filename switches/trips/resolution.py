@@ -118,7 +118,10 @@ def close_engaged(now: datetime) -> int:
 
 
 def _engaged_since(questions: Iterable[Escalation], condition: Q) -> set[int]:
-    """Return the ids of the questions' trips whose switch a person has engaged."""
+    """Return the ids of the questions' trips whose switch a person engaged later or keeps engaged.
+
+    `condition` limits the episodes that count.
+    """
     trips = {pk for question in questions for pk in escalations.member_trips(question)}
     since = Episode.objects.filter(
         condition,

@@ -24,7 +24,7 @@ def clean_text(text: str) -> str:
 
 
 def complete_reason(raw: str, *, source: str, fingerprint: str) -> str:
-    """Return the monitor's reason; a short or vague one is put after source and fingerprint."""
+    """Return the monitor's reason; a short or vague one is prefixed with source and fingerprint."""
     text = clip(clean_text(raw), reasons.MAX_CHARACTERS)
     if not reasons.find_reason_problems(text):
         return text

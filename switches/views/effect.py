@@ -46,7 +46,7 @@ def callers_panel(request: PersonRequest, scope: str, key: str) -> HttpResponse:
 
 
 def build_progress(switch: Switch, now: datetime, place: str = PAGE) -> dict[str, Any]:
-    """Return the context of the panel on the effect of the last change; `effect` may be None."""
+    """Return template context for the effect of the switch's last change; `effect` may be None."""
     measured = measure_effect(switch, now)
     if measured is None:
         return {"effect": None}

@@ -129,7 +129,7 @@ def _list_refusals(form: EngageForm, conflict: Conflict | None) -> list[Refusal]
 
 
 def _blast_context(scope: str, key: str, now: datetime) -> dict[str, Any]:
-    """Return the callers of the switch in the form, and the ramp that an engage would end."""
+    """Return the blast radius of the switch in the form, and the ramp that an engage would end."""
     try:
         switch_id = identify(scope, GLOBAL.only_key if scope == GLOBAL.name else key.strip())
     except InvalidInput:

@@ -1,4 +1,4 @@
-"""Command `manage.py epoch`: start a new epoch after a backup was restored."""
+"""Command `manage.py epoch`: begin a new epoch of versions after a backup was restored."""
 
 from argparse import ArgumentParser
 from typing import Any

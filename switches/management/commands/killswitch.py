@@ -124,9 +124,10 @@ class Command(ShellCommand):
     def change(
         self, make: Callable[..., R], scope: str, key: str, options: dict[str, Any], **more: Any
     ) -> R:
-        """Call a service, and print the changed switch and how the result differs from the request.
+        """Call a service function, print the changed switch, and return the function's result.
 
-        A typo in --break-glass must not prevent an engage, so unknown rules only cause a warning.
+        Also print what differs from the request, such as an awaited approval. An unknown rule in
+        --break-glass causes only a warning: a typo must not prevent an engage.
         """
         with transaction.atomic(), _explain_override():
             done = make(scope=scope, key=key, **more, actor=shell_actor(), now=db_now())

@@ -152,7 +152,7 @@ def _count_by_day(days: Days) -> dict[str, Count]:
 
 
 def _build_charts(days: Days, counts: dict[str, Any], now: datetime) -> tuple[Chart, ...]:
-    """Return the charts that have a value other than 0."""
+    """Return the week's charts, without those that have only zeros."""
     by_day = {
         field: [counts[f"{field}_{number}"] for number in range(len(days))]
         for field in ("engaged_at", "ended_at")
