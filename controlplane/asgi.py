@@ -67,7 +67,7 @@ def _busy_page() -> str:
 
 
 def _find_token(text: str) -> KnownToken | None:
-    """Return an API read's token from the table in memory; None if unknown or table outdated."""
+    """Return the token of an API read from memory; None if unknown, or if memory is out of date."""
     if not _state.database_reachable or _state.age_seconds() > MAX_TOKEN_AGE_SECONDS:
         return None
     headers = {b"x-api-key": text.encode()}

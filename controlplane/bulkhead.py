@@ -21,7 +21,7 @@ RETRY_AFTER_SECONDS = (1, 5)
 
 
 class RequestCaller(NamedTuple):
-    """The caller whose limits a request counts against; `known` is False for an address only."""
+    """The caller whose limits apply to a request; `known` is False if only its address is known."""
 
     key: Hashable
     known: bool
@@ -31,8 +31,8 @@ class RequestCaller(NamedTuple):
 class Limits:
     """Limits of one bulkhead.
 
-    At most `threads` requests run at once, of which at most `each` are of one caller, and at most
-    `strangers` of unknown callers. A request waits at most `wait_seconds` for a thread.
+    At most `threads` requests run at once: at most `each` of them for one caller, and at most
+    `strangers` for unknown callers. A request waits at most `wait_seconds` for a thread.
     """
 
     threads: int

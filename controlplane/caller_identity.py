@@ -66,7 +66,10 @@ class Callers:
                 self._people.popitem(last=False)
 
     def _unknown_caller(self, scope: Scope, kind: str) -> RequestCaller:
-        """Return a caller known by address only; `kind` is that of its unverified credential."""
+        """Return a caller known by address only.
+
+        `kind` is that of its unverified credential, such as `token`; empty without one.
+        """
         peer = (scope.get("client") or ("",))[0]
         forwarded = [value for name, value in scope["headers"] if name == b"x-forwarded-for"]
         address = client_address(peer, b",".join(forwarded).decode("latin-1"))

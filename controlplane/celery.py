@@ -100,7 +100,7 @@ def monotonic_now() -> datetime:
 
 
 class Scheduler(beat.Scheduler):
-    """A beat scheduler without a state file; each second it sends the due periodic tasks."""
+    """Celery beat's scheduler, without a state file; sends the due periodic tasks each second."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         self._pulse = heartbeats.Pulse("beat")

@@ -172,7 +172,7 @@ class RequestGate:
         await self._wait_for_response(call, task, exchange, ends)
 
     def _export_refusal(self, caller: RequestCaller) -> DomainError | None:
-        """Return the error if this caller, or too many others, are running exports; else None."""
+        """Return an error if this caller, or `MAX_EXPORTS` others, run an export; else None."""
         if caller in self._exporting:
             message = "You already have an export running; try again when it is done."
             return TooManyRequests(message, retry_after=RETRY_AFTER_SECONDS)

@@ -1,4 +1,4 @@
-"""The HTTP requests of signed-in users, and a check that the user is an admin."""
+"""The type of signed-in users' HTTP requests, and a check that the user is an admin."""
 
 from datetime import datetime
 
@@ -17,7 +17,7 @@ class UserRequest(PersonRequest):
 
 
 def require_admin(request: UserRequest, *, next_url: str = "") -> tuple[Actor, datetime]:
-    """Return the actor and time of a request by an admin who recently confirmed their identity.
+    """Check that the user is an admin who recently confirmed their identity; return actor and time.
 
     If the confirmation is missing, the admin is asked for it, and then sent to `next_url`, by
     default this page.

@@ -1,4 +1,4 @@
-"""Creation of a backup: a dump of one database snapshot, and its manifest."""
+"""Creation of a backup: a dump of the database as of one moment, and its manifest."""
 
 from collections.abc import Callable
 from pathlib import Path

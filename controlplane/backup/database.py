@@ -38,7 +38,7 @@ Database: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 
 @contextmanager
 def connect(url: str, *, autocommit: bool = False) -> Iterator[Database]:
-    """Connect to the database at `url` in a session that `database.lock_holders` never terminates.
+    """Context manager: a connection to the database at `url` that `database.lock_holders` spares.
 
     Raises :class:`Unavailable` with PostgreSQL's message if the connection or a statement fails.
     """
@@ -62,12 +62,12 @@ def fetch_value(database: Database, statement: str, *values: str | int) -> Any:
 
 
 def list_tables(database: Database) -> list[str]:
-    """Return the names of all tables and views of the schema, except the restore mark."""
+    """Return the names of all tables and views of the schema, except the restore mark's table."""
     return [name for (name,) in database.execute(_TABLES, [RESTORE_MARK]).fetchall()]
 
 
 def read_mark(database: Database) -> str | None:
-    """Return the restore mark: the SHA-256 of the backup being restored; None without one."""
+    """Return the restore mark: the SHA-256 of the backup being restored; None if none is."""
     if not fetch_value(database, "SELECT to_regclass(%s) IS NOT NULL", RESTORE_MARK):
         return None
     return str(fetch_value(database, "SELECT max(sha256) FROM core_restoring"))

@@ -26,9 +26,9 @@ _BLOCK = tarfile.BLOCKSIZE
 def write(path: Path, fill: Callable[[Callable[[bytes], None]], Manifest]) -> Manifest:
     """Write the backup file atomically.
 
-    `fill` writes the dump in pieces by the function passed to it, and returns the manifest. Raises
-    :class:`Conflict` if the file exists or another process is writing it, and OSError if writing
-    fails. The leftovers of a killed run are overwritten.
+    `fill` is called with a function that writes a piece of the dump, and returns the manifest.
+    Raises :class:`Conflict` if the file exists or another process is writing it, and OSError if
+    writing fails. The leftovers of a killed run are overwritten.
     """
     if path.exists():
         raise Conflict(f"{path} exists. Give the backup another name, or move that one away.")
@@ -82,7 +82,7 @@ def open_backup(path: Path) -> Iterator[tuple[Manifest, IO[bytes]]]:
 
 @contextmanager
 def _lock_draft(draft: Path) -> Iterator[IO[bytes]]:
-    """Open and truncate the draft file, with an `flock` that is released if the process dies."""
+    """Context manager: the draft file, emptied and locked by `flock`; removed on an error."""
     descriptor = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         try:

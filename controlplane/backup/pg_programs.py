@@ -47,7 +47,7 @@ def build_environment(url: str) -> dict[str, str]:
     """Return this process's environment plus libpq's variables for `url`.
 
     A password on a command line would be visible to every user of the machine. The application name
-    exempts the connection from termination.
+    keeps `database.lock_holders` from terminating the session.
     """
     return {"PGAPPNAME": OWNER_NAME, **os.environ, **_libpq_variables(url)}
 
@@ -83,7 +83,7 @@ def _run(
     stdin: int = subprocess.DEVNULL,
     stdout: int = subprocess.DEVNULL,
 ) -> "Iterator[subprocess.Popen[bytes]]":
-    """Start a program, wait for its end, and raise :class:`Unavailable` unless it succeeded."""
+    """Context manager: a running program; at the end raises :class:`Unavailable` if it failed."""
     # Errors go to a file, because a full pipe would block the program.
     with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(

@@ -149,7 +149,7 @@ def _finish(path: Path, manifest: Manifest, actor: Actor, say: Say) -> None:
 
 
 def _check_audit_trail(manifest: Manifest) -> None:
-    """Raise :class:`Conflict` if the restored trail differs from the backup's or can be changed."""
+    """Raise :class:`Conflict` unless the restored audit trail is whole and append-only."""
     verdict = audit.verify(manifest.anchor)
     if not verdict.intact or verdict.rows < manifest.audit_rows:
         where = f"row {verdict.bad_id}: {verdict.problem}" if verdict.bad_id else "rows are missing"

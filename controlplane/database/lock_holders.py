@@ -203,7 +203,7 @@ def _log_fields(blocker: Blocker) -> dict[str, Any]:
 
 
 def _record(ended: Sequence[Blocker]) -> None:
-    """Record terminated sessions in the audit trail; needs its own thread, as it may wait."""
+    """Record terminated sessions in the audit trail. Called in its own thread, as it may wait."""
     reason = "It blocked other sessions and made no progress; its transaction was rolled back."
     try:
         with own_connection(), transaction.atomic():

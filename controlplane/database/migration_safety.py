@@ -78,7 +78,7 @@ def _find_conflict(
     created_models: set[str],
     growing: set[str],
 ) -> str:
-    """Return the reason why an operation could break the previous release, "" if there is none."""
+    """Return why an operation could break the previous release; "" if it can't."""
     if (
         isinstance(operation, HARMLESS)
         or getattr(operation, "model_name_lower", "") in created_models

@@ -28,7 +28,7 @@ OWN_NETWORKS = "127.0.0.0/8, ::1/128, 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16,
 
 @dataclass(frozen=True)
 class Environment:
-    """All validated settings from the environment."""
+    """All validated settings from the process environment."""
 
     variables: Mapping[str, str]
     data_dir: Path
@@ -99,7 +99,10 @@ def read_environment(variables: Mapping[str, str] = os.environ) -> Environment:
 
 
 def _load_or_create_key(folder: Path) -> str:
-    """Return the generated SECRET_KEY of a private file; concurrent starts create only one."""
+    """Return the SECRET_KEY in a private file of `folder`, generated there at the first start.
+
+    Concurrent first starts create only one key.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:

@@ -14,7 +14,10 @@ DEFAULT_URL = "postgresql://switchgear@127.0.0.1:5432/switchgear"
 
 @dataclass(frozen=True)
 class Database:
-    """PostgreSQL's URLs; an application with the tables' owner's login then takes `assume_role`."""
+    """Connection URLs of PostgreSQL: the application's, and the owner's of the tables.
+
+    `assume_role` is the role that connections with the owner's login take; None for other logins.
+    """
 
     url: str
     owner_url: str

@@ -1,1 +1,1 @@
-"""The WebSocket server: one hub per process, its sockets and their consumer."""
+"""The WebSocket server: one hub of open sockets per process, and the consumer of each socket."""

@@ -25,9 +25,9 @@ log = structlog.get_logger(__name__)
 
 
 class ConnectionGuard:
-    """Closes sockets with an ended credential, and sockets whose client doesn't read.
+    """Closes sockets whose token or session has ended, and sockets whose client doesn't read.
 
-    `heartbeat` builds the text for idle sockets.
+    `heartbeat` builds the text that is sent to idle sockets.
     """
 
     def __init__(

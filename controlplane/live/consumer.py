@@ -47,7 +47,7 @@ log = structlog.get_logger(__name__)
 
 
 class LiveConsumer(AsyncConsumer):  # type: ignore[misc]
-    """A WebSocket connection from its handshake to its close."""
+    """Handles one WebSocket connection, from its handshake to its close."""
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
@@ -69,7 +69,7 @@ class LiveConsumer(AsyncConsumer):  # type: ignore[misc]
                 self._hub.sockets.remove(self._socket)
 
     async def _receive(self, receive: Receive) -> Message:
-        """Return the next message, or a disconnect message once the writer task has ended.
+        """Return the client's next message, or a disconnect once the writer task has ended.
 
         The server can't close a socket while `receive` is pending, so `receive` is canceled first.
         """
@@ -186,7 +186,7 @@ def build_application(hub: Hub) -> Any:
 
 
 def _read_topics(message: Any, subscriber: Subscriber) -> frozenset[str]:
-    """Return the topics that a message subscribes to."""
+    """Return the topics to which a client's message subscribes; raise for unknown ones."""
     names = message.get("subscribe") if isinstance(message, dict) else None
     if not isinstance(names, list) or not all(isinstance(each, str) for each in names):
         raise InvalidInput({"subscribe": ['send {"subscribe": ["switches"]}.']})

@@ -1,8 +1,8 @@
 """Hub that sends changes to the open sockets of this process.
 
-It receives notifications and sends the changed resources to the sockets. It also polls the data
-plane's state of PostgreSQL and Redis, because an outage can't be notified. Everything except
-database queries runs on the event loop of the web process.
+From Redis it receives the ids of changed resources, and sends these resources to the sockets. It
+also polls the data plane's memory for outages of PostgreSQL and Redis, which Redis can't announce.
+Everything except database queries runs on the event loop of the web process.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ log = structlog.get_logger(__name__)
 
 
 class Hub:
-    """The live sockets of this process; started and stopped with the server."""
+    """Keeps this process's open sockets up to date; started and stopped with the server."""
 
     def __init__(self, process: ProcessState) -> None:
         self.process = process
@@ -54,7 +54,7 @@ class Hub:
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self, redis_url: str) -> None:
-        """Start all tasks on the running event loop."""
+        """Start the hub's tasks on the running event loop: subscriber, publishers and checks."""
         process = self.process
         self._publishers = {
             topic.name: TopicPublisher(
@@ -98,8 +98,8 @@ class Hub:
     def add(self, subscriber: Subscriber) -> Socket:
         """Open a socket for a subscriber; the caller removes it from `sockets` when it closes.
 
-        The socket's first message contains the current number of each topic; it receives every
-        later change. Raises :class:`Unavailable` if the server is full or closing, and
+        The socket's first message has the number of each topic's last message; every later change
+        follows. Raises :class:`Unavailable` if the server is full or closing, and
         :class:`TooManyRequests` if the subscriber has too many sockets.
         """
         if self.closing:
@@ -112,7 +112,7 @@ class Hub:
         return self.stream.hello(names, is_subscribed=self.is_subscribed)
 
     def handle_notice(self, text: bytes) -> None:
-        """Pass a notification to its topic's publisher; ignore invalid notifications."""
+        """Pass the changed ids in a Redis message to the topic's publisher, if it is valid."""
         if text == MISSED_NOTE:
             self._handle_subscribed()
             return
@@ -121,7 +121,7 @@ class Hub:
             self._publishers[topic].note(ids)
 
     def _handle_subscribed(self) -> None:
-        """Make all clients reload, by a new stream: earlier notifications may have been missed."""
+        """Make all clients reload when Redis is subscribed: changes may have been missed before."""
         self.is_subscribed, self._is_disconnected = True, False
         self.stream.restart()
         for publisher in self._publishers.values():
@@ -130,7 +130,7 @@ class Hub:
             socket.restart(self._hello(socket.topics))
 
     def _handle_lost(self) -> None:
-        """Tell all clients, once per outage, that this process receives no notifications."""
+        """Tell all clients, once per outage, that this process gets no changes from Redis."""
         if self._is_disconnected:
             return
         self.is_subscribed, self._is_disconnected = False, True
@@ -139,7 +139,7 @@ class Hub:
             socket.send(text)
 
     async def _watch_degradation(self) -> None:
-        """Send the degradation to clients whenever it changes."""
+        """Loop: send the installation's degradation to clients whenever it changes."""
         previous = self.process.degradation(is_subscribed=not self._is_disconnected)
         while True:
             await asyncio.sleep(WATCH_SECONDS)

@@ -30,7 +30,7 @@ class QueryPool:
         self._running = 0
 
     async def run(self, query: Callable[[], T], seconds: float) -> T:
-        """Return the query's result; raise TimeoutError after `seconds`.
+        """Return the result of `query`, run in a thread; raise TimeoutError after `seconds`.
 
         Raises :class:`Unavailable` if the pool has reached its limit.
         """

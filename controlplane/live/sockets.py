@@ -58,12 +58,12 @@ class Mailbox:
         self._reloads[topic] = None
 
     def put_unnumbered(self, text: str) -> None:
-        """Queue a message without a topic number; if the queue is full, drop it without reload."""
+        """Queue a message that belongs to no topic, such as a heartbeat; drop it if full."""
         if len(self._texts) < self._most:
             self._texts.append(text)
 
     def restart(self, hello: str) -> None:
-        """Replace all queued texts by `hello`, a first message that makes the client reload."""
+        """Replace all queued texts by the message `hello`, which makes the client reload."""
         self._texts.clear()
         self._reloads.clear()
         self._texts.append(hello)
@@ -166,8 +166,8 @@ class Socket:
     def is_flooding(self, received: int) -> bool:
         """Return True if the client has sent too many bytes without completing a message.
 
-        `received` is the connection's total of received bytes, which includes control frames such
-        as pings. Each check allows `BYTES_EACH_LOOK` for those, at most `MAX_SILENT_BYTES` in all.
+        `received` is the connection's total of received bytes. It includes pings and other control
+        frames, for which each check allows `BYTES_EACH_LOOK`, up to `MAX_SILENT_BYTES` in all.
         """
         messages, completed_at, base = self._counted
         if messages != self.messages:

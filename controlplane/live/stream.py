@@ -8,9 +8,9 @@ import orjson
 
 
 class EventStream:
-    """A stream of messages to clients: it has an id, and numbers the messages of each topic.
+    """Numbers the messages that are sent to clients, per topic, so that clients notice gaps.
 
-    A new stream starts whenever messages may have been missed.
+    A new stream, with a new id, starts whenever messages may have been missed.
     """
 
     def __init__(

@@ -67,7 +67,7 @@ class ChangeBuffer:
 
 
 class TopicPublisher:
-    """Publishes a topic's changes in sequential batches, so that states arrive in order."""
+    """Sends the changed resources of a topic to sockets, one batch after another, in order."""
 
     def __init__(
         self,
@@ -127,7 +127,7 @@ class TopicPublisher:
                 await self._send(ids, at, resources)
 
     async def _next(self) -> list[str]:
-        """Return the next batch of changed ids, once most sockets have room for it.
+        """Return the next batch of changed ids, once most sockets have room for its messages.
 
         Batches let clients that keep up receive all changes of a burst. If ids were lost, all
         clients are told to reload the topic.
@@ -143,9 +143,9 @@ class TopicPublisher:
         return self._changes.pop_batch()
 
     async def _send(self, ids: Sequence[str], at: str, resources: Mapping[str, Any]) -> None:
-        """Send a message about each of these ids to all subscribed sockets.
+        """Send the present resource of each id, or its removal, to all subscribed sockets.
 
-        A socket opened meanwhile may miss them: it starts with later numbers and loads the state.
+        A socket opened meanwhile may miss these messages; its client loads the present state.
         """
         stream_id, name = self._stream.id, self.topic.name
         texts = [

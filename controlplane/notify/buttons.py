@@ -20,7 +20,7 @@ JUST_NOW = timedelta(minutes=5)
 
 @button("approve")
 def approve_request(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
-    """Approve the request named by the button; if the request is a review, sign it."""
+    """Approve the approval request that the button names; if it is a review, sign it."""
     pk = read_id(value, "approval")
     approval = services.approve(approval_id=pk, comment="", actor=actor, now=now)
     word = "You signed" if approval.kind == reviews.REVIEW else "You approved"
@@ -36,7 +36,7 @@ def sign_review(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
 
 @button("deny")
 def deny_approval(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
-    """Deny the request named by the button; if the actor made the request, withdraw it."""
+    """Deny the approval request that the button names; if it is the actor's own, withdraw it."""
     pk = read_id(value, "approval")
     approval = services.deny(approval_id=pk, comment="", actor=actor, now=now)
     is_withdrawn = announcements.get_outcome(approval) == "withdrawn"
@@ -45,7 +45,7 @@ def deny_approval(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
 
 @button("acknowledge")
 def acknowledge_escalation(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
-    """Acknowledge the escalation that the button names by id or by subject."""
+    """Acknowledge the open escalation that the button names, by its id or its subject."""
     actor.require("switches:write")
     rows = Escalation.objects.filter(closed_at=None)
     if "escalation" in value:

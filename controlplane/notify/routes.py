@@ -1,4 +1,4 @@
-"""Lookup of destinations for core, as its :class:`~controlplane.core.outbox.router.Router`."""
+"""Destinations of messages, looked up for :mod:`controlplane.core.outbox.router`."""
 
 from collections.abc import Iterable
 from datetime import datetime

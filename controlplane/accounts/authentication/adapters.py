@@ -1,4 +1,4 @@
-"""Adapters of allauth: sign-in stages, encryption of secrets, requests to the provider."""
+"""Adapters of allauth: sign-in stages, encrypted secrets, requests to the identity provider."""
 
 from typing import Any
 

@@ -26,7 +26,7 @@ SET_UP_FIRST = "Set up a second factor first, at /preferences/security/: your ro
 
 @dataclass(frozen=True)
 class Factors:
-    """A person's second factors; `codes_left` is None if the person has no recovery codes."""
+    """A person's second factors; `codes_left` counts unused recovery codes, None without any."""
 
     totp_since: datetime | None
     passkeys: tuple[Authenticator, ...]

@@ -1,4 +1,4 @@
-"""Links between users and their identities at the provider, by issuer and subject."""
+"""Links between users and their identities at the OpenID provider (issuer and subject)."""
 
 import hashlib
 
@@ -11,7 +11,7 @@ MAX_SUBJECT_LENGTH = 191  # The column's limit; OpenID allows 255.
 
 
 def build_provider_id(issuer: str) -> str:
-    """Return the provider id stored for an issuer: `oidc:` and a hash of its URL."""
+    """Return the key under which links store an issuer: `oidc:` and a hash of its URL."""
     return f"oidc:{hashlib.sha256(issuer.encode()).hexdigest()[:32]}"
 
 

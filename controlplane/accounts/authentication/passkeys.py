@@ -20,7 +20,7 @@ def build_registration_options(user: User) -> str:
 
 
 def verify_registration(text: str) -> dict[str, Any]:
-    """Return the new passkey's credential to store; raise InvalidInput for a bad response."""
+    """Return the new passkey as it is stored; raise InvalidInput if the browser's text is wrong."""
     answer = _parse_response(text)
     try:
         read = auth.parse_registration_response(answer)

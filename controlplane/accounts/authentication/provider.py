@@ -33,7 +33,7 @@ NEEDED = ["exp", "iat", "iss", "aud", "sub"]
 
 @dataclass(frozen=True)
 class Identity:
-    """The verified claims of a person at the provider; `auth_time` is in seconds since 1970."""
+    """A person's verified claims from the identity provider; `auth_time` is in Unix seconds."""
 
     issuer: str
     subject: str
@@ -69,7 +69,7 @@ def build_provider(request: HttpRequest) -> OidcProvider:
 
 
 class ProviderAdapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]
-    """A client of the provider; only :meth:`verify_identity` returns verified data."""
+    """A client of the identity provider; :meth:`verify_identity` verifies what it returned."""
 
     def __init__(self, request: HttpRequest) -> None:
         super().__init__(request, links.build_provider_id(settings.OIDC.issuer))
@@ -129,7 +129,7 @@ class ProviderAdapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]
         return claims
 
     def _find_key(self, token: str) -> Any:
-        """Return the provider's public key that has the ID token's `kid`, else its only key."""
+        """Return the provider's public key for the ID token: by its `kid`, else the only key."""
         header = jwt.get_unverified_header(token)
         with get_adapter(self.request).get_requests_session() as session:
             answer = session.get(self.openid_config["jwks_uri"])

@@ -24,9 +24,10 @@ log = structlog.get_logger(__name__)
 
 @transaction.atomic
 def find_or_create_user(identity: Identity, now: datetime) -> User:
-    """Return the user of a verified identity, with the strongest role of its groups by OIDC_ROLES.
+    """Return the user of a verified identity, with the role that its groups give.
 
-    Raises :class:`Forbidden` if no group has a role, or if the user is deactivated or ambiguous.
+    If several groups have a role in OIDC_ROLES, the strongest counts. Raises :class:`Forbidden` if
+    none has, if the user is deactivated, or if :func:`_find_by_email` does.
     """
     given = [Role(role) for group, role in settings.OIDC.roles if group in identity.groups]
     role = max(given, key=list(Role).index, default=None)
@@ -50,7 +51,7 @@ def find_or_create_user(identity: Identity, now: datetime) -> User:
 
 
 def _find_by_email(identity: Identity, now: datetime) -> User | None:
-    """Return the user with the identity's verified e-mail address, after linking both, or None.
+    """Link the identity to the user with its verified e-mail address; return them, or None.
 
     Raises :class:`Forbidden` if several users have the address, or the user has another identity.
     """

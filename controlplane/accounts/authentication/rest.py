@@ -21,7 +21,7 @@ from controlplane.core.http.requests import client_ip, request_id_of
 class TokenAuthentication(BaseAuthentication):
     """Authentication by the token in `Authorization: Bearer sg_…` or `X-API-Key`, never by session.
 
-    Reads use the token table in memory if the process has one; writes query the database.
+    GET requests use the token table in memory if the process has one; writes query the database.
     """
 
     def authenticate(self, request: Request) -> tuple[User, KnownToken] | None:

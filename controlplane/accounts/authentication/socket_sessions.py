@@ -28,7 +28,7 @@ _VALID_SESSIONS = """
 
 
 def find_session(key: str) -> Subscriber:
-    """Return the WebSocket subscriber of a session key.
+    """Return the WebSocket subscriber for the signed-in person with this session key.
 
     Raises Unauthenticated for an ended session, Forbidden if a required second factor is missing.
     """
@@ -59,7 +59,7 @@ def find_ended_sessions(sessions: Collection[Session]) -> set[Session]:
 
 
 def matches_user(content: Mapping[str, Any], user_id: int, password: str) -> bool:
-    """Return True if a decoded session is of this user and began with this password's hash."""
+    """Return True if the session `content` is of this user, and their password is unchanged."""
     user = User(pk=user_id, password=password)
     known = [user.get_session_auth_hash(), *user.get_session_auth_fallback_hash()]
     value = str(content.get(HASH_SESSION_KEY, ""))

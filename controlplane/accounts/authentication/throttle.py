@@ -1,4 +1,7 @@
-"""Rate limits of sign-in attempts, per user name and address, and per address; without Redis."""
+"""Rate limits of sign-in attempts, per user name and address, and per address.
+
+They need no Redis: attempts are counted in memory, failures in the database.
+"""
 
 import math
 import random
@@ -84,7 +87,10 @@ def count_attempt(request: HttpRequest, username: str = "") -> None:
 
 
 def begin_anonymous_session(request: HttpRequest, now: datetime) -> None:
-    """Begin a session for a passkey challenge; delete a busy address's oldest such sessions."""
+    """Begin a session that holds a passkey challenge before the sign-in.
+
+    If an address has too many such sessions, its oldest are deleted.
+    """
     if request.session.session_key is not None:
         return
     ip = client_ip(request)

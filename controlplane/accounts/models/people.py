@@ -87,7 +87,7 @@ class User(AbstractBaseUser):
         request_id: str = "",
         ip: str = "",
     ) -> Actor:
-        """Return this person as the `Actor` who writes, in the console or in Slack."""
+        """Return this person as the :class:`Actor` of a write, made in the console or in Slack."""
         role = Role(self.role)
         return Actor(
             type=kind,

@@ -45,7 +45,7 @@ class Token(models.Model):
 
 
 class Credentials(models.Model):
-    """A single row; triggers increment its `revision` when tokens or accounts change.
+    """The revision of all tokens and accounts, in a single row; triggers increment it on changes.
 
     Processes with tokens in memory read it every second, and reload the tokens after a change.
     """

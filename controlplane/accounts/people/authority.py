@@ -1,4 +1,4 @@
-"""Current permissions of people and tokens, as looked up by :mod:`controlplane.core.authority`."""
+"""Lookup of people's and tokens' current permissions, for :mod:`controlplane.core.authority`."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -16,7 +16,10 @@ MAX_APPROVERS = 10
 
 
 def require_still(actors: Iterable[Actor]) -> None:
-    """Raise :class:`Forbidden` if an actor has lost permissions since their request began."""
+    """Check that the actors still have their permissions; raise :class:`Forbidden` if one has not.
+
+    Permissions may have been lost since the actor's HTTP request began.
+    """
     for actor in set(actors):
         if actor.role is None or actor.user_id is None:
             continue
@@ -33,12 +36,12 @@ def require_still(actors: Iterable[Actor]) -> None:
 
 
 def holders_of(power: str, *, but: int = 0, most: int = MAX_HOLDERS) -> list[str]:
-    """Return the names of active users who have `power`, at most `most`, without user id `but`."""
+    """Return up to `most` names of active users who have `power`, without the user id `but`."""
     return _list_names((role for role, powers in POWERS_OF.items() if power in powers), but, most)
 
 
 def names_with_permission(refused: Mapping[str, Any]) -> list[str]:
-    """Return the names of active users with the `power` or `scope` that a refusal demands."""
+    """Return names of active users who have the `power` or `scope` that a refused actor lacks."""
     if "power" in refused:
         return holders_of(refused["power"])
     if "scope" in refused:
@@ -47,7 +50,7 @@ def names_with_permission(refused: Mapping[str, Any]) -> list[str]:
 
 
 def approvers(*, but: int) -> list[str]:
-    """Return the names of up to ten users who may approve what the user id `but` requests."""
+    """Return up to ten names of users who may approve a request made by the user with id `but`."""
     return holders_of(Power.APPROVE, but=but, most=MAX_APPROVERS)
 
 

@@ -55,7 +55,7 @@ class PersonForm(PreferencesForm):
         remember_opened(self)
 
     def opened_with(self) -> list[tuple[str, Any]]:
-        """Return names and values of the hidden fields, which keep the form's original values."""
+        """Return names and values of the hidden fields: the values when the form was opened."""
         names = [(field.html_initial_name, field.initial) for field in self]
         return [(name, self.data.get(name, initial)) for name, initial in names]
 
@@ -65,7 +65,7 @@ class NewPersonForm(PersonForm):
 
 
 class LeavingForm(forms.Form):
-    """A form to choose who gets the tokens of a deactivated person, if anybody."""
+    """A form to choose who takes over the tokens of a person to be deactivated, if anybody."""
 
     heir = forms.ModelChoiceField(User.objects.none(), required=False)
 
@@ -89,5 +89,5 @@ def list_zone_choices(present: str) -> list[tuple[str, str]]:
 
 @cache
 def _list_regional_zones() -> frozenset[str]:
-    """Return the time zones named after a place, cached because listing reads many files."""
+    """Return the time zones with a name such as `Europe/Berlin`; cached, as listing is slow."""
     return frozenset(zone for zone in available_timezones() if zone.startswith(REGIONS))

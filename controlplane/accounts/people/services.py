@@ -82,7 +82,7 @@ def change_user(*, user: User, actor: Actor, now: datetime, **changes: Any) -> U
 
 
 def validate_slack_user_id(text: str, *, of: User | None) -> str:
-    """Return the Slack member ID in `text`, normalized, or an empty text.
+    """Return the Slack member ID in `text`, in capitals; an empty text is valid and stays empty.
 
     Raises :class:`InvalidInput` if the ID is malformed, or in use by a person other than `of`.
     """

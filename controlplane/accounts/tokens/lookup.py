@@ -1,4 +1,4 @@
-"""Token lookup in the memory of web processes, for reads; other lookups query the database."""
+"""Lookup of tokens in the memory of web processes, for GET requests; writes query the database."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from controlplane.core.roles import Role
 
 @dataclass(frozen=True, slots=True)
 class KnownToken:
-    """A usable token, as known in memory; `scopes` are limited to those of its owner's role.
+    """A usable token, as known in memory; `scopes` has only those that its owner's role allows.
 
     The token may report as one of `services`, or as any service if that is empty.
     """
@@ -26,5 +26,5 @@ token_table: Callable[[str], KnownToken | None] | None = None
 
 
 def find_token(text: str) -> KnownToken | None:
-    """Return the token of a credential from memory; None if the caller must query the database."""
+    """Return the token with this text from memory; None if the caller must query the database."""
     return token_table(text) if token_table is not None else None

@@ -139,7 +139,7 @@ def hand_over_token(*, token: Token, owner: User, actor: Actor, now: datetime) -
 
 
 def get_token(token_id: int, tokens: QuerySet[Token] | None = None) -> Token:
-    """Return the token with this id, searched in `tokens` if given; raise :class:`NotFound`."""
+    """Return the token with this id, among `tokens` if given; raise :class:`NotFound`."""
     token = (Token.objects.all() if tokens is None else tokens).filter(pk=token_id).first()
     if token is None:
         raise NotFound(f"There is no token {token_id}.")
@@ -158,7 +158,7 @@ def _lock_owner(owner: User) -> User:
 
 
 def authenticate_token(text: str) -> Token:
-    """Return the usable token of a credential, compared in constant time; raise Unauthenticated."""
+    """Return the usable token with this text, compared in constant time; raise Unauthenticated."""
     prefix, secret = split_token(text)
     rows = Token.objects.select_related("owner").usable(Now()).annotate(checked_at=Now())
     token = rows.filter(prefix=prefix).first()

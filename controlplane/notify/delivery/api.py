@@ -61,7 +61,7 @@ class DeliveryShape(Resource[Any]):
 
 
 class DeliveryList(serializers.ListSerializer[Any]):
-    """Renders a page of messages; looks up the names of all their destinations at once."""
+    """Serializer of a page of messages; looks up the names of all their destinations at once."""
 
     def to_representation(self, data: Any) -> list[dict[str, Any]]:
         rows = list(data)

@@ -21,7 +21,7 @@ MAX_ITEMS = 100
 
 @attention_source(60, only_if=lambda _: OutboxMessage.objects.filter(selection.GIVEN_UP))
 def list_failed_messages(now: datetime) -> Sequence[AttentionItem]:
-    """Return an item per destination with failed messages; critical if a critical one failed."""
+    """Return an item per destination with failed messages; critical if one of these is critical."""
     rows = (
         OutboxMessage.objects.filter(selection.GIVEN_UP)
         .values("destination")

@@ -18,7 +18,7 @@ MANY, FEW = 1000, 500
 
 @transaction.atomic
 def watch_backlog(now: datetime) -> int:
-    """Open or close the alarm by the number of pending messages; return that number."""
+    """Open the alarm above `MANY` pending messages, close it below `FEW`; return their number."""
     pending = waiting_count()
     if pending > MANY:
         _start_alarm(pending, now)

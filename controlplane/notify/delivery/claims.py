@@ -1,4 +1,4 @@
-"""Claims of messages for an attempt, and the recording of outcomes, in short transactions.
+"""Claims of messages for one attempt to send them, and the recording of the attempts' outcomes.
 
 A claim locks the destination's `Pace` row, which holds its rate limit, so that claims of one
 destination run one at a time. Rate limits, the order within a subject, and digests rely on this.
@@ -42,14 +42,14 @@ class ClaimedMessage:
 
     @property
     def is_fleeting(self) -> bool:
-        """True if the message is discarded at once when it fails."""
+        """True if the message is useless later, so that it is discarded at once if it fails."""
         template = MESSAGE_TEMPLATES.get(self.message.event)
         return template is not None and template.is_ephemeral
 
 
 @dataclass(frozen=True)
 class AttemptOutcome:
-    """The outcome of an attempt; `reason` is empty if the message was sent.
+    """The outcome of an attempt to send a message; `reason` is empty if it was sent.
 
     `pause_seconds` is the wait before a retry, or None if there is no retry. For
     `keep_away_seconds` no message may be sent to the destination. `in_doubt` is True if the message
@@ -80,10 +80,10 @@ class AttemptOutcome:
 
 
 def due_messages(now: datetime, destination: str | None = None) -> QuerySet[OutboxMessage]:
-    """Return the messages that are due, of one destination if given.
+    """Return the messages that may be sent now, to one destination if given.
 
-    A message is not due while an earlier message about its subject is pending. After the clock was
-    set back, leases that end too late count as expired, and messages from the future as due.
+    A message is not due while an earlier message about its subject is pending. If the clock was set
+    back, leases with an end too far ahead count as expired, and messages from the future as due.
     """
     free = Q(lease_until__isnull=True) | _is_lease_over(now)
     pending = OutboxMessage.objects.filter(state="pending")
@@ -103,9 +103,9 @@ def due_messages(now: datetime, destination: str | None = None) -> QuerySet[Outb
 
 
 def unsent_messages(now: datetime | Combinable) -> QuerySet[OutboxMessage]:
-    """Return the pending messages that are due or have an expired lease.
+    """Return the pending messages whose time to send has come, or whose lease has expired.
 
-    Includes messages that wait for an earlier message about the same subject.
+    Unlike :func:`due_messages`, includes those that wait for an earlier one about their subject.
     """
     is_due = Q(next_attempt_at__lte=now) | Q(created_at__gt=now + AHEAD) | _is_lease_over(now)
     return OutboxMessage.objects.filter(is_due, state="pending")
@@ -127,9 +127,9 @@ def paused_destinations(now: datetime) -> QuerySet[Pace]:
 
 @transaction.atomic
 def claim_exhausted(now: datetime) -> list[ClaimedMessage]:
-    """Claim the messages whose sender died in the last allowed attempt.
+    """Return the messages whose sender died in the last allowed attempt, to be recorded as failed.
 
-    Their fence is raised, so that the former sender can't record an outcome.
+    Their fence is raised, so that the former sender can't record an outcome any more.
     """
     dead = OutboxMessage.objects.filter(
         _is_lease_over(now), state="pending", attempts__gte=MAX_ATTEMPTS
@@ -170,9 +170,9 @@ def claim_message(destination: str) -> ClaimedMessage | float | None:
 
 @transaction.atomic
 def record_outcome(claimed: ClaimedMessage, outcome: AttemptOutcome) -> bool:
-    """Record the outcome; return False if another sender has leased the message since.
+    """Record the outcome of an attempt in the message's row, and return True.
 
-    The message stays unchanged then.
+    Return False and leave the message unchanged if another sender has leased it since.
     """
     message = claimed.message
     if outcome.keep_away_seconds:
@@ -206,7 +206,7 @@ def record_outcome(claimed: ClaimedMessage, outcome: AttemptOutcome) -> bool:
 
 
 def _is_lease_over(now: datetime | Combinable) -> Q:
-    """Return a filter for leases that have expired, or were taken before the clock was set back."""
+    """Return a filter for leases that have expired, or end later than the present clock allows."""
     longest = now + timedelta(seconds=LEASE_SECONDS)
     return Q(lease_until__lte=now) | Q(lease_until__gt=longest, attempts__gt=0)
 
@@ -221,7 +221,7 @@ def _lock_pace(destination: str) -> Pace:
 
 
 def _longest_waiting(destination: str, now: datetime) -> OutboxMessage | None:
-    """Lock and return the next due message, by urgency, then by waiting time.
+    """Lock and return the destination's most urgent due message, of those the longest waiting.
 
     A message is as urgent as the most urgent message about its subject that waits for it.
     """

@@ -1,4 +1,4 @@
-"""Delayed messages that collect the names of several changes.
+"""Delayed messages, each of which collects the names of several changes and is sent once.
 
 Such a message is an outbox row that is not due yet. Changes are added to it until it is due; the
 next change creates a new message.
@@ -35,11 +35,11 @@ def add_change(
     soon: timedelta,
     apart: timedelta,
 ) -> None:
-    """Add a change's name to the collecting message of `event` for each destination.
+    """Add a change's name to the collecting message of `event` for each destination in `to`.
 
-    If there is none, a message with the text `said` and the page `path` is created. It is due after
-    `soon`, but at least `apart` after the previous message. Call this in a transaction with a lock
-    that serializes all such calls.
+    If there is none, a message with the text `said` and a link to the page `path` is created. It is
+    sent after the time `soon`, and at least `apart` after the destination's previous message. Call
+    this in a transaction with a lock that serializes all such calls.
     """
     for destination in to:
         if not reach.is_configured(destination):
@@ -72,9 +72,9 @@ def _open_messages(event: str, now: datetime) -> QuerySet[OutboxMessage]:
 
 
 def _latest_time(event: str, destination: str, since: datetime) -> datetime:
-    """Return when the latest message of `event` to the destination was sent or is due.
+    """Return the time of the last message of `event` to the destination, sent or still to be sent.
 
-    Return `since` if that time is earlier.
+    Return `since` if that is later.
     """
     same = OutboxMessage.objects.filter(event=event, destination=destination)
     waiting = same.filter(state="pending", next_attempt_at__gt=since)
@@ -87,7 +87,7 @@ def _latest_time(event: str, destination: str, since: datetime) -> datetime:
 
 
 def _list_names(names: list[str]) -> dict[str, object]:
-    """Return message facts about names: their number, a text like `a, b and 12 more`, and all."""
+    """Return facts for a message: the names' number, a text `a, b and 12 more`, and all names."""
     more = len(names) - MAX_NAMED
     shown = ", ".join(names[:MAX_NAMED])
     return {

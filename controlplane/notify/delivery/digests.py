@@ -28,7 +28,7 @@ IN_DIGEST = Q(state="pending", attempts=0, lease_until__isnull=False)
 def create_digest(destination: str, now: datetime) -> OutboxMessage | None:
     """Create and return a digest if more than `MAX_ALONE` reminders wait for a destination.
 
-    Return None otherwise, and always for on-call services.
+    Return None for fewer reminders, and for on-call services.
     """
     if destinations.transport_for(destination).tracks_incidents:
         return None
@@ -101,9 +101,10 @@ def _undelivered_reminders() -> QuerySet[OutboxMessage]:
 
 
 def _list_unblocked(destination: str) -> list[int]:
-    """Return the ids of the first reminders without an earlier pending message about their subject.
+    """Return the ids of the oldest reminders that needn't wait for another message.
 
-    This takes two queries, because comparing each message with all earlier ones is quadratic.
+    A reminder waits while an earlier message about its subject is pending. This takes two queries,
+    because comparing each message with all earlier ones is quadratic.
     """
     possible = _undelivered_reminders().filter(destination=destination, lease_until__isnull=True)
     others = OutboxMessage.objects.filter(~IN_DIGEST, state="pending", destination=destination)

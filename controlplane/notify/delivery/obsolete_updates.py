@@ -21,7 +21,10 @@ MAX_AT_ONCE = 1000
 
 
 def skip_obsolete(message: OutboxMessage, now: datetime) -> bool:
-    """Skip obsolete updates about the message's subject; return True if it was skipped itself."""
+    """Skip pending updates that later ones about the same subject replace, from `message` on.
+
+    Return True if `message` itself was skipped.
+    """
     if not _may_be_superseded(message) or now - message.created_at < MIN_WAIT:
         return False
     tried = Attempt.objects.filter(message=OuterRef("pk"))
@@ -52,7 +55,7 @@ def skip_obsolete(message: OutboxMessage, now: datetime) -> bool:
 def find_obsolete(
     waiting: Sequence[OutboxMessage],
 ) -> Mapping[OutboxMessage, Sequence[OutboxMessage]]:
-    """Return a mapping of replacing messages to the obsolete messages that they replace.
+    """Return which of these messages are obsolete, as a mapping of each newer message to those.
 
     `waiting` holds the messages about one subject, oldest first. A message is replaced by the next
     message whose event supersedes it and which isn't obsolete itself.

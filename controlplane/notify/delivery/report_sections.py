@@ -1,4 +1,4 @@
-"""Section of the weekly report: messages sent and failed by destination, and the slowest."""
+"""Section of the weekly report about messages: sent, failed and slowest, by destination."""
 
 from collections.abc import Mapping
 from datetime import datetime

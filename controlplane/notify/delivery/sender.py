@@ -34,7 +34,7 @@ log = structlog.get_logger(__name__)
 
 
 def start_sending(now: datetime) -> int:
-    """Queue the destinations with due messages; return the number of newly queued ones."""
+    """Start to send due messages, in threads; return the number of newly queued destinations."""
     died = "the sender died during the last attempt; it may have arrived"
     for claimed in claims.claim_exhausted(now):
         _record(claimed, AttemptOutcome(died, in_doubt=True))
@@ -42,7 +42,7 @@ def start_sending(now: datetime) -> int:
 
 
 def stop_sending(seconds: float) -> bool:
-    """Stop after the current messages; return True if all threads ended within `seconds`."""
+    """End all sender threads after their current messages; return True if done in `seconds`."""
     return _pool.finish(seconds)
 
 
@@ -125,7 +125,7 @@ def _plan_retry(claimed: ClaimedMessage, failure: TransientFailure) -> AttemptOu
 
 
 def _record(claimed: ClaimedMessage, outcome: AttemptOutcome) -> None:
-    """Record and log the outcome; retry database errors until 5 s before the lease ends."""
+    """Record and log an attempt's outcome; repeat it on database errors, almost until lease end."""
     ends = time.monotonic() + LEASE_SECONDS - 5
     while True:
         try:

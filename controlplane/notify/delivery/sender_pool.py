@@ -1,4 +1,4 @@
-"""Thread pool that serves many destinations in the order in which they were queued.
+"""Thread pool that sends messages to many destinations, in the order in which they were queued.
 
 Destinations whose last call was slow get at most half of the threads, so that unresponsive servers
 can't occupy the pool. A thread holds a database connection only during queries.
@@ -57,7 +57,7 @@ class SenderPool:
             return bool(self._threads)
 
     def finish(self, seconds: float) -> bool:
-        """Stop after the current messages; return True if all threads ended within `seconds`."""
+        """End all threads after their current messages; return True if done within `seconds`."""
         ends = time.monotonic() + seconds
         self._ending.set()
         with self._lock:
@@ -109,7 +109,7 @@ class SenderPool:
     def _turn(self, destination: str) -> bool:
         """Send messages to a destination until none is due or other destinations wait for a thread.
 
-        Return True if more messages may be due.
+        Return True if the destination must be queued again, because more messages may be due.
         """
         while not self._ending.is_set():
             began = time.monotonic()

@@ -72,7 +72,7 @@ class DeliveryRow:
 
 @page_view("GET")
 def deliveries_page(request: PersonRequest) -> HttpResponse:
-    """Show messages, newest first; `before` (an id) keeps pages stable as messages arrive."""
+    """Show messages, newest first: those older than the message with the id `before`, if given."""
     filters = DeliveryFilterForm(request.GET)
     chosen = filters.get_filters()
     found = selection.filter_messages(ROWS, chosen).order_by("-id")

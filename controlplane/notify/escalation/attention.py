@@ -1,4 +1,4 @@
-"""Attention items for unacknowledged escalations that no other attention source lists."""
+"""Attention items for unacknowledged escalations that no other item on the list covers."""
 
 from datetime import datetime
 

@@ -53,7 +53,7 @@ def due_escalations(now: datetime | Combinable) -> QuerySet[Escalation]:
 
 @transaction.atomic
 def notify_due(now: datetime) -> int:
-    """Send the notifications that are due; return their number, 0 while another run is active."""
+    """Send the due notifications of escalations; return their number, 0 if a run is active."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [TURN_LOCK])
         if not cursor.fetchone()[0]:
@@ -85,7 +85,10 @@ def notify_due(now: datetime) -> int:
 def _evaluate(
     escalation: Escalation, ladders: Mapping[str, Sequence[Rung]], now: datetime
 ) -> Notification | None:
-    """Return the notification that is due; if none is, save the time of the next check."""
+    """Return the notification that is due for an escalation, or None.
+
+    In the latter case the time of the next check is saved.
+    """
     ladder = ladders[escalation.severity]
     verdict = schedule.evaluate(escalation_status(escalation), schedule_steps(ladder), now)
     if verdict.kind is not None:
@@ -96,7 +99,7 @@ def _evaluate(
 
 
 def _list_early(ladders: Mapping[str, Sequence[Rung]], now: datetime) -> list[Notification]:
-    """Return the repeats and reminders due soon, which are sent with those due now."""
+    """Return repeats and reminders that are due soon, to be sent together with those due now."""
     rows = Escalation.objects.select_for_update(skip_locked=True)
     soon = rows.filter(
         Q(acknowledged_at=None, next_at__lte=now + schedule.TAKEN_ALONG)

@@ -1,4 +1,4 @@
-"""Forecast of an escalation's next notification, by the rules that also send it."""
+"""Forecast of an escalation's next notification, by the same rules as the escalation task."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

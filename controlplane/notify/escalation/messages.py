@@ -44,7 +44,7 @@ def step_facts(
 
 
 def list_facts(escalations: Sequence[Escalation]) -> dict[str, Any]:
-    """Return the facts of a message that lists escalations, longest open first."""
+    """Return the facts of one message about several escalations, the longest open first."""
     oldest = sorted(escalations, key=lambda one: (one.opened_at, one.pk))
     titles = [summaries.format_title(one) for one in oldest[:LISTED]]
     most = MAX_LISTED_LENGTH
@@ -62,7 +62,7 @@ def list_facts(escalations: Sequence[Escalation]) -> dict[str, Any]:
 def add_recipients(
     escalation: Escalation, verdict: ScheduleDecision, ladder: Sequence[Rung], now: datetime
 ) -> dict[str, Any]:
-    """Return the escalation's facts, with the recipients of the notification at `now` added."""
+    """Return the escalation's facts plus the recipients of the notification sent at `now`."""
     who = [rung.name for index, rung in enumerate(ladder) if index in verdict.told]
     facts: dict[str, Any] = escalation.facts
     if not who:

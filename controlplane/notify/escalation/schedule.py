@@ -37,7 +37,10 @@ class ScheduledStep:
 
 @dataclass(frozen=True)
 class EscalationStatus:
-    """The state of an escalation; `reached` is True once a step has notified somebody."""
+    """The state of an escalation, from which its schedule follows.
+
+    `step` is the index of the next step; `reached` is True once a step has notified somebody.
+    """
 
     severity: str
     opened_at: datetime
@@ -49,7 +52,7 @@ class EscalationStatus:
 
 @dataclass(frozen=True)
 class ScheduleDecision:
-    """The decision at a moment; `kind` is None if no notification is due.
+    """The notification that an escalation needs at a moment; `kind` is None if none is due.
 
     `told` are the indexes of the steps to notify; if empty, routes decide the recipients. `step` is
     the index of the next step, and `next_at` the time of the next check.
@@ -64,7 +67,10 @@ class ScheduleDecision:
 def evaluate(
     status: EscalationStatus, steps: Sequence[ScheduledStep], now: datetime
 ) -> ScheduleDecision:
-    """Return the decision at `now`. Steps missed during an outage are notified together."""
+    """Return the notification that is due at `now`, and when to check next.
+
+    Steps missed during an outage are notified together.
+    """
     if (acknowledged_at := status.acknowledged_at) is not None:
         due_at = max(acknowledged_at, status.notified_at or acknowledged_at) + QUIET_PERIOD
         if due_at > now:
@@ -117,9 +123,10 @@ def repeat_now(
 
 
 def _count_due(opened_at: datetime, steps: Sequence[ScheduledStep], at: int, now: datetime) -> int:
-    """Return the index of the first step, from `at` on, that is not due.
+    """Return the index of the first step, from `at` on, that is not due yet.
 
-    If a step reaches nobody, the next step that reaches somebody is due at once.
+    It is the number of steps if all are due. If a step reaches nobody, the next step that reaches
+    somebody is due at once.
     """
     owed = False
     while at < len(steps) and (owed or opened_at + steps[at].after <= now):

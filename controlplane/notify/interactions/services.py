@@ -42,10 +42,9 @@ def handle_press(
 ) -> Actor | None:
     """Run the button's action and queue the reply, in one transaction that ends by `ends`.
 
-    `ends` is in monotonic seconds; `digest` identifies the request. Unknown buttons, such as links,
-    and repeated requests are ignored; a concurrent duplicate waits for the first. Return the actor,
-    or None if the Slack user has no account. Raises :class:`Unavailable` or a database error if
-    time runs out.
+    Return the actor, or None if the Slack user has no account. Unknown buttons, such as links, and
+    repeated requests (by `digest`) are ignored; a concurrent duplicate waits for the first. Raises
+    :class:`Unavailable` or a database error after `ends`, in monotonic seconds.
     """
     carry_out = actions.find_action(pressed.name)
     if carry_out is None or not people.SLACK_USER_ID.fullmatch(pressed.slack_user_id):
@@ -81,7 +80,7 @@ def _handle_press(
 
 
 def _run_action(carry_out: ButtonAction, pressed: ButtonPress, actor: Actor, now: datetime) -> str:
-    """Run the action and return its result as a sentence; undo its changes if it is refused."""
+    """Run the action; return its result, or the reason for its refusal, as a sentence."""
     try:
         with transaction.atomic():
             return carry_out(pressed.value, actor, now)
@@ -110,7 +109,7 @@ def _queue_reply(pressed: ButtonPress, digest: str, text: str, now: datetime) ->
 def limit_statements(ends: float) -> Iterator[None]:
     """Context manager: SQL statements in the block must end by `ends`, in monotonic seconds.
 
-    Raises :class:`Unavailable`, or the database error of a canceled statement.
+    Raises :class:`Unavailable` before a later statement, and the database error of a canceled one.
     """
 
     def execute_in_time(

@@ -29,7 +29,7 @@ log = structlog.get_logger(__name__)
 @csrf_exempt
 @require_POST
 def receive_press(request: HttpRequest) -> HttpResponse:
-    """Handle a pressed button; the Slack user gets the result in a separate reply.
+    """Handle the press of a button in Slack; its result goes to the Slack user as a separate reply.
 
     Returns 404 if no signing secret is configured, 401 for a request that Slack did not sign, and
     400 for an invalid payload.
@@ -56,7 +56,7 @@ def receive_press(request: HttpRequest) -> HttpResponse:
 def _handle_in_time(
     request: HttpRequest, pressed: ButtonPress, digest: str, started: float
 ) -> None:
-    """Run the action in a thread; if it takes too long, reply that the action failed."""
+    """Run the button's action in a thread; if it takes too long, reply that it failed."""
     replied = threading.Lock()  # Acquired before the failure reply, so that it is sent once.
     origin = {"request_id": request_id_of(request), "ip": client_ip(request)}
     thread = threading.Thread(
@@ -92,7 +92,7 @@ def _handle_press(
 def _reply_directly(pressed: ButtonPress, replied: threading.Lock) -> None:
     """Reply to the Slack user without the outbox, because the database does not respond.
 
-    Do nothing if a reply was sent already: its sender still holds the lock `replied`.
+    Do nothing if the action's thread has replied already; it then holds the lock `replied`.
     """
     if replied.acquire(blocking=False):
         threading.Thread(

@@ -4,7 +4,10 @@ from django.db import models
 
 
 class AnsweredRequest(models.Model):
-    """The digest of a signed request, kept longer than its signature is valid."""
+    """A request from Slack that was handled, by its digest, so that a repeat is ignored.
+
+    It is kept longer than the request's signature is valid.
+    """
 
     digest = models.CharField(max_length=64, primary_key=True)
     at = models.DateTimeField()

@@ -61,7 +61,7 @@ class TransportKey(serializers.ChoiceField):
 
 
 class TargetRows(serializers.ListSerializer[Any]):
-    """Renders a page of targets and the people or channels they reach, with few queries."""
+    """Serializer of a page of targets and the people or channels they reach, with few queries."""
 
     def to_representation(self, data: Any) -> list[dict[str, Any]]:
         addresses = actor_of(self.context["request"]).is_person
@@ -119,7 +119,7 @@ class RemovalShape(serializers.Serializer[Any]):
 
 @extend_schema_field({"oneOf": [{"type": "integer"}, {"type": "string"}]})
 class TargetReference(serializers.Field[Reference, Any, Any, Any]):
-    """A target by id (number) or name (text)."""
+    """A request field that names a target, by id (number) or name (text)."""
 
     default_error_messages = {"invalid": "An id (a number) or a name (a text)."}
 

@@ -17,7 +17,7 @@ HIDDEN = "[hidden]"
 
 @dataclass(frozen=True)
 class DestinationName:
-    """A destination with the label of its transport and the name of its target, if any.
+    """The readable name of a destination: its transport's label, and its target's name, if any.
 
     `is_personal` is True if the address belongs to a person.
     """
@@ -33,7 +33,7 @@ class DestinationName:
 
     @property
     def address(self) -> str:
-        """The part after the transport's key; empty for channels with stored settings."""
+        """The destination without its transport's key; empty if the target stores the address."""
         return "" if self._is_stored else self.destination.partition(":")[2]
 
     @property
@@ -104,7 +104,7 @@ def _find_names(destinations: list[str]) -> dict[str, str]:
 
 
 def _list_destinations(target: Target) -> list[str]:
-    """Return every destination that the target can have at any time."""
+    """Return every destination that messages to the target may have had, now or earlier."""
     own = destinations.transport_of(target)
     if own is not None and own.settings:
         return [f"{own.key}:{target.pk}"]

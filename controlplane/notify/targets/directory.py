@@ -1,4 +1,4 @@
-"""Resolution of targets to destinations, with members and steps read in advance."""
+"""Lookup of targets' destinations, with the members of rotations and steps read in advance."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +17,7 @@ MAX_DESTINATION_LENGTH = 120  # The length of the outbox's column.
 
 @dataclass(frozen=True)
 class Directory:
-    """The members of rotations and the steps of escalations, in order, by target id."""
+    """The members of rotations and the steps of escalations, in order, by their target's id."""
 
     members: Mapping[int, Sequence[Target]]
     steps: Mapping[int, Sequence[EscalationStep]]
@@ -37,7 +37,7 @@ class Directory:
         return list(dict.fromkeys(found))
 
     def behind(self, target: Target, now: datetime) -> Target | None:
-        """Return the person or channel that a target stands for at `now`; None without one.
+        """Return the person or channel that a target stands for at `now`; None if there is none.
 
         A rotation stands for its member on duty, an escalation for the target of its first step.
         """
@@ -65,7 +65,7 @@ class Directory:
 
 
 def read_directory(targets: Iterable[Target]) -> Directory:
-    """Return the directory of these targets, read in at most two queries.
+    """Return the members and steps of these targets, read in at most two queries.
 
     The targets must be fetched with `select_related("user")`.
     """

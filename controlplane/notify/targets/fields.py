@@ -1,4 +1,4 @@
-"""Validation of a requested target."""
+"""Validation of the fields with which a target is to be created or changed."""
 
 import unicodedata
 from collections import defaultdict
@@ -30,7 +30,7 @@ Reference = int | str
 
 @dataclass(frozen=True)
 class TargetRequest:
-    """The requested fields of a target; `settings` are those of the channel's transport."""
+    """The fields requested for a target; `settings` are those of a channel's transport."""
 
     name: str
     kind: str
@@ -49,7 +49,7 @@ class TargetRequest:
 
 @dataclass
 class CheckedTarget:
-    """The validated columns of a target, with its members or steps."""
+    """The validated columns of a target, with a rotation's members or an escalation's steps."""
 
     columns: dict[str, Any]
     members: list[Target] = field(default_factory=list)
@@ -61,7 +61,7 @@ Errors = defaultdict[str, list[str]]
 
 
 def check_target(request: TargetRequest, present: Target | None) -> CheckedTarget:
-    """Return the validated target; raise :class:`InvalidInput` with all errors.
+    """Validate the requested fields; raise :class:`InvalidInput` with all errors.
 
     `present` is the target to change, None for a new target.
     """

@@ -35,7 +35,7 @@ class TargetForm(ServiceForm):
         return TargetRequest(name=name, kind=kind, description=description, **self.own_fields())
 
     def own_fields(self) -> dict[str, Any]:
-        """Return the arguments of :class:`TargetRequest` for this kind of target."""
+        """Return the :class:`TargetRequest` arguments that only this kind of target has."""
         return {}
 
 
@@ -239,6 +239,6 @@ def _list_targets(targets: QuerySet[Target]) -> list[tuple[str, str]]:
 
 
 def _count_rows(form: forms.Form, prefix: str, present: int) -> int:
-    """Return the number of rows to show: enough for those submitted, and present and blank ones."""
+    """Return how many rows to show: all submitted ones; the present ones and some blank ones."""
     sent = [name for name in form.data if name.startswith(f"{prefix}_")]
     return max(present + BLANK_ROWS, len(sent), 3)

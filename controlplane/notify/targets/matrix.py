@@ -23,9 +23,10 @@ SEVERITY_ESCALATIONS = Q(name__in=SEVERITIES, kind=Target.Kind.ESCALATION)
 
 @dataclass(frozen=True)
 class TargetRow:
-    """A row of the table of targets: target, reach, labels of destinations, texts about uses.
+    """A row of the table of targets.
 
-    `address` is a channel's address without secrets; empty for other kinds.
+    `where` are labels of the target's destinations, `used_by` texts about its uses. `address` is a
+    channel's address without secrets; empty for other kinds.
     """
 
     target: Target
@@ -36,7 +37,7 @@ class TargetRow:
 
 
 def page_context(now: datetime, *, page: str | None = None, routes: str | None = None) -> Any:
-    """Return the context of the page's template.
+    """Return the template context of the Targets page.
 
     `page` and `routes` are the page numbers of the tables of targets and of routes.
     """

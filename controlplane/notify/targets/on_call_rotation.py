@@ -13,7 +13,7 @@ MAX_DAYS = 366
 
 @dataclass(frozen=True)
 class DutyTurn:
-    """The turn of a rotation's member, given by index, from `since` until `until` (UTC)."""
+    """A turn on duty: the index of the rotation's member, and its start and end in UTC."""
 
     member: int
     since: datetime
@@ -23,7 +23,7 @@ class DutyTurn:
 def find_turn(
     members: int, rotation_days: int, starts_at: datetime, zone: tzinfo, now: datetime
 ) -> DutyTurn | None:
-    """Return the turn at `now` among `members` people; None if there are no members.
+    """Return the turn on duty at `now`; None if the rotation has no members.
 
     The first member's turn begins at `starts_at`, and is returned for earlier times too.
     """
@@ -44,7 +44,7 @@ def find_turn(
 
 
 def hand_over(start: datetime, number: int, rotation_days: int) -> datetime:
-    """Return the time (UTC) of hand-over `number`, counted from the local time `start`.
+    """Return the time (UTC) of hand-over `number`; number 0 is the local time `start`.
 
     A local time skipped by a clock change moves forward: 02:30 becomes 03:30 that day. If a local
     time occurs twice, the first one is used.

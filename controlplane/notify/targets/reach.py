@@ -1,4 +1,4 @@
-"""Reach of targets: the person or channel that a target stands for, and its destinations."""
+"""Reach of targets: the person or channel that is notified, and the usable destinations."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -15,9 +15,9 @@ from .directory import Directory
 
 @dataclass(frozen=True)
 class Reach:
-    """The person or channel that a target stands for, and its configured destinations.
+    """The name of the person or channel that a target stands for, and its usable destinations.
 
-    `why` is the reason if there are none.
+    `why` is the reason if there are no destinations.
     """
 
     who: str
@@ -40,13 +40,13 @@ class Rung:
 
     @property
     def name(self) -> str:
-        """The target's name, with its present person if named differently: `on-call (kim)`."""
+        """The target's name and, if different, its present person's, such as `on-call (kim)`."""
         name, who = self.step.target.name, self.reach.who
         return f"{name} ({who})" if who and who != name else name
 
 
 def reach_from(target: Target, known: Directory, now: datetime) -> Reach:
-    """Return the reach of a target at `now`, looked up in the directory `known`."""
+    """Return whom a target reaches at `now`, by the members and steps in `known`."""
     found = known.behind(target, now)
     if found is None:
         return Reach("", (), "nobody configured")
@@ -57,7 +57,7 @@ def reach_from(target: Target, known: Directory, now: datetime) -> Reach:
 
 
 def is_configured(destination: str) -> bool:
-    """Return True if the transport of a target's destination is configured to send to it."""
+    """Return True if the transport of this destination is configured to send to it."""
     transport = destinations.transport_for(destination)
     # A channel with stored settings has a destination only if they are complete.
     return transport.settings is not None or transport.reaches(destination)
@@ -80,7 +80,7 @@ def steps_of(severities: Sequence[str]) -> list[EscalationStep]:
 def group_rungs(
     steps: Iterable[EscalationStep], severities: Sequence[str], known: Directory, now: datetime
 ) -> dict[str, list[Rung]]:
-    """Return the given steps by severity, with their reach looked up in the directory `known`."""
+    """Return the steps by severity, with their targets' reach by the members in `known`."""
     found: dict[str, list[Rung]] = defaultdict(list)
     for step in steps:
         found[step.escalation.name].append(Rung(step, reach_from(step.target, known, now)))

@@ -24,7 +24,7 @@ _read: ContextVar[dict[tuple[str, str, str], list[str]] | None] = ContextVar("_r
 
 @contextmanager
 def cached_routing() -> Iterator[None]:
-    """Context manager: look up the routes of each event, scope and severity only once."""
+    """Context manager: in the block, equal calls of :func:`find_destinations` query only once."""
     before = _read.set({})
     try:
         yield
@@ -53,7 +53,7 @@ def find_destinations(event: str, scope: str, severity: str, now: datetime) -> l
 
 
 def incident_followers(subjects: Collection[str]) -> dict[str, list[str]]:
-    """Return, by subject, the on-call services that were sent a message about the subject.
+    """Return the on-call services that were sent a message about each subject, by subject.
 
     They must also be sent the end of the incident, even if no route leads to them any more.
     """

@@ -75,8 +75,8 @@ def change_target(
     """Replace a target's settings; return the target, and the secret generated for it, if any.
 
     Omitted settings are emptied, except a channel's secrets. Unacknowledged escalations are checked
-    again at once. `seen` is the :func:`settings_digest` on which the change is based: raises
-    :class:`Conflict` if somebody else has changed the target since.
+    again at once. Raises :class:`Conflict` if the target no longer has the :func:`settings_digest`
+    `seen`, because somebody else has changed it.
     """
     _require_admin_and_lock(actor)
     target = get_target(target_id)
@@ -117,7 +117,7 @@ def remove_target(*, target_id: int, actor: Actor, now: datetime) -> None:
 
 @transaction.atomic
 def send_test(*, target_id: int, actor: Actor, now: datetime) -> tuple[Target, reach.Reach]:
-    """Send a test message; raise :class:`Conflict` if the target reaches nobody."""
+    """Send a test message to a target; raise :class:`Conflict` if it reaches nobody."""
     actor.require_power(Power.ADMINISTER)
     target = get_target(target_id)
     reached = reach.reach_from(target, directory.read_directory([target]), now)
@@ -197,7 +197,7 @@ def get_target(target_id: int) -> Target:
 
 
 def _require_admin_and_lock(actor: Actor) -> None:
-    """Refuse all but admins; take the lock that serializes changes of targets and routes."""
+    """Raise unless the actor is an admin; take the lock that serializes changes of targets."""
     actor.require_power(Power.ADMINISTER)
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [TARGETS_LOCK])
@@ -245,10 +245,10 @@ def _record_audit(action: str, target: Target, actor: Actor, now: datetime, **ch
 
 @transaction.atomic
 def seal_webhook_urls(now: datetime) -> int:
-    """Encrypt the webhook URLs that are stored in plain text; return their number.
+    """Encrypt webhook URLs that an earlier release stored in plain text; return their number.
 
-    An earlier release or a restored backup left them. Does nothing in the first hour after the
-    upgrade that introduced encryption.
+    A restored backup may contain such URLs, too. Does nothing in the first hour after the upgrade
+    that introduced encryption.
     """
     migration = MigrationRecorder.Migration.objects.filter(app="core", name=SEALED_SINCE)
     if not migration.filter(applied__lte=now - SEALING_DELAY).exists():

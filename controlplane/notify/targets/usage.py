@@ -11,7 +11,7 @@ from controlplane.notify.models.targets import EscalationStep, OnCallMember, Rou
 
 
 def list_uses(targets: Sequence[Target]) -> dict[int, list[str]]:
-    """Return texts about the uses of each target, by target id, in three queries."""
+    """Return texts that describe the uses of each target, by target id, in three queries."""
     found: dict[int, dict[str, None]] = defaultdict(dict)  # Used as ordered sets.
     steps = EscalationStep.objects.filter(target__in=targets).select_related("escalation")
     for step in steps.order_by("after_minutes", "id"):
@@ -25,9 +25,10 @@ def list_uses(targets: Sequence[Target]) -> dict[int, list[str]]:
 
 
 def duties_of(user: User, most: int) -> Duties:
-    """Return the uses of a person's targets, and the names of other targets with that address.
+    """Return the notification settings that depend on a person: uses of the person's targets.
 
-    At most `most` targets of each kind are read.
+    Other targets with the person's e-mail address or Slack id are returned by name. At most `most`
+    targets of each kind are read.
     """
     named = list(Target.objects.filter(kind=Target.Kind.PERSON, user=user)[:most])
     uses = list_uses(named)

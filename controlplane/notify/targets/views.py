@@ -165,7 +165,7 @@ def _save_or_show(
     outcome: str,
     context: dict[str, Any],
 ) -> HttpResponse:
-    """Save the target if the form is valid, else show the form.
+    """Save the target if the form is valid, else show the form with its errors.
 
     A generated secret is shown in this response only; if there is none, redirect with a message.
     """

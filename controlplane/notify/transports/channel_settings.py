@@ -14,11 +14,11 @@ MAX_VALUE_LENGTH = 500
 
 @dataclass(frozen=True, kw_only=True)
 class SettingSpec:
-    """A setting; its `name` is unique among all transports.
+    """A setting that channels of one transport have; its `name` is unique among all transports.
 
     A secret is shown only as its `mask`; a request that omits it keeps the stored value.
-    `noun` names the setting in a sentence ("a routing key"). A flag is a boolean that is not
-    stored.
+    `noun` names the setting in a sentence ("a routing key"). A flag is a boolean that applies to
+    one request and is not stored.
     """
 
     name: str
@@ -36,7 +36,7 @@ class SettingSpec:
 
 
 class ChannelSettings:
-    """The settings of a transport's channels, stored encrypted in the column `transport_settings`.
+    """The settings that channels of one transport have, stored encrypted in `transport_settings`.
 
     `shown_once` is the name of a secret that :meth:`write` generates and returns; `shown_once_help`
     explains its use to the user.
@@ -55,7 +55,7 @@ class ChannelSettings:
         return channel is not None and self.is_complete(channel)
 
     def remember_secrets(self, *texts: str) -> None:
-        """Remember secrets for redaction in this process; skip texts of fewer than 8 characters."""
+        """Remember secrets, to redact them in later texts; skip those under 8 characters."""
         self._seen_secrets.update(text for text in texts if len(text) >= 8)
 
     def seen_secrets(self) -> list[str]:

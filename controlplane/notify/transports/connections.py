@@ -15,7 +15,7 @@ _of_thread = threading.local()
 
 @contextmanager
 def sender_connection() -> Iterator[None]:
-    """Context manager of a sender thread: a database connection that may be closed in the block.
+    """Context manager for a sender thread: gives it a database connection of its own.
 
     Outgoing calls close it by :func:`release_connection`; the next query opens another.
     """

@@ -46,7 +46,7 @@ def send_message(message: OutboxMessage) -> None:
 
 
 def find_sent_message(message: OutboxMessage, since: datetime) -> bool | None:
-    """Return True if the message was delivered after `since`; None if that is unknown."""
+    """Return True if the message was delivered since `since`, False if not, None if unknown."""
     transport = transport_for(message.destination)
     if transport.find_sent and transport.reaches(message.destination):
         return transport.find_sent(message, since)

@@ -27,7 +27,7 @@ def stable_id(message: OutboxMessage) -> str:
 
 
 def subject_id(message: OutboxMessage) -> str:
-    """Return the id of a message's subject at its destination; empty without a subject."""
+    """Return an id that messages about one subject to a destination share; "" without a subject."""
     if not message.subject:
         return ""
     return f"about_{_digest(settings.ENVIRONMENT_NAME, message.destination, message.subject)}"

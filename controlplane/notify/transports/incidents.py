@@ -1,4 +1,4 @@
-"""Shared parts of on-call services: incident keys, requests and responses.
+"""Shared parts of the transports to on-call services: incident keys, requests and responses.
 
 All messages about one subject have the same key, so a repeat changes nothing.
 """
@@ -65,7 +65,10 @@ def post_event(
 
 
 def read_settings(destination: str, settings: ChannelSettings, key: SettingSpec) -> dict[str, str]:
-    """Return a channel's settings; raise :class:`PermanentFailure` if `key` has no value."""
+    """Return the settings of a destination's channel.
+
+    Raises :class:`PermanentFailure` if the setting `key` has no value.
+    """
     channel = find_channel(destination)
     values = settings.values(channel) if channel else {}
     if not values.get(key.name):

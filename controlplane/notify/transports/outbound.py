@@ -30,7 +30,10 @@ _tls_context = functools.cache(httpx.create_ssl_context)
 
 @dataclass(frozen=True)
 class ReceiverResponse:
-    """A response: status, beginning of the body, and the seconds of `Retry-After`, if given."""
+    """A receiver's response; `retry_after_seconds` is None without `Retry-After`.
+
+    `body` is cut at a maximum length.
+    """
 
     status: int
     body: bytes
@@ -48,7 +51,7 @@ class ReceiverResponse:
     def check(self, sender: str, *, doubt_server_errors: bool = False) -> None:
         """Raise a `DeliveryFailure` that names `sender` if the status is not 2xx.
 
-        With `doubt_server_errors`, the delivery is in doubt after a 5xx.
+        With `doubt_server_errors`, the message may have been delivered in spite of a 5xx.
         """
         reason = f"HTTP {self.status} from {sender}"
         if self.is_transient:
@@ -73,7 +76,7 @@ def post(
 
     Redirects are not followed, because they would carry secrets elsewhere. Raises
     :class:`TransientFailure` if there is no response; the delivery is then in doubt if a connection
-    was established. The call takes at most `WHOLE_SECONDS`, less than a sender's lease.
+    was established. The call takes at most `whole_seconds`.
     """
     body = {"content": payload} if isinstance(payload, bytes) else {"json": payload}
     return _call(url, headers, body, transport, whole_seconds, MAX_ANSWER_BYTES)
@@ -82,7 +85,7 @@ def post(
 def post_form(
     url: str, form: Mapping[str, str], headers: Mapping[str, str], *, whole_seconds: float
 ) -> ReceiverResponse:
-    """POST a form to read data, with a larger response limit; see :func:`post`."""
+    """POST a form to read data; like :func:`post`, but the response may be larger."""
     return _call(url, headers, {"data": form}, None, whole_seconds, MAX_RESPONSE_BYTES)
 
 

@@ -16,14 +16,14 @@ def wait_seconds(limit: RateLimit, paced_until: datetime, now: datetime) -> floa
 
 
 def advance(limit: RateLimit, paced_until: datetime, now: datetime) -> datetime:
-    """Return the new `paced_until` after a message is sent at `now`."""
+    """Return the new `paced_until` of a destination to which a message is sent at `now`."""
     return now + timedelta(seconds=limit.acquire(_seconds_ahead(limit, paced_until, now), 0.0))
 
 
 def keep_away_until(until: datetime | None, now: datetime) -> datetime | None:
-    """Return the end of a pause; None if it is further ahead than `MAX_KEEP_AWAY`.
+    """Return `until`, the end of a destination's pause, if it is plausible; None otherwise.
 
-    Such a time was stored before the clock was set back.
+    A time beyond `MAX_KEEP_AWAY` was stored before the clock was set back.
     """
     return until if until is not None and until <= now + MAX_KEEP_AWAY else None
 

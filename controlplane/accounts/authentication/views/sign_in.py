@@ -68,7 +68,7 @@ class SignIn(LoginView):
 def continue_sign_in(
     request: HttpRequest, user: User, *, method: str, next_url: str, **more: Any
 ) -> HttpResponse:
-    """Go to the next sign-in stage, or complete the sign-in; the session gets a new key."""
+    """Go to the next sign-in stage, or complete the sign-in. The session gets a new key."""
     request.session.cycle_key()
     record_authentication(request, user, method, **more)
     response: HttpResponse = perform_login(request, Login(user=user, redirect_url=next_url))

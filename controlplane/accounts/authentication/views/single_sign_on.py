@@ -74,7 +74,10 @@ def _redirect_with_nonce(request: HttpRequest, process: str, **more: str) -> Htt
 @never_cache
 @require_GET
 def handle_callback(request: HttpRequest) -> HttpResponse:
-    """Sign in or confirm after the provider's redirect, which works once, in the same browser."""
+    """Handle the provider's redirect: sign the person in, or confirm their identity.
+
+    Each redirect works once, and only in the browser that was sent to the provider.
+    """
     if not settings.OIDC.issuer:
         raise Http404
     state = statekit.unstash_state(

@@ -48,9 +48,9 @@ class Command(ShellCommand):
 def ensure_admin(chosen_password: str, now: datetime) -> tuple[str | None, str]:
     """Create the user `admin`, or set their password, unless another admin exists.
 
-    Return the password if this run generated it, and a note to print. Until `admin` has signed in,
-    each run without a chosen password generates a new one, because an earlier one may be lost. A
-    password that was changed in the console or the shell is kept.
+    Return the password if this run generated it, and a note to print. Without `chosen_password`,
+    each run until the first sign-in of `admin` generates a new one, because the earlier one may be
+    lost. A password that was changed in the console or the shell is kept.
     """
     take_lock()
     admin = User.objects.filter(username=ADMIN).first()

@@ -12,7 +12,7 @@ VARIABLES = ("EMAIL_URL",)
 
 @dataclass(frozen=True)
 class EmailSettings:
-    """The mail server, with an empty `host` if there is none; `sender` is the From address."""
+    """The mail server; `host` is empty if there is none, and `sender` is the From address."""
 
     host: str
     port: int
@@ -23,10 +23,11 @@ class EmailSettings:
 
 
 def read(variables: Mapping[str, str]) -> dict[str, Any]:
-    """Parse `smtp://user:password@host:587?from=switchgear@example.org`; return setting `EMAIL`.
+    """Return the Django setting `EMAIL`, parsed from the variable EMAIL_URL.
 
-    `smtps://` uses TLS from the start. `smtp://` requires STARTTLS, unless the host is this machine
-    or `?tls=off` is given. Raises :class:`WrongVariable`.
+    The URL is `smtp://user:password@host:587?from=switchgear@example.org`. `smtps://` uses TLS from
+    the start. `smtp://` requires STARTTLS, unless the host is this machine or `?tls=off` is given.
+    Raises :class:`WrongVariable`.
     """
     given = variables.get("EMAIL_URL", "")
     if not given:

@@ -102,7 +102,7 @@ def send_mail(
 
 @contextlib.contextmanager
 def _convert_errors(broken: str, *, where: str = "") -> Iterator[None]:
-    """Context manager: convert SMTP errors to failures; `broken` describes a lost connection."""
+    """Context manager: raise SMTP errors as `DeliveryFailure`; `broken` describes a lost line."""
     try:
         yield
     except smtplib.SMTPResponseException as refusal:
@@ -117,7 +117,7 @@ def _convert_errors(broken: str, *, where: str = "") -> Iterator[None]:
 
 
 def _begin_mail(connection: _Connection, server: EmailSettings, envelope: Envelope) -> None:
-    """Run the exchange up to `DATA`; a failure means that the mail was not delivered."""
+    """Run the SMTP exchange up to `DATA`; if it fails, the mail was certainly not delivered."""
     with _convert_errors("the mail server went away"):
         connection.ehlo_or_helo_if_needed()
         if server.security == "starttls":

@@ -28,10 +28,10 @@ _CALL_EVERYBODY = re.compile(r"@(?=channel|here|everyone|group)", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Button:
-    """A button: label, style (default, primary or danger), and confirmation question.
+    """A button of a Slack message; `asks` is the question to confirm the press.
 
-    The button is shown only if the message has the fact `needs`. `does` is the name of the button's
-    action if it differs from the button's own name.
+    `style` is empty, primary or danger. The button is shown only if the message has the fact
+    `needs`. `does` names the button's action if its name differs from the button's.
     """
 
     label: str
@@ -55,7 +55,7 @@ BUTTONS = {
 
 
 def render_message(message: OutboxMessage) -> dict[str, Any]:
-    """Return a message with all its lines, without buttons."""
+    """Return a message in Block Kit with all its lines, without buttons."""
     notice = renderer.render(message.event, message.payload)
     title = f"{notice.icon} [{environment_name()}] {notice.title}"
     lines = _render_lines(notice)
@@ -68,7 +68,7 @@ def render_message(message: OutboxMessage) -> dict[str, Any]:
 
 
 def render_head(message: OutboxMessage, latest: OutboxMessage) -> dict[str, Any]:
-    """Return the first message of a thread: the subject's state, and its `latest` message."""
+    """Return a thread's first message: subject's state, title of its `latest` message, buttons."""
     post = render_message(message)
     if latest is not message:
         notice = renderer.render(latest.event, latest.payload)
@@ -120,7 +120,7 @@ def _footer(message: OutboxMessage, path: str) -> str:
 
 
 def _render_buttons(message: OutboxMessage) -> list[dict[str, Any]]:
-    """Return the buttons whose facts are present; none without a signing secret."""
+    """Return the message's buttons whose facts it has; none if no signing secret is configured."""
     if not settings.SLACK.signing_secret:
         return []
     names = renderer.buttons_for(message.event, message.payload)
@@ -164,7 +164,7 @@ def _mrkdwn(text: str) -> dict[str, Any]:
 
 
 def _clip_text(text: str, longest: int) -> str:
-    """Return the text cut to `longest`, without a partial entity such as `&lt` at its end."""
+    """Return the text cut to `longest` code units, without half an entity (`&lt`) at its end."""
     if _utf16_length(text) <= longest:
         return text
     kept = text[: longest - 1]

@@ -1,4 +1,4 @@
-"""Slack's error codes, grouped by what to do after them."""
+"""Slack's error codes, grouped by the reaction to them."""
 
 PERMANENT = {
     "account_inactive": "the bot's account is deactivated; make a new token",

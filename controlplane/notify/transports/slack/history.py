@@ -23,7 +23,7 @@ _PERSON = re.compile(r"[UW][A-Z0-9]{5,}")
 
 
 def find_message(message: OutboxMessage, since: datetime, calls: SlackCalls) -> bool | None:
-    """Return True if the message is in its channel or thread; None if they can't be read.
+    """Return True if the message is in its channel or thread, False if not, None if unreadable.
 
     `since` is the time of the first attempt. If the message is found as the first of a thread, that
     thread is saved. Raises :class:`TransientFailure` if Slack is unavailable.
@@ -66,7 +66,10 @@ class _TooLong(Exception):
 
 
 def _channel_to_read(destination: str, calls: SlackCalls) -> str:
-    """Return the id of a destination's channel or direct message; its name if the id is unknown."""
+    """Return the id of a destination's channel or of a person's direct messages.
+
+    It is known for a channel's name only if a thread was started there, else the name is returned.
+    """
     address = subjects.channel_of(destination)
     if _PERSON.fullmatch(address):
         opened = calls.read("conversations.open", {"users": address}).get("channel", {})

@@ -27,7 +27,7 @@ _PEOPLE = ("U", "W", "D", "@")
 
 
 def reaches(destination: str) -> bool:
-    """Return True if the destination can be sent to.
+    """Return True if messages can be sent to the destination.
 
     A webhook sends only to the destination `slack`; other destinations need a bot.
     """
@@ -51,7 +51,7 @@ def send(message: OutboxMessage) -> None:
 
 
 def find_sent(message: OutboxMessage, since: datetime) -> bool | None:
-    """Return True if the message was posted after `since`; None if that is unknown."""
+    """Return True if the message was posted since `since`, False if not, None if unknown."""
     if not settings.SLACK.bot_token:
         return None
     return history.find_message(message, since, SlackCalls(LOOK_SECONDS))

@@ -44,7 +44,7 @@ def try_to_post(address: str, text: str) -> None:
 
 
 def is_slack_url(address: str) -> bool:
-    """Return True if a URL is on Slack's hook host or on the configured Slack API's host."""
+    """Return True for a URL on Slack's own host for responses, or on the configured Slack API's."""
     try:
         parts, api = urlsplit(address), urlsplit(settings.SLACK.api_url)
         port, api_port = parts.port, api.port

@@ -9,5 +9,5 @@ VARIABLES = ("WEBHOOK_ALLOW",)
 
 
 def read(variables: Mapping[str, str]) -> dict[str, Any]:
-    """Return the setting `WEBHOOK_ALLOW`: private networks that webhooks may call."""
+    """Return the Django setting `WEBHOOK_ALLOW`: private networks that webhooks may call."""
     return {"WEBHOOK_ALLOW": read_networks(variables, "WEBHOOK_ALLOW")}

@@ -57,7 +57,7 @@ NEW_SECRET = SettingSpec(
 
 
 class WebhookSettings(ChannelSettings):
-    """A webhook's URL, checked by the egress guard, and its generated signing secret."""
+    """Settings of a webhook: a URL, checked by the egress guard, and a generated signing secret."""
 
     shown_once = "webhook_secret"
     shown_once_help = "Whoever receives the webhook checks each signature with it."
@@ -75,7 +75,7 @@ class WebhookSettings(ChannelSettings):
         return bool(target.webhook_url)
 
     def look_up(self, given: Mapping[str, Any]) -> None:
-        """Raise :class:`InvalidInput` if the URL's host may not be called."""
+        """Resolve the URL's host; raise :class:`InvalidInput` if it may not be called."""
         url = read_text(URL, given)
         if 0 < len(url) <= MAX_VALUE_LENGTH and (
             mistake := _find_mistake(url, name_resolution.resolve)
@@ -122,7 +122,7 @@ def _look_up_nothing(host: str, port: int) -> list[str]:
 
 
 def is_host(host: str) -> bool:
-    """Return True for an IPv6 address, and for a valid DNS name or IPv4 address."""
+    """Return True if a URL's host is an IPv6 address, an IPv4 address or a valid DNS name."""
     if ":" in host:
         return True
     name = host.removesuffix(".").lower()
