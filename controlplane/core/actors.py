@@ -18,7 +18,10 @@ def label_of(type: str, name: str) -> str:
 
 
 class Person(Protocol):
-    """The interface of `controlplane.accounts.models.User`, which core can't import."""
+    """The interface of a console user, implemented by `controlplane.accounts.models.User`.
+
+    Core can't import the accounts app.
+    """
 
     @property
     def pk(self) -> int: ...
@@ -42,9 +45,9 @@ class Person(Protocol):
 class Actor:
     """The author of a change: a person, an API token or the system, with permissions and origin.
 
-    `user_id` is the person or the token's owner, None for the system. A token may report for
-    `services` only; if that is empty, for any service. `session` is the id of the browser session,
-    "" without one.
+    `user_id` is the person or the token's owner, None for the system. If `services` isn't empty,
+    the token may report for these services only. `session` is the id of the browser session, ""
+    without one.
     """
 
     type: ActorType
@@ -80,7 +83,7 @@ class Actor:
         return self.is_person and self.role is not None and power in POWERS_OF[self.role]
 
     def require(self, scope: str) -> None:
-        """Raise :class:`Forbidden` unless this actor has the scope."""
+        """Raise :class:`Forbidden` unless the actor has the permission `scope` (`gates:write`)."""
         if self.may(scope):
             return
         detail = f"This needs the scope {scope}."
@@ -89,13 +92,19 @@ class Actor:
         raise Forbidden(detail, scope=scope)
 
     def require_service(self, service: str, subject: str = "") -> None:
-        """Raise Forbidden, naming `subject`, if this token may report for other services only."""
+        """Raise :class:`Forbidden` if this token may not report for the service.
+
+        The error message names `subject`, by default the service.
+        """
         if self.services and service not in self.services:
             subject, known = subject or service, ", ".join(sorted(self.services))
             raise Forbidden(f"This token may not speak for {subject}, only for: {known}.")
 
     def require_power(self, power: Power) -> None:
-        """Raise :class:`Forbidden` unless this is a person whose role has the power."""
+        """Raise :class:`Forbidden` unless this is a person whose role has the power.
+
+        A power, such as approving, is never granted to tokens.
+        """
         if self.has(power):
             return
         detail = f"This needs a signed-in person who may {power.value}; tokens never may."

@@ -20,18 +20,21 @@ register = _port.register
 
 
 def require_still(actors: Iterable[Actor]) -> None:
-    """Raise Forbidden if an actor has lost permissions; the caller must hold the audit lock."""
+    """Raise :class:`Forbidden` if an actor has lost permissions since it was authenticated.
+
+    The caller must hold the audit lock.
+    """
     # Revoking permissions takes that lock, too: it commits before this check or after the caller.
     _port.get().require_still(actors)
 
 
 def holders_of(power: str) -> list[str]:
-    """Return the user names of a few active people whose role has the power, such as approving."""
+    """Return the names of a few active people whose role has this power, such as `approve`."""
     return _port.get().holders_of(power)
 
 
 def names_with_permission(refused: Mapping[str, Any]) -> list[str]:
-    """Return the names of people who may do what was refused.
+    """Return the user names of people who may do what an actor was forbidden to do.
 
     `refused` is the `extra` of a :class:`Forbidden`, with the missing `power` or `scope`.
     """

@@ -1,4 +1,4 @@
-"""Reachability of Redis, and the lengths of its Celery queues."""
+"""Reachability of Redis, Celery's message broker, and the lengths of its queues."""
 
 from collections.abc import Mapping
 
@@ -26,7 +26,10 @@ def queue_names() -> list[str]:
 
 
 def queue_lengths() -> Mapping[str, int]:
-    """Return the number of waiting messages by queue; raise `RedisError` or TimeoutError."""
+    """Return the number of waiting messages of each Celery queue, by the queue's name.
+
+    Raises `RedisError` or TimeoutError.
+    """
     return _queue_lengths.result()
 
 

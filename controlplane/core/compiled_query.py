@@ -17,14 +17,17 @@ MOMENT: Any = Value(_PLACEHOLDER, output_field=DateTimeField())
 
 
 def fetch_rows(build: Callable[[], Rows]) -> list[tuple[Any, ...]]:
-    """Return the rows, as tuples, of the `values_list()` that `build` makes once per process."""
+    """Run the queryset that `build` returns, and return its rows as tuples.
+
+    `build` returns a `values_list()`, which is compiled to SQL once per process.
+    """
     with connection.cursor() as cursor:
         cursor.execute(*_compile(build))
         return list(cursor.fetchall())
 
 
 def fetch_first(now: datetime, *builds: Callable[[Any], Rows]) -> dict[str, Any]:
-    """Return the first row of each of several querysets as one dict by column name; one query.
+    """Fetch the first row of several querysets by one query; return one dict by column name.
 
     The values of a queryset without rows are None. Each of `builds` is called once per process to
     make a queryset; its argument is :data:`MOMENT`, a placeholder that stands for `now`.
@@ -44,7 +47,7 @@ def fetch_first(now: datetime, *builds: Callable[[Any], Rows]) -> dict[str, Any]
 
 
 def compile_at(build: Callable[[Any], Rows]) -> Statement:
-    """Return the SQL and parameters of the queryset `build(MOMENT)`, compiled once per process.
+    """Compile the queryset `build(MOMENT)` once per process; return its SQL and parameters.
 
     Raises `EmptyResultSet` if no row can match.
     """
@@ -52,7 +55,7 @@ def compile_at(build: Callable[[Any], Rows]) -> Statement:
 
 
 def substitute_now(parameters: list[Any], now: datetime) -> list[Any]:
-    """Return the parameters with `now` in place of :data:`MOMENT`."""
+    """Return the parameters with the time `now` in place of the placeholder :data:`MOMENT`."""
     return [now if value == _PLACEHOLDER else value for value in parameters]
 
 

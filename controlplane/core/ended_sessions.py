@@ -12,13 +12,13 @@ T = TypeVar("T")
 
 
 class SessionEnded(OperationalError):
-    """Raised by a statement whose session was terminated before the commit: nothing was changed."""
+    """The database session was terminated before the commit: nothing was changed."""
 
     nothing_changed = True
 
 
 def retry_if_ended(change: Callable[P, T]) -> Callable[P, T]:
-    """Decorate a change to run once more if its session is terminated before the commit.
+    """Decorate a function to run once more if its database session ends before the commit.
 
     :mod:`controlplane.database.lock_holders` may terminate the session of a process that stalls for
     half a second. `change` must be one transaction without further transactions in its commit

@@ -24,7 +24,7 @@ GZIP_LEVEL = 4
 
 
 def make_registry(collector: Collector) -> CollectorRegistry:
-    """Return a registry of the process's own metrics and those of `collector`."""
+    """Return a Prometheus registry with the process's own metrics and those of `collector`."""
     registry = CollectorRegistry()
     for make_collector in (ProcessCollector, PlatformCollector, GCCollector):
         make_collector(registry=registry)
@@ -88,7 +88,7 @@ def _escape(label: str) -> str:
 
 @dataclass(frozen=True)
 class Exposition:
-    """The body of a scrape response and its content type; compressed at most once."""
+    """The metrics in one exposition format, as the body of a scrape response; compressed once."""
 
     content: bytes
     content_type: str
@@ -98,7 +98,7 @@ class Exposition:
         return compress_gzip(self.content, GZIP_LEVEL)
 
     def headers(self, accept_encoding: str) -> tuple[bytes, dict[str, str]]:
-        """Return the body in an encoding accepted by the scraper, and the response headers."""
+        """Return the response body, compressed if the scraper accepts that, and the headers."""
         is_gzip = accepts_gzip(accept_encoding.encode("latin-1"))
         body = self.gzip if is_gzip else self.content
         headers = {
@@ -112,7 +112,10 @@ class Exposition:
 
 @dataclass
 class ExpositionCache:
-    """A cache of expositions by format, for :data:`CACHE_SECONDS` or until `version()` changes."""
+    """A cache of metrics by exposition format.
+
+    An entry lasts :data:`CACHE_SECONDS`, or until the result of `version()` changes.
+    """
 
     build: Callable[[str], tuple[bytes, str]]
     version: Callable[[], object]
@@ -155,7 +158,7 @@ def make_family(
     samples: Iterable[tuple[Sequence[str], float]],
     family_type: type[GaugeMetricFamily | CounterMetricFamily] = GaugeMetricFamily,
 ) -> Metric:
-    """Return a metric with a sample for each pair of label values and a number."""
+    """Return a metric; each sample is a pair of its label values and its number."""
     family = family_type(name, help_text, labels=labels)
     for values, number in samples:
         family.add_metric(values, number)
@@ -167,7 +170,7 @@ def make_gauge(name: str, help_text: str, value: float) -> Metric:
 
 
 def snapshot_metrics(version: int | None, age_seconds: float | None) -> Iterator[Metric]:
-    """Yield the metrics of the snapshot served by this process, if one is loaded."""
+    """Yield metrics of the snapshot of switches that this process serves, if one is loaded."""
     if version is None:
         return
     yield make_gauge("switchgear_snapshot_version", "Version of the served snapshot.", version)

@@ -1,4 +1,4 @@
-"""Initial notification targets, created by a migration: an escalation matrix without people."""
+"""Initial notification targets, created by a migration: escalation steps, still without people."""
 
 from datetime import datetime
 from typing import Any

@@ -28,7 +28,10 @@ log = structlog.get_logger(__name__)
 
 
 class SnapshotStatus(Protocol):
-    """Version and age of this process's snapshot, None without one, and its disk's failure."""
+    """The snapshot served by this process: its version and age, or None before it is loaded.
+
+    `disk` is a problem with saving it on disk, if any. The data plane implements this interface.
+    """
 
     @property
     def version(self) -> int | None: ...
@@ -54,12 +57,12 @@ _migrated = False
 
 
 def read_snapshot_status() -> SnapshotStatus | None:
-    """Return the status of this process's data plane, or None if it runs elsewhere."""
+    """Return the status of the snapshot in this process; None if no data plane runs in it."""
     return None if snapshot_source is None else snapshot_source()
 
 
 def report_readiness() -> Report:
-    """Report the console's readiness: 503 without the database or while starting."""
+    """Report the console's readiness: 503 while starting or without the database, else 200."""
     if is_starting():
         return Report(503, {"status": "not_ready", "checks": {"console": "starting"}})
     redis_answer = _redis.begin()
@@ -128,7 +131,7 @@ def report_startup() -> Report:
 
 
 def report_liveness() -> Report:
-    """Report 200, without checking any dependency."""
+    """Report that the process is alive: always 200, without checking any dependency."""
     return Report(200, {"status": "live"})
 
 
@@ -142,13 +145,16 @@ def report_data_plane_readiness() -> Report:
 
 
 def _query_database() -> tuple[dict[str, float], bool]:
-    """Return the ages of heartbeats, and True if the database rejects changes."""
+    """Return the ages of the processes' heartbeats, and True if the database is read-only."""
     ((is_read_only,),) = fetch_all(f"SELECT {READ_ONLY_SQL}")
     return heartbeats.load_ages(), is_read_only
 
 
 def _is_migrated() -> bool:
-    """Return True if the schema is migrated and no restore is running; True is cached."""
+    """Return True if all migrations are applied and no restore is running.
+
+    A True is remembered, so that later calls make no query.
+    """
     global _migrated
     if not _migrated:
         with suppress(TimeoutError, DatabaseError, InterfaceError):

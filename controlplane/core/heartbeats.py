@@ -36,7 +36,7 @@ def load_ages() -> dict[str, float]:
 
 # The loop must report its progress: a thread alone would only prove that the process exists.
 class Pulse(Loop):
-    """The main loop of a process; a thread records heartbeats unless the loop hangs."""
+    """Heartbeats of a process: a thread records them while the main loop makes progress."""
 
     def __init__(self, name: str, *, may_rest_seconds: float = 4.0) -> None:
         super().__init__(may_rest_seconds=may_rest_seconds)
@@ -44,7 +44,7 @@ class Pulse(Loop):
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Start the thread that records heartbeats, once."""
+        """Start the thread that records heartbeats, unless it runs already."""
         self.record_turn()
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, daemon=True, name="pulse")

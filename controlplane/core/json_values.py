@@ -30,7 +30,7 @@ def add_error(errors: Errors, path: str, problem: str) -> None:
 
 
 def require_readable(**texts: str) -> None:
-    """Raise InvalidInput if a text, given by field, is too long or has control characters."""
+    """Raise InvalidInput if a text is too long or has control characters; `texts` are by field."""
     problems = {
         field: reasons.find_text_problems(text, called=field.replace("_", " "), advice="")
         for field, text in texts.items()

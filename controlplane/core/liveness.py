@@ -5,7 +5,7 @@ import time
 
 
 class Loop:
-    """A main loop, hanging if its last iteration was more than `may_rest_seconds` ago."""
+    """Watches a main loop: it hangs if no iteration began for `may_rest_seconds`."""
 
     def __init__(self, *, may_rest_seconds: float) -> None:
         self._may_rest = may_rest_seconds
@@ -24,7 +24,7 @@ class Loop:
 
 
 class Crew:
-    """The worker threads, hanging if each has a task for more than `task_may_take_seconds`."""
+    """Watches worker threads: they hang if each has had a task for over `task_may_take_seconds`."""
 
     def __init__(self, size: int, *, task_may_take_seconds: float) -> None:
         self._size = size

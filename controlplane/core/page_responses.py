@@ -50,7 +50,7 @@ def signed_in(view: View[R, P]) -> Guarded[P]:
 
 
 def page_view(*methods: str) -> Callable[[View[R, P]], Guarded[P]]:
-    """Return :func:`signed_in` for views that accept only these HTTP methods."""
+    """Return a decorator for page views: requires a signed-in user and one of the HTTP methods."""
 
     def decorate(view: View[R, P]) -> Guarded[P]:
         return signed_in(require_http_methods(methods)(view))
@@ -65,7 +65,10 @@ def is_in_dialog(request: PersonRequest) -> bool:
 def show(
     request: PersonRequest, template: str, context: dict[str, Any], *, status: int = 200
 ) -> HttpResponse:
-    """Render a template that extends `layout`, as a page of its own or inside the dialog."""
+    """Render a template as a whole page or, if the request comes from the dialog, inside that.
+
+    The template extends the variable `layout`.
+    """
     dialog = is_in_dialog(request)
     layout = "dialog.html" if dialog else "page.html"
     response = render(
@@ -76,7 +79,10 @@ def show(
 
 
 def render_live(request: PersonRequest, template: str, context: dict[str, Any]) -> HttpResponse:
-    """Render a template; a header with the context's `now` keeps the page's countdowns right."""
+    """Render a template for a page with countdowns; a response header tells the page the time.
+
+    The time is `now` of the context.
+    """
     response = render(request, template, context)
     response["Switchgear-Now"] = timestamp(context["now"])
     return response
@@ -85,15 +91,15 @@ def render_live(request: PersonRequest, template: str, context: dict[str, Any]) 
 def show_refusal(
     request: PersonRequest, heading: str, error: DomainError, back: str, *, status: int = 0
 ) -> HttpResponse:
-    """Show why nothing was changed, with a link to the page named `back`."""
+    """Show an error page that says why a change was refused, with a link to the page `back`."""
     context = {"heading": heading, "detail": error.detail, "back": back}
     return show(request, "core/notice.html", context, status=status or error.status)
 
 
 def respond_done(request: PersonRequest, message: str, url: str) -> HttpResponse:
-    """Respond to a change with a success message.
+    """Respond to a successful change with a message.
 
-    An htmx request gets it as a client-side event, another one a redirect to `url`.
+    An htmx request gets it as a client-side event, another one as a redirect to `url`.
     """
     if request.htmx:
         return trigger_client_event(

@@ -1,4 +1,4 @@
-"""Database rights and initial data, provided at every start by the owner of the tables."""
+"""Set-up of the database at every start, as the owner of the tables: rights and initial data."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -32,7 +32,7 @@ _first_steps: list[Callable[[datetime], None]] = []
 
 @transaction.atomic
 def grant_rights(role: str) -> None:
-    """Let `role` read and write all tables, but not own them; raise Conflict if it owns them."""
+    """Let `role` read and write all tables without owning them; raise Conflict if it owns one."""
     take_lock()
     owner, schema = _fetch_row("SELECT current_user, current_schema()")
     if role == owner:
@@ -55,7 +55,7 @@ def grant_rights(role: str) -> None:
 
 @transaction.atomic
 def make_role(role: str) -> None:
-    """Create `role` without login, and let the current login assume it by SET ROLE."""
+    """Create the database role `role`, which can't log in; the current login may assume it."""
     take_lock()
     name = sql.Identifier(role)
     if not _fetch_row("SELECT EXISTS (SELECT 1 FROM pg_roles WHERE rolname = %s)", role)[0]:
@@ -67,13 +67,16 @@ def make_role(role: str) -> None:
 
 
 def first_step(step: Callable[[datetime], None]) -> Callable[[datetime], None]:
-    """Decorate a function, in an app's module `provision`, that adds missing initial data."""
+    """Register a function that adds missing initial data at every start; a decorator.
+
+    It is for the apps' modules named `provision`.
+    """
     _first_steps.append(step)
     return step
 
 
 def run_first_steps(now: datetime) -> None:
-    """Run the functions registered with :func:`first_step`, each in its own transaction."""
+    """Add missing initial data by the functions of :func:`first_step`, each in a transaction."""
     autodiscover_modules("provision")
     for step in _first_steps:
         with transaction.atomic():

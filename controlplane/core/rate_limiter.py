@@ -9,20 +9,23 @@ ROUNDING_SECONDS = 1e-6
 
 
 class RateLimit(NamedTuple):
-    """A sustained rate `per_second`, and the largest `burst` after a pause."""
+    """The limit of a token bucket: the sustained rate, and the largest `burst` after a pause."""
 
     per_second: float
     burst: float
 
     def seconds_to_wait(self, full_at: float, now: float) -> float:
-        """Return the seconds until a token is available; 0 if one is available at `now`."""
+        """Return the seconds until a token is available; 0 if one is available at `now`.
+
+        `full_at` is the time when the bucket will be full again.
+        """
         seconds = full_at - now - (self.burst - 1) / self.per_second
         return seconds if seconds > ROUNDING_SECONDS else 0.0
 
     def acquire(self, full_at: float, now: float) -> float:
-        """Return the time when a bucket is full again after a token was taken at `now`.
+        """Take a token at `now`: return the new time when the bucket will be full again.
 
-        `full_at` is that time before the token was taken.
+        `full_at` is that time before the token is taken.
         """
         return max(full_at, now) + 1 / self.per_second
 
@@ -43,7 +46,10 @@ class TokenBucket:
 
 
 class TokenBuckets:
-    """Buckets by key; above `max_keys` the least recently used one is dropped and so refilled."""
+    """Token buckets by key; above `max_keys`, the least recently used one is dropped.
+
+    A dropped bucket begins again full.
+    """
 
     def __init__(self, limit: RateLimit, max_keys: int) -> None:
         self._limit = limit

@@ -34,7 +34,7 @@ class SubscriberTiming:
     longest_pause_seconds: float
 
     def pause_seconds(self, failures: int) -> float:
-        """Return the upper limit of the random pause after so many consecutive failures."""
+        """Return the longest random pause before reconnecting, after so many failures in a row."""
         doublings = min(failures, 10)  # A float would overflow after hours without Redis.
         return min(FIRST_PAUSE_SECONDS * 2.0**doublings, self.longest_pause_seconds)
 

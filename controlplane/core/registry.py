@@ -109,7 +109,7 @@ class KindRegistry(Mapping[str, T], Generic[T]):
 
 @dataclass(frozen=True)
 class RegisteredFunction(Generic[F]):
-    """A function and its position among functions of the same kind."""
+    """A registered function, with its position in the order of its registry."""
 
     function: F
     position: int = 0
@@ -164,7 +164,7 @@ class Port(Generic[T]):
 
 
 class RegisteredNames(KeysView[str], Sequence[str]):
-    """A live view of the names in a registry, as serializer fields take it for choices."""
+    """A live view of the names in a registry, for serializer fields that offer them as choices."""
 
     def __getitem__(self, index: Any) -> Any:
         return tuple(self)[index]
@@ -172,7 +172,10 @@ class RegisteredNames(KeysView[str], Sequence[str]):
 
 @functools.cache
 def _modules_by_name() -> Mapping[str, Sequence[str]]:
-    """Return the dotted paths of the modules of this project's apps, by the modules' own names."""
+    """Map the last name of each module, such as `metrics`, to the dotted paths of all such modules.
+
+    Only this project's apps are searched.
+    """
     # Imported here, because the stand-in server during startup uses registries without Django.
     from django.apps import apps
     from django.conf import settings

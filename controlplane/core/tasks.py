@@ -25,14 +25,14 @@ MAX_EVENTS_AT_ONCE = 500_000
 
 @shared_task(name="core.run_ticks", ignore_result=True)
 def run_ticks(names: list[str]) -> None:
-    """Run ticks one after another; safe to repeat."""
+    """Run the named ticks, one after another; repeating this is safe."""
     for name in names:
         ticks.run(name, RAN_BY)
 
 
 @shared_task(name="core.run_tick", ignore_result=True)
 def run_tick(name: str) -> None:
-    """Run one tick, for messages sent by the beat of an earlier release."""
+    """Run one tick; only for messages that an earlier release, still running, puts in the queue."""
     ticks.run(name, RAN_BY)
 
 

@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 @contextmanager
 def own_connection() -> Iterator[None]:
-    """Use a connection outside the pool in this thread, and close it at the end."""
+    """Context manager: use a database connection outside the pool in this thread, then close it."""
     wrapper = unpooled_connection()
     connections[DEFAULT_DB_ALIAS] = wrapper
     try:
@@ -49,7 +49,7 @@ class ReusedConnection:
 
     @contextmanager
     def use(self) -> Iterator[None]:
-        """Use the connection in this thread for the duration of a block; an error closes it."""
+        """Context manager: use the connection in this thread; an error in the block closes it."""
         connection = self._take()
         connections[DEFAULT_DB_ALIAS] = connection
         try:
@@ -62,7 +62,7 @@ class ReusedConnection:
             del connections[DEFAULT_DB_ALIAS]
 
     def close(self) -> None:
-        """Close the connection if it is idle; the next use reconnects."""
+        """Close the database connection if it is idle; the next use reconnects."""
         with self._lock:
             idle, self._idle = self._idle, None
         if idle is not None:
@@ -87,12 +87,12 @@ class ReusedConnection:
 
 
 def close_connection() -> None:
-    """Close this thread's connection after an error; the next query reconnects."""
+    """Close this thread's database connection after an error; the next query reconnects."""
     connections[DEFAULT_DB_ALIAS].close()
 
 
 class BoundedCall(Generic[T]):
-    """A function that runs in a background thread, whose callers wait at most `seconds`.
+    """A function that is called in a background thread, for callers that wait at most `seconds`.
 
     Concurrent callers share one run and its result, so that a hanging peer costs one thread, not
     one per request. The thread uses the database connection `kept`, by default a new one.
@@ -109,11 +109,11 @@ class BoundedCall(Generic[T]):
         self._started_at = 0.0
 
     def result(self) -> T:
-        """Return the result, or raise the call's error; raise TimeoutError if it takes too long."""
+        """Return the function's result, or raise its error; raise TimeoutError if it takes long."""
         return self.begin()()
 
     def begin(self) -> Callable[[], T]:
-        """Start the call and return a function that waits for its result."""
+        """Start the function, and return another one that waits for its result."""
         with self._lock:
             age = time.monotonic() - self._started_at
             if self._future is None or self._future.done() or age > ABANDONED_SECONDS:

@@ -1,4 +1,4 @@
-"""Registry of threshold metrics: figures that threshold rules compare with a limit.
+"""Registry of threshold metrics: figures for which operators set limits by threshold rules.
 
 Apps register their metrics in modules named `threshold_metrics`. A metric reads the figures of all
 its subjects at once; it may leave out subjects well within the limit.
@@ -29,7 +29,7 @@ COMPARISONS = tuple(_COMPARISONS)
 
 @dataclass(frozen=True)
 class MetricQuery:
-    """A threshold rule's query for the subjects of a metric that are beyond its limit.
+    """A threshold rule's question to its metric: which subjects are beyond the limit?
 
     A subject is beyond the limit if `comparison` holds between its `statistic` over `window` and
     `limit`. `window` is zero for a metric without windows; `part` is the selected part of the
@@ -52,24 +52,27 @@ class MetricQuery:
         return Decimal(repr(self.limit))
 
     def beyond(self, some: float, whole: float = 1) -> bool:
-        """Return True if `some / whole`, computed exactly, is beyond the limit."""
+        """Return True if a figure, given as the quotient `some / whole`, is beyond the limit.
+
+        It is computed exactly, without rounding.
+        """
         is_beyond, _ = _COMPARISONS[self.comparison]
         return is_beyond(Decimal(some), self.exact_limit * Decimal(whole))
 
     def allowed(self, show: Callable[[float], str]) -> str:
-        """Return the allowed range in words, `1 % at most`; `show` formats the limit."""
+        """Return the allowed figures in words (`1 % at most`); `show` formats the limit."""
         return _COMPARISONS[self.comparison][1].format(show(self.limit))
 
 
 @dataclass(frozen=True)
 class MetricReading:
-    """The figure of one subject, computed from `samples` samples.
+    """A metric's figure for one subject, computed from `samples` samples.
 
     `value` is None without data. `beyond` is True if it is beyond the limit, None if unknown.
     `said` describes the value in a sentence without a full stop, `path` is the page of the subject,
     and `evidence` has the underlying counts (JSON). `acknowledged_by` is a person who caused the
     value or is aware of it. Messages get the additional `facts` and go to the message thread
-    `thread`. A reading with `is_fresh` False repeats the previous one.
+    `thread`. With `is_fresh` False, it repeats the previous figure.
     """
 
     subject: str
@@ -125,7 +128,10 @@ THRESHOLD_METRICS = KindRegistry[ThresholdMetric]("threshold_metrics", order=att
 
 
 def find_metric(metric: str) -> tuple[ThresholdMetric, str] | None:
-    """Return the metric of a rule, and the selected part (`latency_ms:e2e`) or ""."""
+    """Return the metric that a rule names, and the part of it that the name selects, or "".
+
+    `latency_ms:e2e` selects the part `e2e` of the metric `latency_ms`.
+    """
     name, divided, part = metric.partition(":")
     found = THRESHOLD_METRICS.get(name)
     if found is None or (divided and not (found.parts and part)):

@@ -1,4 +1,4 @@
-"""Ticks: periodic functions that claim their work in PostgreSQL.
+"""Ticks: periodic functions, run by Celery, that find their work in PostgreSQL.
 
 Celery's beat and workers run them; the watchdog runs late ones. A tick may run in two processes at
 once. The table `core_tick` has the last run of each tick.
@@ -44,7 +44,7 @@ class RegisteredTick:
 
 @dataclass(frozen=True)
 class TickStatus:
-    """A tick, the seconds it is late (0 if on time), and the process that last ran it."""
+    """A tick's state: the seconds by which its run is late, 0 if on time, and who ran it last."""
 
     tick: RegisteredTick
     late_seconds: float
@@ -92,14 +92,14 @@ def run(name: str, ran_by: str) -> int:
 
 
 def list_statuses() -> list[TickStatus]:
-    """Return each tick's status by the database's clock; infinitely late if it never ran."""
+    """Return the status of each tick, by the database's clock; infinitely late if it never ran."""
     rows = {row.name: row for row in TickRow.objects.all()}
     now = db_now()
     return [_tick_status(tick, rows.get(tick.name), now) for tick in list_ticks().values()]
 
 
 def find_idle(names: Collection[str]) -> set[str]:
-    """Return the ticks among `names` whose `pending` finds no work now, by one query."""
+    """Return those of the named ticks that have no work now, by their `pending`; one query."""
     checked_names = sorted(name for name in names if list_ticks()[name].pending is not None)
     if not checked_names:
         return set()
@@ -148,7 +148,7 @@ def _tick_status(tick: RegisteredTick, row: TickRow | None, now: datetime) -> Ti
 
 
 def record_runs(names: Collection[str], ran_by: str) -> None:
-    """Record that these ticks ran just now."""
+    """Record that the process `ran_by` has just run these ticks."""
     if not names:
         return
     with connection.cursor() as cursor:

@@ -1,4 +1,7 @@
-"""Wake-up messages through Redis; after a lost message, subscribers act at their next poll."""
+"""Messages through Redis that wake subscribers after a change.
+
+After a lost message, subscribers act at their next poll.
+"""
 
 import functools
 import os
@@ -25,7 +28,7 @@ log = structlog.get_logger(__name__)
 
 
 class _Waker:
-    """A publisher of Redis messages that, for a while after a failure, drops all of them.
+    """A publisher of Redis messages; after a failure it drops all messages for a while.
 
     Subscribers can't notice a dropped message. So a thread tells those of the live channel, once
     Redis is reachable again, that they missed something.
@@ -93,7 +96,7 @@ _has_reported = False
 
 
 def wake(topic: str) -> None:
-    """Notify subscribers that `topic` changed, after the current transaction commits."""
+    """Make subscribers read `topic` again, such as `degradation`, after the transaction commits."""
     publish_on_commit(WAKE_CHANNEL, topic)
 
 
@@ -104,7 +107,10 @@ def publish_on_commit(channel: str, text: str | bytes) -> None:
 
 @contextmanager
 def report_failures_to(report: Callable[[str], object]) -> Iterator[None]:
-    """Context manager: pass the first failure in the block to `report`, instead of logging it."""
+    """Context manager: call `report` with a notice if a message of the block can't be published.
+
+    Only the first failure is reported, and none is logged.
+    """
     global _report, _has_reported
     _report, _has_reported = report, False
     try:

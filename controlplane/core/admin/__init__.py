@@ -1,4 +1,4 @@
-"""Django admin pages of core's tables: history read-only, changes through services."""
+"""Django admin pages of core's tables: most are read-only; changes go through the services."""
 
 from . import tables
 from .site import ReadOnly, Table, apply_to_each, register_read_only

@@ -82,7 +82,7 @@ def register_read_only(
     search: str = "",
     related: str = "",
 ) -> None:
-    """Register a read-only admin table; each option is field names separated by spaces."""
+    """Register a read-only admin page for `model`; field names are separated by spaces."""
     options = {
         "list_display": columns,
         "ordering": order,

@@ -25,7 +25,7 @@ def get_subject(approval: Approval) -> str:
 
 
 def get_target(approval: Approval) -> str:
-    """Return the switch or rule that a request concerns, without a suffix such as `#2`."""
+    """Return the id of the switch or rule that a request concerns, without a suffix (`#2`)."""
     return approval.target.partition("#")[0]
 
 
@@ -103,7 +103,7 @@ def record_event(
     action: str = "",
     notify_requester: bool = False,
 ) -> None:
-    """Write the audit row and the messages of an event.
+    """Write the audit row and the messages of an event in the life of an approval request.
 
     The action in the audit row is `action`, by default the event's name. With `notify_requester`,
     the requester's personal destinations get the message, too. Call this last in the transaction,

@@ -79,7 +79,7 @@ class ApprovalView(ApiView):
     @extend_schema(request=EditApprovalBody, responses=ApprovalShape)
     @mutation(EditApprovalBody)
     def patch(self, *, body: dict[str, Any], actor: Actor, now: datetime, approval_id: int) -> Done:
-        """Replace the actor's own request by a copy with another reason; return the new request."""
+        """Replace your own request by a copy with another reason; return the new request."""
         approval = services.edit_request(
             approval_id=approval_id, reason=body["reason"], actor=actor, now=now
         )
@@ -89,10 +89,10 @@ class ApprovalView(ApiView):
 def build_decision_view(
     decide: Callable[..., Approval], description: str, *, confirm: bool = False
 ) -> type[ApiView]:
-    """Return an API view whose POST decides the request in the path by calling `decide`.
+    """Return an API view for one decision, such as denying: a POST calls `decide` for a request.
 
-    With `confirm`, the person must have confirmed their identity recently if the request requires
-    that.
+    With `confirm`, the person must have confirmed their identity recently if the approval request
+    requires that.
     """
 
     class DecisionView(ApiView):

@@ -1,4 +1,4 @@
-"""Registry of the behavior of each kind of approval request."""
+"""Registry of the kinds of approval requests: the functions that handle each kind."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,14 +22,14 @@ def _hide_episode(approvals: Sequence[Approval]) -> Sequence[Mapping[str, Any]]:
 
 @dataclass(frozen=True)
 class ApprovalKind:
-    """The behavior of one kind of approval request.
+    """The functions that handle one kind of approval request.
 
-    `carry_out` makes the approved change; it is None if no installed app has the kind. `on_end` is
-    called when a request is denied, expires or is withdrawn. `lock_first` takes locks before the
-    approval is locked, as the lock order requires. `check_reason` returns the problems of an edited
-    reason; `restarts_lifetime` gives an edited request a new lifetime. If `requires_confirmation`
-    returns True, approvers must confirm their identity. `describe_changes` returns the changes that
-    the approvals page shows.
+    `carry_out` makes the approved change; it is None if no installed app handles the kind. `on_end`
+    is called when a request is denied, expires or is withdrawn. `lock_first` locks the rows that
+    must be locked before the request. `check_reason` returns the problems of an edited reason. With
+    `restarts_lifetime`, an edited request expires later. If `requires_confirmation` returns True,
+    approvers must confirm their identity. `describe_changes` returns the changes that the approvals
+    page shows.
     """
 
     carry_out: CarryOut | None = None
@@ -45,7 +45,10 @@ _kinds: dict[str, ApprovalKind] = {}
 
 
 def on_approval(kind: str, **behavior: Any) -> Callable[[CarryOut], CarryOut]:
-    """Register the decorated function as a kind's `carry_out`; `behavior` sets other fields."""
+    """Return a decorator: the function makes the change when a request of this kind is approved.
+
+    `behavior` sets the other fields of :class:`ApprovalKind`.
+    """
 
     def register(function: CarryOut) -> CarryOut:
         _kinds[kind] = ApprovalKind(function, **behavior)
@@ -55,5 +58,5 @@ def on_approval(kind: str, **behavior: Any) -> Callable[[CarryOut], CarryOut]:
 
 
 def get_kind(name: str) -> ApprovalKind:
-    """Return the behavior of an approval kind; the default if no installed app has the kind."""
+    """Return the functions for an approval kind; the defaults if no installed app handles it."""
     return _kinds.get(name, ApprovalKind())

@@ -65,9 +65,10 @@ def sign(review_id: int, *, comment: str, actor: Actor, now: datetime) -> Approv
 
 
 def reopen_due_reviews(now: datetime) -> int:
-    """Reopen each review that has been unsigned for another full week; return their number.
+    """Announce again each review that is unsigned after another full week; return their number.
 
-    If several weeks have passed since the last run, the review is reopened only once.
+    Its escalation restarts. If several weeks have passed since the last run, this happens only
+    once.
     """
     unsigned = Approval.objects.filter(
         kind=REVIEW, state=Approval.State.PENDING, requested_at__lte=now - REOPEN_INTERVAL
@@ -104,7 +105,7 @@ def _reopen_review(review_id: int, now: datetime) -> bool:
 
 
 def _open_escalation(review: Approval, facts: Mapping[str, Any], now: datetime) -> None:
-    """Open the review's escalation; the routes are notified by the review's own message."""
+    """Open the review's escalation, marked as announced: the routes get the review's message."""
     escalations.open_escalation(
         subject=announcements.get_subject(review),
         event="review.waiting",

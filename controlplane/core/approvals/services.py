@@ -46,12 +46,13 @@ def request_approval(
     actor: Actor,
     now: datetime,
 ) -> Approval:
-    """Create a request in the caller's transaction, or return an equal pending request.
+    """Create an approval request in the caller's transaction, and return it.
 
-    `diff` maps fields to `[before, after]`, or to a value for information. The risk is at least
-    that of the kind; `facts` and `risk` can raise it. `lifetime` is by default that of the risk. If
-    a different request for the target is pending, it is voided if it is by the same requester;
-    otherwise :class:`Conflict` is raised.
+    If an equal request is pending, that one is returned. If a different one for the target is
+    pending, it is voided if it is by the same requester; otherwise :class:`Conflict` is raised.
+
+    `diff` maps a field to `[before, after]`, or to one value that is only shown. The risk is that
+    of the kind, or higher by `facts` or `risk`. `lifetime` is by default that of the risk.
     """
     present = Approval.objects.select_for_update().filter(
         kind=kind, target=target, state=State.PENDING
@@ -165,7 +166,7 @@ def edit_request(*, approval_id: int, reason: str, actor: Actor, now: datetime) 
 
 
 def void_requests(*, kind: str, target: str, actor: Actor, now: datetime, why: str) -> None:
-    """Void the pending requests for a target, in the caller's transaction."""
+    """Void the pending requests of one kind for a target, in the caller's transaction."""
     pending = Approval.objects.select_for_update().filter(target=target, state="pending", kind=kind)
     for approval in pending:
         _end_request(approval, State.VOID, why, actor, now)
@@ -232,7 +233,7 @@ def _decide(approval_id: int, verdict: str, comment: str, actor: Actor, now: dat
 
 
 def _lock_request(approval_id: int) -> Approval:
-    """Lock a request, after the rows that its kind must lock before it."""
+    """Lock the row of a request, after the rows that its kind must lock first; return it."""
     kinds.get_kind(get_approval(approval_id).kind).lock_first()
     return Approval.objects.select_for_update().get(pk=approval_id)
 

@@ -11,7 +11,10 @@ NOTHING = services.Overview(())
 
 
 def attention(request: HttpRequest) -> dict[str, object]:
-    """Return a lazy `attention_count`, 0 if nobody is signed in or the database is unreachable."""
+    """Return the template variable `attention_count`, which is computed when a template uses it.
+
+    It is 0 if nobody is signed in or the database is unreachable.
+    """
     return {"attention_count": SimpleLazyObject(lambda: _count(request))}
 
 

@@ -48,12 +48,12 @@ class Overview:
 
 
 def read_all(now: datetime) -> Overview:
-    """Return the items of all sources; a failing source is listed in `unread`."""
+    """Return the attention items of all registered sources; a failing one is listed in `unread`."""
     return read_sources(list(ATTENTION_SOURCES.values()), now)
 
 
 def read_sources(sources: Sequence[AttentionSource], now: datetime) -> Overview:
-    """Return the items of `sources`; a source that fails doesn't stop the others."""
+    """Return the attention items of `sources`; a failing source is listed in `unread`."""
     waiting: list[AttentionItem] = []
     unread: list[str] = []
     silent = _find_empty_sources(sources, now)
@@ -67,7 +67,7 @@ def read_sources(sources: Sequence[AttentionSource], now: datetime) -> Overview:
 
 
 def count(now: datetime) -> Overview:
-    """Return all items from a cache that is at most 5 s old, for the count in the navigation."""
+    """Return all attention items, read at most 5 s ago, for the count in the navigation."""
     global _counted
     taken_at, counted = _counted
     if counted is None or time.monotonic() - taken_at >= COUNT_CACHE_SECONDS:
@@ -82,7 +82,7 @@ def clear_count() -> None:
 
 
 def clear_compiled() -> None:
-    """Empty the cache of :func:`_compile_exists`; needed after settings change, in tests."""
+    """Empty the cache of compiled SQL conditions; tests call this after they change settings."""
     _compile_exists.cache_clear()
 
 
@@ -91,7 +91,7 @@ _counted = _NEVER
 
 
 def _find_empty_sources(sources: Sequence[AttentionSource], now: datetime) -> set[AttentionSource]:
-    """Return the sources without items: those whose `only_if` finds no rows; one query."""
+    """Return the sources without items: no queryset of their `only_if` has rows. One query."""
     named = [(source, source.only_if) for source in sources if source.only_if]
     if not named:
         return set()
@@ -112,7 +112,7 @@ def _find_empty_sources(sources: Sequence[AttentionSource], now: datetime) -> se
 
 @functools.lru_cache(maxsize=256)
 def _compile_exists(rows: Rows) -> tuple[str, Sequence[Any]]:
-    """Return an SQL condition, true if one of the querysets has a row, and its parameters.
+    """Return an SQL condition that one of a source's querysets has a row, and its parameters.
 
     The parameters have a placeholder for the time, which `substitute_now` replaces.
     """

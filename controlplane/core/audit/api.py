@@ -169,7 +169,7 @@ class AuditExport(ApiView):
 
 
 def filter_entries(entries: QuerySet[AuditEntry], filters: dict[str, Any]) -> QuerySet[AuditEntry]:
-    """Return the entries that match all filters except `q`.
+    """Return the entries that match all filters except `q`, the text search.
 
     Raises :class:`InvalidInput` if `to` is before `from`.
     """

@@ -38,7 +38,7 @@ class AuditEntry(models.Model):
 
 
 def match_actor(text: str) -> models.Q:
-    """Match an actor by label (`user:kim`, `shell:kim`) or by name alone (`kim`)."""
+    """Return the condition for an actor's entries, by label (`user:kim`) or name alone (`kim`)."""
     kind, _, name = text.partition(":")
     if name and kind in ACTOR_TYPES:
         return models.Q(actor_type=kind, actor_name=name)

@@ -47,12 +47,15 @@ _BY_SEGMENT = """
 
 
 def is_short(text: str) -> bool:
-    """Return True if the text has no trigram, so that only the newest rows can be searched."""
+    """Return True if the text is too short for the index; then only new rows are searched."""
     return _min_upper_bytes(text) < MIN_BYTES
 
 
 def match_text(text: str) -> Q:
-    """Match rows that contain the text, ignoring case. Without the index this reads all rows."""
+    """Return the condition for rows that contain the text, ignoring case.
+
+    Without the index, it has to read all rows.
+    """
     condition = Q()
     for field in SEARCHED_FIELDS:
         condition |= Q(**{f"{field}__icontains": text})
@@ -60,7 +63,7 @@ def match_text(text: str) -> Q:
 
 
 def match_newest() -> Q:
-    """Match the newest `MAX_SCANNED` rows, the only ones searched for a short text."""
+    """Return the condition for the newest `MAX_SCANNED` rows, where short texts are searched."""
     return Q(id__gt=RawSQL(f"{_NEWEST} - %s", [MAX_SCANNED]))  # noqa: S611 - no user input
 
 
@@ -69,8 +72,9 @@ def build_segment_query(
 ) -> tuple[str, tuple[Any, ...]]:
     """Return SQL and parameters that find the first `limit` of `rows` that contain `text`.
 
-    `rows` must be ordered by id, `ascending` or descending, and begin at `position` (an id) if
-    given. `text` must be long enough for the index; see :func:`is_short`.
+    The SQL searches one segment of rows after the other. `rows` must be ordered by id, `ascending`
+    or descending, and begin at `position` (an id) if given. `text` must be long enough for the
+    index; see :func:`is_short`.
     """
     in_segment = RawSQL(_IN_SEGMENT, [], output_field=BooleanField())  # noqa: S611 - a parameter
     query = rows.query.chain()
@@ -91,5 +95,5 @@ def build_segment_query(
 
 
 def _min_upper_bytes(text: str) -> int:
-    """Return the minimum length, in bytes, of the text in upper case in PostgreSQL."""
+    """Return the least number of bytes that the text can have after PostgreSQL's `upper()`."""
     return min(len(text.encode()), len(text.upper().encode()))

@@ -36,7 +36,10 @@ def read_files(folder: Path, names: Iterable[str]) -> dict[str, str]:
 
 
 def parse_document(name: str, text: str, errors: Errors) -> dict[str, Any]:
-    """Return the mapping in a file's only document; {} and an error in `errors` if malformed."""
+    """Return the mapping in a file that has one YAML document.
+
+    If the file is malformed, the result is empty and the problem is added to `errors`.
+    """
     documents = _load_documents(name, text, _Loader, errors)
     if len(documents) > 1:
         add_error(errors, name, "Must be one document.")

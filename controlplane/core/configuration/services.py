@@ -29,7 +29,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class EntryChange:
-    """The outcome of loading one entry, such as a service.
+    """The outcome of loading one entry of a configuration file, such as a service.
 
     `differences` are readable descriptions of the changes. `edited` is the author and time of a
     manual change since the last load, or "" if there is none.
@@ -44,7 +44,7 @@ class EntryChange:
 
 @dataclass(frozen=True)
 class Loaded:
-    """The actual or planned result of a load.
+    """The result of loading configuration files, or of a dry run.
 
     `audit_rows` are rows for the audit trail, written last. `elsewhere` are the names of entries in
     the database that no file mentions; loading leaves them unchanged.
@@ -68,7 +68,7 @@ class Loaded:
 
 
 class Load(Protocol):
-    """Function that loads an app's entries from the texts of its files, by file name.
+    """The type of functions that store an app's entries, given the texts of its files by name.
 
     Runs in the caller's transaction. Entries missing from the texts stay unchanged. With
     `keep_edited`, manually changed entries stay unchanged too. Raises :class:`InvalidInput` with
@@ -88,7 +88,7 @@ class Load(Protocol):
 
 @dataclass(frozen=True)
 class Reader:
-    """The files that the app `name` reads, in order, and its loader."""
+    """The configuration files of the app `name`, in load order, and the function to load them."""
 
     name: str
     files: tuple[str, ...]
@@ -138,7 +138,7 @@ def load_folder(
 
 
 def load_shipped(name: str, *, actor: Actor, now: datetime) -> None:
-    """Load an app's shipped configuration into a new installation."""
+    """Load the configuration files that Switchgear ships for an app, into a new installation."""
     folder = Path(settings.BASE_DIR) / SHIPPED
     if not any((folder / file).is_file() for file in READERS[name].files):
         return
@@ -147,9 +147,9 @@ def load_shipped(name: str, *, actor: Actor, now: datetime) -> None:
 
 
 def find_manual_edits(actions: Sequence[str]) -> dict[str, str]:
-    """Return the author and time of the last manual change, by audit target.
+    """Return who last changed each entry by hand, and when, by the entry's audit target.
 
-    `actions` are the audit actions of changes, such as `service.changed`.
+    `actions` are the audit actions of such changes, for example `service.changed`.
     """
     last = (
         AuditEntry.objects.filter(action__in=actions)

@@ -14,7 +14,10 @@ WITHOUT_DATABASE = Degraded(levels.EMERGENCY, (levels.POSTGRESQL,), None)
 
 
 def degradation(request: HttpRequest) -> dict[str, object]:
-    """Return the lazy template variable `degradation`, which works without the database, too."""
+    """Return the template variable `degradation`, which is read when a template uses it.
+
+    It works without the database, too.
+    """
     return {"degradation": SimpleLazyObject(lambda: _load(request))}
 
 

@@ -37,10 +37,10 @@ MAX_CAUSES = 100
 
 @dataclass(frozen=True)
 class Degraded:
-    """The current level with its causes, worst first.
+    """The installation's current degradation level, and its causes, worst first.
 
-    `since` is the time when the reported causes reached this level. It is None if the reported
-    causes have another level, and the state of PostgreSQL or Redis determines this one.
+    `since` is the time when the level was reached. It is None if PostgreSQL or Redis, whose
+    failures are not stored, determines the level.
     """
 
     level: int
@@ -78,13 +78,13 @@ def _read_row() -> tuple[Degradation, tuple[Cause, ...]]:
 
 
 def select_active() -> QuerySet[Degradation]:
-    """Return a queryset that is empty if no degradation cause is active or about to end."""
+    """Return a queryset of the single row, empty while no degradation cause is active or ending."""
     return Degradation.objects.filter(pk=1).exclude(causes=[], falling={})
 
 
 @transaction.atomic
 def report(causes: Sequence[Cause], now: datetime) -> bool:
-    """Replace all reported causes by `causes`; return True if the active causes changed.
+    """Replace all stored causes by `causes`; return True if the active causes changed.
 
     A cause without a time gets the time of its first report. A cause that is unreported, or
     reported at a lower level, keeps its level for a minute. A change wakes the data plane and open
@@ -133,14 +133,17 @@ def _causes(row: Degradation) -> tuple[Cause, ...]:
 
 
 def _update_causes(row: Degradation, causes: Sequence[Cause], now: datetime) -> ActiveCauses | None:
-    """Return the active causes after a report, or None if nothing changes."""
+    """Return the active causes after a report of `causes`, or None if they stay as stored."""
     updated = update_causes(ActiveCauses(_causes(row), row.falling), causes, now)
     same = levels.to_json(updated.causes) == row.causes and updated.falling == row.falling
     return None if same else updated
 
 
 def update_causes(before: ActiveCauses, reported: Sequence[Cause], now: datetime) -> ActiveCauses:
-    """Return the active causes after a report, at `now`, of exactly the causes `reported`."""
+    """Return the active causes after the report `reported`, which replaces the previous report.
+
+    A cause that is missing in it, or has a lower level, stays for a minute.
+    """
     previous = {one.what: one for one in before.causes}
     current = {}
     for one in reported:

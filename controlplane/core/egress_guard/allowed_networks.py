@@ -80,7 +80,10 @@ PROMETHEUS = Allowance("PROMETHEUS_ALLOW")
 
 
 def is_public(address: Address) -> bool:
-    """Return True if the address is a single public host and embeds no other address."""
+    """Return True for the address of a single host on the public internet.
+
+    False for addresses that embed another one, such as NAT64 and 6to4.
+    """
     if isinstance(address, ipaddress.IPv6Address) and address not in GLOBAL_V6:
         return False
     return address.is_global and not any(address in network for network in NOT_PUBLIC)

@@ -87,7 +87,7 @@ class GuardedTransport(httpx.AsyncHTTPTransport):
 
 
 def _direct_to(request: httpx.Request, address: Address) -> httpx.Request:
-    """Return the request to one address, with the Host header and TLS name of its URL."""
+    """Return a copy of the request to `address` that keeps its Host header and TLS name."""
     return httpx.Request(
         request.method,
         request.url.copy_with(host=str(address)),
@@ -111,7 +111,7 @@ def _parse_url(url: str, allowance: Allowance) -> httpx.URL:
 
 
 def _check(url: httpx.URL, allowance: Allowance) -> None:
-    """Raise :class:`UrlRefused` for a URL that can be rejected without a DNS lookup."""
+    """Raise :class:`UrlRefused` if the URL is forbidden whatever its host resolves to."""
     host = _host(url)
     if url.scheme not in {"https", "http"} or not host:
         raise UrlRefused("the URL must begin with https:// and name a host")

@@ -39,9 +39,9 @@ def open_escalation(
     """Open an escalation for `subject`, or return the open one unchanged.
 
     Runs in the caller's transaction. `event` names the message template, `facts` fill it, and
-    `severity` selects the steps. The next tick notifies the first step, within seconds. With
-    `announced`, the routes have been notified already; if no step reaches anybody, the routes are
-    notified again an hour later.
+    `severity` selects the escalation steps. The people of the first step are notified within
+    seconds. `announced` means that the event's routes have been notified already; if no step
+    reaches anybody, they are notified again an hour later.
     """
     fields = {"event": event, "severity": severity, "scope": scope, "facts": dict(facts)}
     times = {"opened_at": now, "next_at": now, "notified_at": now if announced else None}
@@ -53,10 +53,10 @@ def open_escalation(
 def open_announced(
     facts: Mapping[str, Mapping[str, Any]], *, event: str, severity: str, now: datetime
 ) -> None:
-    """Open escalations for many subjects in one statement; `facts` are the facts by subject.
+    """Open escalations of an event whose routes have been notified already, in one statement.
 
-    The routes have been notified already. Subjects with an open escalation stay unchanged. Runs in
-    the caller's transaction.
+    `facts` are the values for the messages, by subject. Subjects with an open escalation stay
+    unchanged. Runs in the caller's transaction.
     """
     times = {"opened_at": now, "next_at": now, "notified_at": now}
     rows = (

@@ -21,7 +21,7 @@ def format_details(escalation: Escalation) -> str:
 
 
 def format_notified(escalation: Escalation) -> str:
-    """Return the last people notified, oldest first, or "nobody".
+    """Return the people whom the escalation notified last, oldest first, or "nobody".
 
     Example: `on-call (kim) at 02:11 UTC; team-lead at 02:26 UTC`.
     """

@@ -48,9 +48,9 @@ _EDGES = """
 
 @dataclass(frozen=True)
 class EdgeSpan:
-    """The ends of a time span of an SLO, which stored counts per minute don't cover.
+    """The two ends of a span of time of an SLO, for which event counts per minute are too coarse.
 
-    They run from `start` to `first` and from `last` until now.
+    The ends run from `start` to `first` and from `last` until now.
     """
 
     slo: str
@@ -60,7 +60,7 @@ class EdgeSpan:
 
 
 def record(rows: Sequence[Mapping[str, Any]]) -> None:
-    """Insert event counts.
+    """Insert event counts of SLOs.
 
     Each row has `slo`, `instance`, `began` and `ended` (microseconds since 1970), `good` and
     `total`.
@@ -72,7 +72,7 @@ def record(rows: Sequence[Mapping[str, Any]]) -> None:
 def sum_edges(
     spans: Iterable[EdgeSpan], *, longest: timedelta, now: datetime
 ) -> list[tuple[int, int]]:
-    """Return the good and total events in both ends of each span, without those in between.
+    """Return the numbers of good and of all events in the two ends of each span, added up.
 
     A count that crosses `start` or `last` is ignored if it covers more than `longest`.
     """

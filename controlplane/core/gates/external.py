@@ -55,7 +55,10 @@ _OBSERVATIONS = """
 
 @dataclass(frozen=True)
 class RecordedVerdict:
-    """The stored verdict after a report; `accepted` is False if a later observation is stored."""
+    """The stored verdict of a gate after a report.
+
+    `accepted` is False if the report was ignored, because a later observation is stored.
+    """
 
     verdict: ExternalVerdict
     accepted: bool
@@ -132,7 +135,7 @@ def check_name(value: Any) -> str:
 def find_observations(
     questions: Sequence[GateQuestion], _now: datetime
 ) -> list[Observation | None]:
-    """Return the latest observation of each gate, in one query."""
+    """Return the latest reported verdict of each external gate, None without one; one query."""
     names = [str(one.spec.get("gate", "")) for one in questions]
     parameters = {"names": sorted(set(names)), "longest": MAX_KEPT_BYTES}
     rows = fetch_all(_OBSERVATIONS, parameters)
@@ -146,10 +149,10 @@ def find_observations(
 
 
 def evaluate(question: GateQuestion, observation: Observation | None, now: datetime) -> GateAnswer:
-    """Return a fail if the gate failed since the step began, else its latest verdict.
+    """Evaluate an external gate: it fails if it failed since the step began.
 
-    If the latest verdict is missing or stale, the answer is no data. A failure since the step
-    began counts at any age, because evaluations may have missed it.
+    Otherwise its latest verdict counts; if that is missing or stale, the answer is "no data". A
+    failure since the step began counts at any age, because evaluations may have missed it.
     """
     if observation is None:
         return build_no_data(question, f"nobody has reported {question.spec.get('gate')} yet", {})
@@ -189,9 +192,10 @@ KIND = GateKind(
 def _latest_failure(
     verdict: str, at: datetime, before: datetime | None, now: datetime
 ) -> datetime | None:
-    """Return the time of the gate's latest failure after a report of `verdict`, observed at `at`.
+    """Return the time of a gate's latest failure after a report of `verdict`, observed at `at`.
 
-    `before` is the latest failure so far. A report more than 60 s after `at` changes nothing.
+    `before` is the latest failure so far. It stays if `verdict` is no failure, or was observed more
+    than 60 s ago.
     """
     if before is not None and before > now + FRESH:
         before = None  # From before the clock was set back.
@@ -207,7 +211,7 @@ def _check_report(
     observed_at: datetime | None,
     now: datetime,
 ) -> datetime:
-    """Raise :class:`InvalidInput` for an invalid report; return its time in UTC, at most now."""
+    """Return a report's observation time, at most now. Raise :class:`InvalidInput` if invalid."""
     errors: dict[str, list[str]] = {}
     if not NAME.fullmatch(name):
         errors["name"] = [WRONG_NAME]

@@ -38,13 +38,16 @@ class GateField:
         return self.name.removesuffix("_seconds")
 
     def parse(self, text: str) -> Any:
-        """Return the JSON value for a form input's text; an invalid text unchanged, for `check`."""
+        """Return the JSON value for the text of a form input.
+
+        An invalid text is returned as it is, because `check` will reject it.
+        """
         if self.input == TEXT:
             return text
         return parse_number(text) if self.input == NUMBER else parse_seconds(text)
 
     def format(self, value: Any) -> str:
-        """Return a JSON value as the text that a person would type."""
+        """Return the text of the form input for a JSON value, as a person would type it."""
         if self.input != DURATION:
             return str(value)
         if isinstance(value, int) and value > 0:
@@ -82,7 +85,7 @@ def check_fields(
 
 
 def check_value(check: Check, value: Any, path: str, errors: dict[str, list[str]]) -> Any:
-    """Return the validated value, or add an error at `path` and return None."""
+    """Return the value as `check` returns it; if it is invalid, add an error and return None."""
     try:
         return check(value)
     except ValueError as error:

@@ -24,7 +24,7 @@ _CHECKED = """
 
 @dataclass(frozen=True)
 class HoldTarget:
-    """The switch of a ramp, and the SLOs in its gates: what :class:`Hold` rows may apply to."""
+    """A ramp that holds may apply to: its switch, and the SLOs in its gates."""
 
     switch: str
     slos: frozenset[str] = frozenset()
@@ -54,10 +54,10 @@ def list_holds() -> list[Hold]:
 def find_blocking_holds(
     holds: Sequence[Hold], targets: Sequence[HoldTarget], now: datetime
 ) -> Mapping[str, list[Hold]]:
-    """Return the holds that apply to each target, by switch.
+    """Return the holds that apply to each ramp of `targets`, by switch.
 
-    A hold applies if an instance of its service checks the switch, or if one of the hold's SLOs is
-    among the target's SLOs.
+    A hold applies if an instance of its service checks the ramp's switch, or if one of the hold's
+    SLOs is in the ramp's gates.
     """
     parameters: dict[str, Any] = {
         "switches": sorted({target.switch for target in targets}),

@@ -59,7 +59,7 @@ def get_fields(name: str) -> tuple[GateField, ...]:
 
 
 def describe_gate(spec: Mapping[str, Any]) -> str:
-    """Return the summary of a gate; its type if no installed app has the kind."""
+    """Return a summary of a gate, such as `breaker core->oracle`; its type for an unknown kind."""
     kind = GATE_KINDS.get(spec["type"])
     return kind.summary.format_map(spec) if kind else str(spec["type"])
 

@@ -47,7 +47,7 @@ def count_events(questions: Sequence[GateQuestion], now: datetime) -> list[int]:
 
 
 def evaluate(question: GateQuestion, total: int, _now: datetime) -> GateAnswer:
-    """Return a pass if enough events occurred since the step began, else no data."""
+    """Return a pass once enough events have occurred since the step began; before, "no data"."""
     needed = _read_min_events(question)
     evidence = {"seen": total, "needed": needed, "since": canonical.timestamp(question.since)}
     if total >= needed:

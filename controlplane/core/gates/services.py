@@ -1,4 +1,4 @@
-"""Services that evaluate gates, and that store gates for apps to evaluate."""
+"""Services that evaluate gates, and that store the gates which apps evaluate in the background."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -21,9 +21,9 @@ _OBSERVATIONS = """
 
 
 def store_questions(questions: Sequence[GateQuestion]) -> None:
-    """Store the gates whose kind an app evaluates, in the caller's transaction.
+    """Store those of the gates that an app evaluates in the background.
 
-    Gates of other kinds, and gates stored already, are skipped.
+    Gates of other kinds, and gates stored already, are skipped. Runs in the caller's transaction.
     """
     rows = [
         Gate(key=one.key, type=one.type, spec=dict(one.spec), since=one.since)
@@ -34,7 +34,7 @@ def store_questions(questions: Sequence[GateQuestion]) -> None:
 
 
 def withdraw_questions(questions: Sequence[GateQuestion]) -> None:
-    """Delete the stored rows of these gates, in the caller's transaction."""
+    """Delete stored gates, which no app needs to evaluate any more, in the caller's transaction."""
     keys = [
         one.key for one in questions if (kind := GATE_KINDS.get(one.type)) is None or kind.is_stored
     ]
@@ -60,7 +60,7 @@ def evaluate_questions(questions: Sequence[GateQuestion], now: datetime) -> list
 def find_observations(
     questions: Sequence[GateQuestion], _now: datetime
 ) -> list[Observation | None]:
-    """Return the latest verdict that an app recorded for each gate, in one query."""
+    """Return the latest verdict that an app recorded for each gate, or None; one query."""
     fetched = {
         key: Observation(verdict, at, orjson.loads(evidence))
         for key, verdict, at, evidence in fetch_all(_OBSERVATIONS, [[one.key for one in questions]])
@@ -69,14 +69,14 @@ def find_observations(
 
 
 def find_open_gates(type: str) -> QuerySet[Gate]:
-    """Return the gates of a type that wait for a verdict, for the app that evaluates them."""
+    """Return the stored gates of a type, for the app that evaluates them."""
     return Gate.objects.filter(type=type)
 
 
 def record_answer(
     *, key: str, verdict: str, evidence: Mapping[str, Any], observed_at: datetime, now: datetime
 ) -> bool:
-    """Record an app's verdict of a stored gate.
+    """Record the verdict of the app that evaluates a stored gate.
 
     Returns False if the gate was withdrawn or a later observation is stored. Long `evidence` is
     truncated; its `why` is shown to people. Raises ValueError for an unknown verdict.

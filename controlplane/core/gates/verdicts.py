@@ -1,8 +1,8 @@
-"""Rules that turn observations into verdicts. Pure.
+"""Rules that turn observed verdicts into answers of gates. Pure.
 
 An observation that is missing, stale, older than the step or ahead of the clock gives `no_data`,
-which holds a step and never fails it. The evidence then has the reason as `why`, a clause
-that completes a sentence beginning with the gate's name.
+which holds a step and never fails it. The evidence then has the reason as `why`, a clause that
+completes a sentence beginning with the gate's name.
 """
 
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ KEPT_FIRST = ("good", "total", "why")
 
 @dataclass(frozen=True)
 class Observation:
-    """The latest verdict of a program or an app, with its evidence.
+    """The latest verdict on a gate that a program or an app reported, with its evidence.
 
     `by` is the label of the program, `failed_at` the time of its latest failure.
     """
@@ -46,7 +46,7 @@ class Observation:
 def evaluate_observation(
     question: GateQuestion, observation: Observation | None, now: datetime, *, missing: str
 ) -> GateAnswer:
-    """Return an app's verdict if it is fresh, else no data.
+    """Return an app's latest verdict as the gate's answer, or "no data" if it is stale or missing.
 
     `missing` is the reason given if there is no observation.
     """
@@ -63,7 +63,7 @@ def evaluate_unknown_kind(question: GateQuestion, _found: Any, _now: datetime) -
 
 
 def repeat_verdict(question: GateQuestion, observation: Observation) -> GateAnswer:
-    """Return the verdict of a fresh observation as the gate's answer."""
+    """Return an observed verdict as the gate's answer; anything but a pass or fail is "no data"."""
     evidence = show_evidence(observation)
     if observation.verdict in (PASS, FAIL):
         return GateAnswer(observation.verdict, evidence)
@@ -95,7 +95,7 @@ def explain_staleness(question: GateQuestion, observation: Observation, now: dat
 
 
 def truncate_evidence(evidence: Mapping[str, Any]) -> dict[str, Any]:
-    """Return short evidence unchanged, and the first short fields of long evidence."""
+    """Return a verdict's evidence unchanged if it is short, otherwise its first short fields."""
     size = len(canonical.dumps(evidence))
     if size <= MAX_KEPT_BYTES:
         return dict(evidence)

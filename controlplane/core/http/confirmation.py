@@ -21,10 +21,11 @@ GRACE = timedelta(minutes=10)
 
 
 def require_fresh(request: HttpRequest | Request, now: datetime, *, next_url: str = "") -> None:
-    """Raise :class:`ConfirmFirst` if the actor is a person without a recent confirmation.
+    """Raise :class:`ConfirmFirst` unless the person has recently confirmed their identity.
 
-    A confirmation counts a little longer for writes, so that a form opened in time can be sent.
-    After confirming, the person goes to `next_url`, by default the requested page or form.
+    Requests by tokens and others without a session pass. A confirmation counts a little longer for
+    writes, so that a form opened in time can be sent. After confirming, the person goes to
+    `next_url`, by default the requested page or form.
     """
     plain = get_http_request(request)
     actor = getattr(plain, "actor", None)

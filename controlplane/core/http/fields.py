@@ -54,7 +54,7 @@ class Instant(serializers.DateTimeField):
 
 @extend_schema_field(OpenApiTypes.STR)
 class Moment(serializers.Field[datetime, str, str, Any]):
-    """A time in a filter: RFC 3339 with an offset, or a date, which means midnight in UTC."""
+    """A time as a filter: RFC 3339 with an offset, or a date, which means midnight in UTC."""
 
     default_error_messages = {
         "invalid": "Must be a time with an offset, as 2026-11-21T02:10:00Z, or a date."

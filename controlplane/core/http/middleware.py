@@ -69,7 +69,7 @@ class RequestContextMiddleware:
 
 
 class NamedHostMiddleware(CommonMiddleware):
-    """Django's host check, except for probes and scrapes, whose responses don't use the host."""
+    """Django's check of the Host header, which lets health probes and metrics use any host name."""
 
     def process_request(self, request: HttpRequest) -> HttpResponsePermanentRedirect | None:
         if request.path.startswith(BY_ANY_NAME):

@@ -16,7 +16,7 @@ BY_SESSION: list[Any] = [{"session": []}]
 
 
 def undocumented_bases() -> list[type]:
-    """Return the base classes whose docstrings must not become descriptions of OpenAPI schemas."""
+    """Return base classes whose docstrings drf-spectacular must leave out of the API's schema."""
     excluded = get_lib_doc_excludes()  # type: ignore[no-untyped-call]
     return [*excluded, Body, Filters, EmptyBody, Resource]
 

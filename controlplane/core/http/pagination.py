@@ -42,7 +42,7 @@ class Page:
 
 
 class CursorPages(BasePagination):
-    """Pages of the form `{"next", "previous", "results"}`, ordered by one unique column."""
+    """Paginator of API lists, ordered by a unique column: `{"next", "previous", "results"}`."""
 
     parameters = ("cursor", "limit")
 
@@ -58,9 +58,9 @@ class CursorPages(BasePagination):
     def trim(
         self, request: Request, page: Page, rows: list[Any], position_of: Callable[[Any], Any]
     ) -> list[Any]:
-        """Set the links to the pages before and after; return the page's rows in list order.
+        """Remove the extra row of :func:`select_page` and return the page's rows in list order.
 
-        `rows` are those of :func:`select_page`, with one row too many if another page follows.
+        Also sets the links to the pages before and after; an extra row means that one follows.
         """
         more = len(rows) > page.limit
         rows = rows[: page.limit]
@@ -107,7 +107,7 @@ def read_page(request: Request, ordering: str, model: type[models.Model]) -> Pag
 
 
 def select_page(queryset: models.QuerySet[Any], page: Page) -> models.QuerySet[Any]:
-    """Return the rows of the page and one more, which shows if another page follows."""
+    """Return the rows of the page and one extra row, if another page follows."""
     name = page.ordering.lstrip("-")
     descending = page.ordering.startswith("-") != (page.direction == BACKWARD)
     if page.position is not None:

@@ -103,7 +103,7 @@ def is_api(request: HttpRequest) -> bool:
 
 
 def network_of(address: str) -> str:
-    """Return the key of per-client limits: an IPv4 address, or the /64 of an IPv6 address."""
+    """Return the network that counts as one client: an IPv4 address, or an IPv6 address's /64."""
     parsed = _parse_address(address.partition("%")[0])
     if isinstance(parsed, ipaddress.IPv6Address):
         return str(ipaddress.ip_network((parsed, IPV6_PREFIX), strict=False))

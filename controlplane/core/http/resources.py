@@ -92,7 +92,7 @@ class Resource(serializers.Serializer[T]):
 
     @cached_property
     def _steps(self) -> list[tuple[str, str, Callable[[Any], Any], Any]]:
-        """Name, attribute to read, conversion and serializer field, for each field.
+        """Steps to render each field: its name, the attribute to read, a conversion and the field.
 
         The attribute is "" if the field must read the value itself.
         """

@@ -11,9 +11,9 @@ View = Callable[..., HttpResponseBase]
 
 
 def both_forms(route: str, view: View, *, name: str) -> list[URLPattern]:
-    """Return patterns for `route` and for its other form, with or without a trailing slash.
+    """Return URL patterns for `route` with and without its trailing slash.
 
-    In the other form GET redirects to `route`, and other methods work directly.
+    Of the two, the form that isn't `route` redirects GET to `route`; other methods work directly.
     """
     other = route.removesuffix("/") if route.endswith("/") else f"{route}/"
     return [path(route, view, name=name), path(other, _other_form(view))]

@@ -73,7 +73,7 @@ class ApiView(APIView):
 
 
 class ListView(ApiView, ListAPIView[Row]):
-    """A paginated list, ordered by the unique column `ordering` and filtered by `filters`.
+    """An API view of a paginated list, ordered by a unique column and filtered by `filters`.
 
     A view with `columns`, of which the first is that of `ordering`, reads tuples instead of model
     instances, which is faster, and converts them in :meth:`present`. Its filters must depend on the
@@ -94,7 +94,7 @@ class ListView(ApiView, ListAPIView[Row]):
         return pages.get_paginated_response(self.present(rows))
 
     def _get_statement(self, request: Request) -> Statement:
-        """Return the SQL, its parameters and the page, cached by query string.
+        """Return the SQL of the requested page, its parameters and the page; cached by query.
 
         The SQL is "" if no row can match. Raises :class:`InvalidInput` for an invalid filter, limit
         or cursor.

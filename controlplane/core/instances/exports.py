@@ -75,7 +75,7 @@ _STATUSES = """
 
 
 class CountedSlo(NamedTuple):
-    """An SLO whose events instances count, and the id of the token they reported with, if any."""
+    """An SLO whose events an instance counts and reports by the API token with id `token`."""
 
     slo: str
     token: int | None
@@ -84,11 +84,11 @@ class CountedSlo(NamedTuple):
 
 @dataclass(frozen=True)
 class ChangeStatus:
-    """An instance's state after a change.
+    """The progress of an instance in applying a published change of a switch.
 
-    `applied` is the applied version, or -1 if that isn't of the current epoch. `after_ms` is the
-    delay from the commit to the acknowledgement; None if the instance didn't acknowledge the change
-    or wasn't running at the time.
+    `applied` is the version that it applies, or -1 if that isn't of the current epoch. `after_ms`
+    is the delay from the commit to the acknowledgement; None if the instance didn't acknowledge the
+    change or wasn't running at the time.
     """
 
     id: str
@@ -97,7 +97,7 @@ class ChangeStatus:
 
 
 def load_requested_switches(service: str) -> set[str]:
-    """Return the ids of the switches that instances of a service have checked, at most 1,000."""
+    """Return the ids of the switches that a service has asked for in checks, at most 1,000."""
     if not service:
         return set()
     return {switch for (switch,) in fetch_all(_REQUESTED_SWITCHES, [service])}
@@ -106,9 +106,10 @@ def load_requested_switches(service: str) -> set[str]:
 def load_check_rates(
     since: datetime, now: datetime, switch_ids: Sequence[str] | None = None
 ) -> Mapping[str, list[float]]:
-    """Return, by switch, the calls per second of each instance that checked it since `since`.
+    """Return the check rates of switches: for each, the calls per second of each instance.
 
-    Covers all switches, or those in `switch_ids`.
+    Instances that didn't check the switch since `since` are left out. Covers all switches, or those
+    in `switch_ids`.
     """
     statement = _CHECKS if switch_ids is None else _CHECKS_OF
     # Stored timestamps sort as text.
@@ -129,7 +130,7 @@ def load_switches_checked_together(switch_id: str, since: datetime) -> set[str]:
 
 
 def load_counted_slos(since: datetime) -> list[CountedSlo]:
-    """Return the SLOs with event counts reported since `since`, once for each reporting token."""
+    """Return the SLOs whose event counts were reported since `since`, once per reporting token."""
     return [CountedSlo(*row) for row in fetch_all(_COUNTED_SLOS, [since])]
 
 
@@ -152,7 +153,7 @@ def load_statuses(
     since: datetime,
     head: Head,
 ) -> list[ChangeStatus]:
-    """Return the status of each instance after a change, furthest behind first.
+    """Return how far each instance has applied a change of a switch, furthest behind first.
 
     `names` are instance ids; all instances of `services` are included, too. The change, with the
     version `version`, was committed at `since`. Instances heard from at most 30 s before `since`

@@ -92,7 +92,7 @@ class Head:
 
 @dataclass(frozen=True)
 class InstanceStatus:
-    """An instance, the epoch and version it last reported (None if none), and its last contact."""
+    """An instance with the epoch and version that it last reported, if any, and when that was."""
 
     id: str
     epoch: UUID | None
@@ -139,7 +139,7 @@ class Delays:
 
 @dataclass(frozen=True)
 class Caller:
-    """An instance that checks `switch`, its call rates over the last 60 s, and its last check."""
+    """An instance that checks `switch`: its call rates over the last 60 s, and its last check."""
 
     id: str
     service: str
@@ -238,11 +238,11 @@ def list_callers(
     within: timedelta = timedelta(hours=1),
     most: int | None = 200,
 ) -> tuple[list[Caller], int]:
-    """Return the busiest of the callers of a switch in the last `within`, and the number of all.
+    """Return the instances that checked a switch in the last `within`, busiest first.
 
-    At most `most` callers are returned; None means all. If `switch_id` is None, each instance
-    is returned once, as a caller of `global:all`. For an instance that reported no counts for
-    `global:all`, the counts of its switches are added up.
+    The second value is the number of all callers, of which at most `most` are returned. If
+    `switch_id` is None, each instance is returned once, as a caller of `global:all`. For an
+    instance that reported no counts for `global:all`, the counts of its switches are added up.
     """
     found = [caller for caller in _load_callers(switch_id, now) if caller.last_seen >= now - within]
     found.sort(key=lambda caller: (-caller.calls_per_second, caller.id))

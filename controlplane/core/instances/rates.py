@@ -1,4 +1,4 @@
-"""Counters of an instance's checks of a switch, by minute, as a JSON entry.
+"""Counts of an instance's checks of one switch, as a JSON entry of two minutes and totals.
 
 An entry's `allowed` and `blocked` are totals. `minute` is the number of the newest minute (since
 1970); `now` and `before` are the calls of that minute and the previous one, and `now_blocked` and
@@ -26,7 +26,7 @@ def add_calls(
     at: datetime,
     since: datetime | None = None,
 ) -> dict[str, Any]:
-    """Return the entry with `allowed` and `blocked` more calls at the aware time `at`.
+    """Return the entry of counts after `allowed` and `blocked` more calls until the time `at`.
 
     With `since`, the calls are spread evenly from `since` to `at`, so that a report after an hour
     of silence is no burst. Calls older than the entry's two minutes count only in the totals.
@@ -59,7 +59,7 @@ def per_second(entry: Entry, at: datetime) -> float:
 
 
 def blocked_per_second(entry: Entry, at: datetime) -> float:
-    """Return the rate of blocked calls; see :func:`per_second`."""
+    """Return the blocked calls per second over the 60 s before `at`, like :func:`per_second`."""
     return _sliding(entry["minute"], entry["now_blocked"], entry["before_blocked"], at)
 
 
@@ -69,7 +69,7 @@ def last_seen(entry: Entry) -> datetime:
 
 
 def _advance_to(entry: dict[str, Any], minute: int) -> dict[str, Any]:
-    """Make `minute` the newest minute of the entry, unless the entry has a newer one."""
+    """Make `minute` the newest minute of the entry of counts, unless the entry has a newer one."""
     minutes_ahead = minute - entry["minute"]
     if minutes_ahead <= 0:
         return entry

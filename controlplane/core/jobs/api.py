@@ -36,7 +36,7 @@ class JobActionBody(EmptyBody):
 
 
 class MayIntervene(HasScope):
-    """Permission for actors with the scope that the job's kind requires."""
+    """Permission to pause, resume or cancel a job: requires the scope of the job's kind."""
 
     def get_scope(self, request: Request, view: Any) -> str:
         return kinds.get_scope(Job.objects.filter(pk=view.kwargs["job_id"]).first())

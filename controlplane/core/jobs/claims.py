@@ -115,7 +115,10 @@ class LeasedJob:
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Context manager: a transaction; a rollback also restores the job object's attributes."""
+        """Context manager: run the block in a transaction.
+
+        A rollback also restores the attributes of the job object.
+        """
         before = dict(self.job.__dict__)
         try:
             with transaction.atomic():
@@ -166,5 +169,5 @@ def store_step_data(held: Sequence[tuple[LeasedJob, JobStep]]) -> None:
 
 
 def count_stopped_write(job_id: int) -> None:
-    """Count, in the job's row, a rejected write of a stale worker or a repeated side effect."""
+    """Count, in the job's row, a prevented write: a stale worker's, or a repeated side effect."""
     Job.objects.filter(pk=job_id).update(duplicates_stopped=F("duplicates_stopped") + 1)

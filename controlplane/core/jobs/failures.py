@@ -24,6 +24,9 @@ def describe_error(error: BaseException) -> str:
 
 
 def start_clock(now: datetime) -> Callable[[], datetime]:
-    """Return a function that returns `now` plus the whole seconds elapsed since this call."""
+    """Return a clock for a run that began at `now`: a function that returns the current time.
+
+    It adds the whole seconds elapsed since this call, without asking the database.
+    """
     began = time.monotonic()
     return lambda: now + timedelta(seconds=int(time.monotonic() - began))

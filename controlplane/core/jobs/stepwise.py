@@ -203,7 +203,7 @@ class _StepRunner:
         self._compensate_steps(now)
 
     def _count_compensation_attempt(self, now: datetime) -> None:
-        """Count another attempt to compensate the job, after a worker died while compensating it.
+        """Count another attempt to compensate the job, because the worker of the last one died.
 
         If the job failed more than `DIED_TWICE` ago, also escalate the compensation as failed.
         """

@@ -16,7 +16,7 @@ _SESSION_KEY = re.compile(r"[a-z0-9]{32}")
 
 @dataclass(frozen=True)
 class Session:
-    """A person's session, with the values that it had when the person was authenticated."""
+    """A browser session of a person, with the values that it had when the socket was opened."""
 
     key: str = field(repr=False)
     user_id: int
@@ -27,9 +27,9 @@ class Session:
 
 @dataclass(frozen=True)
 class Subscriber:
-    """The client of a socket; all sockets of a person or token share its `name`.
+    """The client of a socket: a program with a token in `headers`, or a person with a `session`.
 
-    A program has `headers` with its token; a person has a `session`.
+    All sockets of a person or token share the `name`.
     """
 
     name: str
@@ -39,7 +39,10 @@ class Subscriber:
 
 
 class ProcessState(Protocol):
-    """State that the hub reads from the rest of the web process, without queries unless noted."""
+    """The interface by which the hub of live updates reads the state of the rest of its process.
+
+    The methods make no database queries unless noted.
+    """
 
     def database_reachable(self) -> bool: ...
 
@@ -47,7 +50,7 @@ class ProcessState(Protocol):
         """Return the current time of the database's clock."""
 
     def degradation(self, *, is_subscribed: bool) -> Mapping[str, Any]:
-        """Return the degradation; `is_subscribed` is False while notifications are missed."""
+        """Return the degradation, in which Redis counts as down unless `is_subscribed`."""
 
     def authenticate_token(self, headers: Headers) -> Subscriber:
         """Return the subscriber of the token in these headers; raise if the token is invalid."""
@@ -63,7 +66,7 @@ class ProcessState(Protocol):
         """
 
     def find_ended_sessions(self, sessions: Collection[Session]) -> set[Session]:
-        """Return the ended ones of these sessions, in one database query."""
+        """Return those of the sessions that have ended, by one database query."""
 
 
 def carries_token(headers: Headers) -> bool:

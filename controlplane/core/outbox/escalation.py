@@ -5,7 +5,7 @@ from django.db.models import Q
 
 
 class Escalation(models.Model):
-    """An event that somebody has to acknowledge, and how far it has escalated.
+    """An event that somebody has to acknowledge, and how far its escalation has proceeded.
 
     `subject` is what the event concerns (`episode:12`), with at most one open escalation.
     `severity` selects the escalation steps, and `step` is the index of the next one. `next_at` is

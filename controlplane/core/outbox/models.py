@@ -1,4 +1,4 @@
-"""Tables of the outbox: messages, delivery attempts, threads and the rate of each destination."""
+"""Tables of the outbox: messages, delivery attempts, threads, and each destination's send rate."""
 
 from django.db import models
 from django.db.models import Q
@@ -119,7 +119,7 @@ class Thread(models.Model):
 
 
 class Pace(models.Model):
-    """Rate limiter state of a destination.
+    """State of a destination's rate limiter, which limits the messages sent there.
 
     `paced_until` is the theoretical arrival time of the next message (GCRA). Until
     `keep_away_until`, which the destination requested by `Retry-After`, nothing is sent.

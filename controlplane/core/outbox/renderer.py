@@ -41,7 +41,7 @@ class RenderedMessage:
 
 
 def render(event: str, facts: Facts) -> RenderedMessage:
-    """Return the message of an event; without a template, its lines are the facts."""
+    """Return the message of an event; without a template, its lines show all the facts."""
     template = MESSAGE_TEMPLATES.get(event) or _default_template(event, facts)
     lines = [
         (label, _clip(fact(facts)) if callable(fact) else _text(fact, facts))
@@ -65,7 +65,7 @@ def render(event: str, facts: Facts) -> RenderedMessage:
 
 
 def compute_late(event: str) -> Callable[[ComputeFacts], ComputeFacts]:
-    """Return a decorator that registers a function for facts computed when an e-mail is sent.
+    """Return a decorator that registers a function for an event: it computes facts at delivery.
 
     The outbox never stores such facts, for example the link that activates an account.
     """
@@ -88,7 +88,7 @@ def buttons_for(event: str, facts: Facts) -> tuple[str, ...]:
 
 
 def is_broadcast(event: str, severity: str) -> bool:
-    """Return True if a reply in a thread (Slack) is also shown in the channel."""
+    """Return True if a Slack message, as a reply in a thread, must also appear in the channel."""
     template = MESSAGE_TEMPLATES.get(event)
     if template is not None and template.is_broadcast:
         return True

@@ -1,4 +1,4 @@
-"""Retention of messages, threads and rate limiter states."""
+"""Retention rules of outbox messages, threads and rate limiter states."""
 
 from datetime import timedelta
 

@@ -13,7 +13,7 @@ from .escalation import Escalation
 
 
 class Router(Protocol):
-    """The interface by which core asks `controlplane.notify` for the destinations of messages.
+    """The destinations of messages; `controlplane.notify` implements this interface for core.
 
     `routed` returns an event's destinations: those of its routes and, unless the event opens an
     incident, the incident followers of its subject. `reachable` returns those of the given

@@ -94,5 +94,5 @@ PALETTE_SOURCES = FunctionRegistry[PaletteSource]("palette_entries")
 
 
 def register_commands(position: int, *commands: PaletteCommand) -> None:
-    """Register commands at a position of the list."""
+    """Register palette commands, to be listed at `position` among those of other apps."""
     PALETTE_COMMANDS.register(*(replace(command, position=position) for command in commands))

@@ -78,7 +78,7 @@ class RetentionRule:
 
 
 class PermanentTable(NamedTuple):
-    """A table (`app.Model`) without retention limit, and the reason."""
+    """A table (`app.Model`) whose rows are kept forever, and the reason."""
 
     model: str
     why: str
@@ -89,7 +89,7 @@ PERMANENT_TABLES = KindRegistry[PermanentTable]("retention_rules", name=lambda t
 
 
 def keep_permanently(why: str, *models: str) -> None:
-    """Register tables without retention limit."""
+    """Register tables whose rows are kept forever."""
     PERMANENT_TABLES.register(*(PermanentTable(model, why) for model in models))
 
 
@@ -111,7 +111,7 @@ def measure_table(rule: RetentionRule, now: datetime) -> TableSize:
 
 
 def models_without_rule() -> list[str]:
-    """Return models that neither have a rule nor are kept permanently."""
+    """Return the models that have no retention rule and are not kept permanently either."""
     models = {model._meta.label for model in apps.get_models(include_auto_created=True)}
     return sorted(models - ruled_models() - set(PERMANENT_TABLES))
 
@@ -140,7 +140,7 @@ def purge(
     at_once: int = BATCH_SIZE,
     most: int = MAX_ROWS,
 ) -> int:
-    """Delete old rows, up to `most` for each rule, and return their number.
+    """Delete the rows that are due by the rules, up to `most` for each rule; return their number.
 
     Each transaction deletes up to `at_once` rows.
     """
@@ -153,10 +153,10 @@ def purge(
 def purge_by_statements(
     statements: Iterable[tuple[str, timedelta]], now: datetime, *, at_once: int, most: int
 ) -> int:
-    """Delete rows by SQL statements, each given with its retention period; return their number.
+    """Delete old rows by SQL statements; return their number.
 
-    For deletions that a rule's condition can't express. Statements have the parameters `before` and
-    `most`.
+    It is for deletions that a rule's condition can't express. Each statement is given with its
+    retention period, and has the parameters `before` and `most`.
     """
 
     def run(statement: str, before: datetime, size: int) -> int:

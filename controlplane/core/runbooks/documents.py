@@ -25,7 +25,7 @@ class InvalidRunbook(ValueError):
 
 @dataclass(frozen=True)
 class Pattern:
-    """An alert pattern: (field, glob) pairs, all of which must match."""
+    """A pattern of alerts: (field, glob) pairs, all of which must match an alert."""
 
     fields: tuple[tuple[str, str], ...]
 
@@ -34,7 +34,7 @@ class Pattern:
 
     @property
     def rank(self) -> tuple[int, int]:
-        """Specificity for sorting: weight of all fields, then number of those without wildcard."""
+        """How specific the pattern is: total weight of its fields, then count without wildcards."""
         weight = sum(FIELD_WEIGHTS[field] for field, _ in self.fields)
         exact = sum(not {"*", "?", "["} & set(glob) for _, glob in self.fields)
         return weight, exact
