@@ -34,7 +34,7 @@ class Pattern:
 
     @property
     def rank(self) -> tuple[int, int]:
-        """How specific the pattern is: total weight of its fields, then count without wildcards."""
+        """The pattern's specificity: total weight of its fields, then count without wildcards."""
         weight = sum(FIELD_WEIGHTS[field] for field, _ in self.fields)
         exact = sum(not {"*", "?", "["} & set(glob) for _, glob in self.fields)
         return weight, exact
