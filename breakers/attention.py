@@ -86,8 +86,8 @@ def list_overrides(now: datetime) -> Sequence[AttentionItem]:
 def open_weighty_names(now: datetime) -> Collection[str]:
     """Return the names (`core->oracle`) of dependencies with an open breaker that needs attention.
 
-    A breaker needs attention if its dependency is critical or high, or its callee is a service of
-    this installation.
+    A breaker needs attention if its dependency's criticality is critical or high, or its callee is
+    a service of this installation.
     """
     return {one.name for one in _open_weighty(now)}
 

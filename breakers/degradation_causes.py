@@ -27,7 +27,10 @@ ADVISORY_LOCK = (0x5317, 2)
 
 
 def list_pending() -> list[QuerySet[Any]]:
-    """Return rows that :func:`report_causes` has to look at: breakers, probes and active causes."""
+    """Return queries for the rows that make :func:`report_causes` necessary.
+
+    These are breakers that are not closed, failing probes, and active causes.
+    """
     return [
         BreakerState.objects.exclude(state="closed"),
         Probe.objects.filter(is_away=True),
@@ -37,7 +40,7 @@ def list_pending() -> list[QuerySet[Any]]:
 
 @transaction.atomic
 def report_causes(now: datetime) -> bool:
-    """Find the causes of degradation and report them; return True if they changed."""
+    """Replace the active causes of degradation by the current ones; return True if they changed."""
     if not try_lock():
         return False
     found = unhealthy.find_unhealthy(now).values()
@@ -55,9 +58,11 @@ def find_causes(
     registered: Mapping[str, Service],
     before: Collection[str],
 ) -> list[Cause]:
-    """Return at most 50 causes, the worst first.
+    """Return the current causes of degradation, at most 50, the worst first.
 
-    `registered` maps slugs to services. `before` are the names of the causes reported until now.
+    `found` are unhealthy dependencies, `away` slugs of services whose probe fails, and `registered`
+    services by slug. `before` are the names of the causes reported until now: such a cause lasts
+    while its breaker is half-open or not reported.
     """
 
     def service_of(slug: str) -> Service:
@@ -85,7 +90,7 @@ def find_causes(
 
 
 def try_lock() -> bool:
-    """Take an advisory lock, so that only one process reports; return False if it is taken."""
+    """Take an advisory lock, so that one process at a time reports; return False if it is taken."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_xact_lock(%s, %s)", ADVISORY_LOCK)
         (is_taken,) = cursor.fetchone()

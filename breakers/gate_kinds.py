@@ -126,7 +126,7 @@ def judge_gate(name: str, breakers: FreshBreakers | None, since: datetime) -> Ga
 
 
 def _is_unchanged(gate: Gate, answer: GateAnswer, now: datetime) -> bool:
-    """Return True if the same verdict was written less than 15 s ago."""
+    """Return True if the gate has the same verdict and evidence, written less than 15 s ago."""
     recorded = {name: value for name, value in gate.evidence.items() if name != "looked_at"}
     is_same = (gate.verdict, recorded) == (answer.verdict, dict(answer.evidence))
     if gate.observed_at is None or not is_same:

@@ -44,7 +44,7 @@ _WORST_STATES = f"""
 
 @DATABASE_METRICS.add()
 def collect_breakers(now: datetime) -> Iterator[Metric]:
-    """Yield metrics of state, trips and fallbacks for each breaker reported or ever tripped."""
+    """Yield the metrics of breakers by dependency: state, trips and fallbacks."""
     state = GaugeMetricFamily(
         "switchgear_circuit_breaker_state",
         "0 closed, 1 open, 2 half-open: the worst of the instances that report.",
@@ -86,7 +86,7 @@ def collect_overrides(now: datetime) -> Iterator[Metric]:
 
 @DATABASE_METRICS.add()
 def collect_alarms(now: datetime) -> Iterator[Metric]:
-    """Yield the number of open outages. The app `slo` counts open alerts of threshold rules."""
+    """Yield the number of ongoing outages; the app `slo` counts open alerts of threshold rules."""
     counts = {outages.RULE: 0} | dict(fetch_rows(_count_alarms))
     yield _labeled_gauge("switchgear_breaker_alarms", "Alarms that are open.", "rule", counts)
 

@@ -60,7 +60,7 @@ register_commands(
 
 @PALETTE_SOURCES.add(20)
 def find_dependencies(query: PaletteQuery) -> Sequence[PaletteEntry]:
-    """Return dependencies that match the query; `force core->oracle` offers the override form."""
+    """Return entries of matching dependencies; `force core->oracle` also offers to override."""
     first, _, rest = query.text.partition(" ")
     forces = first.casefold() == FORCE and query.user.may_operate
     words = ARROW.sub(" ", rest if forces else query.text).casefold().split()

@@ -7,12 +7,12 @@ from controlplane.core.wakeups import wake
 
 
 def lock() -> Registry:
-    """Lock the registry until commit, so that versions are numbered in commit order."""
+    """Lock and return the registry row, until commit, so that versions follow the commit order."""
     return Registry.objects.select_for_update().get(pk=1)
 
 
 def advance(registry: Registry, now: datetime, *dependencies: Dependency) -> int:
-    """Publish changes of these dependencies under the next registry version, and return it."""
+    """Publish changes of these dependencies under the next registry version; return the version."""
     registry.version += 1
     registry.changed_at = now
     registry.save(update_fields=["version", "changed_at"])

@@ -30,7 +30,7 @@ COLUMNS = (
 
 
 def serialize_rows(rows: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
-    """Return the API resource of each dependency; a row holds the values of `COLUMNS`."""
+    """Return the API resources of dependencies, given as rows of the values of `COLUMNS`."""
     ids = [row[-1] for row in rows if row[-1] is not None]
     live = list(Override.objects.filter(pk__in=ids).select_related("dependency")) if ids else []
     shown = _override_resources([(one.dependency, one) for one in live], db_now()) if live else []
@@ -152,7 +152,7 @@ def override_result(
 ) -> dict[str, Any]:
     """Return the response to a change of an override.
 
-    For a removed override, `version` is the registry version that published the removal.
+    After a removal, pass as `version` the registry version that published it.
     """
     published = override.version if version is None else version
     (acknowledgement,) = list_acknowledgements([(row.caller, published)], now)

@@ -11,7 +11,7 @@ from .states import dependency_status
 
 
 def read_breakers(ids: Sequence[str], now: datetime) -> dict[str, dict[str, Any]]:
-    """Return the API resources of dependencies by name (`core->oracle`)."""
+    """Return the API resources of the dependencies with these names (`core->oracle`), by name."""
     found = dependency_status.load_statuses(dependency_status.find_by_names(ids), now)
     return {shown["name"]: shown for shown in resources.breaker_resources(found, now)}
 

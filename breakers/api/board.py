@@ -56,7 +56,7 @@ class BreakerList(ListView[Dependency]):
 
 
 class HistoryView(ListView[Transition]):
-    """List a dependency's breaker transitions, last reported first, and its recent minutes."""
+    """List a dependency's breaker transitions, last reported first, and recent counts by minute."""
 
     queryset = Transition.objects.all()
     serializer_class = TransitionShape

@@ -1,4 +1,4 @@
-"""Request bodies and query filters of the API; the services validate the values."""
+"""Request bodies and query filters of the API; `breakers.services` validates the values."""
 
 from rest_framework import serializers
 

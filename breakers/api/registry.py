@@ -123,7 +123,7 @@ class OverrideView(ApiView):
     def delete(
         self, *, body: dict[str, Any], actor: Actor, now: datetime, caller: str, callee: str
     ) -> Done:
-        """End the override; the dependency's breakers are reset: closed, with an empty window."""
+        """End the override. The dependency's breakers are reset: closed, with an empty window."""
         ended = overrides.remove_override(
             caller=caller, callee=callee, reason=body.get("reason", ""), actor=actor, now=now
         )
@@ -134,7 +134,7 @@ class OverrideView(ApiView):
 def filter_dependencies(
     rows: QuerySet[Dependency], filters: dict[str, Any]
 ) -> QuerySet[Dependency]:
-    """Filter dependencies by caller, callee, criticality, and the search text `q`, if given."""
+    """Return the dependencies that match the filters; `q` is text in caller, callee or owner."""
     for column in ("caller", "callee", "criticality"):
         if column in filters:
             rows = rows.filter(**{column: filters[column]})

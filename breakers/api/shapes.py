@@ -48,7 +48,7 @@ def parameter_schema(parameter: Parameter) -> dict[str, Any]:
 
 
 def _section_field(name: str) -> type[serializers.JSONField]:
-    """Return a field class for one section of a policy, which has a JSON Schema in the API docs."""
+    """Return a serializer field class for a policy section, with a JSON Schema for the API docs."""
     properties = {one.name: parameter_schema(one) for one in parameters.section_parameters(name)}
     if name == "breaker":
         properties |= {
@@ -88,7 +88,7 @@ BudgetSection = _section_field("budget")
     }
 )
 class Routes(serializers.JSONField):
-    """A list of timeouts for paths of the callee; validated by `breakers.policies.policy`."""
+    """Field for the timeouts of a callee's paths; `breakers.policies.policy` validates them."""
 
 
 class DependencyShape(NameShape):

@@ -136,7 +136,7 @@ def _list_edits(departure: Any, redaction: Redaction | None) -> list[FieldChange
 
 
 def _archived_entry(departure: Departure) -> LetterEntry:
-    """Return the removed letter; if it is large, only error and retry id, to save time."""
+    """Return the removed letter; if it is large, only its error and retry id, to save time."""
     if departure.size_bytes <= MAX_COMPARED_BYTES:
         return departure.entry
     texts = {ERROR: departure.error, ERROR_TYPE: departure.error_type}
@@ -147,7 +147,7 @@ def _archived_entry(departure: Departure) -> LetterEntry:
 
 
 def _list_departures(stream: LetterStream, position: str) -> list[Any]:
-    """Return the removals of a letter without payloads; `is_edited` is True for an edited retry."""
+    """Return a letter's removals without payloads; `is_edited` is True for an edited retry."""
     rows = Departure.objects.without_payload().filter(stream=stream, position=position)
     edited = models.Case(models.When(edited=None, then=False), default=True)
     return list(rows.annotate(is_edited=edited).order_by("id")[:MAX_LOOKBACK])

@@ -91,7 +91,7 @@ def _next_batch(stream: LetterStream, after: int, now: datetime) -> list[Departu
 def _record_audit(
     stream: LetterStream, settled: dict[str, list[Departure]], outcomes: Outcomes, now: datetime
 ) -> None:
-    """Write audit rows for single removals; a bulk job writes one row for all its letters."""
+    """Write the audit rows of settled intents, except those of bulk jobs: a job has its own row."""
     single = [one for one in settled["done"] if one.job_id is None]
     counts = Counter(one.action for one in single if one.action in BY_RETENTION)
     audit_rows.record_removals([one for one in single if one.action not in BY_RETENTION], now)

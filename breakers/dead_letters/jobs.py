@@ -145,7 +145,7 @@ def _cancel(job: Job, reason: str, actor: Actor, now: datetime) -> None:
 
 
 def _settle_open_intents(job: Job, now: datetime) -> bool:
-    """Settle the job's open removal intents; return False if that is left to the intent sweeper."""
+    """Settle the job's open intents; return False if some are left to the intent sweeper."""
     try:
         settle_open_intents(Replay.objects.select_related("stream").get(pk=job.pk), now)
     except (ReplayHeld, ServerUnavailable, ServerRefused):

@@ -25,7 +25,7 @@ Week = dict[str, Any]
 
 @REPORT_SECTIONS.add(68)
 def dead_letters_section(start: datetime, end: datetime, now: datetime) -> ReportSection:
-    """Return the section; the streams with the most arrivals come first."""
+    """Return the section, with a row for each stream; those with the most arrivals come first."""
     weeks = [
         one for one in _load_weeks(start, min(end, now), now) if any(one[name] for name in FIGURES)
     ]
@@ -72,7 +72,7 @@ def _load_weeks(start: datetime, end: datetime, now: datetime) -> list[Week]:
 def _count_removals(start: datetime, end: datetime) -> dict[int, Mapping[str, int]]:
     """Return the numbers of removals by stream and kind, including letters restored later.
 
-    They are selected by the time of the intent, which is indexed.
+    Removals are selected by the time of their intent, which is indexed.
     """
     gone = Departure.objects.filter(intended_at__gte=start, intended_at__lt=end)
     gone = gone.exclude(state__in=[Departure.State.INTENDED, Departure.State.GONE])

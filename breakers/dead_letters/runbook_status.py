@@ -33,7 +33,7 @@ def list_deepest_streams(now: datetime) -> Sequence[StatusLine]:
 
 @runbook_status("dead-letters")
 def count_open_breakers(now: datetime) -> Sequence[StatusLine]:
-    """Return a line with the numbers of open and half-open breakers, which cause dead letters."""
+    """Return a line with the numbers of open and half-open breakers; no line if there are none."""
     counts = board.load_counts(now)
     if not counts.open and not counts.half_open:
         return []

@@ -21,7 +21,7 @@ _IS_PART = re.compile(r"\*[^*?\[\]]+\*")
 
 @dataclass(frozen=True)
 class StreamPattern:
-    """A pair of name patterns: `dead` for dead letter streams, `origin` for their origins.
+    """A name pattern for dead letter streams (`dead`), and one for their origins (`origin`).
 
     `{stream}` stands for the same text in both.
     """
@@ -48,10 +48,10 @@ class StreamPattern:
 
 @dataclass(frozen=True)
 class DeadLetterSources:
-    """Configuration of dead letters.
+    """Configuration of dead letters: servers, stream patterns, retention and redaction.
 
-    `servers` are Redis URLs by server name, `kept_days` and `most_kept` the retention limits of a
-    stream, `hidden_keys` case-insensitive globs of payload keys to redact.
+    `servers` are Redis URLs by server name. A stream keeps letters for `kept_days`, and at most
+    `most_kept` of them. `hidden_keys` are case-insensitive globs of payload keys to redact.
     """
 
     servers: Mapping[str, str]

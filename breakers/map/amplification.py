@@ -14,7 +14,7 @@ MAX_CHECKS = 10_000
 
 @dataclass(frozen=True)
 class RetryChain:
-    """A chain of services in call order.
+    """A chain of services in call order, with the calls that retries may cause.
 
     `tries` is the maximum number of calls of the last service for one request. `is_whole` is False
     if the search for the chain stopped at its limit.
@@ -44,7 +44,7 @@ def find_worst_chain(
 
 
 class _Search:
-    """A depth-first search for the worst chain, from callee to callers; does not memoize cycles."""
+    """A depth-first search up the callers for the worst chain; memoized, except on cycles."""
 
     def __init__(self, attempts: Mapping[Edge, int], last: Edge, most: int) -> None:
         self.left = most

@@ -101,7 +101,7 @@ def _assign_layers(graph: "nx.DiGraph[str]") -> dict[str, int]:
 def _place_spots(
     graph: "nx.DiGraph[str]", layers: Mapping[str, int]
 ) -> tuple[list[list[Spot]], "nx.DiGraph[Spot]"]:
-    """Return the spots of each layer, unordered, and the graph of the spots that lines connect."""
+    """Return the spots of each layer, unordered, and a graph that links them along the lines."""
     import networkx as nx
 
     rows: list[list[Spot]] = [[] for _ in range(max(layers.values(), default=-1) + 1)]
@@ -241,7 +241,7 @@ def _assign_ports(
     *,
     end: int,
 ) -> dict[Edge, float]:
-    """Return the y coordinate of each line at its caller (`end` is 0) or at its callee (-1)."""
+    """Return the y coordinates of the lines at their callers (`end` 0) or at their callees (-1)."""
     by_box: dict[str, list[Edge]] = {}
     for edge in chains:
         by_box.setdefault(edge[end], []).append(edge)

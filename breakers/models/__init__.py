@@ -1,4 +1,4 @@
-"""The models of this app."""
+"""Models of the registry and of breaker states."""
 
 from breakers.models.registry import Channel, Dependency, Override, Registry, Service
 from breakers.models.states import Alarm, BreakerState, Minute, Probe, Transition

@@ -19,7 +19,7 @@ class Criticality(models.TextChoices):
 
 
 class Registry(models.Model):
-    """One row with the version of the published policies and overrides.
+    """The one row that holds the version of the published policies and overrides.
 
     Every change locks this row first, so that versions are numbered in commit order.
     """
@@ -89,13 +89,13 @@ class DependencyQuerySet(models.QuerySet["Dependency"]):
         return self.filter(removed_at__isnull=True)
 
     def for_pair(self, caller: str, callee: str) -> "DependencyQuerySet":
-        """Return the dependency of these services, if any; invalid slugs match nothing."""
+        """Select the dependency of this caller and callee; invalid slugs match nothing."""
         if not (names.is_slug(caller) and names.is_slug(callee)):
             return self.none()
         return self.filter(caller=caller, callee=callee)
 
     def select_named(self, wanted: Iterable[str]) -> "DependencyQuerySet":
-        """Return the dependencies with these names (`core->oracle`); others match nothing."""
+        """Select the dependencies with these names (`core->oracle`); others match nothing."""
         pairs = {pair for name in wanted if (pair := names.split_name(name))}
         return self.alias(
             full_name=Concat(
@@ -221,7 +221,7 @@ class Override(models.Model):
 
     @property
     def set_by(self) -> str:
-        """The actor's label, such as `user:kim`."""
+        """Label of the actor who set the override, such as `user:kim`."""
         return label_of(self.set_by_type, self.set_by_name)
 
 

@@ -15,8 +15,9 @@ STATES = ("closed", "open", "half_open")
 class BreakerState(models.Model):
     """The last reported state of a dependency's breaker in one instance.
 
-    The rates are those of the last report that changed the row. `boot` identifies a run of the
-    process; a row counts only while the instance's own row has the same boot and a recent report.
+    `failure_rate` and `slow_rate` are from the last report that changed the row. `boot` identifies
+    a run of the process; a row counts only while the instance's own row has the same boot and a
+    recent report.
     """
 
     dependency = models.ForeignKey(Dependency, on_delete=models.CASCADE, related_name="states")

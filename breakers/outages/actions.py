@@ -42,7 +42,7 @@ def act_on_outage(
     alarm: Alarm,
     now: datetime,
 ) -> None:
-    """Carry out the policy's action, record it in `alarm.evidence` and announce it."""
+    """Carry out the outage policy's action, record it in `alarm.evidence` and announce it."""
     trying = f" and half-open in {observed.half_open:,}" if observed.half_open else ""
     description = (
         f"The breaker of {dependency.name} is open in {observed.open:,}{trying} of "
@@ -65,7 +65,10 @@ def act_on_outage(
 
 
 def end_outage(dependency: Dependency, alarm: Alarm, how: OutageMove, now: datetime) -> None:
-    """Announce the end of an outage, and end its trip request. The switch stays engaged."""
+    """Announce the end of an outage whose action has run, and end its trip request, if any.
+
+    The switch that the action engaged stays engaged.
+    """
     if not alarm.evidence.get("acted"):
         return
     action, switch = alarm.evidence.get("action"), alarm.evidence.get("switch")
@@ -119,7 +122,7 @@ def _force_fallback(
 ) -> tuple[str, str]:
     """Force all breakers open, so that callers fall back, unless an override is live.
 
-    Return what was done, and the reason if nothing was.
+    Return the effect as text, and the reason if nothing was forced.
     """
     live = Override.objects.filter(dependency=dependency, ended_at__isnull=True).first()
     if live is not None:
@@ -149,9 +152,9 @@ def _publish(
     now: datetime,
     **change: dict[str, Any],
 ) -> None:
-    """Announce an event of an outage, and then write its audit entry, which locks the audit trail.
+    """Announce an event of an outage, and write its audit row with `change`: `before` or `after`.
 
-    `change` is the `before` or `after` of the audit entry.
+    The audit row comes last, as writing it locks the audit trail.
     """
     outbox.announce(
         event=event,

@@ -50,7 +50,8 @@ class OutagePolicy:
 class ObservedBreakers:
     """Numbers of instances by the state of their breaker.
 
-    `blinded` counts instances with a forced breaker, `instances` and the states all others.
+    `blinded` counts the instances with a forced breaker, `instances` all others; `open` and
+    `half_open` are among these others.
     """
 
     instances: int = 0
@@ -79,9 +80,9 @@ class OngoingOutage:
 class OutageMove(Enum):
     """The next step of an outage.
 
-    BEGIN opens it, SEE keeps it open, ACT runs the action of its policy. RECOVER ends it because
-    breakers closed, FORGET because no instance has reported for 5 minutes, and DROP because the
-    policy was removed.
+    BEGIN opens it, SEE records that it lasts, ACT runs the action of its policy. RECOVER ends it
+    because breakers closed, FORGET because no instance has reported for 5 minutes, and DROP because
+    the policy was removed.
     """
 
     NOTHING = "nothing"
@@ -102,7 +103,7 @@ def decide_move(
     outage: OngoingOutage | None,
     now: datetime,
 ) -> OutageMove:
-    """Return what to do about a dependency's outage now, for example act, end or wait."""
+    """Return the next step of a dependency's outage; `outage` is None while there is none."""
     if policy is None:
         return OutageMove.NOTHING if outage is None else OutageMove.DROP
     enough = policy.open_share * observed.fleet

@@ -30,7 +30,7 @@ log = structlog.get_logger(__name__)
 
 
 def list_pending() -> list[QuerySet[Any]]:
-    """Return the rows that need :func:`watch_outages`: open breakers and ongoing outages."""
+    """Return queries for open breakers and ongoing outages, which need :func:`watch_outages`."""
     return [
         BreakerState.objects.filter(state="open"),
         Alarm.objects.filter(rule=RULE, closed_at__isnull=True),
@@ -84,7 +84,7 @@ def _handle(
 
 
 def _handle_locked(pk: int, now: datetime) -> bool:
-    """Lock the registry, decide on the next step again, as data may have changed, and take it."""
+    """Lock the registry, then decide again, as data may have changed, and carry out the step."""
     publication.lock()
     dependency = Dependency.objects.get(pk=pk)
     observed = _observe_breakers([pk], now).get(pk, ObservedBreakers())

@@ -52,7 +52,7 @@ SECTIONS = (
 
 @dataclass(frozen=True)
 class ConfigurationFolder:
-    """The merged content of all files.
+    """The merged content of the files in a configuration folder.
 
     `dependencies` maps the name of a dependency to its fields in the existing files, `retries` the
     slug of a worker to its retry settings. `remarks` are shown to the person who loads the folder.
@@ -67,13 +67,16 @@ class ConfigurationFolder:
 
     @property
     def silent_on(self) -> frozenset[str]:
-        """Fields whose file is missing in the folder; dependencies keep their values of these."""
+        """Fields that only missing files define; dependencies keep their values of these."""
         missing = FIELDS_BY_FILE.keys() - self.files
         return frozenset(name for file in missing for name in FIELDS_BY_FILE[file])
 
 
 def read_files(texts: Mapping[str, str]) -> ConfigurationFolder:
-    """Parse and merge the files. Raise :class:`InvalidInput`, whose errors name file and key."""
+    """Merge configuration files, given as text by name. Raise :class:`InvalidInput` for any errors.
+
+    The errors name file and key.
+    """
     errors: dict[str, list[str]] = {}
     files = {name: parse_document(name, texts[name], errors) for name in FILES if name in texts}
     for name, document in files.items():

@@ -115,7 +115,7 @@ def list_differences(
 
 
 def compare_policies(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[AuditChange]:
-    """Return the parameters that differ between two policies; second names of them are ignored."""
+    """Return the parameters that differ between two policies; aliases are ignored."""
     texts = (json.dumps(flatten(remove_aliases(one))) for one in (before, after))
     return [change for change in compare_texts(*texts) if change.changed]
 

@@ -100,7 +100,7 @@ def validate_outage(value: Any) -> dict[str, Any]:
 def _read_section(
     section: str, given: Mapping[str, Any], errors: Errors, *, also: tuple[str, ...] = ()
 ) -> dict[str, Any]:
-    """Return all parameters of a section, with defaults for missing ones.
+    """Return the values of all parameters of a policy section, with defaults for missing ones.
 
     Keys in `also` are accepted and ignored; other unknown keys are errors.
     """
@@ -112,7 +112,7 @@ def _read_section(
 
 
 def _validate_breaker(given: Mapping[str, Any], errors: Errors) -> dict[str, Any]:
-    """Return the complete breaker section; an alias (second name) sets its parameter and stays."""
+    """Return the complete breaker section; aliases set the parameters they name, and are kept."""
     plain = {name: value for name, value in given.items() if name not in ALIASES}
     aliases = {name: given[name] for name in ALIASES if given.get(name) is not None}
     if "window_seconds" in aliases:
@@ -135,7 +135,7 @@ def _validate_breaker(given: Mapping[str, Any], errors: Errors) -> dict[str, Any
 
 
 def _refuse_ineffective(found: Mapping[str, Any], errors: Errors) -> None:
-    """Record an error if the breaker could never open, or could not run all probes at once."""
+    """Record an error if the breaker could never open, or run more probes at once than in total."""
     pairs = [
         ("failure_count", "window_size", "Only {} calls are counted: it never opens."),
         ("half_open_concurrent", "half_open_calls", "At most half_open_calls, {}."),
@@ -148,7 +148,7 @@ def _refuse_ineffective(found: Mapping[str, Any], errors: Errors) -> None:
 
 
 def _apply_alias(name: str, plain: dict[str, Any], value: Any, errors: Errors) -> None:
-    """Set `name` to the value that its alias has; record an error if `name` has another value."""
+    """Set `plain[name]` to the value of its alias; record an error if it has another value."""
     if plain.get(name) not in (None, value):
         add_error(errors, f"breaker.{name}", f"Says {plain[name]!r}, and its other word {value!r}.")
     plain[name] = value

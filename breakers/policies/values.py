@@ -20,7 +20,7 @@ MAX_IN_HOP = 10
 
 
 def read_parameter(parameter: Parameter, value: Any, errors: Errors) -> Any:
-    """Return a parameter's value, or its default if it is null; record problems in `errors`."""
+    """Return a parameter's value, or its default for None; record problems in `errors`."""
     path, least, most = parameter.path, parameter.least, parameter.most
     if value is None:
         default = parameter.default
@@ -50,7 +50,7 @@ def are_numbers(*found: Any) -> bool:
 
 
 def read_words(path: str, value: Any, most: int, errors: Errors) -> list[str | int]:
-    """Return a valid list of HTTP statuses and error names; a text "503" becomes the number."""
+    """Return a list of HTTP statuses (as numbers) and error names; record errors for all else."""
     if not isinstance(value, list) or len(value) > most:
         add_error(errors, path, f"Must be a list of at most {most}.")
         return []

@@ -30,7 +30,7 @@ LookUp = Callable[[ProbeTarget], Awaitable[Address]]
 
 @dataclass(frozen=True)
 class ProbeResult:
-    """The outcome of a probe; `answered` is True on success, None if probing is not allowed."""
+    """The result of a probe; `answered` is None if the URL may not be probed."""
 
     answered: bool | None
     took_ms: float
@@ -40,7 +40,7 @@ class ProbeResult:
 def probe_all(
     urls: Mapping[str, str], *, resolver: name_resolution.Resolve = name_resolution.resolve
 ) -> dict[str, ProbeResult]:
-    """Probe all URLs concurrently and return a result for each, by its key."""
+    """Probe all URLs concurrently; return the results by the keys of `urls`."""
     return asyncio.run(_probe_all(urls, resolver))
 
 

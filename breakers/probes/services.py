@@ -87,7 +87,7 @@ def _claim_due(now: datetime) -> dict[str, str]:
 
 @transaction.atomic
 def _record_result(slug: str, result: ProbeResult, now: datetime) -> bool:
-    """Record a result if the lease still holds; return True if the service's state changed."""
+    """Record a service's probe if the lease still holds; return True if the state changed."""
     rows = Probe.objects.select_for_update(of=("self",)).select_related("service")
     probe = rows.filter(pk=slug, lease_until=now + LEASE).first()
     if probe is None:
@@ -143,7 +143,7 @@ def _message_facts(probe: Probe, before: ProbeState) -> Mapping[str, object]:
 
 
 def next_state(state: ProbeState, answered: bool | None, now: datetime) -> ProbeState:
-    """Return the state after a probe; `answered` is None if probing is not allowed."""
+    """Return the service's state after a probe; `answered` is None if probing is not allowed."""
     if answered is None:
         return ProbeState()
     if answered:

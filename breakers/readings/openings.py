@@ -32,7 +32,7 @@ _OPENED = f"""
 
 
 def read_open_breakers(query: MetricQuery, now: datetime) -> Iterator[MetricReading]:
-    """Yield, by dependency, the number of instances whose breaker is open, or opened briefly."""
+    """Yield, by dependency, how many instances have an open breaker, or had one briefly."""
     found = list(_iterate_readings(query, now))
     about = {one.name: one for one in find_by_names([one.subject for one in found])}
     for one in found:

@@ -55,7 +55,7 @@ class RateMeasure:
     to_do: str
 
     def read(self, query: MetricQuery, now: datetime) -> Iterator[MetricReading]:
-        """Yield the ratio for each dependency that is beyond the limit or has an open alert."""
+        """Yield the ratio of each dependency that is beyond the limit or has an open alert."""
         comparison = COMPARISONS[COMPARISONS.index(query.comparison)]
         statement = _RATES.format(some=self.name, whole=self.whole, comparison=comparison)
         values: dict[str, Any] = {
@@ -127,7 +127,7 @@ _BULKHEADS = f"""
 
 
 def read_concurrency(query: MetricQuery, now: datetime) -> Iterator[MetricReading]:
-    """Yield, for each bulkhead, the number of calls in flight divided by its limit."""
+    """Yield the load of each bulkhead: its calls in flight divided by its limit."""
     for service, name, in_flight, limit, instances in fetch_all(
         _BULKHEADS, {"fresh": now - HEARD_WITHIN}
     ):

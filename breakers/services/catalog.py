@@ -42,7 +42,7 @@ Entry = TypeVar("Entry", Service, Channel)
 
 @dataclass(frozen=True)
 class Catalog(Generic[Entry]):
-    """The table of one kind of entry, services or channels: its model, key and editable fields."""
+    """The services or the channels in the registry: their model, key and editable fields."""
 
     kind: str
     model: type[Entry]

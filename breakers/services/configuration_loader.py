@@ -28,9 +28,11 @@ POLICY = (
 def load_files(
     texts: dict[str, str], *, keep_edited: bool, dry_run: bool, actor: Actor, now: datetime
 ) -> Loaded:
-    """Register what the configuration files define, as one version; other entries are left alone.
+    """Register all that the configuration files define, under one registry version.
 
-    With `keep_edited`, entries that were changed by hand since they were loaded are left alone too.
+    Entries that are not in the files are left alone; with `keep_edited`, so are entries that were
+    changed by hand since they were loaded. A dry run only returns the changes.
+
     Raise :class:`InvalidInput`, whose errors name file and key, or :class:`Conflict` if there would
     be too many dependencies; then nothing is changed.
     """
@@ -65,7 +67,7 @@ def _build_result(found: LoadPlan, audit_rows: Sequence[dict[str, Any]] = ()) ->
 def _write_dependencies(
     writes: list[PlannedWrite], head: Registry, now: datetime
 ) -> list[dict[str, Any]]:
-    """Write all policies with one version; return their audit rows."""
+    """Write the planned policies under one registry version; return their audit rows."""
     if not writes:
         return []
     registry.require_capacity(sum(one.before is None for one in writes))

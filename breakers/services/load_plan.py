@@ -53,7 +53,10 @@ class LoadPlan:
 
 
 def build_plan(folder: ConfigurationFolder, *, keep_edited: bool = False) -> LoadPlan:
-    """Return the changes that loading would make. Raise :class:`InvalidInput` with all errors."""
+    """Return the changes that loading the folder would make to the registry.
+
+    Raise :class:`InvalidInput` with the errors of all files.
+    """
     run = _Comparison(folder, keep_edited, find_manual_edits(ACTIONS))
     registered_states = {
         row.name: registry.registered_state(row) for row in Dependency.objects.registered()

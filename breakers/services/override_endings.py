@@ -13,7 +13,7 @@ EXPIRED, REMOVED, REPLACED = "expired", "removed", "replaced"
 
 
 def lock_live_override(dependency: Dependency) -> Override | None:
-    """Lock and return the dependency's live override. The registry must be locked already."""
+    """Lock and return the dependency's live override, if any. Lock the registry before."""
     rows = Override.objects.select_for_update()
     return rows.filter(dependency=dependency, ended_at__isnull=True).first()
 

@@ -135,14 +135,14 @@ def expire_due_overrides(now: datetime) -> int:
 
 
 def past_expiry(now: datetime | Combinable) -> QuerySet[Override]:
-    """Return live overrides that have expired; `now` is a time or a database expression."""
+    """Select overrides to end, as they have expired; `now` is a time or a database expression."""
     return Override.objects.filter(ended_at__isnull=True, expires_at__lte=now)
 
 
 def list_acknowledgements(
     versions: Iterable[tuple[str, int]], now: datetime
 ) -> list[OverrideAcknowledgement]:
-    """Return the acknowledgement of each pair of calling service and version. Makes one query."""
+    """Return the acknowledgement of each override, given as caller and version. Makes one query."""
     pairs = list(versions)
     if not pairs:
         return []

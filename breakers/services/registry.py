@@ -160,7 +160,7 @@ def require_names(caller: str, callee: str) -> None:
 
 
 def validate_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return policy and outage policy. Raise :class:`InvalidInput` with the errors of both."""
+    """Return the complete policy and outage policy. Raise :class:`InvalidInput` with all errors."""
     errors: dict[str, list[str]] = {}
     document: dict[str, Any] = {}
     on_outage: dict[str, Any] = {}

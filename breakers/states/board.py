@@ -192,7 +192,7 @@ def load_counts(now: datetime) -> BreakerBoardCounts:
 
 
 def list_callers() -> list[str]:
-    """Return the calling services, for a filter; only the first `MAX_CALLERS` + 1 if many."""
+    """Return the callers by which the board can be filtered, at most `MAX_CALLERS` + 1."""
     callers = Dependency.objects.registered().order_by("caller").values_list("caller", flat=True)
     return list(callers.distinct()[: MAX_CALLERS + 1])
 

@@ -153,7 +153,7 @@ def find_by_names(wanted: Collection[str]) -> list[Dependency]:
 
 
 def filter_by_state(rows: QuerySet[Dependency], state: str, now: datetime) -> QuerySet[Dependency]:
-    """Return those dependencies that have this worst state (:attr:`DependencyStatus.state`)."""
+    """Return the dependencies with this worst breaker state (:attr:`DependencyStatus.state`)."""
     since = [now - HEARD_WITHIN, now - GONE_AFTER]
     if state == UNKNOWN:
         return rows.extra(where=[f"id NOT IN ({_RANKED})"], params=since)  # noqa: S610

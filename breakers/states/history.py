@@ -95,7 +95,7 @@ def coarsen_bands(found: Sequence[Band], step: int) -> list[Band]:
 
 
 def _join_bands(worst: Iterable[int], step: int) -> list[Band]:
-    """Return a band per run of equal states; each state in `worst` lasts `step` minutes."""
+    """Return a band per run of equal states in `worst`, which has one for every `step` minutes."""
     found: list[Band] = []
     start = 0
     for number, run in groupby(worst):

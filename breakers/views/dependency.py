@@ -64,9 +64,9 @@ def _page_context(request: PersonRequest, dependency: Dependency, now: datetime)
 
 
 def override_context(override: Override | None, now: datetime) -> dict[str, Any]:
-    """Return the override and its acknowledgements for templates.
+    """Return the override and its acknowledgement, for templates.
 
-    `cells` has one entry per instance, at most 40: True if the instance applies the override.
+    `cells` stands for the instances, scaled to 40 at most: True for those that apply the override.
     """
     if override is None:
         return {"override": None}

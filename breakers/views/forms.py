@@ -1,4 +1,4 @@
-"""Forms of breaker pages; they parse texts, and the services validate the values."""
+"""Forms of breaker pages. They parse texts; `breakers.services` validates the values."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence

@@ -58,7 +58,7 @@ class LetterFilters(ServerFilter):
 
     @staticmethod
     def build_filter(given: dict[str, Any]) -> LetterFilter:
-        """Return the filter of the query parameters. Raises :class:`InvalidInput`."""
+        """Return the letter filter of these query parameters. Raises :class:`InvalidInput`."""
         return LetterFilter.from_mapping(
             {name: value for name, value in given.items() if name in CRITERIA}
         )
@@ -115,7 +115,7 @@ class StrictNumber(serializers.FloatField):
 
 @extend_schema_field({"type": "object", "additionalProperties": True})
 class Fields(serializers.JSONField):
-    """Names and new values of edited fields; validated by `letters.edits`."""
+    """A JSON object of new values by name of the edited field; `letters.edits` validates it."""
 
 
 @extend_schema_field(

@@ -22,7 +22,7 @@ class OutboxRetryBody(EmptyBody):
 
 
 class FailedList(DeadLetterIdView, ListView[OutboxMessage]):
-    """List the undelivered messages that were neither retried nor discarded, newest first."""
+    """List failed messages of the outbox that were neither retried nor discarded, newest first."""
 
     queryset = ROWS.filter(selection.GIVEN_UP)
     serializer_class = OutboxLetterShape

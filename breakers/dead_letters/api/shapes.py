@@ -40,14 +40,14 @@ ONE_STREAM, ONE_MESSAGE = (STREAM,), (STREAM, MESSAGE)
 
 
 class RedactedField(serializers.CharField):
-    """A text with the values under hidden keys redacted."""
+    """A text in which the values under hidden keys (`DLQ_HIDDEN_KEYS`) are redacted."""
 
     def to_representation(self, value: str) -> str:
         return configured_redaction().redact_text(value.encode()).decode("utf-8", "replace")
 
 
 class RestorableField(serializers.BooleanField):
-    """True if a removed letter can be restored now (`now` of the serializer context)."""
+    """True if a removed letter can still be restored at `now`, given by the serializer context."""
 
     def to_representation(self, value: Any) -> bool:
         return archive.is_restorable(value, self.context["now"])
@@ -78,7 +78,7 @@ class DeadLetterStreamShape(serializers.Serializer[LetterStream]):
     gone_at = serializers.DateTimeField(allow_null=True)
 
     def get_fields(self) -> dict[str, Any]:
-        """Add the field `source`, whose name can't be declared, as DRF uses that attribute."""
+        """Add the field `source`. It can't be declared, as DRF uses the attribute of that name."""
         return {
             "source": serializers.ChoiceField(LetterStream.Source.values),
             **super().get_fields(),

@@ -35,7 +35,7 @@ def find_consumer_dependencies(stream: LetterStream) -> list[str]:
 
 
 def validate_dependencies(given: Sequence[Any]) -> list[str]:
-    """Return names of registered dependencies, each once. Raises :class:`InvalidInput`."""
+    """Return the given names, each once. Raises :class:`InvalidInput` unless all are registered."""
     unique = list(dict.fromkeys(given)) if all(isinstance(one, str) for one in given) else None
     if unique is None or len(unique) > MAX_HELD:
         raise InvalidInput({"waits_for": [f"Must be up to {MAX_HELD} names like core->oracle."]})
@@ -46,7 +46,7 @@ def validate_dependencies(given: Sequence[Any]) -> list[str]:
 
 
 def store_gates(replay: Replay, now: datetime) -> None:
-    """Store a gate in the database for each dependency in the job's `waits_for`."""
+    """Store a breaker gate in the database for each dependency in the job's `waits_for`."""
     gates.store_questions(_build_questions(replay, now))
 
 
@@ -77,7 +77,7 @@ def describe_hold(replay: Replay, now: datetime) -> str:
 
 
 def _build_questions(replay: Replay, since: datetime) -> list[GateQuestion]:
-    """Return one gate per dependency that may hold the job; `since` is the start of the job."""
+    """Return the breaker gates of the job; they ignore reports before its start, `since`."""
     return [
         GateQuestion(f"job:{replay.job.pk}:{number}", {"type": TYPE, "dependency": name}, since)
         for number, name in enumerate(replay.waits_for)

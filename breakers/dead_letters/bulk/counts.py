@@ -32,7 +32,11 @@ class ReplayChunk:
     position: str = ""
 
     def add(self, entry: LetterEntry, why: str | None) -> None:
-        """Add a letter: to be removed if `why` is empty, not matching the filter if it is None."""
+        """Add a letter, to be removed if `why` is empty, otherwise only counted.
+
+        A text in `why` is the reason to skip the letter; None means that it does not match the
+        filter.
+        """
         self.position = entry.position
         if why is None:
             self.not_meant += 1
@@ -65,9 +69,9 @@ class ReplayCounts:
         self.not_meant += chunk.not_meant
 
     def add_settled(self, settled: Mapping[str, Sequence[Departure]], *, others: int) -> None:
-        """Add a chunk's removals, grouped by the result of their settlement.
+        """Add the settled removals of a chunk, by kind: `done`, `gone` or `repeated`.
 
-        `others` is the number of letters that another job or actor is removing.
+        `others` is the number of its letters that another job or actor is removing.
         """
         self.done += len(settled["done"])
         self.gone += len(settled["gone"])
@@ -88,7 +92,7 @@ class ReplayCounts:
 
 @transaction.atomic
 def recount_removals(job_id: int) -> Replay:
-    """Recount a job's removed letters by their rows in the archive, and save the counts."""
+    """Recount a job's removed letters from the archive, save the counts, and return the job."""
     rows = Replay.objects.select_related("stream").select_for_update(of=("self",))
     replay = rows.get(pk=job_id)
     counts = ReplayCounts.from_counts(replay.counts)

@@ -92,9 +92,9 @@ def count_eligible(
 def _count_by_reading(
     stream: LetterStream, chosen: LetterFilter, action: str, most_retries: int, deadline: float
 ) -> tuple[Counter[str], int, bool]:
-    """Count the matching letters by skip reason, empty for eligible ones, by reading the stream.
+    """Count the matching letters by skip reason (empty if eligible), by reading the whole stream.
 
-    Return these counts, the number of letters read, and True if the whole stream was read.
+    Return these counts, the number of letters read, and False if time ran out before the end.
     """
     in_flight = set(_open_intents(stream).values_list("position", flat=True))
     counts: Counter[str] = Counter()

@@ -8,7 +8,7 @@ MAX_CATCH_UP_SECONDS = 5.0
 
 @dataclass
 class ReplayRateLimiter:
-    """A rate limiter by the generic cell rate algorithm.
+    """A rate limiter of letter removals, by the generic cell rate algorithm.
 
     `due` is the time, in seconds since 1970, from which the next letter may be removed.
     """
@@ -17,7 +17,7 @@ class ReplayRateLimiter:
     due: float
 
     def seconds_to_wait(self, at: float, most: int) -> float:
-        """Return the seconds from `at` until the next letters, up to `most`, may be removed."""
+        """Return the seconds from `at` until letters, up to `most` at once, may be removed."""
         is_old = at - self.due > MAX_CATCH_UP_SECONDS
         if is_old or self.due - at > (most + 1) / self.rate_per_second + MAX_CATCH_UP_SECONDS:
             self.due = at  # From before the clock was set back.
@@ -28,5 +28,5 @@ class ReplayRateLimiter:
         self.due = max(self.due, at - MAX_CATCH_UP_SECONDS) + count / self.rate_per_second
 
     def batch_size(self, most: int) -> int:
-        """Return how many letters to remove at once: those of a quarter second, 1 to `most`."""
+        """Return how many letters to remove at once: a quarter second's worth, from 1 to `most`."""
         return max(1, min(most, int(self.rate_per_second / 4)))

@@ -78,7 +78,7 @@ def read_batch(
 def peek_next(
     stream: LetterStream, chosen: LetterFilter, *, after: str, until: str
 ) -> tuple[str, int] | None:
-    """Return position and size in bytes of the next letter that may match, without reading it."""
+    """Return position and size in bytes of the next letter that may match the filter, or None."""
     if chosen.uses_index:
         candidates = _filter_range(stream, chosen, after, until)
         return candidates.values_list("position", "size_bytes").first()

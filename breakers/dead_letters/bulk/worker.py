@@ -144,9 +144,11 @@ def settle_open_intents(
 ) -> None:
     """Execute and settle the removal intents that a dead worker left open, and recount the job.
 
-    Pass `is_doubtful` to recount even without open intents, if a worker may have died after
+    If there are none, the job is recounted only if `is_doubtful`: a worker may have died after
     settling some. Intents for letters larger than `most_bytes` are left to the intent sweeper.
-    Raises :class:`ReplayHeld` and :class:`ServerUnavailable`; unsettled intents stay open.
+
+    Raises :class:`ReplayHeld` if a removal is refused, and :class:`ServerUnavailable`; intents not
+    settled by then stay open.
     """
     own = Departure.objects.filter(
         job=replay.job_id, state=Departure.State.INTENDED, position__gt=replay.position
@@ -170,9 +172,11 @@ def settle_open_intents(
 
 
 def _catch_up_index(work: ReplaySlice) -> bool:
-    """Index all letters up to `until` and count them; return True if the index is complete.
+    """Index the letters up to the job's last position; return False if time did not suffice.
 
-    The last letter may be gone by now: then the index ends with the last existing letter.
+    Do nothing if the job is not new and its filter needs no index. For a new job, save the number
+    of matching letters. If the last letter is gone by now, the index ends with the last existing
+    one.
     """
     replay = work.replay
     is_new = not work.turn.job.checkpoint
@@ -189,7 +193,7 @@ def _catch_up_index(work: ReplaySlice) -> bool:
 
 
 def _split_into_chunks(work: ReplaySlice, batch: SelectedBatch) -> Iterator[ReplayChunk]:
-    """Yield chunks of the batch, each with at most as many removals as the rate allows at once."""
+    """Yield the batch in chunks, each with no more removals than the rate allows at once."""
     most, chunk = work.limiter.batch_size(AT_ONCE), ReplayChunk()
     action, most_retries = work.replay.action, work.replay.most_retries
     for entry in batch.entries:
@@ -206,7 +210,10 @@ def _split_into_chunks(work: ReplaySlice, batch: SelectedBatch) -> Iterator[Repl
 
 
 def _wait_for_permit(work: ReplaySlice, chunk: ReplayChunk) -> bool:
-    """Wait for the rate limiter; return False at once if the worker has no time for that."""
+    """Sleep until the rate limiter permits to remove the chunk, and return True.
+
+    Return False at once if other jobs are waiting, or if the worker's time would run out.
+    """
     wait = work.limiter.seconds_to_wait(work.now.timestamp(), AT_ONCE) if chunk.entries else 0.0
     if wait and (not work.is_alone or wait > work.seconds_left):
         return False
@@ -249,7 +256,10 @@ def _remove_chunk(work: ReplaySlice, chunk: ReplayChunk) -> None:
 
 
 def save_checkpoint(work: ReplaySlice, total: int | None = None) -> None:
-    """Save position and counts of the job. If its lease is lost, recount it and raise the error."""
+    """Save the job's position and counts.
+
+    If the lease is lost, recount the job's removals and raise :class:`LeaseLost`.
+    """
     turn, replay, now = work.turn, work.replay, work.now
     looked_at = replay.counts["looked_at"]
     data: dict[str, float] = {"due": round(work.limiter.due, 3)}

@@ -59,7 +59,7 @@ def _compare_field(
 
 
 class _Leaf(NamedTuple):
-    """A value in bytes, None if missing; `is_hidden` if its key, or a key above it, is hidden."""
+    """A scalar as JSON bytes, None if missing. `is_hidden`: a key on its path is a hidden key."""
 
     value: bytes | None
     is_hidden: bool
@@ -80,7 +80,10 @@ def _show_leaf(leaf: _Leaf, redaction: Redaction | None) -> presentation.Display
 def _leaves_by_path(
     value: bytes | None, path: str, redaction: Redaction | None
 ) -> dict[str, _Leaf] | None:
-    """Return the scalar values in JSON by path; None if it is no JSON or nested too deeply."""
+    """Return the scalar values in a JSON object or list, by path.
+
+    Return None for any other value, and if it is nested too deeply.
+    """
     if value is None or value[:1] not in {b"{", b"["}:
         return None
     try:

@@ -15,12 +15,13 @@ _ESCAPED = re.compile(r"\\+u00([2-7][0-9a-fA-F])")
 def apply_edits(
     entry: LetterEntry, edited_fields: Mapping[str, Any]
 ) -> tuple[tuple[bytes, bytes], ...]:
-    """Return the original message with new values for some fields, in the original order.
+    """Return the original message with the edited fields replaced, in order; new fields come last.
 
-    New fields come last. A text value is stored as it is, any other JSON value as compact JSON;
-    null removes the field. A repeated name takes a list with a value for each occurrence. Raises
-    :class:`InvalidInput` by field for invalid values and reserved names, and if no field would
-    remain.
+    A text is stored as it is, any other JSON value as compact JSON; null removes the field. For a
+    field name that occurs several times, the new value is a list with a value for each occurrence.
+
+    Raises :class:`InvalidInput`, whose errors name the field, for invalid values and reserved
+    names, and if no field would remain.
     """
     problems: dict[str, list[str]] = {}
     values: dict[bytes, list[bytes]] = {}
@@ -55,7 +56,7 @@ def _replace_values(
 
 
 def _names_as_shown(entry: LetterEntry) -> dict[str, bytes]:
-    """Return a mapping of displayed field name to field name, without ambiguous displayed names."""
+    """Return the field names by the text that displays them, without ambiguous texts."""
     shown: dict[str, set[bytes]] = {}
     for name, _ in entry.original:
         shown.setdefault(to_text(name), set()).add(name)

@@ -27,7 +27,7 @@ EARLIEST, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo
 
 @dataclass(frozen=True)
 class ReadLimits:
-    """Limits of what is read of entries. The defaults allow every letter that can be removed.
+    """Limits for reading stream entries. The defaults allow every letter that can be removed.
 
     `value_bytes` limits each value, `fields` the fields of an entry, `entries` the entries of a
     page. Once `total_bytes` of names and values have been read, further values are left empty.
@@ -111,7 +111,7 @@ class LetterEntry:
 
     @property
     def plausible_failed_at(self) -> datetime | None:
-        """`failed_at` if it is within `EARLIEST` and `LATEST`, else the time of the entry id."""
+        """`failed_at` if it is between `EARLIEST` and `LATEST`, else the time in the entry id."""
         at = self.failed_at
         is_plausible = at is not None and EARLIEST <= at <= LATEST
         return at if is_plausible else ids.added_at(self.position)

@@ -49,13 +49,13 @@ class Fingerprint:
 
 
 def significant_parts(error_type: str, error: str) -> tuple[str, str]:
-    """Return the parts of an error type and error from which :func:`fingerprint_parts` works."""
+    """Return an error type and error truncated to the parts that determine the fingerprint."""
     return error_type[:MAX_TYPE_LENGTH], _truncate_error(error[: MAX_ERROR_LENGTH + 1])
 
 
 @lru_cache(maxsize=1000)
 def fingerprint_parts(error_type: str, text: str) -> Fingerprint:
-    """Return the fingerprint of an error type and error cut by :func:`significant_parts`."""
+    """Return the fingerprint of an error type and error truncated by :func:`significant_parts`."""
     if not _QUOTES.isdisjoint(text):
         text = _QUOTED.sub("<text>", text)
     pattern = " ".join(_SUSPICIOUS.sub(_mask_word, text).split())
@@ -64,9 +64,9 @@ def fingerprint_parts(error_type: str, text: str) -> Fingerprint:
 
 
 def _truncate_error(error: str) -> str:
-    """Return the significant part of an error.
+    """Return the first `MAX_ERROR_LENGTH` characters of an error.
 
-    The error is cut at a space, so that no number is cut, and an open quotation is removed.
+    The error is cut at a space, so that numbers stay whole. A quotation that is cut becomes empty.
     """
     if len(error) <= MAX_ERROR_LENGTH:
         return error

@@ -67,9 +67,10 @@ def letter_resource(
 def display_fields(
     pairs: Pairs, *, sizes: Iterable[int] = (), measure: ReadLimits = LIST_LIMITS
 ) -> tuple[dict[str, Any], bool]:
-    """Return a mapping of field name to displayed value, and True if nothing was left out.
+    """Return the displayed values by field name, and True if none is truncated or left out.
 
-    `sizes` are the full lengths of truncated values. Metadata is shown regardless of the limits.
+    `sizes` are the full lengths of values truncated before. The limit of fields does not apply to
+    metadata.
     """
     values: dict[str, list[DisplayValue]] = {}
     lengths = tuple(sizes) or tuple(len(given) for _, given in pairs)
@@ -108,7 +109,7 @@ def is_text(given: bytes) -> bool:
 
 
 def truncate_entry(entry: LetterEntry, measure: ReadLimits) -> LetterEntry:
-    """Return the entry with its values truncated to the limits, which saves redacting the rest."""
+    """Return the entry with its values truncated to the limits, so that less has to be redacted."""
     sizes = entry.sizes or tuple(len(given) for _, given in entry.pairs)
     pairs, left = [], measure.total_bytes
     for name, given in entry.pairs:

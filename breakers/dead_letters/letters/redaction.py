@@ -22,15 +22,15 @@ _MAX_CACHED, _MAX_CACHED_LENGTH = 10_000, 100
 
 @dataclass(frozen=True)
 class Redaction:
-    """Redaction of the values under keys for which `hides` returns True. Caches its decisions."""
+    """Redacts the values under keys for which `hides(key)` is True, and caches these decisions."""
 
     hides: Callable[[str], bool]
     _cache: dict[bytes, bool] = field(default_factory=dict, compare=False, repr=False)
 
     def redact_entry(self, entry: LetterEntry) -> LetterEntry:
-        """Return the entry with hidden values redacted, and with `sizes` set.
+        """Return the entry with hidden values redacted and with `sizes`, the lengths of its values.
 
-        A size is the length of the redacted value, or the full length of a truncated value.
+        These are the lengths after redaction, but the full lengths of truncated values.
         """
         pairs = tuple((name, self.redact_value(name, value)) for name, value in entry.pairs)
         true = entry.sizes or tuple(len(value) for _, value in entry.pairs)

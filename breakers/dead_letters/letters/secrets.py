@@ -61,7 +61,7 @@ def redact_values(given: bytes, hides: Hides, depth: int = 0) -> bytes:
 
 
 def _find_hidden(value: bytes, hides: Hides, depth: int) -> Iterator[tuple[int, int, bytes]]:
-    """Yield begin and end of each hidden value, and its replacement, in order."""
+    """Yield begin, end and replacement of each hidden value, in order."""
     if b"%22" not in value and b"%3" not in value:
         depth = MAX_DEPTH  # No form value can be encoded.
     at = 0
@@ -119,7 +119,10 @@ def _match_name(
 def _redact_encoded(
     value: bytes, begin: int, hides: Hides, depth: int
 ) -> tuple[int, int, bytes] | None:
-    """Redact percent-encoded form data or JSON at `begin`; return begin, end and replacement."""
+    """Redact percent-encoded form data or JSON at `begin`, if it contains hidden values.
+
+    Return begin, end and replacement; None if there is nothing to redact.
+    """
     found = _ENCODED.match(value, begin)
     if found is None or (b"%22" not in found[0] and b"%3" not in found[0]):
         return None
@@ -143,13 +146,16 @@ def _decode_name(name: bytes) -> bytes:
 
 
 def _unescape_sign(found: re.Match[bytes]) -> bytes:
-    r"""Return the character of an escape such as `\u0026`; a quote gets backslashes before it."""
+    r"""Return the character that an escape (`\u0026`) stands for, a quote with backslashes."""
     sign = bytes([int(found[2], 16)])
     return b"\\" * _quote_depth(len(found[1])) + sign if sign in b"\"'" else sign
 
 
 def _quote_depth(slashes: int) -> int:
-    """Return how many backslashes precede a quote that replaces `u0022` after `slashes` ones."""
+    """Return the number of backslashes to put before the quote that an escape stands for.
+
+    `slashes` is the number of backslashes in the escape, more than one in nested strings.
+    """
     return slashes if slashes % 2 else 2 * _quote_depth(slashes // 2) + 1
 
 

@@ -1,1 +1,1 @@
-"""Monitoring of dead-letter streams: discovery, sampling, index of letters, its gaps, alarms."""
+"""Monitoring of dead letter streams: discovery, samples, the index of letters, gaps and alarms."""

@@ -46,7 +46,7 @@ _FORGET = """
 
 
 def find_inconsistent(read: Sequence[SampledStream]) -> list[SampledStream]:
-    """Return the completely indexed streams whose index differs from their sample.
+    """Return the completely indexed streams whose index differs from the sample of the stream.
 
     An index differs while letters are being removed, and after letters were deleted or reappeared.
     """
@@ -64,7 +64,7 @@ def find_inconsistent(read: Sequence[SampledStream]) -> list[SampledStream]:
 
 
 def find_gaps(stream: LetterStream, now: datetime, *, seconds: float) -> bool:
-    """Record deleted entries as gaps; return True if time sufficed to check the whole stream.
+    """Record a stream's deleted entries as gaps; return False if time ran out before its end.
 
     Raises :class:`ServerUnavailable` and :class:`ServerRefused`.
     """
@@ -101,7 +101,7 @@ def _compare_with_index(stream: LetterStream, now: datetime, deadline: float) ->
 def _delete_trimmed(
     stream: LetterStream, sample: StreamSample, upto: str, now: datetime, deadline: float
 ) -> tuple[int, bool]:
-    """Delete index rows before the first entry; return their number, and True if time sufficed."""
+    """Delete index rows before the first entry; return how many, and False if time ran out."""
     below = Letter.objects.filter(stream=stream, position__lte=upto).order_by("position")
     if sample.depth:
         below = below.filter(position__lt=sample.first)
@@ -151,7 +151,10 @@ def _iterate_positions(stream: LetterStream, after: str, last: str) -> Iterator[
 
 @transaction.atomic
 def _delete_missing(stream: LetterStream, positions: Sequence[str], now: datetime) -> int:
-    """Delete the index rows of missing entries and record a gap for them; return how many rows."""
+    """Delete the index rows of missing entries; return how many.
+
+    Entries that Switchgear did not remove itself are recorded as a gap.
+    """
     locked = LetterStream.objects.select_for_update().get(pk=stream.pk)
     values: dict[str, Any] = {"stream": stream.pk, "positions": list(positions)}
     deleted = fetch_all(_FORGET, values)

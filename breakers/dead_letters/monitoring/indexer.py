@@ -107,9 +107,9 @@ def catch_up(stream: LetterStream, now: datetime, *, seconds: float = 1.0) -> bo
 def index_and_check(
     stream: LetterStream, sample: StreamSample, now: datetime, *, seconds: float
 ) -> bool:
-    """Index new entries, then search for gaps; return True if the index is complete.
+    """Index new entries, then search for gaps; return True if both were finished in time.
 
-    The sample must be recorded in the row of `stream` already.
+    `sample` must already be saved as the state of `stream`.
     """
     deadline = time.monotonic() + seconds
     if not read_new_entries(stream, sample, now, seconds=seconds):
@@ -147,7 +147,7 @@ def _read_batches(stream: LetterStream, now: datetime) -> Iterator[tuple[str, li
 
 
 def _parse_entry(reply: Any, now: datetime) -> IndexedEntry:
-    """Return the indexed fields of an entry, redacted before the fingerprint is computed."""
+    """Return the index data of an entry; the fingerprint is that of the redacted error."""
     entry_id, size_bytes, flat = reply
     entry = LetterEntry(entry_id.decode(), tuple(zip(flat[::2], flat[1::2], strict=True)))
     redaction = configured_redaction()
@@ -186,7 +186,7 @@ def _store_batch(
 
 
 def _upsert_groups(stream: LetterStream, batch: Sequence[IndexedEntry]) -> dict[str, int]:
-    """Insert or update the entries' groups; return their primary keys by fingerprint."""
+    """Insert or update the error groups of the entries; return primary keys by fingerprint."""
     alike: dict[str, list[IndexedEntry]] = defaultdict(list)
     for one in batch:
         alike[one.fingerprint].append(one)
@@ -219,7 +219,7 @@ def _insert_letters(
 
 
 def _exclude_restored(stream: LetterStream, new: Sequence[IndexedEntry]) -> list[IndexedEntry]:
-    """Return the entries except restored letters, whose first arrival was counted already."""
+    """Return the new entries without restored letters, whose first arrival was counted already."""
     if not new:
         return []
     entry_ids = [ids.to_entry_id(one.position) for one in new]

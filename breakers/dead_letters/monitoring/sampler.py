@@ -1,4 +1,4 @@
-"""Periodic sampler of all servers: discovers streams, records depths and updates the index.
+"""Periodic sampler of all Redis servers: discovers streams, records depths, updates the index.
 
 Servers are queried in parallel, so that an unavailable server delays no other. One thread writes
 the results.
@@ -47,7 +47,7 @@ class _ServerSample:
 
 
 def sample_servers(now: datetime) -> int:
-    """Sample the streams of all servers and index changed ones; return the number of these."""
+    """Sample the streams of all servers and index those that changed; return how many did."""
     known = streams.list_served()
     names: dict[str, list[str]] = {server: [] for server in configured_sources().servers}
     for one in known:
@@ -80,7 +80,7 @@ def _query_servers(names: Mapping[str, Sequence[str]]) -> dict[str, _ServerSampl
 
 
 def _query_server(server: str, known: Sequence[str], cursor: str) -> _ServerSample:
-    """Query one server; runs in a thread without a database connection."""
+    """Discover and sample a server's streams; runs in a thread without a database connection."""
     try:
         names, next_cursor = discovery.discover_streams(servers.get_server(server), cursor)
         by_name = samples.sample_streams(server, sorted({*known, *names}))
@@ -111,7 +111,7 @@ def _record_server(server: str, result: _ServerSample, now: datetime) -> bool:
 def _record_streams(
     known: Sequence[LetterStream], results: Mapping[str, _ServerSample], now: datetime
 ) -> list[SampledStream]:
-    """Record the samples; return the streams to index or to check for gaps."""
+    """Save the samples of the streams; return those streams to index or to check for gaps."""
     changed: list[SampledStream] = []
     same: list[SampledStream] = []
     for one in known:

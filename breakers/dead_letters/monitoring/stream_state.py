@@ -64,7 +64,7 @@ def has_changed(stream: LetterStream, sample: StreamSample) -> bool:
 
 
 def record_sample(stream: LetterStream, sample: StreamSample, now: datetime) -> None:
-    """Save a sample as the stream's state, waiting for its row lock, and reload `stream`."""
+    """Save a sample as the state of `stream`, and reload it. Waits for the lock of its row."""
     _write_samples([(stream, sample)], now, waits=True)
     stream.refresh_from_db()
 
@@ -72,8 +72,9 @@ def record_sample(stream: LetterStream, sample: StreamSample, now: datetime) -> 
 def record_samples(sampled: Sequence[SampledStream], now: datetime) -> list[SampledStream]:
     """Save samples as the state of their streams; return the streams, reloaded, with their samples.
 
-    A stream is left out if another transaction has locked it, and not updated if it has a later
-    sample. The rows of `sampled` must have been loaded before the samples were taken.
+    Streams locked by another transaction are left out. A stream that already has a later sample is
+    returned, but not updated. The rows of `sampled` must have been loaded before the samples were
+    taken.
     """
     fresh = (
         LetterStream.objects.in_bulk(_write_samples(sampled, now, waits=False)) if sampled else {}
@@ -104,16 +105,16 @@ def record_outbox(
 
 
 def is_due(stream: LetterStream, now: datetime) -> bool:
-    """Return True if a new minute has begun since the stream's last sample."""
+    """Return True if the current minute has no sample of the stream yet."""
     last = stream.sampled_at
     return last is None or last < now.replace(second=0, microsecond=0)
 
 
 @transaction.atomic
 def record_unchanged(unchanged: Sequence[LetterStream], now: datetime) -> None:
-    """Record for a new minute that the depths of these streams are the same.
+    """Record for the current minute that these streams still have the same depth.
 
-    Open pages are notified of streams that grew or shrank before, as their displayed growth
+    Open pages are notified of streams whose depth changed recently, as the growth they show
     changes.
     """
     pks = sorted(one.pk for one in unchanged)
@@ -126,12 +127,12 @@ def record_unchanged(unchanged: Sequence[LetterStream], now: datetime) -> None:
 
 
 def record_minute(pks: Sequence[int], now: datetime) -> None:
-    """Record the present depths of the streams in their rows of this minute."""
+    """Record the current depths of these streams in their :class:`DepthMinute` of this minute."""
     execute(_MINUTES, {"ids": list(pks), "now": now})
 
 
 def record_arrivals(stream: LetterStream, added: Sequence[datetime | None], now: datetime) -> None:
-    """Count entries as arrivals of this minute, without those older than the stream's discovery."""
+    """Count the added entries in this minute, except those older than the stream's discovery."""
     if arrived := sum(at is None or at >= stream.found_at for at in added):
         values = {"stream": stream.pk, "depth": stream.depth, "arrived": arrived, "now": now}
         execute(_ARRIVED, values)
@@ -139,9 +140,10 @@ def record_arrivals(stream: LetterStream, added: Sequence[datetime | None], now:
 
 @transaction.atomic
 def _write_samples(sampled: Sequence[SampledStream], now: datetime, *, waits: bool) -> list[int]:
-    """Save samples by one statement; return the primary keys of all streams that could be locked.
+    """Save samples by one statement; return the primary keys of the streams that it could lock.
 
-    A stream with a later sample is not updated. Without `waits`, locked streams are skipped.
+    A stream with a later sample is locked, but not updated. If `waits` is False, streams locked by
+    another transaction are skipped.
     """
     rows = LetterStream.objects.select_for_update(skip_locked=not waits)
     rows = rows.filter(pk__in=[one.pk for one, _ in sampled]).order_by("pk")

@@ -76,7 +76,7 @@ def register_streams(server: str, names: Collection[str], now: datetime) -> int:
 
 
 def list_served() -> list[LetterStream]:
-    """Return all streams of configured servers and patterns, and that of the outbox, by name."""
+    """Return the streams on configured servers that match a pattern, and the outbox, by name."""
     sources = configured_sources()
     rows = LetterStream.objects.filter(server__in=sources.servers).order_by("server", "name")
     return [

@@ -38,7 +38,7 @@ EMPTY_SAMPLE = StreamSample(there=False, depth=0, first="", last="", last_given=
 
 
 def sample_streams(server: str, names: Sequence[str]) -> dict[str, StreamSample]:
-    """Return the depth and the entries' ends of each stream that the server can read, by name.
+    """Return the samples of those streams that the server can read, by name.
 
     If a stream has not changed since a recent sample, its `last_given` is `NOT_LOOKED_AT`, since
     Redis can't return it without copying payloads. Raises :class:`ServerUnavailable`.

@@ -158,15 +158,16 @@ def _require_no_other_intent(
 
 
 def _has_same_edits(departure: Departure, edited: Pairs | None) -> bool:
-    """Return True if the removal has the same edited message, or none if `edited` is None."""
+    """Return True if the removal's edited message is `edited`, None for an unedited message."""
     packed = bytes(departure.edited) if departure.edited is not None else None
     return packed == (pack_pairs(edited) if edited is not None else None)
 
 
 def _prepare_missing(request: RemovalRequest) -> PreparedRemoval:
-    """Prepare a request whose letter is gone, if it repeats the removal; otherwise raise an error.
+    """Prepare the repeat of a removal whose letter is gone already.
 
-    The errors are those of :func:`missing_letter_error` and :func:`departed_error`.
+    If the letter was removed in another way, raises :func:`missing_letter_error` or
+    :func:`departed_error`.
     """
     position = ids.to_position(request.entry_id)
     departure = missing_letters.find_last_departure(request.stream, position)

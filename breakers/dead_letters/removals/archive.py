@@ -59,7 +59,7 @@ def is_restorable(departure: Departure, now: datetime) -> bool:
 
 @transaction.atomic
 def purge_batch(now: datetime) -> int:
-    """Delete a batch of expired removals, the oldest first; return how many."""
+    """Delete a batch of removals that were archived long enough, oldest first; return how many."""
     # `intended_at` is never later than `done_at`, and is indexed.
     outdated = Departure.objects.filter(
         state__in=ENDED, done_at__lte=now - ARCHIVED_FOR, intended_at__lte=now - ARCHIVED_FOR

@@ -22,7 +22,7 @@ _TYPES = frozenset({"user", "token", "system", "slack"})
 
 
 def actor_by_label(actor: Actor | None, label: str) -> Actor:
-    """Return the actor of an audit row: `actor` if it has this label, else one made from the label.
+    """Return the actor for an audit row: `actor` if it has this label, else one with the label.
 
     It has no role, because the row is written even if the actor lost the role meanwhile.
     """

@@ -97,10 +97,11 @@ def execute_or_withdraw(
     *,
     noted: str,
 ) -> RemovalOutcome:
-    """Call `execute` for a committed intent; call `withdraw` if the server refuses.
+    """Return the result of `execute`, which executes a committed intent.
 
-    Raises :class:`ServerRefused`. Raises :class:`ServerUnavailable`, whose message says that the
-    action `noted` will be executed later.
+    If the server refuses, `withdraw` is called with the outcome and :class:`ServerRefused` is
+    raised. If the server is unavailable, raises :class:`ServerUnavailable`: its message says that
+    `noted`, such as "The restoring", will be carried out later.
     """
     try:
         outcome = execute()
@@ -129,8 +130,8 @@ def is_responding(stream: LetterStream) -> bool:
 def delivery_guarantee(stream: LetterStream) -> Delivery:
     """Return the delivery guarantee of a retry: "exactly once" or "at least once".
 
-    It is the latter if the origin is on another cluster node, since a retry that failed halfway may
-    be delivered twice after a week or more.
+    It is "at least once" if the origin is in another cluster slot: a retry that failed halfway may
+    be delivered twice if it is repeated after a week or more.
     """
     is_cluster = servers.get_server(stream.server).is_cluster
     is_split = is_cluster and _key_slot(stream.name) != _key_slot(stream.origin)
@@ -149,9 +150,9 @@ def replayed_message(departure: Departure) -> tuple[tuple[bytes, bytes], ...]:
 
 
 def notes_key(stream: LetterStream, at: datetime, *, beside: str = "") -> str:
-    """Return the Redis key of the outcome notes of one day, in the cluster slot of `beside`.
+    """Return the Redis key of a stream's notes of outcomes on the day of `at`.
 
-    `beside` is another key, by default that of the stream.
+    The key is in the cluster slot of the key `beside`, by default the slot of the stream.
     """
     beside = beside or stream.name
     return f"{{{_hash_tag(beside)}}}:switchgear:retried:{stream.name}:{at.astimezone(UTC):%Y%m%d}"
@@ -201,7 +202,10 @@ def _retry_across_slots(
 def _execute_drops(
     server: RedisServer, stream: LetterStream, departures: Sequence[Departure]
 ) -> Outcomes:
-    """Delete letters from their stream by script calls, each for up to `MAX_DROPPED` of a day."""
+    """Delete letters from their stream without retrying them; return the outcomes.
+
+    A script call deletes up to `MAX_DROPPED` letters whose intents are from the same day.
+    """
     by_key: dict[str, list[Departure]] = defaultdict(list)
     for one in departures:
         by_key[notes_key(stream, one.intended_at)].append(one)

@@ -53,12 +53,13 @@ def declare_intents(
     check: Callable[[], None] | None = None,
     now: datetime,
 ) -> list[Departure]:
-    """Commit an open removal intent with the whole letter for each entry; return these intents.
+    """Archive the entries, committing an open removal intent for each; return the intents.
 
-    `entries` have to be whole. `edits` maps entry ids to messages to add to the origin instead. If
-    a letter has an open intent with the same action and job (same actor, if `job` is None), that
-    intent is returned. A letter with any other open intent is left out. `check` is called in the
-    transaction, which is rolled back if `check` raises.
+    `entries` have to be whole. `edits` maps entry ids to the edited messages to send to the origin.
+    `check` is called in the transaction; if it raises, nothing is committed.
+
+    If a letter already has an open intent with the same action and job (without a job: the same
+    actor), that intent is returned. A letter with any other open intent is left out.
 
     Raises :class:`Forbidden` if the actor has lost the permission meanwhile, and
     :class:`Unavailable` if the request has timed out. Both are checked here because the audit row
@@ -108,7 +109,7 @@ def _own_fields(entry: LetterEntry, edited: Pairs | None) -> dict[str, object]:
 
 
 def _insert_intents(rows: Sequence[Departure]) -> list[Departure]:
-    """Insert rows, except of letters with an open intent, by one statement; return these rows."""
+    """Insert these rows, except of letters with an open intent; return the inserted ones."""
     if not rows:
         return []
     one = rows[0]

@@ -53,7 +53,7 @@ def find_last_departure(stream: LetterStream, position: str) -> Departure | None
 
 
 def find_other_removal(departure: Departure, new_id: str) -> Departure | None:
-    """Return another removal that was settled for the same letter, action and `new_id`."""
+    """Return another settled removal of the same letter with this action and `new_id`, or None."""
     rows = Departure.objects.filter(stream=departure.stream_id, position=departure.position)
     rows = rows.filter(action=departure.action, state=Departure.State.DONE, new_id=new_id)
     return rows.exclude(pk=departure.pk).defer("fields").order_by("-id").first()

@@ -158,7 +158,7 @@ def _require_restorable(departure: Departure, now: datetime) -> None:
 def _record(
     departure: Departure, outcome: RemovalOutcome, now: datetime, *, actor: Actor | None = None
 ) -> bool:
-    """Record the restore and audit it; return False if it was recorded before."""
+    """Record that a letter was restored, and audit it; return False if it was recorded before."""
     locked = archive.lock_departure(departure.pk)
     if locked.state != State.RESTORING:
         return False
@@ -195,10 +195,10 @@ def _withdraw_restore(departure: Departure, why: str, now: datetime) -> bool:
 
 
 def _revert_restore(departure: Departure, before: str) -> bool:
-    """Reset the row of a failed restore to the state `before`; return False if it was settled.
+    """Undo a failed restore in the database: set the removal back to the state `before`.
 
-    If `before` is RESTORING, as another process began the restore, reset a retry to GONE and any
-    other removal to DONE.
+    If another process began the restore, `before` is RESTORING; then a retry is set to GONE, and
+    any other removal to DONE. Return False if the restore was settled already.
     """
     if before == State.RESTORING:
         was_retry = departure.action == Departure.Action.RETRY

@@ -42,7 +42,7 @@ log = structlog.get_logger(__name__)
 
 
 def archive_overdue(now: datetime) -> int:
-    """Archive letters and purge expired archive rows for some seconds; return their total number.
+    """Archive old and excess letters, and purge the archive, for some seconds; return how many.
 
     Each stream gets a share of the remaining time. Streams with a live bulk job are skipped, and
     streams that can't be read are left to a later run.
@@ -130,7 +130,7 @@ def _old_batches(stream: LetterStream, now: datetime) -> Iterator[Sequence[Lette
 
 
 def _excess_batches(stream: LetterStream) -> Iterator[Sequence[LetterEntry]]:
-    """Yield batches of the oldest entries, as many as exceed `DLQ_MOST_KEPT`."""
+    """Yield batches of a stream's oldest entries until at most `DLQ_MOST_KEPT` would remain."""
     left = samples.sample_stream(stream.server, stream.name).depth - configured_sources().most_kept
     for entries in _iterate_batches(stream, first="-", last="+"):
         if left <= 0:
@@ -150,7 +150,7 @@ def _iterate_batches(
 def _archive_batch(
     stream: LetterStream, entries: Sequence[LetterEntry], action: str, now: datetime
 ) -> int:
-    """Archive entries, except too large ones and those with another intent; return how many."""
+    """Archive and remove entries, except too large ones or with an open intent; return how many."""
     archivable = []
     for entry in entries:
         with suppress(Conflict):

@@ -101,10 +101,10 @@ def require_reason(reason: str) -> str:
 def _recreate_executed(
     stream: LetterStream, departures: Sequence[Departure], outcomes: Outcomes
 ) -> list[Departure]:
-    """Return executed intents whose rows were deleted, to be inserted again.
+    """Return the rows to insert again for executed intents whose rows were deleted.
 
-    A row is missing if its intent was withdrawn while the process was suspended, and the process
-    then executed the intent. The stream's row must be locked.
+    A row is missing if another process withdrew the intent while this one was suspended, and this
+    one then executed it. The stream's row must be locked.
     """
     moved = {one.pk: one for one in departures if one.pk in outcomes}
     moved = {pk: one for pk, one in moved.items() if outcomes[pk].kind in ("done", "again")}
@@ -128,7 +128,7 @@ def _recreate_executed(
 
 
 def _earlier_removals(stream: LetterStream, rows: Sequence[Departure]) -> dict[str, set[str]]:
-    """Return the `new_id` values of settled removals of the same letters, by position."""
+    """Return the `new_id` values of removals of the same letters settled before, by position."""
     found: dict[str, set[str]] = {}
     positions = [row.position for row in rows]
     left = Departure.objects.filter(stream=stream, position__in=positions, state__in=LEFT)
@@ -139,7 +139,7 @@ def _earlier_removals(stream: LetterStream, rows: Sequence[Departure]) -> dict[s
 
 
 def _classify(outcome: RemovalOutcome, earlier: set[str] | None) -> str:
-    """Return the kind of an outcome, as in :func:`settle_intents`.
+    """Return the kind, as in :func:`settle_intents`, of an intent with this outcome.
 
     `earlier` are the `new_id` values of other settled removals of the letter, None without any.
     """

@@ -150,7 +150,7 @@ def _confirm(
     act: Callable[[str], HttpResponse],
     context: Mapping[str, Any] | None = None,
 ) -> HttpResponse:
-    """Show the form that asks for a reason, or call `act` with the submitted reason.
+    """Show a form that asks for a reason; once it is submitted, call `act` with the reason.
 
     After an error, the form keeps its input.
     """

@@ -92,7 +92,10 @@ def edit_letter(request: PersonRequest, server: str, entry_id: str, name: str) -
 def _sees_all(
     request: PersonRequest, stream: LetterStream, entry_id: str, actor: Actor, now: datetime
 ) -> bool:
-    """Return True if an admin asked for a form with hidden values; audit that when it opens."""
+    """Return True if the form shows hidden values, which only an admin can ask for.
+
+    Opening the form with hidden values needs a reason and is recorded in the audit trail.
+    """
     if not actor.has(Power.ADMINISTER) or request.method != "POST":
         return False
     if request.POST.get("do") == "open":
@@ -219,7 +222,7 @@ def _normalize_newlines(text: str) -> str:
 def _read_posted(
     fields: list[EditField], posted: Mapping[str, str]
 ) -> tuple[list[EditField], dict[str, Any]]:
-    """Return the fields as typed, with error messages, and the changed values by name."""
+    """Return the submitted fields with error messages, and a mapping of field name to new value."""
     edited: dict[str, Any] = {}
     typed = []
     for field in fields:
@@ -233,7 +236,7 @@ def _read_posted(
 
 
 def _read_field(field: EditField, posted: Mapping[str, str]) -> tuple[EditField, bool, str | None]:
-    """Return the field as typed, True if it was changed, and its new value (None to remove it)."""
+    """Return the submitted field, True if it was changed, and its new value (None to remove it)."""
     if field.why_not:
         return field, False, None
     if f"field-{field.index}" not in posted:

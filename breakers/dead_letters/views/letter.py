@@ -132,7 +132,7 @@ def truncate_for_page(entry: LetterEntry) -> LetterEntry:
 
 
 def _events_context(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the events for the template, newest first, with changes as text."""
+    """Return a letter's history for the template, newest first, with edits of fields as text."""
     return [
         {
             "event": one,

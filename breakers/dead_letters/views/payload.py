@@ -171,7 +171,7 @@ def _refuse_constant(text: str) -> Any:
 
 
 def _render(value: Any, depth: int | None) -> Iterator[str]:
-    """Yield JSON in pieces, indented from `depth` on; a depth of None renders one line."""
+    """Yield the JSON of a parsed value in pieces, indented from `depth` on; in one line if None."""
     if depth is not None and depth > MAX_DEPTH:
         raise RecursionError
     if isinstance(value, _RawNumber):
