@@ -1,7 +1,7 @@
 """Retention of the tables of SLOs.
 
-The age of an SLO's history is the time before its last counter row. Alerts of SLOs are kept longer
-than alerts of threshold rules, for postmortems.
+The age of an SLO's history counts back from its own last counter row, so that imported old history
+stays. Alerts of SLOs are kept longer than alerts of threshold rules, for postmortems.
 """
 
 from datetime import datetime, timedelta

@@ -71,7 +71,7 @@ def quantile_bound(edges: Sequence[HistogramEdge], share: Fraction) -> float | N
 
 
 def read_latency(query: MetricQuery, now: datetime) -> Iterator[MetricReading]:
-    """Yield the queried percentile of each pushed histogram over the query's window."""
+    """Yield the percentile that the query asks for, of each pushed histogram, over its window."""
     at, minutes = last_ended(now), query.window // MINUTE
     edges = _load_edges(query.part)
     if not edges:

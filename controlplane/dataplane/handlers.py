@@ -47,7 +47,7 @@ async def snapshot(state: State, call: Call) -> Response | None:
 
 
 async def _wait_for_change(state: State, call: Call, caller: HeldCaller, seconds: float) -> bool:
-    """Wait while the client's copy is current; return False if the client disconnects."""
+    """Wait while the client's copy of the snapshot is current; return False if it disconnects."""
     known = parse_tags(call.headers.get(b"if-none-match", b""))
 
     def is_current() -> bool:
@@ -80,7 +80,7 @@ async def stream(state: State, call: Call) -> None:
 
 
 async def report(state: State, call: Call) -> Response:
-    """Store a report; a token limited to services may report for these services only."""
+    """Store an instance's report; a token limited to services may report for no others."""
     credential = call.credential
     token_id, services = (credential.token_id, credential.services) if credential else (0, ())
     state.throttle.check(token_id)

@@ -11,7 +11,10 @@ if TYPE_CHECKING:
 
 
 class Histogram:
-    """Counts of durations by bucket, without a lock; `bounds` are inclusive and in seconds."""
+    """Counts of durations by bucket, without a lock.
+
+    `bounds` are the upper bounds of the buckets, inclusive and in seconds.
+    """
 
     __slots__ = ("_bounds", "_counts", "_sum_seconds")
 

@@ -1,8 +1,8 @@
 """A data plane that serves the console's port while the web process starts.
 
-It serves the saved copy; all other requests get 503 with `Retry-After`. The supervisor stops it
-once the web process is ready. It runs as one process, `python -m … HOST PORT`, because granian's
-command takes twice as long to start.
+It serves the snapshot saved on disk; all other requests get 503 with `Retry-After`. The supervisor
+stops it once the web process is ready. It runs as one process, `python -m … HOST PORT`, because
+granian's command takes twice as long to start.
 """
 
 import asyncio

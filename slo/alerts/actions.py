@@ -37,9 +37,10 @@ END_SUFFIX = ":over"
 
 @dataclass(frozen=True)
 class PlannedAction:
-    """An SLO's action (hold ramps, or trip a switch) to perform; `key` identifies its cause.
+    """An SLO's action to perform: hold ramps, or trip a switch.
 
-    `time` distinguishes trips that the same cause requests at different times.
+    `key` identifies its cause, an alert or an unknown SLO. `time` distinguishes trips that the same
+    cause requests at different times.
     """
 
     action: Mapping[str, Any]
@@ -132,7 +133,7 @@ def _request_trips(planned: Sequence[PlannedAction], now: datetime) -> None:
 
 
 def end_all_but(active: Sequence[PlannedAction], now: datetime) -> None:
-    """End ramp holds and trip requests, except those of `active` actions and of open alerts."""
+    """End SLOs' ramp holds and trip requests, except those of `active` actions and open alerts."""
     held = Hold.objects.filter(Q(key__startswith=ALERT_PREFIX) | Q(key__startswith=UNKNOWN_PREFIX))
     keys = set(held.values_list("key", flat=True))
     requests = [

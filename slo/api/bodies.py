@@ -1,4 +1,4 @@
-"""Bodies and filters of requests; the services validate the values."""
+"""Serializers of request bodies and filters; the called functions validate the values."""
 
 from typing import Any
 

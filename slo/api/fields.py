@@ -1,4 +1,4 @@
-"""Serializer fields with a handwritten OpenAPI schema; the services validate their values."""
+"""Serializer fields with a handwritten OpenAPI schema; the called functions validate values."""
 
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers

@@ -51,7 +51,7 @@ MAX_ID_DIGITS = 18
 
 
 class SloList(ListView[Slo]):
-    """All SLOs, by name."""
+    """All SLOs, in order of name."""
 
     queryset = Slo.objects.present()
     serializer_class = SloShape
@@ -124,7 +124,7 @@ class StatusView(ApiView):
 
     @extend_schema(responses=SloStatusShape)
     def get(self, request: Request, name: str) -> Response:
-        """The status now, or at the time `at`, computed from the counters."""
+        """The status of an SLO now, or at the time `at`, computed from its counters."""
         at = self.filters.parse(request.query_params).get("at")
         slo = services.find_slo(name)
         if at is not None and at > db_now():
@@ -141,7 +141,7 @@ class SeriesView(ApiView):
 
     @extend_schema(responses=SeriesShape)
     def get(self, request: Request, name: str) -> Response:
-        """The status at regular steps between two times, by default over the last day."""
+        """The status of an SLO at regular steps between two times, by default over the last day."""
         parameters = self.filters.parse(request.query_params)
         slo = services.find_slo(name)
         since, until, step = (parameters.get(one) for one in ("from", "to", "step"))

@@ -88,7 +88,7 @@ class ThresholdRemovalBody(EmptyBody):
 
 
 class ThresholdList(ListView[ThresholdRule]):
-    """All threshold rules, by name."""
+    """All threshold rules, in order of name."""
 
     queryset = ThresholdRule.objects.all()
     serializer_class = ListedThresholdShape

@@ -32,7 +32,7 @@ class Boot:
     started: int | None = None
 
     def increments(self) -> list[Increment]:
-        """Return increments between samples, and before the first if `counted_from` is set."""
+        """Return the increments between samples, and before the first if `counted_from` is set."""
         steps = [increment_between(*pair) for pair in pairwise(self.samples)]
         is_whole = bool(self.samples) and self.samples[0].at == self.first
         if is_whole and self.counted_from is not None:

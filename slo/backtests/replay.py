@@ -111,7 +111,7 @@ def evaluate_ticks(
 def evaluate_minutes(
     by: Objective, history: CounterHistory, start: datetime, end: datetime
 ) -> Iterator[tuple[datetime, Evaluation]]:
-    """Yield each minute's end and evaluation, several times faster than :func:`evaluate_ticks`.
+    """Yield the end of each minute and the SLO's evaluation then, faster than `evaluate_ticks`.
 
     The states of rules are exact. Burn rates are None in minutes in which no rule can fire, because
     all short windows are known and at most at their thresholds.

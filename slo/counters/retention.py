@@ -170,7 +170,7 @@ def _delete_hours(old: dict[int, int]) -> int:
 
 
 def purge_removed(now: datetime, *, most: int) -> int:
-    """Delete long-removed SLOs and long-unused histogram edges; return how many of both."""
+    """Delete long-removed SLOs and long-unused histogram edges; return how many rows went."""
     done = 0
     for found, statements in ((_SLIS, _DELETE_SLIS), (_SLOS, _DELETE_SLOS)):
         while done < most and (deleted := _purge_batch(found, statements, now - REMOVED_KEPT_FOR)):

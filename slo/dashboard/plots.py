@@ -41,8 +41,8 @@ class PlotLines:
 class UsagePart:
     """One part of an SLO's history, from `begins` to `ends`: its events and the budget they spent.
 
-    `spent`, in this part, and `left`, at its end, are shares of the period's budget, None if
-    unknown.
+    `spent` is the share of the period's budget that the part spent, and `left` the share left at
+    its end. Both are None if unknown.
     """
 
     begins: datetime

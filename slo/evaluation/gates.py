@@ -35,10 +35,11 @@ MAX_REPORT_SPAN = timedelta(minutes=10)
 
 @dataclass(frozen=True)
 class GateWindow:
-    """The time, from `start` to now, over which a gate measures the burn rate of an SLO.
+    """The time, up to now, over which a gate measures the burn rate of an SLO.
 
-    Its whole minutes are those after `first` and up to `last`. `sli` is the id of the SLO's SLI,
-    None if there is no such SLO. `budget` is the share of events that may be bad.
+    It begins at `start`; its whole minutes are those after `first` and up to `last`. `sli` is the
+    id of the SLO's SLI, None if there is no such SLO. `budget` is the share of events that may be
+    bad.
     """
 
     slo: str
@@ -124,7 +125,7 @@ def _count_events(windows: Sequence[GateWindow], now: datetime) -> list[tuple[fl
 
 
 def _write_answer(gate: Gate, answer: GateAnswer, now: datetime) -> bool:
-    """Save a gate's verdict; return False without saving if an equal one was saved recently."""
+    """Save a gate's verdict and return True, unless an equal one was saved recently."""
     if gate.observed_at is not None and gate.verdict == answer.verdict:
         is_recent = gate.since <= gate.observed_at and now - REFRESH_AFTER < gate.observed_at <= now
         if is_recent and _stable_evidence(gate.evidence) == _stable_evidence(answer.evidence):

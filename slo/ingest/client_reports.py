@@ -24,7 +24,7 @@ _DELETE_BATCH = """
 
 
 def add_reported(now: datetime, *, most: int) -> int:
-    """Add about `most` reported increments to the minute counters; return how many rows were done.
+    """Add about `most` reported increments to the minute counters; return how many were taken.
 
     Increments of unknown SLOs, and of SLOs that are polled from Prometheus, are dropped.
     """

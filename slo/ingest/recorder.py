@@ -78,7 +78,7 @@ def _add_counted(
     update: CounterUpdate,
     stored: Mapping[SourceKey, Mapping[str, StoredSeries]],
 ) -> list[SourceIncrement]:
-    """Add counted events to the update; return them as increments to record for ramp gates."""
+    """Add counted events to `update`; return them as increments to record for ramp gates."""
     gate_increments: list[SourceIncrement] = []
     last_reported: dict[SourceKey, int] = {}
     for sli, source, began_at, ended_at, good, total in sorted(counted):

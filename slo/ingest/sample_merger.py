@@ -108,7 +108,7 @@ class SampleMerger:
 
 
 def net_increments(merged: MergeResult) -> list[Increment]:
-    """Return the events that a merge adds, without those it only moves to other minutes."""
+    """Return the events that a merge adds in total; those only moved in time are left out."""
     if not merged.removed:
         return [step for step in merged.added if step.total]
     good = sum(s.good for s in merged.added) - sum(s.good for s in merged.removed)

@@ -52,7 +52,7 @@ class Sli(models.Model):
 
 
 class CounterMinute(models.Model):
-    """Totals of an SLI since its start until the end of a minute: events, and minutes covered."""
+    """Cumulative counters of an SLI up to the end of a minute: events, and minutes with samples."""
 
     pk = models.CompositePrimaryKey("sli_id", "minute")
     sli = models.ForeignKey(Sli, on_delete=models.CASCADE, db_index=False)
@@ -114,9 +114,10 @@ class Series(models.Model):
 
 
 class StoredSample(models.Model):
-    """Samples of a series in a minute, ascending by time; `at` is in microseconds since 1970.
+    """The samples of a series in one minute, as arrays ascending by time.
 
-    `series` has no database constraint, which would lock its row thousands of times a second.
+    `at` is in microseconds since 1970. `series` has no database constraint, which would lock its
+    row thousands of times a second.
     """
 
     pk = models.CompositePrimaryKey("series_id", "minute")
@@ -136,7 +137,7 @@ class StoredSample(models.Model):
 
 
 class DeferredUpdate(models.Model):
-    """An update of an SLI's minute counters that changes many rows, so that a tick applies it.
+    """An update of an SLI's minute counters that changes many rows; a periodic task applies it.
 
     The update adds events from `began` to `ended` (microseconds since 1970), or removes them if the
     counts are negative. With `covers`, it marks the time as covered by samples instead.
@@ -179,7 +180,8 @@ class DeltaBatch(models.Model):
 class ReportedEvents(models.Model):
     """Events that an instance counted between two reports, to be added to the minute counters.
 
-    The data plane creates the row in the transaction of the report; a tick deletes it in seconds.
+    The data plane creates the row in the transaction of the report. Within seconds, a periodic task
+    adds the events and deletes the row.
     """
 
     slo = models.CharField(max_length=1000)

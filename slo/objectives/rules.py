@@ -48,7 +48,7 @@ class Preset:
 
 
 def scale_rules(window_days: int) -> tuple[BurnRateRule, ...]:
-    """Return the SRE workbook's rules scaled to a period, except those with a longer window."""
+    """Return the SRE workbook's rules scaled to a period, without those longer than the period."""
     period = window_days * MINUTES_A_DAY
     return tuple(
         BurnRateRule(

@@ -18,7 +18,7 @@ NOTIFIED_FACT = "told"
 """Key of the fact of an escalation that lists the people notified, and the times."""
 BEFORE = timedelta(minutes=30)
 AFTER = timedelta(minutes=15)
-"""Time after the alert has resolved from which events are included."""
+"""Events are included up to this long after the alert has resolved."""
 SCOPE = "audit:read"
 """Scope required to read incident events, because they quote the audit trail."""
 MAX_EVENTS = 200

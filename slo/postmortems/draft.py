@@ -125,7 +125,7 @@ def _describe_acknowledgement(alert: Alert) -> str:
 
 
 def _describe_scope(alert: Alert, stopped: Sequence[Episode]) -> str:
-    """List the switches that were stopped or alerted about; a question if there are none."""
+    """Return the switches that were stopped or alerted about; without any, a question to answer."""
     ids = dict.fromkeys([alert.subject, *(one.switch_id for one in stopped)])
     pairs = [one.split(":", 1) for one in ids if one.partition(":")[0] in SCOPES]
     parts = []

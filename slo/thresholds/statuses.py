@@ -91,7 +91,7 @@ _cache_lock = threading.Lock()
 
 
 def compute_status(rule: ThresholdRule, now: datetime) -> ThresholdStatus:
-    """Evaluate a rule, which may be unsaved, and return its status without open alerts."""
+    """Evaluate a rule, which may be unsaved, and return its status; open alerts are not counted."""
     if not rule.is_enabled:
         return ThresholdStatus(rule, OFF)
     result = evaluation.evaluate_rule(rule, now)

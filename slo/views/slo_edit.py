@@ -174,7 +174,7 @@ def _form_context(slo: Slo | None, draft: Draft, errors: drafts.Errors) -> dict[
 
 
 def _typed_context(request: PersonRequest) -> dict[str, Any]:
-    """Return what the form shows again: the reason, and the SLO's version when it was opened."""
+    """Return the texts that a shown form keeps: the reason, and the version of the opened SLO."""
     return {
         "version": request.POST.get("version", ""),
         "reason": request.POST.get("reason", "")[:MAX_CHARACTERS],

@@ -1,7 +1,7 @@
 """Boots (process starts) of an instance: its former boots, and contests between boots. Pure.
 
 The counters of the last few boots are stored, so that a former boot that reports again adds only
-its new counts. The first report of an unknown boot adds nothing if its start time is uncertain.
+its new counts. The first report of an unknown boot adds no counts if its start time is uncertain.
 
 After a restart or a token change, the former process or token should be silent. If it reports while
 its successor reports too, the instance is contested.

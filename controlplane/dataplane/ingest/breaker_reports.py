@@ -185,7 +185,7 @@ def merge_document(before: Document, report: InstanceReport) -> Document:
 
 
 def drop_breakers(row: InstanceRow, names: Collection[str]) -> InstanceRow:
-    """Return the row without the states of the breakers in `names`; their counters stay.
+    """Return an instance's row without the states of the breakers in `names`; their counters stay.
 
     Called if the states could not be written. Without a stored state, the next report of such a
     breaker counts as a change, so that the state is written then.

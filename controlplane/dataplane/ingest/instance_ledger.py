@@ -41,7 +41,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class Timing:
-    """Intervals and timeouts of a ledger, in seconds.
+    """Intervals and timeouts of an instance ledger, in seconds.
 
     Presence notes are written every `batch`, counts of `/check` requests every `counts`. A report
     not written within `report` is refused; a write is canceled after `write`. `max_pause` is the
@@ -56,7 +56,7 @@ class Timing:
 
 
 class InstanceLedger:
-    """The ledger of one process: collects notes from requests and writes them in batches.
+    """The ledger of one process: collects polls, reports and `/check` counts, and writes batches.
 
     `state_wall` returns the database's time (aware, UTC). Once the database has about `most`
     instances, only reports create new ones; polls and `/check` counts don't.
@@ -114,7 +114,7 @@ class InstanceLedger:
             raise make_unavailable() from None
 
     async def run(self, config: Config) -> None:
-        """Write notes until canceled; connect when there is something to write."""
+        """Write what requests have added, until canceled; connect when there is any."""
         # An event belongs to one loop.
         noted, self._woken = self._woken.is_set(), asyncio.Event()
         self._has_reports = asyncio.Event()

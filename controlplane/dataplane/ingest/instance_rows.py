@@ -40,7 +40,7 @@ class ReportedTransition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class InstanceReport:
-    """A validated report.
+    """A validated report of an instance.
 
     `checks` maps switch ids to (allowed, blocked), and `sli` SLOs to (good, total). `breakers` and
     `bulkheads` are in stored form, by dependency and by name; None if the report has no such list.

@@ -1,4 +1,4 @@
-"""Writer of batches of reports and of `/check` counts; other tasks run in between."""
+"""Writer of batches of reports and of `/check` counts; lets other tasks run in between."""
 
 import asyncio
 from collections.abc import Mapping, Sequence

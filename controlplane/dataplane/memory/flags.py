@@ -131,7 +131,7 @@ class FlagSheet:
         return cls(tuple(texts), tuple(gaps))
 
     def outcomes(self, targeting_key: str | None) -> tuple[bool, ...]:
-        """Return the values of the variable flags in `gaps` for a targeting key.
+        """Return the values of the variable flags in `gaps` for a targeting key, in order.
 
         The result is empty if there are none, or if the key is outside the global switch's share.
         """

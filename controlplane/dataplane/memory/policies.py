@@ -1,7 +1,7 @@
 """Policies and overrides of dependencies, by calling service; degradation causes. Pure.
 
-A service's version is the highest of its dependencies', including removed ones. Documents are
-rendered on the first request after a change.
+The version of a service's policies is the highest of its dependencies' versions, including removed
+ones. Documents are rendered on the first request after a change.
 """
 
 import re

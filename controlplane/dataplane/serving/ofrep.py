@@ -135,7 +135,7 @@ def gzip_form(state: State, body: bytes, content: bytes) -> GzipForm | None:
 
 
 def current_mark(state: State, now: datetime | None = None) -> Mark:
-    """Return the version of the flags at `now`; raise :class:`Unavailable` without a snapshot."""
+    """Return the validator of the flags at `now`; raise :class:`Unavailable` without a snapshot."""
     copy = current_copy(state)
     lapsed = _cached_flags(state, copy).count_expired(now or state.expiry_time())
     publication = copy.publication

@@ -130,7 +130,7 @@ def answer_ready(state: State) -> Response:
 
 
 def degradation_status(state: State) -> dict[str, Any]:
-    """Return the degradation level and causes, including this process's connections."""
+    """Return the degradation level and its causes, including this process's lost connections."""
     return build_document(state.database_reachable, state.redis_reachable, state.known_causes())
 
 
@@ -157,7 +157,7 @@ def answer_page(status: int, html: str, *, retry_after: int | None = None) -> Re
 
 
 def parse_object(body: bytes) -> dict[str, Any]:
-    """Return the JSON object in a body; raise :class:`DomainError` if it is none."""
+    """Return the JSON object in a request body; raise :class:`DomainError` if it isn't one."""
     try:
         content = orjson.loads(body)
     except orjson.JSONDecodeError as error:

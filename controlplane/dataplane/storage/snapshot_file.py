@@ -39,7 +39,7 @@ class PoliciesDisk(SignedFiles[SavedPolicies]):
 
 
 class SnapshotDisk(SignedFiles[SavedState]):
-    """The saved state in `folder`, and the latest served snapshot."""
+    """The files in `folder`: the saved state, and the latest served snapshot."""
 
     names = ("current", "previous", "draft", "lock")
     max_bytes = 64 * 1024 * 1024
