@@ -39,7 +39,7 @@ class CheckCounter:
         return self._pairs
 
     def record_check(self, caller: str, switch_ids: Iterable[str], blocked_by: str | None) -> None:
-        """Count a `/check` request: blocked for `blocked_by`, allowed for others of `switch_ids`."""
+        """Count a `/check` request: as blocked for `blocked_by`, as allowed for other switches."""
         switches = self._callers.get(caller)
         if switches is None:
             service = service_of_caller(caller)
