@@ -1,4 +1,4 @@
-"""Calls to language models: a chain of providers, prompts that fit, and budgets of tokens."""
+"""Calls to language models: a chain of providers, prompts that fit a token limit, token budgets."""
 
 from switchgear.llm.spend_budget import Reservation, SpendBudget
 from switchgear.llm.spend_ledger import SpendExceeded

@@ -1,4 +1,4 @@
-"""The chain of LLM providers that the console configures for a dependency, as a fallback."""
+"""The chain of LLM providers that the console configures for a dependency, used as a fallback."""
 
 import functools
 import logging
@@ -33,9 +33,9 @@ MAX_WARNINGS = 100
 
 
 class ProviderUnavailable(Exception):
-    """Raised if no provider of a chain has answered.
+    """Raised if no provider of a chain has answered, for a chain with an entry `error`.
 
-    `code`, the HTTP `status` and `message` are set in the console, for responses of the service.
+    `code`, the HTTP `status` and `message` come from the console; a service can respond with them.
     `__cause__` is the first provider's error.
     """
 
@@ -62,17 +62,19 @@ def chain(
 ) -> Fallback:
     """Return a fallback for a call of the first provider of a chain, with the others as targets.
 
-    `document` is the `fallback` of a dependency, or only its `chain`: entries with `provider`,
-    `model` and optionally `only_if`, followed by optional entries `cache` and `error`. `providers`
-    are functions by "provider/model" or "provider". The `only_if` "X is set" checks the variable X
-    of `environment`, "development only" its variable `ENVIRONMENT`, and any other text the function
-    in `conditions`. An entry without a matching provider or condition is left out, and a warning is
-    logged once. `options` are those of `Fallback`; without `on`, a request that the first provider
-    refused as invalid is not sent to others: see `is_covered_by_chain`.
+    `document` is the `fallback` section of a dependency, or only its `chain`: entries with
+    `provider`, `model` and optionally `only_if`, followed by optional entries `cache` and `error`.
+    `providers` maps "provider/model" or "provider" to functions. An entry without a matching
+    function is left out, and a warning is logged once.
 
-    Each move to another provider is recorded as `llm_call_fallback`. If the last provider fails,
-    raise :class:`ProviderUnavailable` if the chain has an entry `error`, and the call's own error
-    if it has none.
+    An entry with `only_if` is used only while the condition holds: "X is set" checks the variable X
+    of `environment`, "development only" its variable `ENVIRONMENT`, and any other text calls the
+    function in `conditions`. An entry with an unknown condition is left out, too.
+
+    `options` are those of `Fallback`. Without `on`, a request that the first provider refused as
+    invalid is not sent to others: see `is_covered_by_chain`. Each move to another provider is
+    recorded in the journal as `llm_call_fallback`. If the last provider fails, the call raises
+    :class:`ProviderUnavailable` if the chain has an entry `error`, otherwise its own error.
     """
     about = document if isinstance(document, Mapping) else {}
     entries = about.get("chain") if isinstance(document, Mapping) else document
@@ -104,7 +106,7 @@ def chain(
 def _find_condition(
     text: object, conditions: Conditions, environment: Mapping[str, str]
 ) -> Callable[[], bool] | None:
-    """Return the function that evaluates the `only_if` of an entry, None for an unknown text."""
+    """Return a function that evaluates the condition `only_if` of an entry; None if unknown."""
     if not isinstance(text, str):
         return None
     if text in conditions:
@@ -167,7 +169,10 @@ def _note_fallback(
     after: FallbackTarget,
     error: BaseException,
 ) -> None:
-    """Record the move to another provider, without the error's text, which may quote a prompt."""
+    """Record the move to another provider in the journal.
+
+    The error's text is left out, since it may quote a prompt.
+    """
     record(
         "llm_call_fallback",
         name,
@@ -179,7 +184,7 @@ def _note_fallback(
 
 
 def is_covered_by_chain(error: BaseException) -> bool:
-    """Return True if another provider may succeed.
+    """Return True if another provider may succeed where one failed with `error`.
 
     Return False if the request itself is invalid (except one that is only too long for this model),
     or if the error is a bug in the code.
@@ -191,7 +196,7 @@ def is_covered_by_chain(error: BaseException) -> bool:
 
 
 def fallback_reason(error: BaseException) -> str:
-    """Return a label of the error: "timeout", "rate_limit", "HTTP 503" or the error's class."""
+    """Return the reason for a fallback: "timeout", "rate_limit", "HTTP 503" or an error class."""
     status = http_status(error)
     if is_timeout(error):
         return "timeout"
@@ -217,7 +222,10 @@ def _error_factory(
 
 
 def _warn_once(name: str, why: str) -> None:
-    """Log a warning once per process, although each change in the console rebuilds the chain."""
+    """Log that a part of a chain is left out, once per process.
+
+    Each change in the console rebuilds the chain, and would repeat the warning.
+    """
     if (name, why) not in _warned and len(_warned) < MAX_WARNINGS:
         _warned.add((name, why))
         log.warning("switchgear: of the fallback chain of %s something is left out: %s", name, why)

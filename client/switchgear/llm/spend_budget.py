@@ -1,4 +1,4 @@
-"""Budgets of tokens: reserved before a call, settled once its actual usage is known."""
+"""Token budgets of calls: tokens are reserved before a call, and settled by its actual usage."""
 
 import logging
 import math
@@ -23,7 +23,7 @@ log = logging.getLogger("switchgear")
 
 @dataclass(frozen=True, slots=True)
 class SpendUsage:
-    """Tokens `spent` within the window, and `reserved` by calls in flight."""
+    """The tokens in use of a budget: `spent` within the window, `reserved` by calls in flight."""
 
     spent: int = 0
     reserved: int = 0
@@ -34,7 +34,7 @@ class SpendUsage:
 
 
 class Reservation:
-    """Tokens set aside for one call, from :meth:`SpendBudget.reserve`.
+    """Tokens of a budget set aside for one call, as returned by :meth:`SpendBudget.reserve`.
 
     Use it with `with` or `async with`. At the end of the block, the tokens counted by :meth:`add`
     are spent; if none were counted, the whole reservation is spent, or nothing if the block raised.
@@ -51,16 +51,16 @@ class Reservation:
         self._is_settled = False
 
     def add(self, tokens: int) -> None:
-        """Count tokens as they are streamed.
+        """Count `tokens` of the answer as they are streamed.
 
         Tokens beyond the reservation are taken from the rest of the budget. Raise
-        :class:`SpendExceeded` if nothing is left. The tokens streamed so far are spent all the
+        :class:`SpendExceeded` if nothing is left; the tokens streamed so far are spent all the
         same.
         """
         self._budget._add(self, _validate_tokens(tokens))
 
     def settle(self, tokens: int | None = None) -> None:
-        """Spend `tokens`, even more than the reservation; give unused tokens back to the budget.
+        """End the reservation: spend `tokens`, even more than reserved, and give the rest back.
 
         If `tokens` is None, spend the tokens that were counted; if none were, the whole
         reservation. Raise :class:`RuntimeError` if the reservation is settled already.
@@ -93,7 +93,7 @@ class Reservation:
 
 
 class SpendBudget:
-    """A limit of tokens in a sliding window, for all calls and for each key, by `parameters`.
+    """A limit of the tokens spent in a sliding window, for all calls together and for each key.
 
         budget = SpendBudget("model", SpendParameters(tokens=200_000, per_key_tokens=20_000))
 
@@ -135,7 +135,8 @@ class SpendBudget:
     def reserve(self, tokens: int, key: object = None) -> Reservation:
         """Set `tokens` aside for one call: an estimate of its prompt and its longest answer.
 
-        Raise :class:`SpendExceeded`, and :class:`TypeError` for a key of the wrong type.
+        Raise :class:`SpendExceeded` if the budget has no room for them, and :class:`TypeError` for
+        a key of the wrong type.
         """
         _validate_tokens(tokens)
         text = require_key_text(key)
@@ -152,7 +153,7 @@ class SpendBudget:
         raise refusal
 
     def look(self, key: object = None) -> SpendUsage:
-        """Return the tokens in use now, of all calls or of a key."""
+        """Return the tokens in use now: of all calls, or of `key` if given."""
         text = require_key_text(key)
         with self._lock:
             now = self._close_dropped()
@@ -163,7 +164,7 @@ class SpendBudget:
             return SpendUsage(ledger.spent, ledger.reserved)
 
     def after_fork(self) -> None:
-        """Start empty in a child process: the calls in flight are the parent's."""
+        """Start with an empty budget in a forked child: the calls in flight are the parent's."""
         self._lock = threading.RLock()
         self._dropped: deque[tuple[list[SpendLedger], int, int]] = deque()
         """Garbage-collected reservations whose tokens must be given back to the budget."""
@@ -201,7 +202,10 @@ class SpendBudget:
             raise RuntimeError("this reservation is settled: reserve again for another call")
 
     def _close_dropped(self) -> float:
-        """Give the tokens of garbage-collected reservations back; return the current time."""
+        """Settle reservations that were garbage-collected unsettled; return the current time.
+
+        The tokens counted are spent, and the rest is given back.
+        """
         now = self._clock()
         while self._dropped:
             ledgers, reserved, counted = self._dropped.popleft()
@@ -216,7 +220,10 @@ class SpendBudget:
             ledger.spend(spent, now, width)
 
     def _refusal(self, ledgers: list[SpendLedger], tokens: int, now: float) -> SpendExceeded | None:
-        """Return the refusal with the longest wait, None if `tokens` fit in all `ledgers`."""
+        """Return the error that refuses `tokens`, None if they fit in all `ledgers`.
+
+        Of several errors, return the one with the longest wait.
+        """
         window = self.parameters.window_seconds
         found: SpendExceeded | None = None
         for ledger in ledgers:
@@ -242,7 +249,7 @@ class SpendBudget:
         return [self._total, ledger]
 
     def _sweep(self, now: float) -> None:
-        """Drop the ledgers of keys without tokens in use; at most once a slot of the window."""
+        """Drop the ledgers of keys with no tokens in use, at most once per slot of the window."""
         window = self.parameters.window_seconds
         if now - self._swept_at < window / SLOTS:
             return

@@ -1,4 +1,4 @@
-"""Ledger of reserved and spent tokens, and the refusal of a call for which it has no room."""
+"""The ledger of reserved and spent tokens, and the error for calls that have no room in it."""
 
 from collections import deque
 
@@ -6,10 +6,10 @@ from switchgear.refusals import Refused
 
 
 class SpendExceeded(Refused):
-    """Raised if the token budget `name` has no room for a call; nothing was reserved or sent.
+    """Raised if a token budget has no room for a call; nothing was reserved or sent.
 
-    `limit` tokens are allowed in `window_seconds`, in total or for each key. `per` is the word for
-    a key, such as "user", None for the total.
+    The budget `name` allows `limit` tokens in `window_seconds`, in total or for each key. `per` is
+    the word for a key, such as "user", None for the total.
 
     `retry_after` is the minimum number of seconds until there may be room. It is 0.0 if the time
     depends on calls in flight, and None if `tokens` alone exceed the limit.
@@ -44,9 +44,9 @@ class SpendExceeded(Refused):
 
 
 class SpendLedger:
-    """The tokens reserved or spent within a sliding window, of all calls or one key.
+    """The tokens reserved or spent within a sliding window, by all calls or with one key.
 
-    Not thread-safe. `per` is the label of the key, None for all calls.
+    Not thread-safe. `per` is the word for a key, such as "user", None for all calls.
     """
 
     __slots__ = ("_parts", "open_count", "per", "reserved", "spent")
@@ -73,7 +73,10 @@ class SpendLedger:
             self.spent -= self._parts.popleft()[1]
 
     def seconds_until(self, used: int, until: float) -> float:
-        """Return the seconds until at most `used` tokens are in use; 0.0 if unknown."""
+        """Return the seconds until at most `used` tokens are in use; 0.0 if calls in flight decide.
+
+        `until` is the start of the window.
+        """
         left = self.spent + self.reserved
         for end, tokens in self._parts:
             left -= tokens

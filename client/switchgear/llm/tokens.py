@@ -1,4 +1,4 @@
-"""Token limits of requests to a model: prompts are shortened, split or refused before any cost."""
+"""Token limits of requests to a model: prompts are shortened, split or refused before sending."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -8,10 +8,10 @@ from switchgear.refusals import Refused
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A piece of a prompt.
+    """A piece of a prompt, which strategies keep, shorten or leave out.
 
     `is_earlier` marks earlier context, which may be summarized; `is_optional` marks a part that may
-    be left out; parts of the lowest `priority` are left out first.
+    be left out, the lowest `priority` first.
     """
 
     text: str = field(repr=False)
@@ -30,7 +30,7 @@ neither. The result need not fit, since the next strategy continues with it. May
 
 
 class ContentTooLarge(Refused):
-    """Raised if a content has `tokens` where only `room` are allowed; nothing was sent.
+    """Raised if a prompt has `tokens` tokens where only `room` are allowed; nothing was sent.
 
     Leave something out, or use a model with a longer context.
     """
@@ -45,10 +45,10 @@ class ContentTooLarge(Refused):
 
 
 def estimate(text: str) -> int:
-    """Return an estimate of the tokens of `text`, one per three bytes of UTF-8; mostly too high.
+    """Return an estimate of the number of tokens of `text`: one per three bytes; mostly too high.
 
-    A token has about four bytes in English and three or more in Korean, but may have fewer in code
-    and digits. For exact numbers, pass a tokenizer as the `count` of a `TokenBudget`.
+    A token has about four bytes of UTF-8 in English and three or more in Korean, but may have fewer
+    in code and digits. For exact numbers, pass a tokenizer as the `count` of a `TokenBudget`.
     """
     return -(-len(text.encode("utf-8", "surrogatepass")) // 3)
 
@@ -71,7 +71,7 @@ def split_text(text: str, room: int, count: Callable[[str], int]) -> list[str]:
 
 @dataclass(frozen=True)
 class Summarise:
-    """A strategy that replaces earlier context by a summary.
+    """A strategy that replaces all parts of earlier context by one summary.
 
     `call` receives the text and the maximum number of tokens of the summary, which is the number of
     tokens of the text divided by `ratio`. A longer summary is cut off.
@@ -172,13 +172,13 @@ class Split:
 
 
 def fail_fast(requests: tuple[Request, ...], budget: "TokenBudget") -> tuple[Request, ...] | None:
-    """A strategy that raises :class:`ContentTooLarge` before any later strategy is tried."""
+    """A strategy that raises :class:`ContentTooLarge`, so that no later strategy is tried."""
     largest = max(map(budget.tokens, requests))
     raise ContentTooLarge(largest, budget.room)
 
 
 class TokenBudget:
-    """A limit of tokens for each request: `limit`, less the `reserve` for its answer.
+    """A limit of tokens for each request to a model: `limit`, less the `reserve` for its answer.
 
     `fit` applies the `strategies`, in order, until every request fits. `count` is a function that
     returns the number of tokens of a text. `overhead` is the number of additional tokens of each
@@ -236,7 +236,7 @@ class TokenBudget:
 
 
 def _longest_prefix(text: str, room: int, count: Callable[[str], int]) -> int:
-    """Return the number of leading characters with at most `room` tokens."""
+    """Return the number of leading characters of `text` with at most `room` tokens."""
     if count(text) <= room:
         return len(text)
     low, high = 0, len(text)

@@ -1,11 +1,13 @@
 """An adaptive concurrency limit by additive increase and multiplicative decrease (AIMD). Pure.
 
-Calls are evaluated in windows. The baseline is the tenth percentile of the median durations of
-recent windows. The limit decreases after a window whose calls took `tolerance` times the baseline
-or were too often rejected by the callee; it increases by half its square root after any other
-window in which more than half of the limit was in use. As `tolerance` times `backoff` is below 1,
-each decrease leads below the concurrency at which the callee begins to queue calls. The baseline is
-then measured without a queue, so it can't creep up under constant load.
+Calls are evaluated in windows. The limit decreases after a window whose calls took `tolerance`
+times the baseline, or were too often rejected by the callee. It increases by half its square root
+after any other window in which more than half of the limit was in use. The baseline is the tenth
+percentile of the median durations of recent windows.
+
+As `tolerance` times `backoff` is below 1, each decrease leads below the concurrency at which the
+callee begins to queue calls. The baseline is then measured without a queue, so it can't creep up
+under constant load.
 
 The signals (in-flight calls, duration, drops), and the rule that an unused limit does not grow, are
 those of Netflix' concurrency-limits.
@@ -34,7 +36,7 @@ class LimitRange:
     """The initial value and the bounds of an adaptive limit, and the thresholds of a decrease.
 
     The limit is multiplied by `backoff` if calls take more than `tolerance` times the baseline, or
-    if at least the share `overload_rate` of them is overloaded.
+    if at least the share `overload_rate` of calls is rejected by the callee or times out.
     """
 
     initial: int
@@ -46,7 +48,7 @@ class LimitRange:
 
 
 class AdaptiveLimit:
-    """The adaptive limit of one callee. Not thread-safe."""
+    """The adaptive limit of concurrent calls to one callee. Not thread-safe."""
 
     def __init__(self, limits: LimitRange, now: float) -> None:
         self.limits = limits
@@ -104,9 +106,9 @@ class AdaptiveLimit:
         self._open_window(now)
 
     def _is_slow(self, typical: float) -> bool:
-        """Return True if a window with the median duration `typical` shows an overloaded callee.
+        """Return True if calls of a window took so long that the callee is overloaded.
 
-        Adds `typical` to the durations that the baseline is computed from.
+        `typical` is their median duration; the baseline is computed from such medians.
         """
         before, self._before_decrease = self._before_decrease, None
         if before is not None:

@@ -1,4 +1,4 @@
-"""Waits of calls for a permit of a full bulkhead, and their priorities."""
+"""The queue in front of a full bulkhead: calls wait for a permit, by priority."""
 
 import operator
 import threading
@@ -17,7 +17,7 @@ from switchgear.refusals import BulkheadFull
 
 
 class AdmissionQueue:
-    """Makes calls wait for a permit of the bulkhead `name`: blocks threads, suspends coroutines."""
+    """The queue of calls for the bulkhead `name`, in which threads block and coroutines suspend."""
 
     def __init__(self, name: str, clock: Clock) -> None:
         self._name = name
@@ -32,9 +32,10 @@ class AdmissionQueue:
         parameters: BulkheadParameters | None,
         sources: Sources,
     ) -> None:
-        """Wait for a permit for `key` and take it.
+        """Wait for a permit for a call with this `key`, and take it.
 
-        Raise :class:`BulkheadFull`, or the refusal of a switch or of one of `sources`.
+        Raise :class:`BulkheadFull` if the queue is full or the wait too long. Raise the refusal of
+        a switch around the call, or of one of `sources`, such as a breaker that is forced open.
         """
         seconds, until = _max_wait(parameters)
         bell = threading.Event()
@@ -64,7 +65,7 @@ class AdmissionQueue:
         parameters: BulkheadParameters | None,
         sources: Sources,
     ) -> None:
-        """Like :meth:`wait`, in an event loop."""
+        """Like :meth:`wait`, for coroutines."""
         seconds, until = _max_wait(parameters)
         bell = AsyncBell()
         waiter = self._make_waiter(key, priority, bell.ring if seconds > 0 else None)

@@ -49,7 +49,7 @@ answer if the number grows while the call runs."""
 
 
 def latest_answer() -> Answer[Any] | None:
-    """Return the label of the last call with a fallback that ended in this thread or task.
+    """Return the answer, with its label, of the last call with a fallback in this thread or task.
 
     Return None if there was no such call, or if it raised. Calls in threads and tasks started from
     here don't count.
@@ -59,17 +59,17 @@ def latest_answer() -> Answer[Any] | None:
 
 
 def record_value(value: object) -> None:
-    """Record the answer `value` of a call that succeeded without a fallback."""
+    """Record `value` as the latest answer, from a call that succeeded without its fallback."""
     _latest.set((value,))
 
 
 def clear_answer() -> None:
-    """Record that the latest call raised, since no fallback answered: it has no label."""
+    """Record that the latest call raised an error: :func:`latest_answer` returns None."""
     _latest.set(None)
 
 
 def record_answer(answer: Answer[T]) -> Answer[T]:
-    """Make `answer` the latest one, count it if it is partial, and return it."""
+    """Record `answer` as the latest one, count it if it is partial, and return it."""
     _latest.set(answer)
     if answer.is_partial:
         _partials.set(partial_count() + 1)
@@ -77,14 +77,14 @@ def record_answer(answer: Answer[T]) -> Answer[T]:
 
 
 def require_latest_answer() -> Answer[Any]:
-    """Return the label of the last call with a fallback, which has just succeeded."""
+    """Return the latest answer, after a call with a fallback that has just succeeded."""
     answer = latest_answer()
     assert answer is not None  # noqa: S101 - for the types: the call has left it.
     return answer
 
 
 def raise_or_return(outcome: Answer[T] | BaseException) -> Answer[T]:
-    """Return `outcome` if it is an answer; raise it if it is an error."""
+    """Return the outcome of a call if it is an answer; raise it if it is an error."""
     if isinstance(outcome, BaseException):
         clear_answer()
         raise outcome
@@ -92,14 +92,18 @@ def raise_or_return(outcome: Answer[T] | BaseException) -> Answer[T]:
 
 
 class StreamLabel:
-    """The label of one stream. As a context manager around each step, it records the label."""
+    """A context manager around each step of a stream with a fallback.
+
+    At the end of each step it records the stream's label as the latest answer, or that the stream
+    raised an error.
+    """
 
     def __init__(self) -> None:
         self.answer: Answer[None] = Answer(None)
         self._before = 0
 
     def unwrap(self, answer: Answer[T]) -> T:
-        """Store the label of `answer`, and return the stream that is its value."""
+        """Store the label of `answer`, and return its value, the stream."""
         self.answer = replace(answer, value=None)  # type: ignore[arg-type, assignment]
         return answer.value
 

@@ -1,4 +1,4 @@
-"""Checks of the arguments of patterns, each of which names the argument, and safe predicates."""
+"""Checks of the arguments of patterns, with errors that name the argument, and safe predicates."""
 
 from collections.abc import Callable
 from typing import Any, Self, overload
@@ -17,7 +17,10 @@ def check_type(name: str, given: object, kind: type, *, is_optional: bool = Fals
 def check_functions(
     *, is_optional: bool = True, may_be_class: bool = False, **arguments: object
 ) -> None:
-    """Raise :class:`TypeError` for a non-callable; allow None or a class if told to."""
+    """Raise :class:`TypeError` for an argument that is not a function.
+
+    None is valid if `is_optional`, a class if `may_be_class`.
+    """
     for name, given in arguments.items():
         if given is None and is_optional:
             continue
@@ -40,7 +43,7 @@ def check_exceptions(name: str, given: object) -> None:
 
 
 def check_error_kinds(**arguments: object) -> None:
-    """Raise :class:`TypeError` for an argument that can't select errors.
+    """Raise :class:`TypeError` for an argument by which errors can't be selected.
 
     Valid are a tuple of exception classes, a predicate and None.
     """
@@ -57,7 +60,10 @@ def check_error_kinds(**arguments: object) -> None:
 def evaluate_predicate(
     predicate: Callable[[Any], bool], outcome: object, question: str, *, if_raised: bool = False
 ) -> bool:
-    """Return the answer of `predicate`; if it raises, log that, and return `if_raised`."""
+    """Return the result of `predicate` for the outcome of a call.
+
+    If it raises, log the error and return `if_raised`.
+    """
     try:
         return bool(predicate(outcome))
     except Exception:  # The caller must get the outcome of the call, not this error.

@@ -123,7 +123,10 @@ class Breaker(CallRecorder, BareDecorator):
         return value
 
     def _begin(self) -> tuple[CallPermit, CallTimer | None]:
-        """Admit a call that may end in a context other than the one it begins in."""
+        """Admit a call that may end in another context, and return its permit and timer.
+
+        The timer is None if durations don't matter.
+        """
         permit = self.admit()
         return permit, None if self._slow_seconds is None else CallTimer(self._clock)
 
@@ -133,10 +136,13 @@ class Breaker(CallRecorder, BareDecorator):
         self.settle(permit, error, None if timer is None else timer.stop())
 
     def _start(self) -> tuple[CallPermit, float | None]:
-        """Return a permit, and the start time on a clock that excludes time in queues."""
+        """Admit a call; return its permit, and its start time by a clock without time in queues.
+
+        The start time is None if durations don't matter.
+        """
         permit = self._shared_permit or self.admit()
         return permit, None if self._slow_seconds is None else self._clock() - queued_seconds()
 
     def _elapsed_seconds(self, began: float | None) -> float | None:
-        """Return the seconds since `began`, without time in queues; None if `began` is None."""
+        """Return the seconds since the call `began`, without time in queues; None for None."""
         return None if began is None else self._clock() - queued_seconds() - began

@@ -17,7 +17,7 @@ Outcome = Literal["good", "bad", "nothing"]
 
 @dataclass(frozen=True)
 class OutcomeClassifier:
-    """The rules of a :class:`~switchgear.patterns.breaker.Breaker` for success and failure."""
+    """The rules by which a breaker classifies errors and results as successes and failures."""
 
     ignored: tuple[type[BaseException], ...]
     is_failure: Callable[[BaseException], bool] | None
@@ -35,7 +35,10 @@ class OutcomeClassifier:
         return predicate is not None and _is_failed(predicate, value)
 
     def _is_ignored(self, error: BaseException) -> bool:
-        """Return True for an outcome that is not counted; for a group, if no member is counted."""
+        """Return True for an error that is neither counted as a success nor as a failure.
+
+        A group of errors is ignored if all its members are.
+        """
         if isinstance(error, (CancelledError, *self.ignored)) or refusal_in(error) is not None:
             return True
         if isinstance(error, BaseExceptionGroup):
@@ -59,7 +62,7 @@ def _is_failed(predicate: Callable[[Any], bool], outcome: object) -> bool:
 
 
 def open_cause(parameters: BreakerParameters, counts: CallCounts, consecutive: int) -> str | None:
-    """Return the reason to open a closed breaker at the counts in `counts`; None to stay closed.
+    """Return the reason why these counts open a closed breaker; None if it stays closed.
 
     `consecutive` is the number of failures since the last success.
     """
@@ -79,7 +82,7 @@ def open_cause(parameters: BreakerParameters, counts: CallCounts, consecutive: i
 
 
 def reopen_cause(parameters: BreakerParameters, probes: CallCounts) -> str | None:
-    """Return the reason to open a half-open breaker again after these probes; None to close it."""
+    """Return the reason why these probes reopen a half-open breaker; None if they close it."""
     rate = probes.failure_rate()
     if rate >= parameters.failure_rate:
         return f"probes: failure_rate {rate:.2f} >= {parameters.failure_rate:.2f}"
@@ -90,7 +93,7 @@ def reopen_cause(parameters: BreakerParameters, probes: CallCounts) -> str | Non
 
 
 def draw_open_seconds(parameters: BreakerParameters, reopened: int, drawn: float) -> float:
-    """Return the seconds to stay open after reopening `reopened` times in a row.
+    """Return the seconds that a breaker stays open after reopening `reopened` times in a row.
 
     `drawn` is uniform in [0, 1). Capped times get jitter, too, so that a fleet doesn't probe at one
     moment.

@@ -36,17 +36,17 @@ class Bulkhead:
     Threads and tasks wait in one queue: higher `priority` first, then in order of arrival. At most
     `per_key_limit` calls of one `key`, such as a user, run at once; a call that waits for this
     limit does not hold up others. Keys are compared by their text; a key that is not a str, an int,
-    a UUID or an enum member raises :class:`TypeError`. `key` and `priority` may be functions of the
-    call's arguments: they receive the arguments that their own parameters name, or all of them. A
-    priority of None is 0; any other value that is not a whole number is 0 too, which is logged
-    once.
+    a UUID or an enum member raises :class:`TypeError`. A priority of None is 0; any other value
+    that is not a whole number is 0 too, which is logged once. `key` and `priority` may be functions
+    of the call's arguments: they receive the arguments that their own parameters name, or all of
+    them.
 
-    A waiting call is refused as soon as a switch around it is engaged, or one of `sources` refuses
-    it. A bulkhead is a decorator and a context manager (`with` or `async with`); a block has a key
-    and a priority only by `with bulkhead.of(…):`. A bulkhead nested in itself takes two permits. A
-    plain function does not wait inside an event loop, since it would block the tasks that return
-    permits. `clock` is monotonic; the clock of a :class:`switchgear.testing.FakeClock` ends waits
-    when it is advanced.
+    A waiting call is refused as soon as a switch around it is engaged, or one of the attribute
+    `sources` refuses it, such as a breaker that is forced open. A bulkhead is a decorator and a
+    context manager (`with` or `async with`); a block has a key and a priority only by `with
+    bulkhead.of(…):`. A bulkhead nested in itself takes two permits. A plain function does not wait
+    inside an event loop, since it would block the tasks that return permits. `clock` is monotonic;
+    the clock of a :class:`switchgear.testing.FakeClock` ends waits when it is advanced.
     """
 
     def __init__(
@@ -76,11 +76,11 @@ class Bulkhead:
         forks.register(self)
 
     def __call__(self, function: F) -> F:
-        """Return `function`, limited. A generator holds its permit from first to last step."""
+        """Return `function`, limited by the bulkhead. A generator holds a permit until its end."""
         return self.wrap(function, self._key, self._priority)
 
     def wrap(self, function: F, key: object, priority: object) -> F:
-        """Return `function`, limited, with `key` and `priority` in place of those of the bulkhead.
+        """Return `function`, limited by the bulkhead with this `key` and `priority` for its calls.
 
         Each of the two is a value, or a function of the call's arguments.
         """
@@ -112,7 +112,7 @@ class Bulkhead:
         return self._permits.occupancy()
 
     def acquire(self, key: Key | None = None, priority: int | None = 0) -> HeldPermit:
-        """Return a permit, to be released by its `release`. Wait in the queue if needed."""
+        """Return a permit for one call, waiting in the queue if needed. The caller releases it."""
         permits = self._permits
         if key is not None:
             key = require_key_text(key)
@@ -121,7 +121,7 @@ class Bulkhead:
         return permits if self._controller is None else self._measure(permits, key)
 
     async def acquire_async(self, key: Key | None = None, priority: int | None = 0) -> HeldPermit:
-        """Like :meth:`acquire`, in an event loop."""
+        """Like :meth:`acquire`, for coroutines."""
         permits = self._permits
         if key is not None:
             key = require_key_text(key)
@@ -235,7 +235,7 @@ class Bulkhead:
 class BulkheadPermit:
     """A `with` or `async with` block that holds one permit for a key and a priority.
 
-    An adaptive limit ignores the duration of a block that is not `is_timed`, such as a stream.
+    If it is not `is_timed`, such as a stream, an adaptive limit ignores its duration.
     """
 
     __slots__ = ("_bulkhead", "_held", "_is_timed", "_key", "_priority")
@@ -250,7 +250,7 @@ class BulkheadPermit:
         """A linked list of permits, innermost first: no signal handler interrupts an assignment."""
 
     def record_outcome(self, outcome: T) -> T:
-        """Count `outcome`, the call's result or error, for an adaptive limit; return `outcome`."""
+        """Record the call's result or error for an adaptive limit, and return it."""
         if self._held is not None and isinstance(self._held[0], MeasuredPermit):
             self._held[0].record(outcome)
         return outcome

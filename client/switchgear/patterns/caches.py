@@ -1,4 +1,4 @@
-"""Caches of good answers, for fallbacks."""
+"""Caches of earlier good answers, for fallbacks."""
 
 import threading
 import time
@@ -12,7 +12,7 @@ from switchgear.patterns import forks
 
 
 class Missing:
-    """The type of :data:`MISSING`, which marks the absence of a cached value."""
+    """The type of :data:`MISSING`, which a cache returns if it has no value."""
 
     def __repr__(self) -> str:
         return "MISSING"
@@ -23,7 +23,7 @@ MISSING = Missing()
 
 @runtime_checkable
 class Cache(Protocol):
-    """The interface of a cache for a fallback's good answers.
+    """The interface of a cache for a fallback's good answers; services may implement it.
 
     Its methods may be coroutine functions, for calls of coroutine functions. A cache with the
     additional method `get_aged`, like :class:`MemoryCache`, reports the age of its answers.
@@ -68,7 +68,7 @@ class MemoryCache:
         return self.get_aged(key)[0]
 
     def get_aged(self, key: Hashable) -> tuple[Any, float | None]:
-        """Return the value like :meth:`get`, and its age in seconds, None if it is `MISSING`."""
+        """Return the value of `key` and its age in seconds; `MISSING` and None if there is none."""
         with self._lock:
             found = self._entries.get(key)
             if found is None:
@@ -88,7 +88,7 @@ class MemoryCache:
                 self._entries.popitem(last=False)
 
     def after_fork(self) -> None:
-        """Empty the cache in a child process: another thread may have been changing it."""
+        """Empty the cache in a forked child: a thread of the parent may have been changing it."""
         forks.keep_alive((self._lock, self._entries))
         self._lock = threading.RLock()
         self._entries = OrderedDict()
@@ -117,7 +117,7 @@ def key_finder(function: Callable[..., Any], find: Callable[..., Any] | None) ->
 
 
 class _Same:
-    """A wrapper that equals only a wrapper of the identical object."""
+    """A wrapper of an object, equal only to another wrapper of the identical object."""
 
     def __init__(self, one: object) -> None:
         self._one = one

@@ -64,7 +64,7 @@ class CallRecorder:
 
     @property
     def state(self) -> State:
-        """The current state; for a forced breaker, the state it is forced to."""
+        """The current state of the breaker; if a mode is forced, the state it is forced to."""
         return self.look().state
 
     @property
@@ -101,7 +101,7 @@ class CallRecorder:
     def fail(
         self, permit: CallPermit, error: BaseException | None, seconds: float | None = None
     ) -> None:
-        """Record a failed call; without `error`, the result of the call is the failure."""
+        """Record a failed call: it raised `error`, or without one, its result is a failure."""
         if not permit.generation.is_counted:
             return
         self._last_failure = FAILED_RESULT if error is None else describe_error(error)
@@ -161,11 +161,11 @@ class CallRecorder:
         return self._run_locked(self._machine.status)
 
     def watch(self, watcher: TransitionListener) -> Callable[[], None]:
-        """Call `watcher` with each transition, and return a function that removes it.
+        """Call `watcher` with each transition, and return a function that ends this.
 
         `watcher` runs in the thread of the call that caused the transition and must not block; its
         errors are logged. Two threads may report transitions at once or out of order: sort them by
-        `n`.
+        their number `n`.
         """
         return add_listener(self._listeners.of_transitions, watcher)
 
@@ -176,15 +176,16 @@ class CallRecorder:
         return CircuitOpen(self.name, None, self._last_failure)
 
     def subscribe(self, callback: Callable[[], object]) -> Callable[[], None]:
-        """Call `callback` after each change of the mode, and return a function that removes it.
+        """Call `callback` after each change of the forced mode; return a function that ends this.
 
         `callback` runs in the thread that called `force`, `unforce` or `reset`; its errors are
-        logged. Forked children start without callbacks. Waiting calls use it to be woken.
+        logged. Forked children start without callbacks. Calls that wait in a queue use it to be
+        woken.
         """
         return add_listener(self._listeners.of_modes, callback)
 
     def after_fork(self) -> None:
-        """Reset in a forked child: empty the window, keep a forced mode, and close otherwise."""
+        """Reset the breaker in a forked child: empty its window, close it unless it is forced."""
         forks.keep_alive(self._lock)
         self.counters.after_fork()
         self._listeners.of_modes.clear()  # They belong to calls that wait in the parent.
@@ -196,7 +197,7 @@ class CallRecorder:
         self._refresh()
 
     def _refresh(self) -> None:
-        """Copy from the state machine the values that calls read without the lock."""
+        """Copy the values that calls read without the lock from the breaker's state machine."""
         generation, parameters = self._machine.generation, self._machine.parameters
         self._slow_seconds = parameters.slow_call_seconds
         self._shared_permit = generation.permit if generation.state == "closed" else None

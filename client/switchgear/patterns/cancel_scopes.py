@@ -20,7 +20,7 @@ cancellation."""
 
 
 class TaskCancelScope:
-    """A scope that cancels one asyncio task after `seconds`."""
+    """A scope that cancels one asyncio task if it takes more than `seconds`."""
 
     __slots__ = ("cancelling", "has_cancelled", "is_absorbed", "task", "timer", "when")
 
@@ -53,7 +53,10 @@ class TaskCancelScope:
             self.timer.loop.call_soon_threadsafe(self._cancel_if_waiting)
 
     def absorb(self, error: BaseException | None) -> bool:
-        """Undo the cancellation by this scope. Return True if nothing else cancelled the task."""
+        """Undo the cancellation of the task by this scope.
+
+        Return True if nothing else cancelled the task.
+        """
         if not self.has_cancelled or self.is_absorbed:
             return False
         self.is_absorbed = True
@@ -68,11 +71,11 @@ class TaskCancelScope:
 
 
 class TrioCancelScope:
-    """A scope that cancels one trio task after `seconds`.
+    """A scope that cancels one trio task if it takes more than `seconds`.
 
-    `outer` is a scope around this one, in the same task, with the same end. It is suspended
-    while this one is open: if both were cancelled at once, the outer scope would catch the
-    cancellation, and code between the two would see no timeout.
+    `outer` is a scope around this one, in the same task, with the same end. It is suspended while
+    this one is open: if both were cancelled at once, the outer scope would catch the cancellation,
+    and code between the two would see no timeout.
     """
 
     has_cancelled = True
@@ -102,12 +105,15 @@ class TrioCancelScope:
             self._inner.cancel_soon()
 
     def absorb(self, error: BaseException | None) -> bool:
-        """Close the scope. Return True if `error` is its cancellation."""
+        """Close the scope. Return True if `error` is the cancellation by this scope."""
         return self._scope.end(error)
 
 
 class _LoopTimer:
-    """The timer that all scopes of an event loop share; it may fire after a scope has ended."""
+    """The timer that all scopes of an event loop share; it cancels those whose time is over.
+
+    It is not stopped when a scope ends early, so it may fire with nothing to cancel.
+    """
 
     def __init__(self, loop: "asyncio.AbstractEventLoop") -> None:
         self.loop = loop

@@ -11,9 +11,9 @@ COUNTER_NAMES = ("success", "failure", "timeout", "slow", "rejected", "fallback"
 class Counters:
     """Counters for the calls of one dependency. They only grow. Safe to use from any thread.
 
-    Each attribute is a function that increments its counter, without a lock. A breaker counts the
-    first five, a retry `retry`, a fallback `fallback`; all patterns of one dependency share one
-    object.
+    Each attribute is a function that increments its counter, without a lock. A breaker counts
+    successes, failures, timeouts, slow and rejected calls, a retry its retries, a fallback the
+    calls it answers. All patterns of one dependency share one object.
     """
 
     __slots__ = (*COUNTER_NAMES, "_lock", "_reads")
@@ -31,7 +31,7 @@ class Counters:
         self.after_fork()
 
     def counted(self) -> dict[str, int]:
-        """Return all counters by name."""
+        """Return the values of all counters by name."""
         with self._lock:
             reads, self._reads = self._reads, self._reads + 1
             return {name: getattr(self, name)() - reads for name in COUNTER_NAMES}

@@ -1,4 +1,4 @@
-"""A time limit of a whole operation: all attempts, and the pauses between them."""
+"""A time limit of a whole operation: all its attempts, and the pauses between them."""
 
 from switchgear.patterns.time_limited import TimeLimited
 from switchgear.patterns.time_limits import TimeLimit, remaining_seconds
@@ -20,14 +20,13 @@ class Deadline(TimeLimited):
     Coroutines are cancelled with :class:`DeadlineExceeded`. Plain functions can't be interrupted:
     after the deadline no call or attempt begins and none waits longer, but a late result is
     returned unchanged. Code may check :func:`remaining_seconds`, as all patterns and transports of
-    this library do.
+    this library do. Generators are limited as by a `Timeout`.
 
     A breaker directly inside sees the deadline's cut-off as a cancellation and does not count it:
-    put a `Timeout(None)` innermost, so that a call that hangs is counted. Generators are limited as
-    by a `Timeout`.
+    put a `Timeout(None)` innermost, so that a call that hangs is counted.
 
-    With `cuts=False` nothing is cancelled, which is cheaper: use `cuts=False` around a `Timeout`
-    that covers every wait inside.
+    With `cuts=False` no coroutine is cancelled, which is cheaper: use `cuts=False` around a
+    `Timeout` that covers every wait inside.
     """
 
     _what = "a deadline"

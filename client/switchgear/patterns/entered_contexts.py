@@ -1,4 +1,4 @@
-"""Reentrant contexts currently entered, per thread or task."""
+"""The patterns' context managers that are entered and not yet left, per thread or task."""
 
 from collections.abc import Callable
 from contextvars import ContextVar
@@ -9,7 +9,7 @@ MAX_DEPTH = 1000
 
 
 class _Entry:
-    """An entered context manager, linked to the one entered before. Shared by copied contexts."""
+    """One entered context manager, linked to the one entered before. Copied contexts share it."""
 
     __slots__ = ("depth", "is_over", "owner", "previous", "timer", "value")
     depth: int
@@ -27,7 +27,10 @@ _last: ContextVar[_Entry | None] = ContextVar("switchgear_entries", default=None
 
 
 def push_entry(owner: object, value: Any, timer: Any) -> None:
-    """Record that `owner` was entered in this context; `value` and `timer` are for its exit."""
+    """Record that the context manager `owner` was entered in this thread or task.
+
+    `value` and `timer` are returned to its exit by :func:`pop_entry`.
+    """
     previous = _innermost_entry()
     if previous is not None and previous.depth >= MAX_DEPTH:
         previous = None
@@ -35,7 +38,7 @@ def push_entry(owner: object, value: Any, timer: Any) -> None:
 
 
 def pop_entry(owner: object) -> tuple[Any, Any] | None:
-    """Remove the last entry of `owner` in this context, and return its value and timer.
+    """Remove the last entry of the context manager `owner`, and return its value and timer.
 
     Return None if `owner` was entered in another context, as in an earlier step of a generator.
     """
@@ -59,9 +62,10 @@ def _innermost_entry() -> _Entry | None:
 
 
 class CallScope:
-    """A context manager that calls `begin()` on entry, and `end(*begun, error)` on exit.
+    """A context manager around one call, which begins and ends the call by two given functions.
 
-    `begun` are the two results of `begin`, `error` is None after a success.
+    On entry it calls `begin()`, on exit `end(*begun, error)`: `begun` are the two results of
+    `begin`, `error` is None after a success.
     """
 
     __slots__ = ("_begin", "_begun", "_end")

@@ -1,4 +1,4 @@
-"""Fallbacks: answers for a call that fails, from other providers, a cache or a default."""
+"""Fallbacks: answers for a call that fails, from other functions, a cache or a default."""
 
 import copy
 from collections.abc import Awaitable, Callable
@@ -111,7 +111,7 @@ class Fallback:
     def __call__(self, function: F) -> F:
         """Return `function` with this fallback; a generator is covered until its first item.
 
-        Raise :class:`TypeError` for a plain function with a target that must be awaited, and for a
+        Raise :class:`TypeError` for a plain function if a target must be awaited, and for a
         generator with `is_good` or with only a cache.
         """
         return self.around(function, None)
@@ -122,7 +122,8 @@ class Fallback:
         """Return `function` with this fallback; `function` may be a wrapper of `original`.
 
         Targets and the cache key receive arguments by the signature of `original`; without it, by
-        that of `function`. `guard` is checked again before each target, unless `on_switch` is set.
+        that of `function`. `guard`, which checks switches, is checked again before each target,
+        unless `on_switch` is set.
         """
         return wrap_by_kind(
             function,
@@ -133,7 +134,7 @@ class Fallback:
         )
 
     def run(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Answer[T]:
-        """Call `function` with these arguments, and return its labeled answer."""
+        """Call `function` with these arguments, and return its value with a label."""
         self.around_plain(function, function, None)(*args, **kwargs)
         return require_latest_answer()
 
@@ -145,14 +146,14 @@ class Fallback:
         return require_latest_answer()
 
     def counted_as(self, name: str, counters: Counters) -> "Fallback":
-        """Return a copy for a policy, which reports under `name` and counts in `counters`."""
+        """Return a copy for a policy, which reports under `name` and counts calls in `counters`."""
         same = copy.copy(self)
         same._plan = replace(self._plan, name=name, counters=counters)
         return same
 
     @property
     def has_any(self) -> bool:
-        """True if a target, cache or default may answer, or `exhausted` converts the error."""
+        """True if there is a target, cache or default, or `exhausted`, which converts the error."""
         plan = self._plan
         stands_in = plan.targets or plan.cache is not None or plan.make_default is not None
         return bool(stands_in) or plan.exhausted is not None
@@ -183,7 +184,7 @@ class Fallback:
         )
 
     def count_answers(self) -> dict[str, int]:
-        """Return the number of calls answered by each target, by "cache" and by "default"."""
+        """Return the number of calls answered by each target (by name), "cache" and "default"."""
         return self._plan.answer_counts.counted()
 
     def around_plain(

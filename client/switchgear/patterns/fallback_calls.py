@@ -1,4 +1,4 @@
-"""The steps of a call with a fallback: the targets in order, the cache, the default.
+"""The steps that answer a failed call: the targets in order, the cache, the default.
 
 They are a generator of the functions to call, so that threads and event loops share the logic.
 """
@@ -29,10 +29,10 @@ returns the answer, or the error to raise."""
 
 @dataclass(eq=False)
 class FallbackCalls:
-    """The steps that follow a call of one function: for its result, or for its error.
+    """The steps of a fallback after each call of one function, when it has returned or failed.
 
-    `guard` is the guard of the function's policy: unless `on_switch` is set, it is checked before
-    each target and applies while a target runs.
+    `guard` is the guard of the function's policy, which checks switches: unless `on_switch` is set,
+    it is checked before each target and applies while a target runs.
     """
 
     plan: FallbackPlan
@@ -46,9 +46,9 @@ class FallbackCalls:
     def on_result(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any], value: Any, is_partial: bool
     ) -> CallSteps:
-        """Check, cache and label `value`, the result of the call; treat a bad one as an error.
+        """Check, cache and label `value`, the result of the call; if it is not good, fall back.
 
-        `is_partial` is True if `value` depends on a partial answer, which is not cached.
+        `is_partial` is True if `value` depends on a partial answer; then it is not cached.
         """
         plan = self.plan
         try:
@@ -69,7 +69,7 @@ class FallbackCalls:
     def on_error(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any], first: Exception
     ) -> CallSteps:
-        """Return an answer in place of `first`, the error of the call; without one, an error."""
+        """Return an answer in place of `first`, the error of the call, or the error to raise."""
         plan = self.plan
         if not plan.covers(first):
             return first
@@ -112,7 +112,10 @@ class FallbackCalls:
     def _call_target(
         self, call: Callable[[], Any], switches: GuardedKeys | None
     ) -> Generator[Callable[[], Any], Any, Any]:
-        """Call a target while `switches` apply to it; a stream, while they apply to each step."""
+        """Call a target of the fallback, which is refused when one of the `switches` is engaged.
+
+        For a stream, the switches apply during each step.
+        """
         step_context: StepContext = nullcontext()
         if switches is not None and not self.plan.on_switch:
             step_context = GuardedSteps(switches, self.is_async, has_begun=True)
@@ -130,7 +133,10 @@ class FallbackCalls:
     def _label(
         self, given: Answer[Any], failures: list[tuple[str, str]], first: Exception
     ) -> Answer[Any]:
-        """Count and record an answer with its causes, and return it. The record omits streams."""
+        """Return the answer `given` with the failures before it as `causes`, counted and recorded.
+
+        A stream is not kept in the record.
+        """
         answer = replace(given, causes=tuple(text for _, text in failures))
         self.plan.record_fallback(replace(answer, value=None) if self.is_stream else answer, first)
         return answer
@@ -142,7 +148,7 @@ class FallbackCalls:
         first: Exception,
         failures: list[tuple[str, str]],
     ) -> CallSteps:
-        """Return the cached answer; if there is none, the default; without a default, the error."""
+        """Return the answer after all targets: from the cache, else the default, else an error."""
         plan = self.plan
         value, age = yield from self._read_cache(args, kwargs)
         if value is not MISSING:
@@ -161,7 +167,10 @@ class FallbackCalls:
     def _read_cache(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Generator[Callable[[], Any], Any, tuple[Any, float | None]]:
-        """Return the cached answer, or `MISSING`, and its age in seconds if reported."""
+        """Return the cached answer and its age in seconds, None if the cache reports none.
+
+        Return `MISSING` and None if there is no answer.
+        """
         plan = self.plan
         if plan.cache is None or self.is_stream:
             return MISSING, None
@@ -202,7 +211,10 @@ def _raised_from(refusal: Refused, cause: BaseException) -> Refused:
 def _final_error(
     plan: FallbackPlan, first: Exception, failures: list[tuple[str, str]]
 ) -> BaseException:
-    """Return `first`, with notes on the failed targets, or what `exhausted` makes of it."""
+    """Return the error to raise if no source answers: `first`, or what `exhausted` makes of it.
+
+    Notes on the failed targets are added to `first`.
+    """
     if not hasattr(first, "__notes__"):
         for who, text in failures[1:]:
             first.add_note(f"fallback {who} of {plan.name}: {text}")
@@ -215,7 +227,10 @@ def _final_error(
 
 @dataclass(eq=False, repr=False)
 class FallbackBlock:
-    """A `with` block whose `value` becomes the default on failure; `answer` is its label."""
+    """A `with` block that supplies a default on failure, by :meth:`Fallback.catching`.
+
+    `value` is set in the block or by the default; `answer` is the value with its label.
+    """
 
     _plan: FallbackPlan
     _make_default: Callable[[], Any] | None

@@ -38,7 +38,7 @@ TargetHook = Callable[[FallbackTarget | None, FallbackTarget, BaseException], ob
 
 
 class NotGood(Exception):
-    """Raised for an answer that `is_good` rejected."""
+    """Raised inside a fallback in place of an answer that `is_good` rejected."""
 
 
 @dataclass(kw_only=True)
@@ -79,20 +79,21 @@ class FallbackPlan:
 
     @property
     def is_simple(self) -> bool:
-        """True if an answer of the call itself is neither checked nor cached."""
+        """True if the results of the call itself are neither checked by `is_good` nor cached."""
         return self.cache is None and self.is_good is None
 
     def covers(self, error: BaseException) -> bool:
-        """Return True if a fallback may answer the call that raised `error`."""
+        """Return True if this fallback may answer the call that raised `error`."""
         if isinstance(error, NotAwaited):
             return False  # A missing `await` is a bug, which an answer would hide.
         is_covered = _matches(self.on, error) or (self.on_switch and _is_switch_engaged(error))
         return is_covered and self.may_continue(error)
 
     def may_continue(self, error: BaseException) -> bool:
-        """Return True if another source may be tried after `error`, whichever source raised it.
+        """Return True if another source of answers may be tried after `error`.
 
-        Persistent and catastrophic failures are recorded in the journal.
+        `error` is of the call itself or of a target. Persistent and catastrophic failures are
+        recorded in the journal.
         """
         if isinstance(error, BaseExceptionGroup):
             return all(self.may_continue(each) for each in error.exceptions)
@@ -105,11 +106,11 @@ class FallbackPlan:
         return isinstance(error, NotGood | SwitchEngaged) or respond(error, self.name).fallback
 
     def selects(self, error: BaseException) -> bool:
-        """Return True if `error` is among the errors that this fallback is configured for."""
+        """Return True if this fallback is configured for `error`, by `on` and `on_switch`."""
         return self.on_switch if _is_switch_engaged(error) else _matches(self.on, error)
 
     def record_fallback(self, answer: Answer[Any], first: BaseException) -> Answer[Any]:
-        """Count and report an answer in place of the error `first`, and return it."""
+        """Count and record an answer given in place of the error `first`, and return it."""
         self.answer_counts.count(answer.source)
         self.counters.fallback()
         record("call_fallback", self.name, source=answer.source, error=type(first).__name__)
@@ -120,20 +121,23 @@ class FallbackPlan:
             raise NotGood(f"{self.name}: an answer that is not good")
 
     def check_plain(self, kind: str) -> None:
-        """Raise :class:`TypeError` if a target must be awaited; the message recommends `kind`."""
+        """Raise :class:`TypeError` if a target must be awaited, which a plain function can't do.
+
+        `kind` is the kind of function that the message recommends.
+        """
         awaited = [target.name for target in self.targets if target.is_async]
         if awaited:
             raise TypeError(f"{', '.join(awaited)} can only be awaited: decorate {kind}")
 
     def check_streamable(self) -> None:
-        """Raise :class:`TypeError` for parameters that don't apply to streams."""
+        """Raise :class:`TypeError` if the parameters can't be used with streams."""
         if self.is_good is not None:
             raise TypeError("is_good judges whole answers and can't be used with a generator")
         if self.cache is not None and not self.targets and self.make_default is None:
             raise TypeError("a cache keeps no streams: add a target or a default")
 
     def warn_cache_failure(self, error: Exception) -> None:
-        """Log a failure of the cache, once until the cache works again. The call itself goes on."""
+        """Log that the cache failed, once until it works again. The call itself goes on."""
         if not self.has_warned:
             self.has_warned = True
             log.warning(
@@ -142,7 +146,7 @@ class FallbackPlan:
 
 
 class AnswerCounts:
-    """Numbers of calls answered by each source. Safe to use from any thread."""
+    """Numbers of calls answered by each source of a fallback. Safe to use from any thread."""
 
     def __init__(self) -> None:
         self.after_fork()
@@ -162,7 +166,7 @@ class AnswerCounts:
 
 
 def is_covered_by_default(error: BaseException) -> bool:
-    """Return True if a fallback without `on` covers `error`: all but bugs (`MISTAKES`)."""
+    """Return True if a fallback without `on` covers `error`: any but a bug (`MISTAKES`)."""
     if isinstance(error, BaseExceptionGroup):
         return all(map(is_covered_by_default, error.exceptions))
     return isinstance(error, Exception) and not isinstance(error, MISTAKES)
@@ -171,7 +175,7 @@ def is_covered_by_default(error: BaseException) -> bool:
 def make_default_factory(
     default: Any, factory: Callable[[], Any] | None
 ) -> Callable[[], Any] | None:
-    """Return a factory for the default of each call, None without a default.
+    """Return a function that returns the default for each call; None without a default.
 
     Raise :class:`ValueError` if both arguments are given, and :class:`TypeError` for a factory that
     can't be called.
@@ -190,7 +194,7 @@ def make_default_factory(
 
 
 def chain_plans(first: FallbackPlan, second: FallbackPlan) -> FallbackPlan:
-    """Return one plan for two fallbacks in succession.
+    """Return the plan of a fallback that tries the targets of two fallbacks in succession.
 
     Each target applies to the errors that its own fallback covers. The cache and the default are
     those of the second fallback, if it has them.

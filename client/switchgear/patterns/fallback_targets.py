@@ -35,7 +35,7 @@ class FallbackTarget:
 
     @property
     def is_async(self) -> bool:
-        """True if the result must be awaited."""
+        """True if the result of the target must be awaited."""
         return is_coroutine_function(self.call) or is_async_generator_function(self.call)
 
     @property
@@ -50,7 +50,7 @@ class FallbackTarget:
 
 
 class BoundTarget:
-    """A callable that passes the arguments of a call of `function` on to its fallback `target`."""
+    """A callable that calls `target` with the arguments of a failed call of `function`."""
 
     def __init__(self, target: FallbackTarget, function: Callable[..., Any]) -> None:
         self.target = target
@@ -77,7 +77,7 @@ class BoundTarget:
 
 
 def make_target(given: FallbackTarget | Callable[..., Any]) -> FallbackTarget:
-    """Return `given` as a target.
+    """Return `given`, a target or a plain function, as a target of a fallback.
 
     A plain function becomes a target under its own name, with partial answers. Raise
     :class:`TypeError` for an object that can't be called.

@@ -7,7 +7,7 @@ from typing import Protocol
 
 class ForkAware(Protocol):
     def after_fork(self) -> None:
-        """Reset in a child process: new locks, no waiting calls, no counts of the parent."""
+        """Reset this pattern in a forked child: new locks, no waiting calls, no counts."""
 
 
 _all: dict[weakref.ReferenceType[ForkAware], None] = {}
@@ -16,12 +16,12 @@ _kept_alive: list[object] = []
 
 
 def register(pattern: ForkAware) -> None:
-    """Call `pattern.after_fork` in forked children, for as long as `pattern` exists."""
+    """Have `pattern.after_fork` called in forked children, for as long as `pattern` exists."""
     _all[weakref.ref(pattern, lambda ref: _all.pop(ref, None))] = None
 
 
 def keep_alive(thing: object) -> None:
-    """Keep an object of the parent, such as a lock, forever: its destruction might block."""
+    """Keep an object of the parent, such as a lock, forever: to destroy it might block."""
     _kept_alive.append(thing)
 
 

@@ -1,4 +1,4 @@
-"""Generations and permits of a circuit breaker, its events and its status."""
+"""Data of a circuit breaker: its generations, permits, events and status."""
 
 from dataclasses import dataclass, field
 from typing import Literal, get_args
@@ -12,12 +12,12 @@ MODES: tuple[Mode, ...] = get_args(Mode)
 
 
 class IllegalTransition(RuntimeError):
-    """Raised for a transition outside the rules of a breaker: a defect of this library."""
+    """Raised for a state transition that a breaker must never make: a bug in this library."""
 
 
 @dataclass(frozen=True, slots=True)
 class StateTransition:
-    """The `n`-th transition of a breaker in this process.
+    """One change of a breaker's state, the `n`-th in this process.
 
     `at` is in monotonic seconds. `failure_rate` (None if unknown) and `calls` describe the window
     that caused the transition.
@@ -34,7 +34,7 @@ class StateTransition:
 
 @dataclass(frozen=True, slots=True)
 class WouldOpen:
-    """The event that a breaker in mode `metrics_only` reports in place of opening."""
+    """The event that a breaker in mode `metrics_only` reports instead of opening."""
 
     cause: str
     failure_rate: float | None
@@ -80,7 +80,7 @@ class Generation:
 
 
 class CallPermit:
-    """A permit for calls, bound to the generation in which they begin.
+    """A permit of a breaker for calls, bound to the generation in which they begin.
 
     All calls of a closed generation share one permit; each probe has its own. `succeed` counts a
     fast success without a lock. If `needs_evaluation` is True after that, the state machine must

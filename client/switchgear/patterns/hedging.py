@@ -120,7 +120,10 @@ class Hedge:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     def _take_hedge(self, attempt: int) -> bool:
-        """Take a hedge from the budget and count it, unless time is up or a switch refuses it."""
+        """Return True if another attempt may begin: take it from the budget and count it.
+
+        Return False if the budget is spent, time is up, or a switch refuses the call.
+        """
         left = time_limits.remaining_seconds()
         if (left is not None and left <= 0) or find_refusal() or not self.budget.take():
             return False
@@ -131,9 +134,10 @@ class Hedge:
 
 
 class _HedgedCall(RetriedCall):
-    """A hedged call, or one of its attempts, among the active retries; it retries no error.
+    """The record of a hedged call, or of one attempt of it, among the active retries of a context.
 
-    All attempts share `request_numbers`, so that a repeated request has the same idempotency key.
+    It retries no error. All attempts share `request_numbers`, so that a repeated request has the
+    same idempotency key.
     """
 
     repeats = False
@@ -167,7 +171,7 @@ def _refuse_plain(function: Callable[..., Any]) -> NoReturn:
 
 
 def _ends_call(task: "Task") -> bool:
-    """Return True if a finished attempt succeeded, or failed in a way that ends the call."""
+    """Return True if this attempt ends the hedged call: by its success, or by a final failure."""
     if task.cancelled():
         return True
     error = task.exception()

@@ -18,7 +18,7 @@ explicit_key = _explicit.get
 
 
 def idempotency_key() -> str | None:
-    """Return the idempotency key, the same in all attempts of one logical call.
+    """Return the idempotency key of the current call, the same in all its attempts.
 
     Inside a block of :func:`idempotency_key_of`, return the key of the block; inside a retry, a
     random key of the outermost active retry of this process; otherwise None.
@@ -38,7 +38,7 @@ def idempotency_key() -> str | None:
 
 @contextmanager
 def idempotency_key_of(key: str) -> Iterator[str]:
-    """Use `key` as the idempotency key of the one request inside the block.
+    """Context manager: use `key` as the idempotency key of the one request inside the block.
 
     Raise :class:`ValueError` unless the key is 1 to 255 visible ASCII characters.
     """
@@ -53,11 +53,11 @@ def idempotency_key_of(key: str) -> Iterator[str]:
 
 
 def request_key(*parts: bytes) -> str:
-    """Return a key for one request of a logical call, the same in all attempts of the call.
+    """Return the idempotency key for one request of a call, the same in all attempts of the call.
 
     The key is derived from the call's own key, the `parts` of the request, and the number of equal
     requests that this attempt made before, so that two intended requests have two keys. Outside of
-    a retry the key is random.
+    a retry the key is random. Inside :func:`idempotency_key_of`, it is the key of the block.
     """
     explicit = _explicit.get()
     if explicit is not None:
@@ -74,9 +74,9 @@ def request_key(*parts: bytes) -> str:
 
 
 def _request_number(attempt: RetriedCall, digest: str) -> int:
-    """Return the number, from 1, of the next request with `digest` in the logical call.
+    """Return the number, from 1, that tells equal requests of one logical call apart.
 
-    The requests of a repeated attempt get the same numbers as in the previous attempt.
+    `digest` identifies the request. A repeated attempt gets the same numbers as the one before.
     """
     if (counts := attempt.request_counts) is None:
         counts = attempt.request_counts = Counter()

@@ -16,7 +16,7 @@ OVERLOAD_WORDS = frozenset({"rate_limit_exceeded", "model_overloaded"})
 
 
 class LimitController:
-    """Adapts the limit of `permits` to the durations and errors of calls. Thread-safe."""
+    """Adapts the limit of a bulkhead, `permits`, to durations and errors of calls. Thread-safe."""
 
     def __init__(
         self, permits: PermitPool, limits: LimitRange, clock: Callable[[], float] = time.monotonic
@@ -51,7 +51,10 @@ class LimitController:
 
 
 class MeasuredPermit:
-    """A permit whose call is recorded once: when the call ends, or when the permit is released."""
+    """A permit of an adaptive bulkhead, whose call is recorded for the limit, once.
+
+    The call is recorded when it ends, at the latest when the permit is released.
+    """
 
     __slots__ = ("_began", "_controller", "_is_recorded", "_permits", "is_timed")
 
@@ -61,7 +64,7 @@ class MeasuredPermit:
         self._is_recorded = False
 
     def record(self, outcome: object) -> None:
-        """Record the end of the call, unless it was recorded before."""
+        """Record the end of the call and its outcome, unless it was recorded before."""
         if not self._is_recorded:
             self._is_recorded = True
             self._controller.record(self._began, self.is_timed, outcome)
@@ -75,7 +78,7 @@ class MeasuredPermit:
 
 
 def is_overload_outcome(outcome: object) -> bool:
-    """Return True for a timeout, or an outcome with which the callee reports overload."""
+    """Return True for a timeout, and for an error or response by which the callee is overloaded."""
     if outcome is None or isinstance(outcome, CancelledError):
         return False
     if not isinstance(outcome, BaseException):

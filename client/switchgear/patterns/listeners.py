@@ -1,4 +1,4 @@
-"""Notifications about the transitions of a circuit breaker, to the journal and to listeners."""
+"""Notification of the journal and of listeners about the transitions of a circuit breaker."""
 
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ EVENTS: Mapping[State, str] = {
 
 
 class BreakerListeners:
-    """The listeners of one breaker. Each is added or removed in one atomic step, without a lock."""
+    """The functions to call after changes of one breaker. Added and removed without a lock."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -26,14 +26,14 @@ class BreakerListeners:
         self.of_modes: dict[object, Callable[[], object]] = {}
 
     def notify_mode(self) -> None:
-        """Call the mode listeners, without holding a lock. Never raises."""
+        """Call the listeners for changes of the forced mode. No lock is held. Never raises."""
         for listener in list(self.of_modes.values()):
             self._call(listener)
 
     def notify(self, events: deque[StateTransition | WouldOpen]) -> None:
-        """Record `events` in the journal, and pass transitions to the listeners. Never raises.
+        """Record a breaker's `events` in the journal, and pass its transitions to the listeners.
 
-        No lock is held meanwhile.
+        Never raises. No lock is held meanwhile.
         """
         while events:
             try:
@@ -57,7 +57,7 @@ class BreakerListeners:
 
 
 def add_listener(listeners: dict[object, T], listener: T) -> Callable[[], None]:
-    """Add `listener` to `listeners`; return a function that removes it."""
+    """Add `listener` to `listeners`, and return a function that removes it."""
     key = object()
     listeners[key] = listener
 

@@ -66,7 +66,7 @@ def _choice(allowed: object) -> Mapping[str, Any]:
 
 
 class _CheckedParameters:
-    """Base of dataclasses whose fields are checked; None is valid for a field with default None."""
+    """Base of dataclasses that check their fields; None is valid if it is a field's default."""
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
@@ -110,12 +110,12 @@ class BreakerParameters(_CheckedParameters):
 
     @property
     def size(self) -> int:
-        """The size of the window, in calls or seconds."""
+        """The size of the window of calls, in calls or seconds."""
         return self.window_size or WINDOW_SIZES[self.window_type]
 
     @property
     def needed_calls(self) -> int:
-        """`minimum_calls`, but at most the size of a count-based window."""
+        """The minimum number of calls for a rate: `minimum_calls`, at most the size in calls."""
         if self.window_type == "count":
             return min(self.minimum_calls, self.size)
         return self.minimum_calls
@@ -123,7 +123,7 @@ class BreakerParameters(_CheckedParameters):
 
 @dataclass(frozen=True, kw_only=True)
 class RetryParameters(_CheckedParameters):
-    """The number of attempts, the pauses between them, and the budget.
+    """The number of attempts of a call, the pauses between them, and the budget of retries.
 
     Pauses have full jitter: U(0, min(cap, base·2ⁿ)), or base·(n+1) with a `linear` backoff, n
     counting retries from 0. `retry_on` and `never` are HTTP statuses and names of errors; `never`
@@ -153,7 +153,7 @@ class RetryParameters(_CheckedParameters):
 
 @dataclass(frozen=True, kw_only=True)
 class BulkheadParameters(_CheckedParameters):
-    """The limits of a bulkhead: concurrent calls, calls per key, queued calls, and waits.
+    """The limits of a bulkhead: concurrent calls, calls per key, queued calls, and their waits.
 
     Without `queue_seconds` a queued call waits at most 5 s; with 0, calls don't wait. In
     `mode="adaptive"` the limit starts at `limit` and follows the durations and errors of calls,
@@ -227,7 +227,7 @@ optional: enrichment and caching."""
 def resolve_bulkhead_parameters(
     given: BulkheadParameters | Tier | None,
 ) -> BulkheadParameters | None:
-    """Return the parameters of a tier, or the given parameters.
+    """Return the parameters of a bulkhead, which are given themselves or by the name of a tier.
 
     Raise :class:`ValueError` for an unknown tier and :class:`TypeError` for any other type.
     """

@@ -41,8 +41,8 @@ class Waiter:
     """A call in the queue of a bulkhead, or about to enter it.
 
     `wake` is called, in any thread, once `state` is "admitted" or "displaced" (by a call of higher
-    priority). It is None for a call that can't wait; if it raises, the call can't go on. `reason`
-    names the limit that rejected a call.
+    priority); if `wake` raises, the call can't go on. A `wake` of None marks a call that can't
+    wait. `reason` names the limit that rejected the call.
     """
 
     __slots__ = ("key", "rank", "reason", "state", "wake")
@@ -56,7 +56,7 @@ class Waiter:
 
 
 class PermitPool:
-    """The permits for concurrent calls, in all and per key, and the queue for them.
+    """The permits of a bulkhead for concurrent calls, in all and per key, and the queue for them.
 
     A free permit is an item of `_free`. Taking a permit and putting it back are single steps
     without a lock as long as no call waits. `busy` is True if a call waits, or if there are more
@@ -85,7 +85,7 @@ class PermitPool:
         self.configure(parameters)
 
     def acquire(self, key: str | None = None) -> bool:
-        """Take a permit if one is free; return True if so."""
+        """Take a permit and return True, or return False if none is free."""
         if key is None and not self.busy:
             try:
                 del self._free[-1]
@@ -118,9 +118,9 @@ class PermitPool:
             self.settle()
 
     def enqueue(self, waiter: Waiter) -> str:
-        """Admit `waiter` at once, queue it, or reject it, and return its state.
+        """Admit the call `waiter` at once, queue it, or reject it, and return its state.
 
-        If the queue is full, `waiter` displaces the last waiter of a lower priority.
+        If the queue is full, `waiter` displaces the last call of a lower priority.
         """
         with self._lock:
             self._arrivals += 1
@@ -138,7 +138,7 @@ class PermitPool:
             return waiter.state
 
     def dequeue(self, waiter: Waiter) -> str:
-        """End the wait of `waiter`; return its state: "admitted", "displaced", or else "gone"."""
+        """End the wait of a call; return its state: "admitted", "displaced", or else "gone"."""
         with self._lock:
             if waiter.state == "waiting":
                 waiter.state = "gone"  # First, so that it is not admitted from here on.
@@ -147,7 +147,7 @@ class PermitPool:
             return waiter.state
 
     def abandon(self, waiter: Waiter) -> None:
-        """End the wait of `waiter`, and put back its permit if it has one."""
+        """End the wait of a call that does not begin, and put back its permit if it has one."""
         if self.dequeue(waiter) == "admitted":
             self._reclaim(waiter)
             self.settle()
@@ -157,9 +157,10 @@ class PermitPool:
             self._rejected += 1
 
     def configure(self, parameters: BulkheadParameters | None, controller: object = None) -> None:
-        """Apply `parameters`; from now on only `controller` may change the limit by :meth:`resize`.
+        """Apply the bulkhead's `parameters`.
 
-        Queued calls stay queued, even if the queue got shorter; admitted calls keep their permits.
+        From now on, only `controller` may change the limit by :meth:`resize`. Queued calls stay
+        queued, even if the queue got shorter; admitted calls keep their permits.
         """
         with self._lock:
             self._limit = None if parameters is None else parameters.limit
@@ -169,7 +170,7 @@ class PermitPool:
             self.settle()
 
     def resize(self, limit: int, controller: object) -> None:
-        """Change the limit, unless another controller has replaced this one."""
+        """Change the limit of concurrent calls, but only for the present controller."""
         with self._lock:
             if controller is self._controller and limit != self._limit:
                 self._limit = limit
@@ -187,7 +188,7 @@ class PermitPool:
             )
 
     def after_fork(self) -> None:
-        """Drop the parent's waiting calls in a child process, and replace the lock."""
+        """Drop the parent's waiting calls in a forked child, and replace the lock."""
         forks.keep_alive(self._lock)
         self._lock = threading.RLock()
         self._queue = []

@@ -26,7 +26,7 @@ Headers = Mapping[str, str] | Iterable[tuple[str, str]]
 
 
 def outgoing(failure: BaseException | None = None) -> dict[str, str]:
-    """Return the headers for a request made here.
+    """Return the headers that carry the time limit and retry attempt of a request made here.
 
     `X-Request-Timeout-Ms` is included if the time is limited. If the request is part of a retry,
     the number of the attempt, from 0, is in `X-Retry-Attempt`, or on the last attempt in
@@ -93,9 +93,9 @@ class IncomingRequest:
 def incoming(
     headers: Headers, *, clock: Callable[[], float] = time.monotonic, trusts_attempt: bool = False
 ) -> IncomingRequest:
-    """Return the time limit and attempt in an incoming request's headers; ignore invalid ones.
+    """Return the limits of an incoming request by its headers; invalid headers are ignored.
 
-    The time is the shortest of `X-Request-Timeout-Ms`, `grpc-timeout` and
+    The time limit is the shortest of `X-Request-Timeout-Ms`, `grpc-timeout` and
     `x-envoy-expected-rq-timeout-ms`. `X-Retry-Attempt` and `X-Retry-Last-Attempt` switch retries
     off here, so they are accepted only with `trusts_attempt`, for a client known to retry.
     """

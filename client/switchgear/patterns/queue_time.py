@@ -57,7 +57,10 @@ class QueueWait:
 
 
 class CallTimer:
-    """A stopwatch that pauses while its call is queued. It may be stopped in another context."""
+    """A stopwatch for one call that pauses while the call is queued.
+
+    It may be stopped in another context.
+    """
 
     __slots__ = ("_began", "_clock", "_paused_at", "_pauses", "is_stopped", "outer")
     outer: "CallTimer | None"
@@ -76,14 +79,14 @@ class CallTimer:
         _innermost.set(self)
 
     def stop(self) -> float:
-        """Stop, and return the seconds without the pauses."""
+        """Stop the timer, and return the seconds of the call without the pauses."""
         self.is_stopped = True
         if _innermost.get() is self:
             _innermost.set(self.outer)
         return (self._paused_at if self._pauses else self._clock()) - self._began
 
     def pause(self) -> None:
-        """Pause until :meth:`resume` was called as often as this method."""
+        """Pause the timer until :meth:`resume` was called as often as this method."""
         if not self._pauses:
             self._paused_at = self._clock()
         self._pauses += 1
@@ -95,7 +98,7 @@ class CallTimer:
 
 
 def is_queue_timeout(error: BaseException) -> bool:
-    """Return True if `error` is a timeout whose time was mostly spent in a queue.
+    """Return True if `error` is a timeout of a call that spent most of its time in a queue.
 
     That is, the call ran for less time than it had waited in its last queue.
     """

@@ -1,7 +1,7 @@
 """The active retries around a call, innermost first, so that nested retries don't multiply.
 
-Three layers of three attempts would be 27 calls. Therefore an inner retry leaves a failure to an
-active outer retry that would retry it. The outer retry may be in another process: see
+Three nested retries of three attempts would make 27 calls. Therefore an inner retry leaves a
+failure to an active outer retry that would retry it. The outer retry may be in another process: see
 `propagation`.
 """
 
@@ -11,7 +11,7 @@ from contextvars import ContextVar
 
 
 class RetriedCall:
-    """One logical call while it is retried.
+    """One logical call in progress that a retry may repeat.
 
     `number` is that of the current attempt, from 0; None marks a boundary, an entry that hides all
     outer retries. `owner` is the retry; None for a retry in the calling service, which is assumed
@@ -38,7 +38,7 @@ class RetriedCall:
 
     @property
     def label(self) -> str:
-        """The name of this retry, for the notes on errors that an inner retry does not retry."""
+        """The name of this retry in notes on errors that are left to it."""
         return "the caller's retry"
 
     @property
@@ -47,13 +47,16 @@ class RetriedCall:
         return not self.is_last
 
     def repeats_on(self, failure: BaseException | None) -> bool:
-        """Return True if a request is sent again after `failure`; None stands for any failure."""
+        """Return True if this call will send its requests again after `failure`.
+
+        None stands for any failure.
+        """
         if self.repeats is not None:
             return self.repeats
         return failure is None or self.would_retry(failure)
 
     def would_retry(self, error: BaseException) -> bool:
-        """Return True if `error` is of a kind that this call retries, also on its last attempt."""
+        """Return True if this call retries errors like `error`, even if it has no attempt left."""
         return True
 
     def would_retry_result(self, result: object) -> bool:
@@ -64,7 +67,7 @@ _active: ContextVar[RetriedCall | None] = ContextVar("switchgear_attempts", defa
 
 
 def find_innermost() -> RetriedCall | None:
-    """Return the innermost retried call in this context, unless it has ended; may be a boundary."""
+    """Return the innermost retried call in this context that has not ended, or a boundary."""
     found = _active.get()
     return found if found is None else _skip_finished(found)
 
@@ -74,24 +77,24 @@ def find_active() -> RetriedCall | None:
 
 
 def iter_outward(start: RetriedCall | None) -> Iterator[RetriedCall]:
-    """Yield the retried calls from `start` outward, up to a boundary or the client's own retry."""
+    """Yield `start` and the retried calls around it, up to a boundary or the client's own retry."""
     while (start := _skip_finished(start)) is not None and start.number is not None:
         yield start
         start = start.outer if start.owner is not None else None
 
 
 def find_retrying(start: RetriedCall | None, error: BaseException) -> RetriedCall | None:
-    """Return the first call from `start` outward that would retry `error`."""
+    """Return `start` or the next call around it that would retry `error`, None without one."""
     return next((each for each in iter_outward(start) if each.would_retry(error)), None)
 
 
 def find_retrying_result(start: RetriedCall | None, result: object) -> RetriedCall | None:
-    """Return the first call from `start` outward that would retry a call returning `result`."""
+    """Return `start` or the next call around it that would retry a call returning `result`."""
     return next((each for each in iter_outward(start) if each.would_retry_result(result)), None)
 
 
 def begin(call: RetriedCall) -> None:
-    """Make `call` the innermost retried call in this context."""
+    """Record `call` as the innermost retried call in this context."""
     call.outer = find_innermost()
     _active.set(call)
 
@@ -101,7 +104,10 @@ enter = _active.set
 
 
 def end(call: RetriedCall) -> None:
-    """End `call`. In a context other than the one it began in, only mark the call as over."""
+    """Remove `call` from the retried calls of this context.
+
+    In a context other than the one it began in, only mark the call as over.
+    """
     call.is_over = True
     if _active.get() is call:
         _active.set(call.outer)

@@ -35,7 +35,7 @@ NO_RESULT = object()
 
 
 class Attempt:
-    """One attempt of `for attempt in retry:`, entered with `with`.
+    """One attempt in a loop `for attempt in retry:`, entered with `with`.
 
     `number` counts from 1; `truncates` is True if this attempt needs truncated arguments. Set
     `result` to let `retry_result` evaluate it.
@@ -81,15 +81,19 @@ class Retry(BareDecorator):
         @Retry("core->oracle", RetryParameters(attempts=3))
         async def ask(question: str) -> str: ...
 
-    Without `retry_on` and `never`, the statuses and names in the parameters decide; `never` wins. A
-    group of errors is retried if each member is. Refusals, cancellations, catastrophic failures and
-    errors that an outer retry would retry are never retried. `truncate` shortens the arguments of a
-    call that was too long, once. `budget` and `counters` are shared by the dependency; by default
-    the retry has its own budget, by the parameters. If all attempts fail, the last error is raised,
-    with a note. Waits end at the deadline. When a switch around the call is engaged, or one of
-    `sources` refuses, the wait ends and no other attempt is made. `sleep` is called instead of
-    waiting; in coroutines an awaitable result is awaited. `rng` returns numbers from 0 to 1 for the
-    jitter. Raise :class:`TypeError` for an argument of the wrong type.
+    Without `retry_on` and `never`, the statuses and names in the parameters select the errors to
+    retry; `never` wins. A group of errors is retried if each member is. Refusals, cancellations,
+    catastrophic failures and errors that an outer retry would retry are never retried. `truncate`
+    shortens the arguments of a call that was too long, once. If all attempts fail, the last error
+    is raised, with a note.
+
+    Waits end at the deadline. When a switch around the call is engaged, or one of the attribute
+    `sources` refuses, such as a breaker that is forced open, the wait ends and no other attempt is
+    made. `sleep` is called instead of waiting; in coroutines an awaitable result is awaited. `rng`
+    returns numbers from 0 to 1 for the jitter.
+
+    `budget` and `counters` are shared by the dependency; by default the retry has its own budget,
+    by the parameters. Raise :class:`TypeError` for an argument of the wrong type.
     """
 
     def __init__(
@@ -145,7 +149,7 @@ class Retry(BareDecorator):
             self.budget.configure(parameters.budget_rate, parameters.budget_per_second)
 
     def begin(self) -> RetryCallState | None:
-        """Return the state of one call, for adapters.
+        """Return the retry state of one call that begins, for adapters.
 
         Return None if the call has a single attempt: by the parameters, or because it is part of a
         call that this same retry repeats.
@@ -158,7 +162,11 @@ class Retry(BareDecorator):
         return RetryCallState(self, outer)
 
     def wait(self, seconds: float, cause: BaseException | None = None) -> None:
-        """Block for `seconds`. As soon as the call is refused, raise the refusal from `cause`."""
+        """Block for `seconds`, the pause before the next attempt.
+
+        If the call is refused meanwhile, for example by a switch, raise the refusal, caused by
+        `cause`.
+        """
         if self._sleep is None:
             cancellation.sleep(seconds, self.sources, cause)
         else:

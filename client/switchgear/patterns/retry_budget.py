@@ -1,4 +1,4 @@
-"""A budget that limits the retries of a dependency to a share of its calls and a rate per second.
+"""A limit of the retries of a dependency: a share of its calls, plus a number per second.
 
 Without a budget, three attempts each triple the load when everything fails.
 """
@@ -14,7 +14,7 @@ WINDOW_SECONDS = 10
 
 
 class RetryBudget:
-    """A budget over ten seconds: `rate` retries per call, plus `per_second`. Thread-safe."""
+    """A limit of retries: `rate` per call, plus `per_second`, over ten seconds. Thread-safe."""
 
     def __init__(
         self,
@@ -43,14 +43,17 @@ class RetryBudget:
         self.per_second = per_second
 
     def record_call(self, now: float | None = None) -> None:
-        """Record the start of a logical call. `now` is the time by `clock`, if already read."""
+        """Record the start of a call, whose attempts count as one.
+
+        `now` is the current time by `clock`, if the caller has read it.
+        """
         second = int(self.clock() if now is None else now)
         if second != self._second:
             self._start_second(second)
         self._count()
 
     def take(self) -> bool:
-        """Count one retry and return True, or return False if the budget is spent."""
+        """Count one retry and return True; return False if the budget is spent."""
         second = int(self.clock())
         with self._lock:
             spent = sum(n for at, n in self._retries.items() if at > second - WINDOW_SECONDS)
@@ -63,7 +66,7 @@ class RetryBudget:
             return True
 
     def _calls(self, second: int) -> int:
-        """Return the number of calls in the last ten seconds."""
+        """Return the number of calls recorded in the last ten seconds."""
         reads, self._reads = self._reads, self._reads + 1
         total = self._count() - reads
         first = min(
@@ -73,7 +76,7 @@ class RetryBudget:
         return total - first
 
     def _start_second(self, second: int) -> None:
-        """Begin to count in `second`: store the number of calls before it, and drop old seconds."""
+        """Store the number of calls before `second`, and drop the counts of old seconds."""
         with self._lock:
             if second == self._second:
                 return

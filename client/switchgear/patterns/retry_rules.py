@@ -22,7 +22,7 @@ RETRY_AFTER_JITTER = 0.1
 
 
 def is_final(error: BaseException) -> bool:
-    """Return True if `error` is never retried, whatever the settings.
+    """Return True if `error` is never retried, whatever the settings of the retry.
 
     These are refusals, cancellations and catastrophic failures. An exception group is final if all
     members are refusals, or if any member is a cancellation or a catastrophic failure.
@@ -45,7 +45,7 @@ def matches_kinds(
 ) -> bool:
     """Return True if `error` matches `kinds`: exception classes, or a predicate.
 
-    If `kinds` is None, return True if one of the error's `labels` is among `named`.
+    If `kinds` is None, return True if one of the error's `labels` is among those in `named`.
     """
     if kinds is None:
         return not labels.isdisjoint(named)
@@ -60,7 +60,7 @@ def matches_kinds(
 
 
 def iter_members(outcome: object) -> Iterator[object]:
-    """Yield the errors of a group, including nested groups; else `outcome` itself."""
+    """Yield the errors of a group, including nested groups; any other outcome itself."""
     if isinstance(outcome, BaseExceptionGroup):
         for each in outcome.exceptions:
             yield from iter_members(each)
@@ -69,7 +69,10 @@ def iter_members(outcome: object) -> Iterator[object]:
 
 
 def retry_after_seconds(outcome: object) -> float | None:
-    """Return the seconds in `Retry-After`, the longest of a group; None without one."""
+    """Return the seconds that the callee asks to wait by `Retry-After`; None without the header.
+
+    Of a group of errors, return the longest.
+    """
     found = []
     for each in iter_members(outcome):
         text = retry_after_header(each)
@@ -112,13 +115,13 @@ def parse_retry_after(text: str | None, now: float) -> float | None:
 def jitter_retry_after(
     requested: float, parameters: RetryParameters, rng: Callable[[], float]
 ) -> float:
-    """Return `requested` seconds plus jitter, since all clients received the same time."""
+    """Return `requested` seconds plus jitter, since all clients were asked to wait equally long."""
     least = min(parameters.base_seconds, parameters.cap_seconds)
     return requested + rng() * max(requested * RETRY_AFTER_JITTER, least)
 
 
 def set_note(error: BaseException, note: str) -> None:
-    """Add `note` to `error`, replacing an earlier note of this library."""
+    """Add `note` to `error`, replacing an earlier note by a retry of this library."""
     notes = getattr(error, "__notes__", None)
     if isinstance(notes, list):
         notes[:] = [

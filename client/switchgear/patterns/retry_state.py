@@ -32,9 +32,9 @@ BUDGET_NOTE_INTERVAL_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class RetryState:
-    """The argument of an `on_retry` hook, which runs before the pause.
+    """A retry about to be made: the argument of an `on_retry` hook, which runs before the pause.
 
-    Attempt `attempt` (from 1) of `name` failed with `error`, or returned `result`,
+    Attempt `attempt` (from 1) of the retry `name` failed with `error`, or returned `result`,
     `elapsed_seconds` after the first attempt began; the next one begins in `wait_seconds`.
     """
 
@@ -47,7 +47,10 @@ class RetryState:
 
 
 def is_budgeted(outer: retried_calls.RetriedCall | None, budget: RetryBudget) -> bool:
-    """Return True if `outer`, or a retry around it, uses `budget`: its call is counted there."""
+    """Return True if a retry around a call has recorded the call in `budget` already.
+
+    `outer` is the innermost retried call around it.
+    """
     around = retried_calls.iter_outward(outer)
     return any(
         isinstance(each, RetryCallState) and each.settings.budget is budget for each in around
@@ -55,11 +58,11 @@ def is_budgeted(outer: retried_calls.RetriedCall | None, budget: RetryBudget) ->
 
 
 class RetryCallState(retried_calls.RetriedCall):
-    """The state of one call between its attempts; `truncates`: the next needs truncated arguments.
+    """The state of one call under a retry, which decides after each attempt if another follows.
 
     Call :meth:`enter`, then one of the `after_…` methods after each attempt: each returns the
     seconds to wait before the next attempt, or None if this retry makes no further attempt. At the
-    end, call :meth:`leave`.
+    end, call :meth:`leave`. `truncates` is True if the next attempt needs truncated arguments.
     """
 
     number: int = 0
@@ -94,7 +97,10 @@ class RetryCallState(retried_calls.RetriedCall):
         retried_calls.end(self)
 
     def after_error(self, error: BaseException) -> float | None:
-        """Handle an attempt that raised `error`. If this returns None, raise the error."""
+        """Return the seconds to wait after an attempt that raised `error`.
+
+        Return None if no attempt follows: then raise the error.
+        """
         if is_final(error):
             return None
         if not self._should_retry(error):
@@ -106,7 +112,10 @@ class RetryCallState(retried_calls.RetriedCall):
         return self._schedule(error, error, None)
 
     def after_result(self, result: object) -> float | None:
-        """Handle an attempt that returned `result`. If this returns None, return the result."""
+        """Return the seconds to wait after an attempt that returned `result`.
+
+        Return None if no attempt follows: then return the result.
+        """
         predicate = self.settings.retry_result
         self.truncates = False
         if predicate is None or not evaluate_predicate(predicate, result, QUESTION):
@@ -118,8 +127,8 @@ class RetryCallState(retried_calls.RetriedCall):
     def after_response(self, response: object) -> float | None:
         """Like :meth:`after_result`, for an HTTP response.
 
-        Without a `retry_result`, the status decides. An outer retry is also checked for the error
-        that `raise_for_status` would raise.
+        Without a `retry_result`, the HTTP status decides. The retry is left to an outer retry that
+        would retry the error of `raise_for_status`.
         """
         self.truncates = False
         predicate, parameters = self.settings.retry_result, self.settings.parameters
@@ -162,9 +171,9 @@ class RetryCallState(retried_calls.RetriedCall):
         return not is_too_long and self._can_retry()
 
     def _can_retry(self) -> bool:
-        """Return True if the settings allow any retry.
+        """Return True if the settings allow any retry, even while the budget is exhausted.
 
-        This holds even while the budget is exhausted, so that inner retries don't retry instead.
+        So inner retries leave failures to this one, and don't retry them instead.
         """
         budget = self.settings.budget
         is_allowed = budget is None or budget.rate > 0 or budget.per_second > 0
@@ -185,7 +194,7 @@ class RetryCallState(retried_calls.RetriedCall):
     def _retries(self, error: BaseException, is_named: bool = False) -> bool:
         """Return True if the settings retry `error`; for a group, if they retry every member.
 
-        `is_named` is True for a member of a group that matches `retry_on` as a whole.
+        `is_named` is True for a member of a group that itself matches `retry_on`.
         """
         settings, labels = self.settings, error_labels(error)
         if self._is_too_long(error, labels):
@@ -258,7 +267,7 @@ class RetryCallState(retried_calls.RetriedCall):
         self.request_counts = None
 
     def _give_up(self, error: BaseException | None, why: str) -> float | None:
-        """Add a note to `error` with the number of attempts and the reason to stop; return None."""
+        """Return None, after noting on `error` the number of attempts and the reason to stop."""
         if error is None or (self.attempt_number == 1 and why in ("no use", "attempts")):
             return None
         seconds = self._add_note(error, f"given up: {why}")
@@ -267,7 +276,7 @@ class RetryCallState(retried_calls.RetriedCall):
         return None
 
     def _add_note(self, error: BaseException, end: str) -> float:
-        """Add the note of this retry to `error`; return the seconds since the first attempt."""
+        """Add a note on the attempts to `error`; return the seconds since the first attempt."""
         seconds = self.settings.clock() - self._began
         times = "attempt" if self.attempt_number == 1 else "attempts"
         set_note(error, f"{NOTE_PREFIX}{self.attempt_number} {times} in {seconds:.1f} s, {end}")

@@ -17,7 +17,7 @@ class CallCounts(NamedTuple):
     slow: int = 0
 
     def failure_rate(self) -> float:
-        """Return the share of failures, 0.0 without calls."""
+        """Return the share of failed calls, 0.0 without calls."""
         return self.failures / self.calls if self.calls else 0.0
 
     def slow_rate(self) -> float:
@@ -25,9 +25,10 @@ class CallCounts(NamedTuple):
 
 
 class CountBasedWindow:
-    """A window of the last `size` calls. Stores the positions of failures and slow calls only.
+    """A window of the outcomes of the last `size` calls.
 
-    `succeed` counts a fast success, without a lock; all other methods need one.
+    It stores the positions of failures and slow calls only. `succeed` counts a fast success,
+    without a lock; all other methods need one.
     """
 
     is_time_based = False
@@ -55,7 +56,7 @@ class CountBasedWindow:
         return CallCounts(min(calls, self._size), len(self._failed), len(self._slow))
 
     def _calls(self) -> int:
-        """Return the number of all calls so far."""
+        """Return the number of all calls ever counted."""
         reads, self._reads = self._reads, self._reads + 1
         return self.succeed() - reads + self._others
 
@@ -67,11 +68,11 @@ class CountBasedWindow:
 
 
 class TimeBasedWindow:
-    """A window of the calls of the last `seconds`, in buckets of one second.
+    """A window of the outcomes of calls in the last `seconds`, in buckets of one second.
 
-    `succeed` increments a counter, without a lock; the next :meth:`get_counts` adds the new
-    successes to a bucket. Once `ends` is past, it must be called before the next success is
-    counted.
+    `succeed` counts a fast success, without a lock; the next :meth:`get_counts` adds the new
+    successes to a bucket. Call :meth:`get_counts` before the first success counted after `ends`,
+    the end of the current bucket.
     """
 
     is_time_based = True
@@ -127,7 +128,7 @@ SlidingWindow = CountBasedWindow | TimeBasedWindow
 
 
 def make_window(parameters: BreakerParameters, clock: Callable[[], float]) -> SlidingWindow:
-    """Return an empty window of the type and size in `parameters`."""
+    """Return an empty window of outcomes, of the type and size in `parameters`."""
     if parameters.window_type == "time":
         return TimeBasedWindow(parameters.size, clock)
     return CountBasedWindow(parameters.size)

@@ -32,7 +32,10 @@ LEGAL_TRANSITIONS = frozenset(
 
 
 class BreakerStateMachine:
-    """The states of one breaker. Its methods raise nothing but :class:`IllegalTransition`."""
+    """The states of one breaker, and the rules of their changes.
+
+    Its methods raise nothing but :class:`IllegalTransition`.
+    """
 
     def __init__(
         self,
@@ -52,7 +55,10 @@ class BreakerStateMachine:
         self.generation = self._new_generation(initial_state(mode), clock())
 
     def admit(self) -> tuple[CallPermit | None, float | None]:
-        """Return a permit; or None and the seconds until one may be free (see `CircuitOpen`)."""
+        """Return a permit for a call, or None and the seconds until one may be free.
+
+        The seconds are the `retry_after` of `CircuitOpen`, None if the breaker is forced open.
+        """
         if self.generation.state == "closed":
             return self.generation.permit, None
         if self.mode == "forced_open":
@@ -77,7 +83,7 @@ class BreakerStateMachine:
         return probe, None
 
     def record(self, permit: CallPermit, failed: bool, slow: bool) -> None:
-        """Record a probe, failure or slow call, unless its generation is over."""
+        """Record a probe, or a failed or slow call, unless the generation it began in is over."""
         generation = permit.generation
         if generation.state == "half_open":
             self._record_probe(permit, failed, slow)
@@ -89,18 +95,18 @@ class BreakerStateMachine:
         self._evaluate(permit)
 
     def evaluate_success(self, permit: CallPermit) -> None:
-        """Evaluate the window after a success of a closed generation: the breaker may open."""
+        """Evaluate the window after a success in the closed state: the breaker may open."""
         permit.generation.consecutive_failures = 0
         self._evaluate(permit)
 
     def release(self, permit: CallPermit) -> None:
-        """End a call whose outcome does not count. Another probe may take its place."""
+        """End a call whose outcome does not count. After a probe, another may take its place."""
         if permit in self.generation.probes:
             del self.generation.probes[permit]
             self._evaluate_probes()
 
     def release_lost_probe(self) -> None:
-        """Release the oldest probe of a `with` block.
+        """Release the oldest probe of a `with` block, whose end can't be matched with its start.
 
         A block has ended in a context other than the one it began in, so its permit is unknown, and
         the probe would stay in flight forever.
@@ -110,7 +116,7 @@ class BreakerStateMachine:
             self.release(probe)
 
     def force(self, mode: Mode) -> bool:
-        """Force `mode`, with an empty window; return False if this mode is already in force."""
+        """Force the breaker into `mode`, with an empty window; return False if it is so already."""
         if mode == self.mode:
             return False
         cause = "override ended" if mode == "normal" else f"override {mode}"
@@ -118,13 +124,13 @@ class BreakerStateMachine:
         return True
 
     def reset(self) -> bool:
-        """Close with an empty window, and end a forced mode. Return True if there was one."""
+        """Close the breaker, with an empty window; return True if this ended a forced mode."""
         was_forced = self.mode != "normal"
         self._restart("normal", "reset")
         return was_forced
 
     def configure(self, parameters: BreakerParameters) -> None:
-        """Apply `parameters`. The window is kept unless its type or size changes."""
+        """Apply `parameters` to the breaker. The window is kept unless its type or size changes."""
         old, self.parameters = self.parameters, parameters
         generation = self.generation
         is_other = (old.window_type, old.size) != (parameters.window_type, parameters.size)
@@ -168,7 +174,10 @@ class BreakerStateMachine:
         self._evaluate_probes()
 
     def _evaluate(self, permit: CallPermit) -> None:
-        """Open the breaker if the window demands it, after an outcome in a closed generation."""
+        """Open the breaker if the rates in the window demand it, after the outcome of a call.
+
+        Do nothing if the call did not begin in the present, closed generation.
+        """
         generation, parameters = self.generation, self.parameters
         if permit.generation is not generation:
             return
@@ -221,9 +230,9 @@ class BreakerStateMachine:
         self.transition("open", now, cause)
 
     def _expire(self, now: float) -> None:
-        """Open the breaker again if a half-open probe has been in flight for too long.
+        """Reopen a half-open breaker if a probe has been in flight for longer than the limit.
 
-        It stays open as long as the last time, from the moment that the probe exceeded its limit.
+        The breaker stays open as long as the last time, counted from the end of the limit.
         """
         limit = self.parameters.half_open_max_seconds
         oldest = next(iter(self.generation.probes.values()), None)

@@ -14,9 +14,10 @@ StepContext = AbstractContextManager[object]
 
 
 class _CallItems:
-    """The items of one call, which is made by `open` or at the first step.
+    """The common base of streams that fetch the first item of one call early.
 
-    Sent values and thrown errors are forwarded to the generator.
+    The call is made by `open`, or at the first step. Sent values and thrown errors are forwarded to
+    the generator.
     """
 
     def __init__(self, call: Callable[[], Any], step_context: StepContext | None = None) -> None:
@@ -29,10 +30,10 @@ class _CallItems:
 
 
 class PrefetchedStream(_CallItems, Iterator[Any]):
-    """An iterator of the items of one call."""
+    """An iterator of the items of one call, whose first item is fetched by `open`."""
 
     def open(self) -> Self:
-        """Make the call, and fetch the first item. Raise any error of the call until then."""
+        """Make the call, and fetch the first item. Raise any error until then."""
         with self._step_context:
             self._items = _iter_items(self._call())
             try:
@@ -68,10 +69,10 @@ class PrefetchedStream(_CallItems, Iterator[Any]):
 
 
 class AsyncPrefetchedStream(_CallItems, AsyncIterator[Any]):
-    """Like :class:`PrefetchedStream`, in coroutines, for sync or async iterables."""
+    """Like :class:`PrefetchedStream`, for coroutines; the call may return any kind of iterable."""
 
     async def open(self) -> Self:
-        """Make the call, and fetch the first item. Raise any error of the call until then."""
+        """Make the call, and fetch the first item. Raise any error until then."""
         with self._step_context:
             given = self._call()
             if isawaitable(given):
@@ -111,9 +112,9 @@ class AsyncPrefetchedStream(_CallItems, AsyncIterator[Any]):
 
 
 def make_opener(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that calls the generator function `function` and opens its stream.
+    """Return a function that calls the generator function `function` and fetches its first item.
 
-    `function` may be async: then the returned function is a coroutine function.
+    It returns a stream. For an asynchronous generator function it is a coroutine function.
     """
 
     def open_stream(*args: Any, **kwargs: Any) -> PrefetchedStream:
@@ -128,7 +129,7 @@ def make_opener(function: Callable[..., Any]) -> Callable[..., Any]:
 def make_stream_function(
     function: Callable[..., Any], make: Callable[..., PrefetchedStream | AsyncPrefetchedStream]
 ) -> Callable[..., Any]:
-    """Return a generator function named like `function`; it yields the items of `make`'s stream."""
+    """Return a generator function like `function` that yields the items of the stream by `make`."""
     is_async = is_async_generator_function(function)
     steps = wrap_steps(make, lambda _args, _kwargs: nullcontext(), is_async=is_async)
     return functools.wraps(function)(steps)
@@ -137,7 +138,7 @@ def make_stream_function(
 def apply_until_first_item(
     function: Callable[..., Any], decorator: Callable[[Callable[..., Any]], Callable[..., Any]]
 ) -> Callable[..., Any]:
-    """Return a generator function with `decorator` around each call until its first item."""
+    """Return the generator function `function` with `decorator` around it until its first item."""
     kind: type[Any] = (
         AsyncPrefetchedStream if is_async_generator_function(function) else PrefetchedStream
     )
@@ -148,7 +149,10 @@ def apply_until_first_item(
 
 
 def _iter_items(given: Any) -> Iterator[Any]:
-    """Return the items of an iterable. A string, a mapping or any other value is the only item."""
+    """Return an iterator of the items of `given`, the result of a call.
+
+    A string, a mapping or a value that is not iterable is the only item.
+    """
     if iscoroutine(given):
         given.close()
         raise TypeError("got a coroutine, which only an asynchronous generator could await")

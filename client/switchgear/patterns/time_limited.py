@@ -1,4 +1,4 @@
-"""The common base of timeouts and deadlines: decorators and context managers of a time limit."""
+"""The common base of timeouts and deadlines, which are decorators and context managers."""
 
 import time
 from abc import ABC, abstractmethod
@@ -25,7 +25,7 @@ from switchgear.patterns.timeout_errors import DeadlineExceeded
 
 
 class TimeLimited(ABC):
-    """A time limit around functions and blocks. Coroutines are cancelled if `cuts` is True."""
+    """A time limit around functions and blocks. If `cuts` is True, it cancels coroutines."""
 
     _what: ClassVar[str]
     _converts_timeouts: ClassVar[bool] = False
@@ -42,7 +42,7 @@ class TimeLimited(ABC):
         self.seconds = validate_seconds(seconds)
 
     def __call__(self, function: F) -> F:
-        """Return `function`, limited.
+        """Return `function` with this time limit.
 
         A generator is limited from its first step to its end, including the time of its consumer. A
         step is cut off at the limit; a step that would begin after it raises `NoTimeLeft`.
@@ -57,7 +57,7 @@ class TimeLimited(ABC):
 
     @abstractmethod
     def _make_error(self, limit: TimeLimit) -> TimeoutError:
-        """Return the error of a call that was cut off."""
+        """Return the error to raise for a call that was cut off at `limit`."""
 
     def _leave(self, limit: TimeLimit, error: BaseException | None) -> None:
         end(limit)
@@ -67,7 +67,7 @@ class TimeLimited(ABC):
             self._raise_if_late(limit, error)
 
     def _raise_if_late(self, limit: TimeLimit, error: BaseException) -> None:
-        """Raise :class:`DeadlineExceeded` if `error` is a timeout and `limit` is over."""
+        """Raise :class:`DeadlineExceeded` if `error` is a timeout and the limit has passed."""
         if not self._converts_timeouts or isinstance(error, DeadlineExceeded):
             return
         if limit.until <= limit.clock() and is_timeout(error):

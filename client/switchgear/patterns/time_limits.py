@@ -25,8 +25,8 @@ FOREVER = math.inf
 class TimeLimit:
     """A time limit for the code in one context, which ends at `until` on `clock`.
 
-    Every call creates a limit, so attributes that are rarely set have defaults on the class, and no
-    reference cycle leaves a limit to the garbage collector.
+    Every call creates a limit: therefore attributes that are rarely set have defaults on the class,
+    and a limit is in no reference cycle.
     """
 
     is_over = False
@@ -50,11 +50,11 @@ class TimeLimit:
 
     @property
     def source(self) -> "TimeLimit":
-        """The outermost limit with the same end; this limit itself if it sets its own end."""
+        """The outer limit that sets the end of this one; this limit itself if it sets its own."""
         return self.inherited_from or self
 
     def make_error(self, kind: type[DeadlineExceeded] = DeadlineExceeded) -> DeadlineExceeded:
-        """Return the error for a limit that is over."""
+        """Return the error to raise when this limit is over."""
         return kind(self.seconds, self.retries + 1, self.retries > 0)
 
 
@@ -62,13 +62,13 @@ _limit: ContextVar[TimeLimit | None] = ContextVar("switchgear_limit", default=No
 
 
 def remaining_seconds() -> float | None:
-    """Return the seconds left in this context, 0.0 if none are, None without a limit."""
+    """Return the seconds left for the code in this context, None without a limit, 0.0 if over."""
     limit = current_limit()
     return None if limit is None else max(limit.until - limit.clock(), 0.0)
 
 
 def current_limit() -> TimeLimit | None:
-    """Return the limit in force in this context, None without one."""
+    """Return the time limit in force in this context, None without one."""
     limit = _innermost_limit()
     return None if limit is None or limit.until == FOREVER else limit
 
@@ -81,9 +81,9 @@ def _innermost_limit() -> TimeLimit | None:
 
 
 def begin(owner: object, seconds: float | None, clock: Clock) -> TimeLimit | None:
-    """Limit this context to `seconds`, or to an outer limit that ends earlier; return the limit.
+    """Begin a time limit of `seconds` for this context, or less if an outer limit ends earlier.
 
-    Return None if there is neither. Raise :class:`NoTimeLeft` if no time is left.
+    Return None if neither limits the context. Raise :class:`NoTimeLeft` if no time is left.
     """
     outer = _limit.get()
     while outer is not None and outer.is_over:
@@ -112,7 +112,7 @@ def begin(owner: object, seconds: float | None, clock: Clock) -> TimeLimit | Non
 def begin_detached(owner: object, seconds: float, until: float, clock: Clock) -> TimeLimit:
     """Limit this context until `until` (:data:`math.inf` for no limit), ignoring outer limits.
 
-    `seconds` is the duration of the limit, for error messages.
+    `seconds` is the duration of the limit that error messages name.
     """
     limit = TimeLimit(owner, seconds, until, clock)
     limit.previous = _innermost_limit()
@@ -167,7 +167,7 @@ def _set_alarm(limit: TimeLimit, cancel_scope: TaskCancelScope | TrioCancelScope
 
 @dataclass(eq=False)
 class StreamTimeLimit:
-    """The limit of one stream, from its first step to its end.
+    """Context manager around each step of a stream that has one time limit from start to end.
 
     The limit is in force during each step, not between steps. Each step ends with a call of `leave`
     with the limit and the error of the step. With `cuts`, a step that exceeds the limit is
@@ -209,13 +209,16 @@ class StreamTimeLimit:
 
 
 def absorb_cancellation(limit: TimeLimit, error: BaseException | None) -> bool:
-    """Undo the cancellation by `limit`. Return True if only this cancellation caused `error`."""
+    """Undo the cancellation of the task by `limit`. Return True if nothing else caused `error`."""
     cancel_scope = limit.cancel_scope
     return cancel_scope is not None and cancel_scope.has_cancelled and cancel_scope.absorb(error)
 
 
 def end(limit: TimeLimit) -> None:
-    """End `limit`. In a context other than the one it began in, only mark the limit as over."""
+    """End `limit`, so that the limit around it is in force again in this context.
+
+    In a context other than the one it began in, only mark it as over.
+    """
     limit.is_over = True
     cancel_scope = limit.cancel_scope
     if cancel_scope is not None and (
@@ -233,7 +236,7 @@ def end_here(limit: TimeLimit) -> None:
 
 
 def find_limit(owner: object) -> TimeLimit | None:
-    """Return the innermost limit that `owner` began in this context, None without one."""
+    """Return the innermost limit in this context that `owner` began, None without one."""
     limit = _limit.get()
     while limit is not None and (limit.owner is not owner or limit.is_over):
         limit = limit.previous

@@ -6,7 +6,7 @@ from switchgear.refusals import Refused
 
 
 class CallTimeout(TimeoutError):
-    """Raised if one call took longer than `seconds`."""
+    """Raised if one call took longer than its timeout of `seconds`."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__(f"no answer within {seconds:.3g} s")
@@ -17,7 +17,7 @@ class CallTimeout(TimeoutError):
 
 
 class DeadlineExceeded(TimeoutError):
-    """Raised if everything inside a deadline is not done within `seconds`.
+    """Raised if a call with all its attempts is not done within a deadline of `seconds`.
 
     `attempts` is the number of attempts made; `caused_by_retrying` is True if the first attempt
     failed within the limit, and a later one exceeded it.
@@ -38,4 +38,4 @@ class DeadlineExceeded(TimeoutError):
 
 
 class NoTimeLeft(DeadlineExceeded, Refused):
-    """Raised instead of beginning a call without time left. Not a failure of the callee."""
+    """Raised instead of beginning a call if no time is left. Not a failure of the callee."""
