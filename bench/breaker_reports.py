@@ -1,6 +1,6 @@
 """Measures a fleet that reports its breakers: latency of the reports, and CPU time they cost.
 
-The server has a core of its own, and the load another; PostgreSQL is not pinned.
+Server and load are each pinned to a CPU core of their own; PostgreSQL is not pinned.
 """
 
 import time

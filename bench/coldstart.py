@@ -37,7 +37,11 @@ class ColdStart:
 def measure(
     web: ServerUnderTest, token: str, count: int, switches: int, person: page_watch.Browser
 ) -> ColdStart:
-    """Start `count` clients within `SECONDS`, each to fetch the snapshot of `switches` switches."""
+    """Start `count` clients within `SECONDS`, and return what their start costs.
+
+    Each client fetches the snapshot of `switches` switches; meanwhile `person` fetches console
+    pages.
+    """
     with page_watch.watch_pages(person):
         time.sleep(3)  # The first pages load templates and open connections.
     with page_watch.watch_pages(person) as idle:

@@ -80,7 +80,10 @@ def clear() -> None:
 def measure(
     server: ServerUnderTest, token: str, person: page_watch.Browser, count: int
 ) -> DeadLetterCosts:
-    """Measure the first request before indexing, the indexing, and then all other requests."""
+    """Measure the index and the pages of `count` letters.
+
+    The first request for error groups comes before the letters are indexed, all others after.
+    """
     _api(server, token, API)  # Warms connections and caches.
     before = server.rss_bytes()
     first = _milliseconds(lambda: _api(server, token, f"{API}streams/{STREAM}/groups/"))

@@ -1,4 +1,4 @@
-"""Measures how one change reaches thousands of listening clients: latency and cost."""
+"""Measures how one change of a switch reaches thousands of listening clients: latency and cost."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ MakeChange = Callable[[], tuple[int, int]]
 
 @dataclass(frozen=True)
 class FanoutCost:
-    """Latency and cost of one change for `count` listening clients.
+    """Latency and cost of one change of a switch for `count` listening clients.
 
     `kib` is the server's memory per connection. `cpu_ms` and `load_ms` are the CPU times of the
     server and of the clients for one change.
@@ -40,9 +40,10 @@ def measure(
     changes: int,
     ring: MakeChange,
 ) -> FanoutCost:
-    """Connect `count` clients, make `changes` changes one after another, and measure each.
+    """Connect `count` clients, make `changes` changes one after another, and return their costs.
 
-    The server must be newly started, because memory that it already holds is not counted.
+    `ring` makes a change. The server must be newly started, because memory that it already
+    holds is not counted.
     """
     server.settle()
     empty = server.rss_bytes()

@@ -74,7 +74,7 @@ def prepare() -> None:
 
 
 def make_token(*scopes: str) -> str:
-    """Create a token with `scopes` (default: reading switches) and return its text."""
+    """Create an API token with `scopes` (default: reading switches) and return its secret text."""
     from controlplane.accounts.people.services import find_first_admin
     from controlplane.accounts.tokens import services
     from controlplane.core.actors import system_actor

@@ -180,7 +180,7 @@ def added_micros(
 
 
 def time_call(call: Call) -> float:
-    """Return the CPU microseconds of one call; wall time would include other processes."""
+    """Return the CPU microseconds of one call. Wall time would include other processes."""
     calls = range(CALLS)
     gc.collect()
     began = time.process_time()

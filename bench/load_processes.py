@@ -1,4 +1,4 @@
-"""Load generators in processes of their own, so that their CPU time is not measured."""
+"""Load generators that run as processes of their own, so that servers' CPU time excludes theirs."""
 
 import json
 import queue

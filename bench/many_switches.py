@@ -1,4 +1,4 @@
-"""Measures polls and changes with ten thousand known switches, a thousand of them engaged."""
+"""Measures polls and changes with ten thousand switches, a thousand of them engaged."""
 
 import time
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class SizeCosts:
 def measure(
     server: ServerUnderTest, token: str, rounds: int, seconds: int, changes: int
 ) -> SizeCosts:
-    """Measure rounds with few and with many switches in turn, on the same server."""
+    """Return the costs of polls and changes; rounds with few and with many switches alternate."""
     small: list[LoadFigures] = []
     large: list[LoadFigures] = []
     for _ in range(rounds):

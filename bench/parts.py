@@ -64,7 +64,7 @@ class Setting:
 
 
 def measure_rows(setting: Setting, table: ResultTable) -> None:
-    """Measure requests per second of the data plane, against a bare ASGI application."""
+    """Measure the requests of :mod:`rows`: requests per second, beside a bare ASGI application."""
     fixtures.create_switches(ENGAGED, ENGAGED)
     with ExitStack() as stack:
         served = rows.serve(stack, setting.core, setting.loop, setting.token, setting.folder)
@@ -133,7 +133,7 @@ def measure_cold_start(setting: Setting, table: ResultTable) -> None:
 
 
 def measure_many_switches(setting: Setting, table: ResultTable) -> None:
-    """Measure polls and changes with ten thousand known switches."""
+    """Measure polls and changes with ten thousand switches."""
     with running(PLANE, core=setting.core, loop=setting.loop) as plane:
         results = many_switches.measure(
             plane, setting.token, setting.rounds, setting.seconds, PUBLICATIONS
@@ -175,7 +175,7 @@ def _on_both_cores(setting: Setting) -> Iterator[None]:
 
 
 def measure_points(setting: Setting, table: ResultTable) -> None:
-    """Measure the ingestion of counters pushed for a thousand SLOs."""
+    """Measure the ingestion of points (pushed counters) for a thousand SLOs."""
     slo_ingest.create_slos()
     token = fixtures.make_token("slo:write")
     try:

@@ -1,6 +1,6 @@
 """Fixtures of a thousand simultaneous ramps, with the data that their gates need.
 
-They are inserted directly, because the services would take minutes.
+They are inserted directly, because the console's own functions would take minutes.
 """
 
 from datetime import datetime, timedelta
@@ -41,7 +41,10 @@ CLEARED = (
 
 
 def create_ramps(count: int, now: datetime) -> dict[str, list[int]]:
-    """Replace all ramps by `count` new ones started at `now`; return job ids by key of `GATES`."""
+    """Replace all ramps by `count` new ones started at `now`.
+
+    Return the ids of their jobs by the kind of their gate, a key of `GATES`.
+    """
     from controlplane.core.gates import services as gates
     from controlplane.core.gates.questions import GateQuestion
     from controlplane.core.jobs.models import Job, JobStep
@@ -128,7 +131,7 @@ def answer_gates(verdict: str, now: datetime) -> None:
 
 
 def end_dwell(jobs: list[int], now: datetime) -> None:
-    """Let the dwell time of the current step of these ramps' `jobs` end at `now`."""
+    """End the dwell time of the current step of all ramps in `jobs` (job ids) at `now`."""
     from controlplane.core.jobs.models import JobStep
 
     JobStep.objects.filter(job__in=jobs, state=JobStep.State.RUNNING).update(due_at=now)

@@ -1,4 +1,4 @@
-"""Servers under test: granian as in production, with one worker, pinned to one core."""
+"""The servers that are measured: granian as in production, one worker, pinned to one CPU core."""
 
 import contextlib
 import os

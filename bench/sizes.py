@@ -1,4 +1,4 @@
-"""Measures the size of a snapshot and the CPU of a scrape with 10,000 switches and dependencies."""
+"""Measures size and CPU time of snapshot and metrics with 10,000 switches and dependencies."""
 
 import gzip
 import time

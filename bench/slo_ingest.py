@@ -64,7 +64,7 @@ def measure(server: ServerUnderTest, token: str, seconds: float) -> list[PushCos
 
 
 def _push(server: ServerUnderTest, token: str, slos: int, seconds: float) -> PushCosts:
-    """Push batches for `seconds`; each has a point of every source of `slos` SLOs."""
+    """Push batches of points for `seconds`; each batch has every source of `slos` SLOs."""
     took: list[float] = []
     before = 0.0
     ends = time.monotonic() + 3600
@@ -108,7 +108,7 @@ def _push(server: ServerUnderTest, token: str, slos: int, seconds: float) -> Pus
 
 
 def _post(client: HTTPConnection, token: str, part: range, turn: int) -> float:
-    """Push a batch; return the seconds until the response. End the run if a point is refused."""
+    """Push a batch of points and return the seconds until the response; end the run if refused."""
     total = 1000 * turn + int(time.time() * 10)
     points = [
         {"slo": _name(n), "source": f"host-{s}", "boot": "b", "good": total - 1, "total": total}

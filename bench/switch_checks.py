@@ -121,7 +121,7 @@ def verify(gear: Switchgear, peers: Sequence[Peer], keys: Keys, engaged: set[str
 
 
 def compare_libraries(peers: Sequence[Peer], keys: Keys, rounds: int) -> dict[str, float]:
-    """Return the microseconds per check by library: medians of rounds that time each in turn."""
+    """Return the microseconds per check by library, the medians of interleaved rounds."""
     times = {peer.name: max(1, round(BATCH_SECONDS / _seconds(peer, keys, 1))) for peer in peers}
     took: dict[str, list[float]] = {peer.name: [] for peer in peers}
     for _ in range(rounds * 2):

@@ -30,9 +30,10 @@ class CancelSource(Protocol):
         """Return the error that refuses a call now; None if the call may begin. Never blocks."""
 
     def subscribe(self, callback: Callback) -> Callback:
-        """Call `callback` after changes that may refuse calls; return a function to unsubscribe.
+        """Call `callback` after each change that may refuse calls; return a function that stops it.
 
-        `callback` runs in the thread that makes the change, and must neither block nor raise.
+        `callback` runs in the thread that makes the change, and must neither block nor
+        raise.
         """
 
 

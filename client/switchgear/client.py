@@ -214,10 +214,10 @@ class Switchgear:
         return Policy(name, guard=guard, dependency=dependency, owner=self, **rest)
 
     def breaker(self, name: str, **arguments: "Unpack[BreakerArguments]") -> "Breaker":
-        """Return the breaker that all policies of `name` share.
+        """Return the circuit breaker that all policies of `name` share.
 
-        The console configures and overrides it as long as this client exists. Raise the errors of
-        :meth:`policy`.
+        The console configures and overrides it as long as this client exists. Raise the
+        errors of :meth:`policy`.
         """
         from switchgear.policies.arguments import check_breaker
 
@@ -227,7 +227,7 @@ class Switchgear:
     def bulkhead(
         self, name: str, parameters: "BulkheadParameters | Tier | None" = None
     ) -> "Bulkhead":
-        """Return the bulkhead that all policies of `name` share; without a limit all calls pass."""
+        """Return the bulkhead that all policies of `name` share; without a limit it admits all."""
         from switchgear.policies.arguments import check_bulkhead
 
         name = check_bulkhead(name, parameters)
@@ -329,7 +329,7 @@ class Switchgear:
 
     @staticmethod
     def _make_timings() -> "Timings":
-        """Return the timeouts and intervals, which a subclass for tests shortens."""
+        """Return the client's timeouts and intervals; a subclass for tests has shorter ones."""
         from switchgear.console.timings import Timings
 
         return Timings()

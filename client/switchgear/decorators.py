@@ -36,10 +36,10 @@ class NotAwaited(Refused, TypeError):
 
 
 def wrap(function: F, around: Around) -> F:
-    """Return `function` with its body inside the context manager that `around` returns.
+    """Return `function` with its body inside the context manager that a call of `around` returns.
 
-    The body of a coroutine function lasts from await to return, that of a generator from its first
-    step to its end. Raise :class:`TypeError` for anything but a function.
+    The body of a coroutine function lasts from await to return, that of a generator from its
+    first step to its end. Raise :class:`TypeError` for anything but a function.
     """
     return wrap_by_kind(
         function,

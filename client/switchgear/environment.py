@@ -25,9 +25,10 @@ _KUBERNETES = re.compile(r"SWITCHGEAR_(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|P
 
 
 def client_arguments(given: Mapping[str, Any], *, strict: bool) -> tuple[dict[str, Any], list[str]]:
-    """Return the arguments of a client, from the environment and `given`, and the problems.
+    """Return the arguments of a client, and the problems of their environment variables.
 
-    Log each problem; with `strict`, raise :class:`ValueError` with all of them instead.
+    The arguments `given` take precedence over the variables. Log each problem; with `strict`,
+    raise :class:`ValueError` with all of them instead.
     """
     found, problems = read_environment(os.environ, given)
     arguments: dict[str, Any] = {**found, **given}
@@ -78,7 +79,7 @@ def read_environment(
 
 
 def _read_console(found: dict[str, object], given: Mapping[str, object]) -> list[str]:
-    """Check URL and token, and return the problems.
+    """Check the console's URL and token, and return the problems found.
 
     If there are any, set `offline` in `found`, and remove the invalid values.
     """

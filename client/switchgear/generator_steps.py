@@ -18,7 +18,10 @@ StepManagerFactory = Callable[[tuple[Any, ...], Mapping[str, Any]], StepManager]
 def wrap_steps(
     function: Callable[..., Any], steps: StepManagerFactory, *, is_async: bool
 ) -> Callable[..., Any]:
-    """Return a generator function like `function`, with a context manager around every step."""
+    """Return a generator function like `function` that runs each step inside a context manager.
+
+    The managers come from `steps`.
+    """
     return _async_steps(function, steps) if is_async else _steps(function, steps)
 
 

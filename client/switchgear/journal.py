@@ -36,7 +36,10 @@ log = logging.getLogger("switchgear")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One event with plain `fields` about a subject, such as a dependency, bulkhead or job."""
+    """One event in the journal: its name, its subject `about`, and plain `fields`.
+
+    The subject is, for example, a dependency, a bulkhead or a job.
+    """
 
     name: str
     about: str
@@ -63,7 +66,7 @@ def add_hook(hook: Hook) -> Callable[[], None]:
 
 
 def record(name: str, about: str, **fields: Any) -> None:
-    """Record an event. Never raises."""
+    """Log an event and pass it to all hooks. Never raises."""
     level = LEVELS.get(name, logging.INFO)
     try:
         if log.isEnabledFor(level):

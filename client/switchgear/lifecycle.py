@@ -39,7 +39,7 @@ on_register: list[Callable[[Client], None]] = []
 
 
 class Workers(NamedTuple):
-    """The threads and stores of a client, which hold no reference to it."""
+    """The threads and stores of a client, which do not keep the client itself alive."""
 
     reporter: "Reporter"
     follower: "SnapshotFollower"
@@ -48,7 +48,7 @@ class Workers(NamedTuple):
     change_notifier: "ChangeNotifier"
 
     def stop_following(self) -> None:
-        """Stop everything but the reporter, without waiting."""
+        """Stop all threads but the reporter, without waiting for their end."""
         self.follower.stop()
         self.policy_followers.stop()
         self.registry.stop()

@@ -67,7 +67,7 @@ class Settings:
         return self.url is not None and not self.offline
 
     def for_child(self) -> "Settings":
-        """Return the settings of a forked process, which is an instance of its own."""
+        """Return the settings of a forked child process, with an instance name of its own."""
         given = f"{self.instance[: MAX_NAME_LENGTH - 12]}-{os.getpid()}"
         return replace(self, instance=own_instance() if self.own_name else given)
 

@@ -38,7 +38,7 @@ class SLI:
         self.add(0, 1)
 
     def add(self, good: int, total: int) -> None:
-        """Count `good` of `total` more events. Invalid counts are logged once and ignored."""
+        """Count `total` more events, of which `good` are good. Invalid counts are only logged."""
         try:
             good, total = index(good), index(total)
             is_valid = 0 <= good <= total

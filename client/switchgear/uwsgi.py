@@ -12,7 +12,10 @@ FORK_HOOKS = ("lazy-apps", "lazy", "py-call-osafterfork", "py-call-uwsgi-fork-ho
 
 
 def warn_without_threads() -> None:
-    """Log one warning that names the options to set; do nothing outside of uWSGI."""
+    """Log a warning if uWSGI's options stop threads, which names the options to set.
+
+    Do nothing outside of uWSGI.
+    """
     module = sys.modules.get("uwsgi")
     if module is None:
         return
@@ -36,7 +39,7 @@ def warn_without_threads() -> None:
 
 
 def _option_text(value: object) -> str:
-    """Return the text of an option: True, bytes, or the last of several values."""
+    """Return the text of a uWSGI option: True, bytes, or a list of repeated values."""
     if isinstance(value, list):
         value = value[-1] if value else None
     return value.decode(errors="replace") if isinstance(value, bytes) else str(value)

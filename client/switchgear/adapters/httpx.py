@@ -119,10 +119,10 @@ class _PatternSteps:
 
 
 class Transport(_PatternSteps, httpx.BaseTransport):
-    """A transport that applies `parts`, a policy or :class:`Patterns`, around `inner`.
+    """A transport that applies `parts`, a policy or :class:`Patterns`, to requests through `inner`.
 
-    `inner` is a new :class:`httpx.HTTPTransport` by default. Raise the errors of the patterns and
-    of httpx.
+    `inner` is a new :class:`httpx.HTTPTransport` by default. Requests raise the errors of the
+    patterns and of httpx.
     """
 
     _new_stack = ExitStack

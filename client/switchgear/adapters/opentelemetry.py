@@ -31,7 +31,7 @@ def instrument(meter_provider: metrics.MeterProvider | None = None) -> Callable[
 
 
 class EventHook:
-    """A hook of the journal that records entries as span events and counts."""
+    """A journal hook that adds each event to the current span, and counts it."""
 
     def __init__(self, meter_provider: metrics.MeterProvider | None = None) -> None:
         provider = metrics.get_meter_provider() if meter_provider is None else meter_provider

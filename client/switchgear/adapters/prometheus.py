@@ -100,7 +100,7 @@ class Metrics(Collector):
 
 
 class TripCounter:
-    """A counter of how often each breaker opened in this process, up to `MAX_BREAKERS`."""
+    """A counter of the times each breaker opened in this process, for at most `MAX_BREAKERS`."""
 
     def __init__(self) -> None:
         self.after_fork()

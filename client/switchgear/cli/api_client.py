@@ -30,7 +30,7 @@ Query = Mapping[str, object]
 
 
 class ApiClient:
-    """A client of the API, which raises :class:`exits.CommandExit` for error responses."""
+    """A client of the console's API; error responses raise :class:`exits.CommandExit`."""
 
     def __init__(self, url: str, token: str, retry_seconds: float) -> None:
         try:
@@ -146,7 +146,7 @@ class ApiClient:
         content: bytes | None,
         seconds: float,
     ) -> Response:
-        """Send the request; retry once if no response came, but not after a slow GET."""
+        """Send the request; if no response comes, retry it once, except for a slow GET."""
         for last in (False, True):
             started = time.monotonic()
             try:
@@ -209,7 +209,7 @@ class ApiClient:
 
 
 def url_path(*parts: object) -> str:
-    """Return the quoted parts as a path: `/dlq/streams/axiom%3Adlq%3Aevents`."""
+    """Return a URL path of the quoted `parts`, such as `/dlq/streams/axiom%3Adlq%3Aevents`."""
     return "".join(f"/{quote(str(part), safe='')}" for part in parts)
 
 

@@ -53,7 +53,7 @@ def stack(*cells: object) -> Cell:
 
 
 def single_line(one: Cell) -> Cell:
-    """Return a copy of the cell with spaces in place of line breaks."""
+    """Return a copy of the cell on one line, with spaces in place of line breaks."""
     return Cell(tuple(StyledText(part.text.replace("\n", " "), part.style) for part in one.parts))
 
 

@@ -160,7 +160,7 @@ def duration_option(text: str, *, required: bool = False) -> Option:
 
 
 def break_glass_options(text: str) -> Option:
-    """Return the options that override safety rules."""
+    """Return the command-line options by which an operator overrides a safety rule."""
 
     def add(parser: argparse._ActionsContainer) -> None:
         parser.add_argument("--break-glass", action="append", metavar="RULE", help=text)
@@ -195,14 +195,14 @@ def parse_switch(text: str) -> str:
 
 
 def parse_duration(text: str) -> str:
-    """Return a valid duration of the API, such as `30m`, or `permanent`."""
+    """Check a duration of the API, such as `30m`, or `permanent`, and return it."""
     if text != "permanent":
         duration_seconds(text)
     return text
 
 
 def parse_count(text: str) -> int:
-    """Return a positive whole number. Raise :class:`ValueError`."""
+    """Parse a positive whole number. Raise :class:`ValueError` for any other text."""
     count = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
     if not count:
         raise ValueError("write a whole number above 0")
@@ -210,7 +210,7 @@ def parse_count(text: str) -> int:
 
 
 def parse_rate(text: str) -> float:
-    """Return a positive number per second. Raise :class:`ValueError`."""
+    """Parse a positive number per second. Raise :class:`ValueError` for any other text."""
     rate = float(text)
     if not math.isfinite(rate) or rate <= 0:
         raise ValueError("write how many a second, such as 50 or 0.5")

@@ -51,7 +51,7 @@ class Screen:
                 stream.reconfigure(errors="replace")  # type: ignore[attr-defined]
 
     def check_tables(self) -> None:
-        """Raise :class:`CommandExit` if tables need a package that is missing."""
+        """Raise :class:`CommandExit` if tables must be printed and their package is missing."""
         if not self.as_json and importlib.util.find_spec("rich") is None:
             raise exits.make_exit(exits.USAGE, "not-installed", INSTALL_HINT)
 
@@ -184,7 +184,10 @@ class Screen:
         return text
 
     def _write(self, stream: TextIO, text: str) -> None:
-        """Write a line. Ignore a closed pipe; raise other errors of standard output."""
+        """Write a line to `stream`, standard output or standard error.
+
+        Errors of standard error are ignored, and of standard output a closed pipe.
+        """
         try:
             stream.write(f"{text}\n")
             stream.flush()
@@ -212,7 +215,7 @@ class ProgressLine:
         self._said = ""
 
     def update(self, what: str, done: float, total: float, of: str = "") -> None:
-        """Show the progress `done` of `total`; `of` is its text, such as `3 of 4 instances`."""
+        """Show that `done` of `total` is completed; `of` says so, such as `3 of 4 instances`."""
         what, of = str(cell(what)), str(cell(of))
         if self._bars is not None:
             if self._task is None:
@@ -228,7 +231,7 @@ class ProgressLine:
 
 
 def make_screen(*, as_json: bool, colour: bool) -> Screen:
-    """Return the screen of this process; a closed stream (`>&-`) becomes the null device."""
+    """Return a screen of standard output and standard error; a closed one writes to nowhere."""
     out, err = (stream or _open_devnull() for stream in (sys.stdout, sys.stderr))
     return Screen(as_json=as_json, out=out, err=err, colour=colour)
 

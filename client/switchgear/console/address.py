@@ -25,7 +25,7 @@ class Address:
 
     @property
     def authority(self) -> str:
-        """The `Host` header: without the port if it is the default one."""
+        """The value of the `Host` header: the port is left out if it is the scheme's default."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         usual = self.port == (443 if self.scheme == "https" else 80)
         return host if usual else f"{host}:{self.port}"

@@ -77,7 +77,10 @@ class Bootstrap:
             self._log_problem(_redact_url(self._url), error)
 
     def wait(self, synced: threading.Event, seconds: float) -> None:
-        """Wait at most `seconds` for a snapshot, the end of the fetch, or the event `synced`."""
+        """Wait until there is a snapshot, the fetch has ended, or the console has answered.
+
+        The event `synced` is set when the console answers. Wait for at most `seconds`.
+        """
         if self._url is None:
             return
         until = time.monotonic() + seconds
@@ -99,7 +102,10 @@ class Bootstrap:
             connection.abort()
 
     def after_fork(self) -> None:
-        """Reset in a forked child, so that :meth:`start` can repeat an interrupted fetch."""
+        """Reset the threading state in a forked child.
+
+        After that, :meth:`start` repeats a fetch that the fork interrupted.
+        """
         is_done, self._done = self._done.is_set(), threading.Event()
         if is_done or self._store.snapshot is not None:
             self._done.set()

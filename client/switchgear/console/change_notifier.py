@@ -132,7 +132,7 @@ class ChangeNotifier:
             self._wakes.put(None)
 
     def stop(self) -> None:
-        """End notifications without waiting for a running callback."""
+        """End notifications; wait for a running callback for at most `STOP_SECONDS`."""
         with self._lock:
             self._stopped = True
             if self._on_view_change in self._store.listeners:
@@ -143,7 +143,10 @@ class ChangeNotifier:
             thread.join(STOP_SECONDS)
 
     def stop_from_finalizer(self) -> None:
-        """End notifications without taking a lock, which the interrupted code may hold."""
+        """End notifications during garbage collection.
+
+        Takes no lock, since the interrupted code may hold it.
+        """
         self._stopped = True
         self.notify()
 

@@ -113,7 +113,10 @@ class FileCache:
 
     @contextlib.contextmanager
     def _log_errors(self, what: str) -> Iterator[None]:
-        """Suppress the errors of the block; log only the first in a series of failures."""
+        """Context manager: log an error of the block instead of raising it.
+
+        Only the first error in a series of failures is logged.
+        """
         try:
             yield
         except (OSError, UnusableFile, ValueError, RecursionError) as error:
@@ -129,9 +132,10 @@ class FileCache:
 
     @contextlib.contextmanager
     def _open_folder(self, path: Path) -> Iterator[int]:
-        """Open the folder if it belongs to this user alone.
+        """Context manager: open the folder, if it belongs to this user alone; yield its descriptor.
 
-        Files are looked up relative to the descriptor, so the folder can't be swapped meanwhile.
+        Files are looked up relative to the descriptor, so the folder can't be swapped
+        meanwhile.
         """
         descriptor = os.open(path, _READ | getattr(os, "O_DIRECTORY", 0))
         try:
@@ -142,7 +146,7 @@ class FileCache:
 
     @contextlib.contextmanager
     def _lock(self, folder: int) -> Iterator[None]:
-        """Hold the file lock of all writers in the block.
+        """Context manager: hold the file lock that all processes take to write the file.
 
         Raise :class:`UnusableFile` after waiting `LOCK_SECONDS`.
         """

@@ -17,7 +17,7 @@ log = logging.getLogger("switchgear")
 
 
 def start_thread(name: str, run: Callable[[], None], problem: str) -> threading.Thread | None:
-    """Start a daemon thread and return it. If it can't be started, log `problem`, return None."""
+    """Start a daemon thread and return it; if that fails, log `problem` and return None."""
     thread = threading.Thread(target=run, name=name, daemon=True)
     try:
         thread.start()
@@ -62,7 +62,7 @@ class FollowerThread(ABC):
 
     @abstractmethod
     def _follow_once(self) -> None:
-        """Run one iteration of the loop. Raise :class:`RequestFailed`."""
+        """Run one iteration of the thread's loop. Raise :class:`RequestFailed`."""
 
     @abstractmethod
     def _record_failure(self, error: RequestFailed) -> None:

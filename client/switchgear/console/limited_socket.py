@@ -48,7 +48,7 @@ class LimitedSocket:
         self._busy_until = time.thread_time() + MAX_CPU_SECONDS
 
     def attach(self, opened: socket.socket) -> socket.socket:
-        """Use `opened` as the socket of this connection, which :meth:`abort` shuts down."""
+        """Set the socket of this connection, which :meth:`abort` is to shut down, and return it."""
         self._socket = opened
         if self._aborted:
             raise ConnectionAbortedError
@@ -108,7 +108,7 @@ class LimitedSocket:
             self._is_peeking = False
 
     def is_idle(self) -> bool:
-        """Return True if the connection is open and nothing unexpected has arrived."""
+        """Return True if the connection can take a request: it is open, and no data waits."""
         if self._socket is None or self._aborted:
             return False
         try:
@@ -129,7 +129,7 @@ class LimitedSocket:
                 socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """Do nothing, since :mod:`http.client` calls this before it has read the answer."""
+        """Do nothing: :mod:`http.client` calls this before it has read the answer."""
 
     def close_socket(self, *, in_child: bool = False) -> None:
         """Close the socket. With `in_child`, the parent process keeps its connection."""
@@ -193,7 +193,7 @@ def dial(
 
 
 def _connect(connection: LimitedSocket, host: str, port: int, until: float) -> None:
-    """Connect to the first address of `host` that accepts; all get equal shares of the time."""
+    """Connect to the first address of `host` that accepts; each has an equal share of the time."""
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     last_error: OSError = SocketError("it has no address")
     for number, (family, kind, protocol, _name, address) in enumerate(found):

@@ -76,7 +76,7 @@ class Reporter:
 
     @property
     def streaming(self) -> bool:
-        """True while versions arrive by a stream; set by the follower."""
+        """True while snapshots arrive by a stream, so that their versions must be acknowledged."""
         return self._is_streaming
 
     @streaming.setter
@@ -91,7 +91,7 @@ class Reporter:
             self._thread = start_thread("switchgear-reporter", self._run, problem)
 
     def record_applied(self) -> None:
-        """Request an acknowledgement, after a snapshot from the stream was put in force."""
+        """Send an acknowledgement soon: a snapshot from the stream was put in force."""
         self._has_applied = True
         self._acknowledgement.failures = 0  # The stream shows that the console answers.
         self._wake()
@@ -121,7 +121,10 @@ class Reporter:
             thread.join(ABORT_SECONDS)
 
     def stop_from_finalizer(self, before_stop: Callable[[], None]) -> None:
-        """Make the thread call `before_stop`, send a final report and end. Takes no lock."""
+        """End the reporter during garbage collection, without taking a lock.
+
+        Its thread calls `before_stop`, sends a final report and ends.
+        """
         self._before_stop = before_stop
         self._wake()
 
@@ -170,7 +173,7 @@ class Reporter:
             self.unreported += not is_sent and self._until is None
 
     def _send_final(self, until: float) -> None:
-        """Acknowledge and report until everything pending is delivered or time is up."""
+        """Send the last acknowledgement and reports, until all is delivered or time is up."""
         left = until - time.monotonic()
         if left > 0 and self._has_applied and self._is_streaming:
             self._acknowledge(left)
@@ -199,7 +202,7 @@ class Reporter:
         return self._report.due_at
 
     def _acknowledge(self, seconds: float) -> None:
-        """Send a GET that states the applied version, without fetching the document."""
+        """Acknowledge the applied version by a GET that does not fetch the snapshot."""
         self._has_applied = False
         self._acknowledged_at = time.monotonic()
         headers = {"Switchgear-Instance": self._settings.name, "If-None-Match": "*"}

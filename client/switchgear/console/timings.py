@@ -132,7 +132,7 @@ class SendSchedule:
 
 
 class CpuThrottle:
-    """A limit for the CPU time of the current thread, by pauses. Not thread-safe."""
+    """A limit for the CPU time of the current thread, kept by pauses. Not thread-safe."""
 
     def __init__(self) -> None:
         self._rested_at = 0.0

@@ -281,7 +281,7 @@ def _read_body(response: http.client.HTTPResponse, max_bytes: int) -> bytes:
 
 
 def update_clock(clock: ConsoleClock, answer: Response | Stream) -> None:
-    """Pass the time in `answer` to `clock`, unless the answer took too long for a precise time."""
+    """Pass the time in `answer` to `clock`, unless the answer took so long that it is imprecise."""
     elapsed = answer.answered_at - answer.sent_at
     if elapsed <= MAX_CLOCK_SAMPLE_SECONDS:
         clock.update(answer.headers, elapsed, time.monotonic() - answer.answered_at)

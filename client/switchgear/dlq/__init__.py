@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name: str) -> object:
-        """Import the names that need asyncio at their first use."""
+        """Import a name that needs asyncio, at its first use."""
         if name not in ("AsyncConsumer", "dead_letter_async"):
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         from switchgear.dlq import async_consumer

@@ -43,7 +43,7 @@ Steps: TypeAlias = Generator[Effect, Any, T]
 
 @dataclass(kw_only=True, eq=False)
 class ConsumerCore(Settings):
-    """State and decisions of a consumer. Not thread-safe, except for :meth:`stop`."""
+    """The state and the decisions of one consumer. Not thread-safe, except for :meth:`stop`."""
 
     redis: Any
     _claimed: ClaimedMessages = field(init=False, repr=False)

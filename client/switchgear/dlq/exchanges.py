@@ -86,7 +86,10 @@ def extend_claims(settings: Settings, ids: list[str]) -> Exchange[None]:
 
 
 def release(settings: Settings, ids: list[str]) -> Exchange[None]:
-    """Make these messages reclaimable at once; delete the consumer if it has none pending."""
+    """Make the messages `ids` reclaimable by others at once.
+
+    Delete this consumer from its group if it has no pending messages.
+    """
     own = (settings.group, settings.consumer, settings.idle_ms)
     yield ("EVAL", scripts.RELEASE, 1, settings.stream, *own, *ids)
 
@@ -106,7 +109,7 @@ def max_block_seconds(client: object, wanted_seconds: float) -> float:
 
 
 def has_error_code(error: BaseException, word: str) -> bool:
-    """Return True if Redis rejected the command with this code, such as `NOGROUP`."""
+    """Return True if `error` is Redis's rejection with the code `word`, such as `NOGROUP`."""
     return word in str(error)
 
 

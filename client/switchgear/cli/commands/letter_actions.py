@@ -151,7 +151,10 @@ def _print_job(call: CommandContext, document: Document) -> None:
 
 
 def _parse_edit(text: str) -> tuple[str, str | None]:
-    """Return field and value: None for `FIELD=`, which removes it, empty text for `FIELD=""`."""
+    """Parse an edit of a letter's field, `FIELD=VALUE`; return the field and its new value.
+
+    The value is None for `FIELD=`, which removes the field, and empty for `FIELD=""`.
+    """
     name, sign, value = text.partition("=")
     if not name or not sign:
         raise ValueError("write FIELD=VALUE")

@@ -59,7 +59,10 @@ def get_items(
     most: int = MAX_PAGES * PAGE_SIZE,
     what: str = "of these: choose",
 ) -> list[Document]:
-    """Return at most `most` items of a paged list; if there are more, print a note about `what`."""
+    """Return at most `most` items of a paged list.
+
+    If there are more, print a note, in which `what` names the items.
+    """
     page = call.console.get_pages(path, query, most)
     found: list[Document] = page["results"]
     if page["more"]:
@@ -68,11 +71,11 @@ def get_items(
 
 
 def sort_by_state(items: Sequence[Document], order: Sequence[str]) -> list[Document]:
-    """Return the items sorted by state, in this order of states, then by name."""
+    """Return the items sorted by state, in the order of the states in `order`, then by name."""
     ranks = {state: rank for rank, state in enumerate(order)}
     return sorted(items, key=lambda one: (ranks.get(one["state"], len(order)), one["name"]))
 
 
 def note_truncated(call: CommandContext, most: int, what: str) -> None:
-    """Print a note on standard error that there are more than `most` items, named by `what`."""
+    """Print a note on standard error that there are more than `most` items; `what` names them."""
     call.screen.note(f"There are more than {most:,} {what}.")

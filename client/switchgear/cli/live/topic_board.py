@@ -80,7 +80,7 @@ class TopicBoard:
 
 
 def _read_topic(call: CommandContext, topic: str, lines: Collection[str]) -> list[Document]:
-    """Return the resources in the topic's list, and known ones that have left the list.
+    """Return a topic's resources, as its list has them, and known resources that left the list.
 
     `lines` are the ids of the known resources.
     """

@@ -116,7 +116,7 @@ class Watcher:
         self._board.handle_message(message)
 
     def _poll_until_retry(self, refused: bool) -> None:
-        """Wait until the next attempt to open a socket; poll meanwhile if sockets are `refused`."""
+        """Wait until it is time to open a socket again; poll meanwhile if sockets are `refused`."""
         self._stream = None
         least = min(0.1, self._pause)
         until = time.monotonic() + random.uniform(least, self._pause)  # noqa: S311 - no secret
@@ -130,7 +130,11 @@ class Watcher:
                 self._refetch(self._board.topics)
 
     def _refetch(self, topics: Iterable[str]) -> None:
-        """Refetch `topics` and the topics that failed before; raise only for bad credentials."""
+        """Refetch `topics`, and topics whose last refetch failed.
+
+        A failure is printed as a note; only bad credentials raise
+        :class:`exits.CommandExit`.
+        """
         self._unread.update(topics)
         self._refetched_at = time.monotonic()
         for topic in [one for one in self._board.topics if one in self._unread]:

@@ -100,7 +100,7 @@ def breaker_facts(one: Breaker, clock: Clock) -> list[tuple[str, object]]:
 
 
 def policy_facts(one: Mapping[str, Any]) -> list[tuple[str, object]]:
-    """Return the configured policy as pairs of name and value; unset sections are None."""
+    """Return a dependency's policy as pairs of name and value; the value is None if not set."""
     timeout = f"{one['timeout_ms']:,} ms" if one["timeout_ms"] else None
     sections = [(name, _format_section(one.get(name))) for name in POLICY]
     return [("protocol", f"{one['protocol']}, {one['mode']}"), ("timeout", timeout), *sections,

@@ -177,7 +177,7 @@ def format_counts(found: Mapping[str, Any]) -> str:
 
 
 def filter_text(found: Mapping[str, Any]) -> str:
-    """Return a job's filter as text, such as `, only fingerprint 3f2a`; `, all of it` without."""
+    """Return a job's filter as text: `, only fingerprint 3f2a`, or without one `, all of it`."""
     shown = ", ".join(f"{name} {value}" for name, value in found.items())
     return f", only {shown}" if shown else ", all of it"
 

@@ -112,7 +112,7 @@ def alert_row(one: Mapping[str, Any], clock: Clock) -> tuple[object, ...]:
 
 
 def format_acknowledgement(one: Mapping[str, Any]) -> Cell:
-    """Return the person who acknowledged the alert, and the comment."""
+    """Return the person who acknowledged an alert, with the comment; empty if nobody did."""
     if not one["acknowledged_by"]:
         return cell()
     because = f": {one['acknowledged_because']}" if one["acknowledged_because"] else ""

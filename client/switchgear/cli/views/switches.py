@@ -24,7 +24,7 @@ Switch = Mapping[str, Any]
 
 
 def format_state(one: Switch) -> Cell:
-    """Return icon, state and color, with the allowed percentage while ramping."""
+    """Return a switch's state with an icon and in color; while ramping also its percentage."""
     overdue = StyledText(" OVERDUE ", "alarm") if one.get("overdue") else None
     match one["state"]:
         case "engaged":
@@ -56,7 +56,7 @@ def switch_row(one: Switch, clock: Clock) -> tuple[Cell, ...]:
 
 
 def history_row(one: Mapping[str, Any], clock: Clock) -> tuple[Cell, ...]:
-    """Return the table row of an episode, with its reason, duration and end."""
+    """Return the row of an episode in a switch's history: begin, reason, duration and end."""
     by = StyledText(f"by {one['engaged_by']['type']}:{one['engaged_by']['name']}", "quiet")
     no_longer = [one["justification"], StyledText(f"ended by {one['ended_by']}", "quiet")]
     ended = StyledText(one["state"].upper(), "bad")
@@ -83,7 +83,7 @@ def format_expiry(one: Switch, clock: Clock) -> Cell:
 
 
 def format_effect(found: Mapping[str, Any] | None) -> Cell:
-    """Return how many reporting instances apply the change, such as `3 of 4`."""
+    """Return the number of reporting instances that apply a change, such as `3 of 4`."""
     if not found:
         return cell("-")
     if not found["instances"]:
@@ -108,7 +108,7 @@ def format_summary(switches: Sequence[Switch]) -> Cell:
 
 
 def format_degradation(picture: Mapping[str, Any]) -> Cell:
-    """Return level and causes, such as `Degradation: 1, degraded: core->oracle is open`."""
+    """Return the degradation level with its causes: `Degradation: 1, degraded: …`."""
     level = int(picture["level"])
     name = StyledText(f"{level}, {picture['name']}", LEVELS[level])
     causes = "; ".join(map(str, picture.get("causes", ())))
