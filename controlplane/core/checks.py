@@ -17,7 +17,7 @@ OWNS_THE_TRAIL = Warning(
 
 @register(Tags.security, deploy=True)
 def check_audit_table_owner(**_: Any) -> list[CheckMessage]:
-    """Warn if the application's role owns the audit table; pass without a database."""
+    """Warn if the application's database role owns the audit table; pass without a database."""
     try:
         with connection.cursor() as cursor:
             cursor.execute(

@@ -1,4 +1,4 @@
-"""The database's clock, read once per transaction and passed on as `now`, and time zones."""
+"""The database's clock, read once per transaction and passed on as `now`; also time zones."""
 
 from datetime import datetime
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError

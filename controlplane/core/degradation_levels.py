@@ -78,7 +78,7 @@ def assess(
 def build_document(
     database_reachable: bool, redis_reachable: bool, known: Sequence[Cause] = ()
 ) -> dict[str, Any]:
-    """Return the API's document: level, name, the causes as sentences, and their details."""
+    """Return the API's document of a degradation: level, name, causes as sentences, details."""
     level, causes = assess(database_reachable, redis_reachable, known)
     return {
         "level": level,

@@ -29,7 +29,7 @@ def decrypt(text: str, purpose: str) -> str:
 
 
 class UnreadableSecret(str):
-    """An empty string in place of an undecryptable secret; saving it keeps the encrypted text."""
+    """An empty string for a secret that can't be decrypted; saving it keeps the encrypted text."""
 
     stored: str
 

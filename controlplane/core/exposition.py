@@ -33,7 +33,7 @@ def make_registry(collector: Collector) -> CollectorRegistry:
 
 
 def encode_metrics(registry: CollectorRegistry, accept: str) -> tuple[bytes, str]:
-    """Return all metrics in the best format for an `Accept` header, and its content type.
+    """Encode all metrics in the best format for an `Accept` header; also return the content type.
 
     Gauges and counters are encoded here, several times as fast as by the library.
     """

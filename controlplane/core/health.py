@@ -43,7 +43,7 @@ class SnapshotStatus(Protocol):
 
 @dataclass(frozen=True)
 class Report:
-    """The response to a probe: an HTTP status and a JSON document."""
+    """The response to a health probe: an HTTP status and a JSON document."""
 
     http_status: int
     document: Mapping[str, Any]

@@ -48,7 +48,7 @@ def escape_surrogates(text: str) -> str:
 def refuse_unknown(
     section: str, document: Mapping[str, Any], known: Iterable[str], errors: Errors
 ) -> None:
-    """Add an error for each unknown key, because a mistyped parameter would be ignored."""
+    """Add an error for each unknown key; ignored, a mistyped parameter would have no effect."""
     names = list(known)
     unknown = [str(name) for name in document if name not in names]
     # Limited, because finding the closest key is slow for many or long keys.
@@ -106,7 +106,7 @@ def read_text(path: str, value: Any, longest: int, errors: Errors) -> str:
 
 
 def read_url(path: str, value: Any, longest: int, errors: Errors) -> str:
-    """Return an HTTP or HTTPS URL, or ""; hosts without a dot are valid (`https://wiki/…`)."""
+    """Read an HTTP or HTTPS URL, or ""; hosts without a dot are valid (`https://wiki/…`)."""
     url = read_text(path, value, longest, errors)
     check_web_url(path, url, errors)
     return url

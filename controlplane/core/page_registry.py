@@ -84,7 +84,7 @@ without items, but no items without rows.
 
 @dataclass(frozen=True)
 class AttentionSource(RegisteredFunction[AttentionReader]):
-    """A source of attention items, skipped while the querysets of `only_if` have no rows."""
+    """A function that lists attention items, skipped while no queryset of `only_if` has rows."""
 
     only_if: Rows | None = None
 

@@ -31,7 +31,7 @@ class RateLimit(NamedTuple):
 
 
 class TokenBucket:
-    """A single bucket, full at the start."""
+    """A token bucket, full at the start."""
 
     def __init__(self, limit: RateLimit) -> None:
         self._limit = limit

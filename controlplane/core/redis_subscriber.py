@@ -64,7 +64,7 @@ class RedisSubscriber:
         self._failures = 0
 
     async def run(self) -> None:
-        """Keep the subscription open until cancelled, with growing random pauses after failures."""
+        """Subscribe, and reconnect after failures with growing random pauses, until cancelled."""
         while True:
             try:
                 await self._subscribe()

@@ -30,7 +30,7 @@ def own_connection() -> Iterator[None]:
 
 
 def unpooled_connection() -> BaseDatabaseWrapper:
-    """Return a new database connection outside the pool; the caller closes it."""
+    """Return a new database connection outside the pool, which the caller closes."""
     wrapper = connections.create_connection(DEFAULT_DB_ALIAS)
     options = {k: v for k, v in wrapper.settings_dict["OPTIONS"].items() if k != "pool"}
     wrapper.settings_dict = {**wrapper.settings_dict, "OPTIONS": options}

@@ -29,7 +29,7 @@ Pending = Callable[[Any], Iterable[QuerySet[Any]]]
 
 @dataclass(frozen=True)
 class RegisteredTick:
-    """A function called every `seconds` with the database's time; it returns a count of its work.
+    """A function called every `seconds` with the database's time; it returns its amount of work.
 
     Workers of the Celery queue `queue` run it. `pending` takes the current time as a query
     expression and returns querysets: while all of them are empty, the tick has no work.

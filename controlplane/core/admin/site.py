@@ -27,7 +27,7 @@ from controlplane.core.errors import DomainError
 
 
 def _sign_in(request: HttpRequest, extra_context: object = None) -> HttpResponse:
-    """Redirect to the console's sign-in, or raise `PermissionDenied` for a signed-in non-admin."""
+    """The admin's sign-in page: redirects to the console's, or refuses a signed-in non-admin."""
     if request.user.is_authenticated:
         raise PermissionDenied("The administration takes the role admin.")
     return redirect_to_login(request.GET.get("next", "/admin/"))

@@ -30,7 +30,7 @@ def get_target(approval: Approval) -> str:
 
 
 def message_fields(approval: Approval) -> dict[str, Any]:
-    """Return the subject, scope and severity by which all messages about a request are routed.
+    """Return the subject, scope and severity for routing all messages about an approval request.
 
     They don't change with the decision. So the message about the decision reaches each destination
     of the first message, where it removes the buttons to approve and deny.
@@ -54,7 +54,7 @@ def record_decision(
 
 
 def announce_request(approval: Approval, actor: Actor, now: datetime) -> None:
-    """Write the audit row and messages of a new request; call it last in the transaction."""
+    """Write the audit row and messages of a new approval request, last in the transaction."""
     after = {
         "approval": approval.pk,
         "kind": approval.kind,
@@ -67,7 +67,7 @@ def announce_request(approval: Approval, actor: Actor, now: datetime) -> None:
 
 
 def announce_decision(approval: Approval, actor: Actor, now: datetime, **more: Any) -> None:
-    """Write the audit row and messages of a decision; call it last in the transaction.
+    """Write the audit row and messages of a decision, last in the transaction.
 
     The messages remove the buttons to approve and deny from earlier ones. `more` is added to the
     values that fill the messages, and to the audit row.
@@ -144,7 +144,10 @@ def get_outcome(approval: Approval) -> str:
 
 
 def message_facts(approval: Approval) -> dict[str, Any]:
-    """Return the values that fill a request's messages; `approval` is the id that buttons send."""
+    """Return the values that fill a request's messages.
+
+    `approval` is the request's id, which the buttons of the message send.
+    """
     return {
         "id": approval.pk,
         "approval": approval.pk,

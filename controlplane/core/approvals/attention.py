@@ -24,7 +24,7 @@ def _filter_open_requests(_now: datetime) -> QuerySet[Approval]:
 
 @attention_source(15, only_if=_filter_open_reviews)
 def list_unsigned_reviews(now: datetime) -> list[AttentionItem]:
-    """Return items for unsigned reviews, oldest first; critical after a week."""
+    """Return attention items for unsigned reviews, oldest first; critical after a week."""
     return [
         AttentionItem(
             kind="review",
@@ -42,7 +42,7 @@ def list_unsigned_reviews(now: datetime) -> list[AttentionItem]:
 
 @attention_source(25, only_if=_filter_open_requests)
 def list_pending_requests(now: datetime) -> list[AttentionItem]:
-    """Return items for pending requests, those that expire first at the top."""
+    """Return attention items for pending approval requests, those that expire first at the top."""
     live = Q(expires_at__gt=now) | Q(expires_at__isnull=True)
     return [
         AttentionItem(

@@ -61,10 +61,10 @@ class RiskFacts:
 
 
 def classify_facts(facts: RiskFacts) -> Risk:
-    """Return the worst risk that any of the facts implies; NaN counts as too large.
+    """Return the highest risk that any of the facts implies; NaN counts as a very large number.
 
-    Source: the risk classifier of "long-running autonomous agents", section 9. That
-    classifier stops at the first match; this function considers all facts.
+    Source: the risk classifier of "long-running autonomous agents", section 9. That classifier
+    stops at the first match; this function considers all facts.
     """
     risks = [RISK_OF_TAG.get(tag, Risk.LOW) for tag in facts.tags]
     if not facts.recipients <= MAX_RECIPIENTS:
@@ -77,7 +77,7 @@ def classify_facts(facts: RiskFacts) -> Risk:
 
 
 def classify_request(kind: str, facts: RiskFacts | None = None, at_least: str = "") -> Risk:
-    """Return the risk of a request: the worst of its kind, its facts and `at_least`."""
+    """Return the risk of a request: the highest of its kind's, its facts' and `at_least`."""
     risks = [RISK_OF_KIND.get(kind, Risk.HIGH)]
     if facts is not None:
         risks.append(classify_facts(facts))

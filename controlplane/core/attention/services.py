@@ -24,7 +24,7 @@ COUNT_CACHE_SECONDS = 5.0  # Every page shows the count.
 
 @dataclass(frozen=True)
 class Overview:
-    """Attention items, most severe first, then oldest.
+    """The attention items of a read, most severe first, then oldest.
 
     `unread` has the labels of the sources that couldn't be read.
     """
@@ -42,7 +42,7 @@ class Overview:
 
     @property
     def groups(self) -> list[tuple[str, list[AttentionItem]]]:
-        """Pairs of severity and items, most severe first, without empty groups."""
+        """The items by severity: pairs of a severity and its items, most severe first."""
         grouped = [(one, [w for w in self.waiting if w.severity == one]) for one in SEVERITIES]
         return [(severity, found) for severity, found in grouped if found]
 

@@ -48,7 +48,7 @@ def record(
     before: Any = None,
     after: Any = None,
 ) -> AuditEntry:
-    """Append an entry in the caller's transaction, and lock the chain until the transaction ends.
+    """Append an audit entry in the caller's transaction, and lock the chain until that ends.
 
     Call it last in the transaction. The lock gives each entry a unique predecessor and gapless ids.
     Raises :class:`Unavailable` if the request's deadline has passed, and :class:`Forbidden` if the
@@ -99,13 +99,13 @@ def _build_entry(id: int, previous_hash: str, row: Mapping[str, Any]) -> AuditEn
 
 
 def as_row(entry: AuditEntry) -> dict[str, Any]:
-    """Return an entry as exported and hashed: plain values, `at` as RFC 3339."""
+    """Return an audit entry as a dict, as exported and hashed: plain values, `at` as RFC 3339."""
     row = {field: getattr(entry, field) for field in COLUMNS}
     return {**row, "at": canonical.timestamp(entry.at)}
 
 
 def read_trail() -> Iterator[dict[str, Any]]:
-    """Yield the whole trail in order, in constant memory."""
+    """Yield all audit entries as dicts, oldest first, in constant memory."""
     yield from read_entries(AuditEntry.objects.all())
 
 
@@ -179,10 +179,11 @@ def record_anchor(*, actor: Actor, now: datetime) -> AuditEntry:
 
 @transaction.atomic
 def verify_next_rows(now: datetime, *, most: int = MAX_VERIFIED_AT_ONCE) -> int:
-    """Verify up to `most` rows after the last verified one; return the number of valid rows.
+    """Verify up to `most` rows of the trail after the last verified one; return how many are valid.
 
-    After an invalid row the next call starts at that row again. Each round also compares the trail
-    with the head of the last complete round, which reveals a truncated or rehashed trail.
+    After an invalid row the next call starts at that row again. Each round through the trail also
+    compares it with the head of the last complete round, which reveals a truncated or rehashed
+    trail.
     """
     AuditRound.objects.get_or_create(pk=1, defaults={"begun_at": now})
     state = AuditRound.objects.select_for_update(skip_locked=True).first()

@@ -50,7 +50,7 @@ class AuditFilterForm(forms.Form):
     before = forms.IntegerField(required=False, min_value=1, max_value=2**62)
 
     def build_condition(self) -> Q:
-        """Return the condition of the valid filters; invalid filters are ignored."""
+        """Return the query condition of the valid filters; invalid filters are ignored."""
         self.is_valid()
         condition = Q()
         for name, match in CONDITIONS.items():
@@ -75,7 +75,7 @@ class AuditFilterForm(forms.Form):
         return search.MAX_SCANNED if text and search.is_short(text) else None
 
     def list_active(self) -> list[tuple[str, str]]:
-        """Return the name and typed value of each active filter."""
+        """Return the name of each filter in use, and its value as the user typed it."""
         names = [name for name in self.fields if name != "before"]
         return [(name, self.data[name]) for name in names if self.data.get(name)]
 

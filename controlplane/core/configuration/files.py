@@ -82,7 +82,7 @@ class _Loader(yaml.SafeLoader):
 
 
 class _WithoutAliases(_Loader):
-    """YAML loader that rejects aliases, because nested aliases can exhaust the memory."""
+    """YAML loader that also rejects aliases, because nested aliases can exhaust the memory."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self.check_event(yaml.AliasEvent):

@@ -65,7 +65,7 @@ class ActiveCauses:
 
 
 def load_causes() -> tuple[Cause, ...]:
-    """Return the stored active causes, without the state of PostgreSQL and Redis."""
+    """Return the active causes as stored, without failures of PostgreSQL and Redis."""
     return _causes(Degradation.objects.get(pk=1))
 
 
@@ -124,7 +124,7 @@ def load_degradation(*, redis_reachable: bool | None = None) -> Degraded:
 
 
 def load_document() -> dict[str, Any]:
-    """Return the degradation as the API's document."""
+    """Return the installation's degradation as the JSON document that the API serves."""
     return levels.build_document(True, _redis_answers(), _read_row()[1])
 
 

@@ -95,11 +95,11 @@ def close_all(subjects: Collection[str], *, now: datetime) -> None:
 def acknowledge_one(
     *, escalation_id: int, actor: Actor, now: datetime, comment: str = ""
 ) -> Escalation:
-    """Acknowledge an escalation that isn't acknowledged on another page, and write an audit row.
+    """Acknowledge an escalation by its id, and write an audit row.
 
-    A repeated acknowledgement starts another 24 hours without notifications. Raises
-    :class:`NotFound`, and :class:`Conflict` if the escalation is closed or is acknowledged
-    on another page, such as that of its switch.
+    This is for escalations that no other page, such as that of a switch, acknowledges. A repeated
+    acknowledgement starts another 24 hours without notifications. Raises :class:`NotFound`, and
+    :class:`Conflict` if the escalation is closed or belongs to another page.
     """
     actor.require("switches:write")
     require_readable(comment=comment)

@@ -15,7 +15,7 @@ def format_title(escalation: Escalation) -> str:
 
 
 def format_details(escalation: Escalation) -> str:
-    """Return the details of an escalation in one line: `label: text · label: text`."""
+    """Return the details of an escalation on one line: `label: text · label: text`."""
     lines = renderer.render(escalation.event, escalation.facts).lines
     return " · ".join(f"{label}: {text}" for label, text in lines)
 

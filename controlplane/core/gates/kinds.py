@@ -65,5 +65,5 @@ def describe_gate(spec: Mapping[str, Any]) -> str:
 
 
 def document_kinds() -> list[str]:
-    """Return a Markdown table row for each kind, for docs/operate.md."""
+    """Return the rows of the Markdown table of gate kinds in docs/operate.md."""
     return [f"| `{kind.name}` | {kind.passes_when} |" for kind in GATE_KINDS.values()]

@@ -29,7 +29,10 @@ class GateQuestion:
 
 @dataclass(frozen=True)
 class GateAnswer:
-    """A verdict (`pass`, `fail`, `no_data`, `waiting`), and JSON values that explain it."""
+    """The result of a gate's evaluation: a verdict and JSON values that explain it.
+
+    The verdict is `pass`, `fail`, `no_data` or `waiting`.
+    """
 
     verdict: str
     evidence: Mapping[str, Any] = field(default_factory=dict)

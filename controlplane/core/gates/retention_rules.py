@@ -1,4 +1,4 @@
-"""Retention rules of event counts and external verdicts."""
+"""Retention rules of the gates' event counts and external verdicts."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""Gates that wait for a minimum number of events of an SLO; they never fail."""
+"""Minimum-sample gates: they wait for a minimum number of events of an SLO, and never fail."""
 
 from collections.abc import Sequence
 from datetime import datetime

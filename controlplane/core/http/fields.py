@@ -13,7 +13,7 @@ from controlplane.core.http.parameters import MAX_NAME_LENGTH, MAX_NAMED, build_
 
 
 class Text(serializers.CharField):
-    """A string field that accepts no numbers; services validate the content."""
+    """A string field that accepts no numbers; services validate the text further."""
 
     default_error_messages = {"invalid": "Must be a string."}
 

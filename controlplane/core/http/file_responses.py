@@ -31,9 +31,10 @@ def stream_file(
 
 
 def _check_permissions(chunks: Iterator[bytes], actor: Actor) -> Iterator[bytes]:
-    """Yield the chunks; raise :class:`Forbidden` once the actor has lost their permissions.
+    """Yield the chunks of a download, until the actor loses their permissions.
 
-    The error aborts the connection, because a properly ended file would look complete.
+    Then :class:`Forbidden` aborts the connection, because a properly ended file would look
+    complete.
     """
     for chunk in chunks:
         authority.require_still([actor])

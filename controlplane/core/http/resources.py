@@ -12,21 +12,21 @@ from controlplane.core.canonical import timestamp
 
 
 class TimestampField(serializers.DateTimeField):
-    """A time, rendered as RFC 3339 in UTC with a `Z`."""
+    """A field for a time, rendered as RFC 3339 in UTC with a `Z`."""
 
     def to_representation(self, value: datetime) -> str:
         return timestamp(value)
 
 
 class RateField(serializers.FloatField):
-    """A rate, such as calls per second, rendered with two decimals."""
+    """A field for a rate, such as calls per second, rendered with two decimals."""
 
     def to_representation(self, value: float) -> Any:
         return round(float(value), 2)
 
 
 class PercentField(serializers.FloatField):
-    """A share from 0 to 100, rendered as an integer if it is whole: 25, but 12.5."""
+    """A field for a share from 0 to 100, rendered as an integer if it is whole: 25, but 12.5."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"min_value": 0, "max_value": 100, **options})
@@ -37,7 +37,7 @@ class PercentField(serializers.FloatField):
 
 
 class OptionalTextField(serializers.CharField):
-    """A text, rendered as null if it is empty."""
+    """A field for a text, rendered as null if it is empty."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"allow_null": True, **options})

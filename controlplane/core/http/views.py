@@ -121,7 +121,7 @@ class ListView(ApiView, ListAPIView[Row]):
         return rows.query.sql_with_params()
 
     def present(self, rows: Sequence[tuple[Any, ...]]) -> Sequence[Any]:
-        """Convert a page of tuples of `columns` to JSON-ready values."""
+        """Convert the rows of a page, which are tuples of `columns`, to JSON-ready values."""
         raise NotImplementedError
 
     def filter_queryset(self, queryset: Any) -> Any:
@@ -134,7 +134,7 @@ class ListView(ApiView, ListAPIView[Row]):
 
 @dataclass(frozen=True)
 class Done:
-    """The response of a mutation.
+    """The response of a mutation, returned by a method that :func:`mutation` decorates.
 
     `stored_data` replaces `data` in a repeated request, `dry_run_data` in a dry run. `actual` is
     called after a dry run's rollback, for fields that show the actual state.
@@ -222,7 +222,7 @@ def _run_mutation(
 
 
 def _read_key(request: Request) -> idempotency.RequestKey | None:
-    """Return the request's idempotency key, with a digest of body and query; None without one."""
+    """Return the request's idempotency key with a digest of its body and query, or None."""
     key = request.headers.get(idempotency.HEADER)
     if key is None:
         return None

@@ -84,7 +84,7 @@ CALLERS_OF_ANY = "SELECT id, service, checks::text FROM core_instance WHERE chec
 
 @dataclass(frozen=True)
 class Head:
-    """The latest published epoch and version; all earlier versions of the epoch are published."""
+    """The epoch and version published last; all earlier versions of the epoch were published."""
 
     epoch: UUID
     version: int
@@ -127,9 +127,9 @@ class PublishedChange:
 
 @dataclass(frozen=True)
 class Delays:
-    """Percentiles of the delay from commit to acknowledgement; None without acknowledgements.
+    """Percentiles of the delay from a change's commit to its acknowledgement by instances.
 
-    `measured` is the number of instances in the sample.
+    They are None without acknowledgements. `measured` is the number of instances in the sample.
     """
 
     p50_ms: int | None
@@ -150,7 +150,7 @@ class Caller:
 
 
 def count_versions(head: Head, now: datetime) -> tuple[VersionCounts, VersionCounts]:
-    """Return the counts of live instances, then of recently silent ones, by applied version.
+    """Count live instances by the version they apply, and likewise recently silent ones.
 
     Live instances made contact within the last 30 s, recently silent ones in the last 5 minutes.
     """
@@ -158,7 +158,7 @@ def count_versions(head: Head, now: datetime) -> tuple[VersionCounts, VersionCou
 
 
 def count_versions_at_head() -> tuple[datetime, Head, int, VersionCounts, VersionCounts]:
-    """Return the database's time, the published head, the first version of its epoch, and counts.
+    """Return the database's time, the published head, its epoch's first version, and the counts.
 
     The counts are those of :func:`count_versions`; one query reads everything.
     """
@@ -211,12 +211,12 @@ def _time_limits(head: Head, now: datetime) -> dict[str, Any]:
 
 
 def load_delays(epoch: UUID, changes: Sequence[PublishedChange]) -> dict[str, Delays]:
-    """Return each change's acknowledgement delays, by switch id.
+    """Return, by switch id, the delays after which instances acknowledged the switch's change.
 
     An instance's delay runs from the commit to its first acknowledgement of that version or a later
     one, within 10 minutes. Percentiles are measured values (nearest rank). An acknowledgement
-    shortly before the commit, by clock error, is a delay of 0. An instance counts only if it
-    made contact before the commit and didn't restart between the commit (plus 5 s) and its
+    shortly before the commit, by clock error, is a delay of 0. An instance counts only if it made
+    contact before the commit and didn't restart between the commit (plus 5 s) and its
     acknowledgement.
     """
     parameters: dict[str, Any] = {

@@ -65,7 +65,7 @@ class Measurement:
 
     @property
     def subject(self) -> str:
-        """Alarm subject, such as `jobs:attempts:report:make`; the step name is URL-quoted."""
+        """The alarm's subject, such as `jobs:attempts:report:make`; the step name is URL-quoted."""
         parts = [self.limit.name, self.kind, *([quote(self.step, safe="")] if self.step else [])]
         return (PREFIX + ":".join(parts))[:MAX_SUBJECT_LENGTH]
 

@@ -16,7 +16,7 @@ from controlplane.core.sql import execute
 
 @dataclass(frozen=True)
 class PlannedStep:
-    """A step of a new job; `data` is the input for the code that runs the step."""
+    """A step of a job to be created; `data` is the input for the code that runs the step."""
 
     name: str
     data: Mapping[str, Any] = field(default_factory=dict)

@@ -61,7 +61,7 @@ def escalate_failed_compensation(job: Job, why: str, now: datetime) -> None:
 
 
 def escalate(job: Job, event: str, now: datetime, **more: Any) -> None:
-    """Announce a critical event of a job to all routes and open its escalation."""
+    """Announce a critical event of a job to all its routes, and open the job's escalation."""
     destinations = announce(job, event, "critical", now, **more)
     escalation.open_escalation(
         subject=get_subject(job),

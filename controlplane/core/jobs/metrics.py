@@ -35,7 +35,7 @@ _EVER = """
 
 @DATABASE_METRICS.add()
 def collect_job_metrics(now: datetime) -> Iterator[Metric]:
-    """Yield the job metrics, by job kind or by step name."""
+    """Yield the Prometheus metrics of jobs, by job kind or by step name."""
     stuck = stuck_jobs.filter_stuck_jobs(Job.objects.all(), now).values("kind").order_by("kind")
     ever = fetch_all(_EVER)
     yield _build_duration_histogram(now)

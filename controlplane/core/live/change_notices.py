@@ -24,7 +24,7 @@ def encode_notices(topic: str, ids: Iterable[str]) -> list[bytes]:
 
 
 def notify_changed(topic: str, *ids: str) -> None:
-    """Notify open sockets of changed resources after the current transaction commits.
+    """Notify browsers with open sockets of changed resources, after the transaction commits.
 
     `topic` is one of switches, ramps, breakers, dlq, slo and degradation.
     """

@@ -101,7 +101,7 @@ class Attempt(models.Model):
 
 
 class Thread(models.Model):
-    """The first message about a subject at a destination; later ones update it or reply to it."""
+    """The first message about a subject at a destination; later ones update or answer it."""
 
     destination = models.CharField(max_length=120)
     subject = models.CharField(max_length=120)

@@ -32,7 +32,7 @@ _late_facts: dict[str, ComputeFacts] = {}
 
 @dataclass(frozen=True)
 class RenderedMessage:
-    """The title, (label, text) lines and console path of a message."""
+    """A message ready to be laid out: its title, (label, text) lines, and path in the console."""
 
     icon: str
     title: str

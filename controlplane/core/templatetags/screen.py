@@ -49,7 +49,7 @@ def icon(name: str) -> SafeString:
 
 @register.inclusion_tag("_environment.html")
 def environment() -> dict[str, object]:
-    """Return the context of the environment bar, also on error pages without a request."""
+    """Return the template context of the bar that names the environment; needs no request."""
     return describe_installation(HttpRequest())
 
 

@@ -51,10 +51,10 @@ def request_trip(
 def report_cause_over(
     *, key: str, switch: str, source: str, fingerprint: str, now: datetime
 ) -> bool:
-    """Record that the cause behind `fingerprint` is over, so that a new cause may request a trip.
+    """Record that the cause of a trip is over, so that a new cause may request a trip.
 
-    This releases no switch. Runs in the caller's transaction; returns False if `key` was used
-    before.
+    `fingerprint` identifies the cause. This releases no switch. Runs in the caller's transaction;
+    returns False if `key` was used before.
     """
     fields = {"switch": switch, "source": source, "fingerprint": fingerprint}
     return _create(key, **fields, is_over=True, requested_at=now)
