@@ -68,7 +68,7 @@ class SwitchEffect:
 
 
 class Published(Protocol):
-    """The fields of a switch from which the effect of its last change is measured."""
+    """A switch, as a model or a list row, whose last change's effect is to be measured."""
 
     @property
     def pk(self) -> str: ...
@@ -120,8 +120,8 @@ def select_measurable(
 ) -> list[PublishedChange]:
     """Return the newest changes whose delays can be measured in one query.
 
-    The more `instances` there are, the fewer changes. Changes before `began_version`, the first
-    version of this epoch, are left out: no report of this epoch acknowledges them.
+    The more `instances` there are, the fewer changes are returned. Changes before `began_version`,
+    the first version of this epoch, are left out: no report of this epoch acknowledges them.
     """
     changes = [
         PublishedChange(switch.pk, switch.version, switch.committed_at)

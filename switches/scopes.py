@@ -107,7 +107,7 @@ def keyed_scopes() -> list[SwitchScope]:
 
 
 def question_fields() -> Mapping[str, str]:
-    """Return the fields of a check request (`segments`) with their scopes, in decision order."""
+    """Return a mapping of check request field (`segments`) to scope, in decision order."""
     return _question_fields_of(tuple(SCOPES))
 
 

@@ -67,7 +67,7 @@ def render(publication: SnapshotVersion, entries: Iterable[SnapshotEntry]) -> by
 
 
 def assemble(publication: SnapshotVersion, elements: Iterable[bytes]) -> bytes:
-    """Return the canonical bytes of a snapshot from its switches' bytes, sorted by id."""
+    """Return the canonical bytes of a snapshot from the bytes of its switches, in order of id."""
     document = {
         "schema": SCHEMA,
         "epoch": str(publication.epoch),

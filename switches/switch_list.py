@@ -64,7 +64,7 @@ def with_episode_and_ramp() -> SwitchQuerySet:
 
 
 def read_resource(switch_id: str) -> dict[str, Any]:
-    """Return the resource of one switch; an unknown switch is shown as released."""
+    """Return the API resource of one switch; an unknown switch is shown as released."""
     if found := read_resources([switch_id]):
         return found[switch_id]
     scope, _, key = switch_id.partition(":")
@@ -72,7 +72,7 @@ def read_resource(switch_id: str) -> dict[str, Any]:
 
 
 def read_resources(switch_ids: Collection[str]) -> dict[str, dict[str, Any]]:
-    """Return the resources of the registered switches among these ids, by id."""
+    """Return the API resources of the registered switches among these ids, by id."""
     rows = with_episode_and_ramp().filter(pk__in=switch_ids).order_by("pk").values_list(*COLUMNS)
     return {found["id"]: found for found in serialize_rows(list(rows), timestamp_or_none)}
 

@@ -151,7 +151,7 @@ class MarkedDrillInstancesShape(DrillInstancesShape):
 
 
 class DrillRemovalShape(serializers.Serializer[Any]):
-    """The name of a removed mark or schedule."""
+    """The response to a removal: the name of the removed mark or schedule."""
 
     removed = serializers.CharField()
     dry_run = serializers.BooleanField(required=False)

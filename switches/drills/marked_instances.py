@@ -48,7 +48,10 @@ def list_present(marked: Marks, now: datetime) -> list[str]:
 
 
 def measure_effect(marked: Marks, version: int, since: datetime) -> MarkedEffect:
-    """Count the marked instances that acknowledged the change `version`, published at `since`."""
+    """Return counts of marked instances that acknowledged a change published at `since`.
+
+    `version` is the snapshot version of the change.
+    """
     row = Publication.objects.get(pk=1)
     reports = exports.load_statuses(
         marked.names,
@@ -81,7 +84,7 @@ def count_instances(marks: Sequence[DrillMark], now: datetime) -> list[DrillMark
 
 
 def count_by_pattern(patterns: Sequence[str], now: datetime) -> dict[str, int]:
-    """Return how many instances that reported in the last 30 s match each pattern."""
+    """Return, by pattern, how many instances that match it reported in the last 30 s."""
     present = list_present(Marks.from_patterns(patterns), now)
     names, services = set(present), Counter(name.partition("/")[0] for name in present)
     return {

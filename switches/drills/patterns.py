@@ -42,7 +42,7 @@ class Marks:
 
 
 def read_pattern(text: str) -> str:
-    """Return the pattern in `text`. Raise :class:`InvalidInput` if it is not a pattern."""
+    """Return the pattern without surrounding spaces; raise :class:`InvalidInput` if invalid."""
     pattern = text.strip()
     service, _, instance = pattern.partition("/")
     is_whole_service = instance == ALL

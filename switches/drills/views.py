@@ -187,7 +187,7 @@ def _handle_form(
     template: str,
     get_context: Callable[[], dict[str, Any]] = dict,
 ) -> HttpResponse:
-    """Return the response of `act` for a valid form; show the form if new, invalid or refused."""
+    """Call `act` for a valid form; show a form that is new or invalid, or that `act` refuses."""
 
     def show_form(refused: str = "") -> HttpResponse:
         context = {"form": form, "refused": refused, **get_context()}

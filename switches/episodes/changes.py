@@ -139,7 +139,7 @@ def escalate(
     now: datetime,
     fields: Mapping[str, Any],
 ) -> None:
-    """Open a new escalation of an episode; set `fields` and clear its acknowledgment."""
+    """Open a new escalation about an episode; set `fields` and clear its acknowledgment first."""
     update_episode(episode, {**fields, **NOT_ACKNOWLEDGED})
     escalation.close(subject=episode_subject(episode), now=now)
     escalation.open_escalation(

@@ -21,7 +21,7 @@ def find_live_drill(switch_id: str) -> Drill | None:
 
 
 def find_drills_in_force() -> QuerySet[Drill]:
-    """Return the drills during which marked instances now receive their switch as engaged."""
+    """Return the drills whose switch is now published as engaged to the marked instances."""
     return Drill.objects.filter(live=True, engaged_at__isnull=False, released_at__isnull=True)
 
 

@@ -110,5 +110,5 @@ class Drill(models.Model):
 
     @property
     def measurements(self) -> dict[str, Any]:
-        """Return the measurements by step, without internal entries."""
+        """Return the measurements by step, without the other values stored in `measured`."""
         return {part: found for part, found in self.measured.items() if part not in (WHY, MARKED)}

@@ -78,8 +78,8 @@ class SwitchQuerySet(models.QuerySet["Switch"]):
 class Switch(models.Model):
     """A switch with the id `scope:key`; its state is derived from its open episode.
 
-    `version` is the publication version of its last change, requested at `requested_at` and
-    committed at `committed_at`.
+    `version` is the snapshot version of its last change, requested at `requested_at` and committed
+    at `committed_at`.
     """
 
     id = models.CharField(primary_key=True, max_length=131, db_collation="C")

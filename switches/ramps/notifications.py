@@ -36,10 +36,10 @@ COLLECTED: Mapping[str, tuple[str, timedelta, timedelta] | None] = {
     HELD: ("ramps.held", timedelta(seconds=15), timedelta(minutes=5)),
     COMPENSATED: ("ramps.compensated", timedelta(seconds=15), timedelta(minutes=1)),
 }
-"""Events of messages that report changes of many ramps together, by the event of one change.
+"""The collecting message about many ramps, by the event of one ramp's transition; None for none.
 
-Such a message is sent the first time after the first change in it, and at least the second time
-after the previous one.
+Each has an event, a delay after the first transition in it, and a minimum time after the previous
+collecting message.
 """
 
 

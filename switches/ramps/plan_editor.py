@@ -87,7 +87,7 @@ class Editor:
 
     @property
     def shares(self) -> str:
-        """Return the shares as text: `5 %, 25 %, 100 %`, with `?` for an unreadable one."""
+        """Return the steps' shares as text: `5 %, 25 %, 100 %`, with `?` for an unreadable one."""
         percents = [parse_number(step.values.get("percent", "")) for step in self.steps]
         return ", ".join(
             descriptions.format_percent(percent) if isinstance(percent, int | float) else "?"
@@ -190,7 +190,7 @@ def open_plan(plan: Iterable[Mapping[str, Any]]) -> Editor:
 
 
 def read_form(data: Mapping[str, str]) -> Editor | None:
-    """Return the editor of a submitted form, or None if the form has no plan fields."""
+    """Return the plan editor with a form's submitted values, or None if it has no plan fields."""
     steps = sorted({int(match[1]) for name in data if (match := _STEP_FIELD.fullmatch(name))})
     if not steps:
         return None
@@ -215,7 +215,10 @@ def read_form(data: Mapping[str, str]) -> Editor | None:
 
 
 def press_button(editor: Editor, button: str, data: Mapping[str, str]) -> Editor:
-    """Return the editor after an add or remove button; unchanged for an unknown button."""
+    """Return the plan editor after a press of an add or remove button.
+
+    An unknown button changes nothing.
+    """
     if button == ADD_STEP:
         return _add_step(editor)
     match = _BUTTON.fullmatch(button)

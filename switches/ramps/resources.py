@@ -36,7 +36,7 @@ ROWS = Ramp.objects.select_related("job", "episode").prefetch_related("job__step
 
 @dataclass(frozen=True)
 class ShownRamp:
-    """A ramp with the pending approval and the messages that its resource shows."""
+    """A ramp with the pending approval and the messages that its API resource shows."""
 
     ramp: Ramp
     approval: int | None

@@ -44,7 +44,7 @@ class StepLine:
 
 @dataclass(frozen=True)
 class Timeline:
-    """A ramp for its page; `share` is the percentage allowed now, or at the ramp's end.
+    """A ramp with its steps for its page; `share` is the percentage allowed now, or at its end.
 
     `is_released_at_once` is True if an immediate release of the switch ended the ramp. The page
     polls every `pace_seconds`.

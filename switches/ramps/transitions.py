@@ -55,7 +55,7 @@ def advance(
     reason: str = "",
     probe: Probe = no_probe,
 ) -> bool:
-    """Advance to the next step or complete; return False if a safety rule holds the ramp.
+    """Advance the ramp to its next step or complete it; return False if a safety rule holds it.
 
     Safety rules are checked before the step to 100 %, because that step is a release.
     """

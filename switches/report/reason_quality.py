@@ -35,7 +35,7 @@ class ReasonWeakness:
 
 
 def assess_quickly(reason: str) -> ReasonWeakness:
-    """Return the weaknesses that need no word lookup: fast enough for thousands."""
+    """Return a reason's weaknesses that need no word lookup, fast enough for many reasons."""
     weaknesses = []
     if not _NUMBER.search(reason):
         weaknesses.append((30, "no number: no count, rate, time or incident"))
@@ -52,7 +52,7 @@ def assess_quickly(reason: str) -> ReasonWeakness:
 
 @functools.lru_cache(maxsize=1024)
 def assess(reason: str) -> ReasonWeakness:
-    """Return all weaknesses, including vague words, which take longer to find."""
+    """Return all weaknesses of a reason, including vague words, which take longer to find."""
     quick = assess_quickly(reason)
     if not reasons.is_vague(reason):
         return quick

@@ -55,11 +55,11 @@ def build_section(
     empty: str = "",
     **cells: str | Callable[[Any], Any],
 ) -> ReportSection:
-    """Return a :class:`ReportSection`; its summary is `empty` if `total` is 0 and `empty` given.
+    """Return a section of a report as a table with a summary.
 
     Each further keyword names a column. Its value is the name of a row's attribute (or key, if rows
     are dicts), or a function of the row. Rows link to `path`, or to its result if it is a function
-    of the row.
+    of the row. If `total` is 0, `empty` replaces the summary unless it is empty itself.
     """
 
     def read(row: Any, source: str | Callable[[Any], Any]) -> Any:

@@ -226,7 +226,7 @@ def _may_follow(job: Job, now: datetime) -> bool:
 
 
 def _lock_or_create(week: Week, now: datetime) -> WeeklyReport:
-    """Return the locked row of the week, created if missing; concurrent calls wait here."""
+    """Lock and return the week's report, created if missing; concurrent calls wait here."""
     WeeklyReport.objects.bulk_create([compose.build_report(week, now, {})], ignore_conflicts=True)
     return _lock_report(week)
 

@@ -51,7 +51,7 @@ def past_expiry(now: datetime | Combinable) -> QuerySet[Episode]:
 
 
 def _forecast_events(due: Sequence[Episode]) -> Mapping[int, str]:
-    """Return, by episode id, the event expected now: the switch is released, or its ramp starts.
+    """Return, by episode id, the expected event: the switch is released, or its ramp starts.
 
     Episodes that will be held are left out. Safety rules are evaluated as if the preceding episodes
     with the policy `release` were released. An episode that ends differently is announced

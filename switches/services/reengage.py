@@ -84,7 +84,7 @@ def reengage(
 
 
 def _would_release_sooner(switch: Switch, episode: Episode, expiry: Expiry) -> bool:
-    """Return True if `expiry` releases a switch that needs two people sooner than before.
+    """Return True if `expiry` would release the switch sooner, where that needs two people.
 
     Otherwise one person could start a ramp and engage again with a short expiry.
     """

@@ -82,7 +82,7 @@ def milliseconds(duration: int) -> str:
 
 @register.filter
 def switch_url(target: str) -> str:
-    """Return the page of a switch id, or an empty text for other approval or audit targets."""
+    """Return the path of a switch's page; empty if the target of an audit row is no switch id."""
     scope, _, key = target.partition(":")
     if scope not in SCOPES or not key or "/" in key:
         return ""
@@ -103,7 +103,10 @@ def scope_names() -> str:
 
 @register.simple_tag
 def scope_keys() -> str:
-    """Return scopes for scripts; a scope with one fixed key includes it: `global:all segment`."""
+    """Return the scopes as text for page scripts: `global:all segment feature experiment`.
+
+    A scope with only one key includes that key.
+    """
     return " ".join(
         scope.name + (f":{scope.only_key}" * bool(scope.only_key)) for scope in SCOPES.values()
     )

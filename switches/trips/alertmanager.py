@@ -25,7 +25,7 @@ KEPT_FIELDS = ("startsAt", "endsAt", "generatorURL")
 
 @dataclass(frozen=True)
 class AlertmanagerAlert:
-    """An alert about one switch; `switch` is empty if the labels name none."""
+    """An alert, with the one switch that it names; `switch` is empty if its labels name none."""
 
     fingerprint: str
     switch: str

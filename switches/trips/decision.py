@@ -125,7 +125,7 @@ def _normalize(name: str) -> str:
 def decide(
     *, switch: str, source: str, policy: PolicyRow | None, history: TripHistory, now: datetime
 ) -> TripDecision:
-    """Return the decision on a trip request for `switch` (`scope:key`) under `policy`."""
+    """Return the decision on a machine's request to engage `switch` (`scope:key`) by `policy`."""
     scope = switch.partition(":")[0]
     found = _check_engaged(switch, history)
     by_machine = history.open_episode is not None and history.open_episode.by_machine

@@ -22,7 +22,7 @@ PEOPLE = ("user", "slack")
 
 @dataclass(frozen=True)
 class TripContext:
-    """The history on which a trip is decided, with rows of the earlier trip and open episode."""
+    """The history on which a trip is decided, and the rows of the earlier trip and open episode."""
 
     history: decision.TripHistory
     earlier: Trip | None

@@ -89,9 +89,10 @@ def message_facts(row: Trip) -> dict[str, Any]:
 
 
 def page_path(row: Trip) -> str:
-    """Return the path of the switch's page, or of the engage form for a trip without an episode.
+    """Return the path of the page where a person handles the trip.
 
-    A refused trip without an episode leads to the trips page.
+    This is the switch's page, or without an episode the engage form; for a refused trip without an
+    episode, the trips page.
     """
     scope, _, key = row.switch.partition(":")
     if row.episode_id:

@@ -1,6 +1,7 @@
 """Functions that change trip policies, with audit rows.
 
-They take their locks in the same order as trips, so no trip is decided on a partial change.
+They take their locks in the same order as trip requests, so that no request is decided on a partial
+change.
 """
 
 import re

@@ -19,7 +19,7 @@ from . import escalations, history, notifications, texts
 
 
 def resolve_alert(*, switch: str, fingerprint: str, actor: Actor, now: datetime) -> str:
-    """Record that an alert resolved, and return the effect as a sentence; nothing is released."""
+    """Record that an alert resolved, which releases nothing; return a sentence on the result."""
     actor.require("switches:trip")
     fingerprint = texts.clean_text(fingerprint)
     with transaction.atomic():
@@ -102,7 +102,7 @@ def list_waiting() -> list[Trip]:
 
 
 def close_engaged(now: datetime) -> int:
-    """Close the trips' questions whose switches people have all engaged; return how many.
+    """Close each question for which people engaged all its trips' switches; return how many.
 
     An engage counts after 30 s, when it can no longer be undone.
     """
@@ -140,7 +140,7 @@ def _is_settled(question: Escalation, engaged: set[int]) -> bool:
 
 
 def _close_resolved_refusals(resolved: list[Trip], now: datetime) -> None:
-    """Close questions to people about refused trips only, once all their alerts have resolved."""
+    """Close questions that are only about refused trips, once all their alerts have resolved."""
     refused = [row for row in resolved if row.outcome == Trip.Outcome.REFUSED]
     questions = {
         question.pk: question for row in refused for question in history.open_questions_about(row)

@@ -219,7 +219,7 @@ def _count_repeat(
 
 
 def _keep_latest(first: Trip, request: StopRequest, decision: TripDecision, now: datetime) -> None:
-    """Store a repeated request in the one row for an alert's repeats, which each overwrites."""
+    """Store a repeated request in the alert's one row for repeats, over the previous repeat."""
     fields = {
         "reason": request.reason,
         "evidence": request.evidence,

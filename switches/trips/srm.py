@@ -43,7 +43,7 @@ class ArmResult:
 
 @dataclass(frozen=True)
 class SrmResult:
-    """The result of a test, with the arms by name; `test` names the test that gave `p_value`."""
+    """The result of a sample ratio test, by arm; `test` names the test that gave `p_value`."""
 
     verdict: str
     chi_square: float
@@ -60,7 +60,7 @@ class SrmResult:
 
 
 def describe_share_error(expected: Sequence[Fraction]) -> str:
-    """Return why these shares are invalid, or an empty text.
+    """Return why these shares of an experiment's arms are invalid, or an empty text.
 
     Shares that are all below 1 must sum to 1; others are weights such as 1 : 1 : 2.
     """

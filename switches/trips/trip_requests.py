@@ -35,7 +35,10 @@ def validate_request(
     evidence: Mapping[str, Any] | None,
     expires_in: str | None,
 ) -> StopRequest:
-    """Return the validated trip request with a complete reason, or raise :class:`InvalidInput`."""
+    """Return the validated trip request, its reason completed if vague.
+
+    Raise :class:`InvalidInput` with every invalid field.
+    """
     errors: dict[str, list[str]] = {}
     try:
         identify(*switch.partition(":")[::2])

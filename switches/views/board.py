@@ -23,7 +23,7 @@ def switchboard(request: PersonRequest) -> HttpResponse:
 @signed_in
 @require_GET
 def switchboard_rows(request: PersonRequest) -> HttpResponse:
-    """Render the board's live part, or 204 if nothing changed since the page's `since`."""
+    """Render the board's live part, or 204 if no audit row follows the page's last, `since`."""
     head, now = page_updates.read_head_and_time()
     nothing_new = page_updates.respond_if_unchanged(request, head, now)
     if nothing_new is not None:
