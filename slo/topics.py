@@ -10,7 +10,10 @@ from slo.models import Slo, SloStatus
 
 
 def read_statuses(ids: Sequence[str], _now: datetime) -> dict[str, dict[str, Any]]:
-    """Return stored statuses like `GET …/status`, plus `name`, `service` and `since`, by name."""
+    """Return the stored statuses of the named SLOs, by name.
+
+    Their fields are those of `GET …/status`, plus `name`, `service` and `since`.
+    """
     rows = Slo.objects.present().filter(name__in=ids).select_related("status")
     statuses = {slo: getattr(slo, "status", None) or SloStatus(state="unknown") for slo in rows}
     return {

@@ -230,7 +230,7 @@ def _parse_wait(query: bytes) -> float:
 def _name_caller(call: Call) -> str:
     """Return the instance name in the header `Switchgear-Instance`, else `token:<token's name>`.
 
-    The latter is also used if the header is invalid.
+    An invalid header counts as missing.
     """
     name = call.headers.get(b"switchgear-instance", b"").decode("utf-8", "replace")
     if service_of(name) is not None:

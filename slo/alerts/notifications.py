@@ -181,8 +181,8 @@ def _announce_summary(alerts: Sequence[Alert], event: str, now: datetime) -> Non
 def find_runbook(alert: Alert) -> str:
     """Return the path or URL of an alert's runbook, empty if there is none.
 
-    The alert's facts, its SLO or its rule name it; otherwise a runbook of the subject's name is
-    searched.
+    The alert's facts, its SLO or its rule name the runbook. Otherwise the one that matches the
+    alert best is returned.
     """
     if runbook := alert.facts.get("runbook"):
         return str(runbook)

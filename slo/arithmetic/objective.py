@@ -115,7 +115,10 @@ def describe_objective(target: Decimal, window_days: int) -> ObjectiveMeaning:
 
 
 def describe_rule(rule: BurnRateRule, target: Decimal, window_days: int) -> RuleMeaning:
-    """Return the figures of a rule. Raise :class:`ValueError` for an invalid window."""
+    """Return figures that explain a burn-rate rule.
+
+    Raise :class:`ValueError` for an invalid window.
+    """
     # In a complete outage the bad share of a window grows by 1/length a minute, and the rule fires
     # once the longer window is strictly above the threshold.
     long, short = window_minutes(rule.long), window_minutes(rule.short)

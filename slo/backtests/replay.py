@@ -96,7 +96,7 @@ def evaluate_ticks(
 ) -> Iterator[tuple[datetime, Evaluation]]:
     """Yield the times from `start` to `end`, every `step`, each with the SLO's evaluation then.
 
-    It is evaluated at the last minute that had ended, by `objective` or, if None, by its own
+    The SLO is evaluated at the last minute that had ended, by `objective` or, if None, by its own
     objective. An unsaved SLO has no counters and is unknown.
     """
     by = objective or objective_loader.load_objective(slo, load_excluded_spans(slo, start))

@@ -151,9 +151,10 @@ def _purge_history(minute: int, most: int) -> int:
 
 @transaction.atomic
 def _delete_hours(old: dict[int, int]) -> int:
-    """Delete the packed hours of each SLI (id) before an hour; return how many rows were deleted.
+    """Delete old packed hours: for each SLI id in `old`, those before the given hour.
 
-    The row `ORIGIN` keeps the counters at the end of the deleted hours.
+    The row `ORIGIN` keeps the counters at the end of the deleted hours. Return how many rows were
+    deleted.
     """
     writer.lock_slis(old.keys())
     before = {sli: [hour * MINUTES_AN_HOUR - 1] for sli, hour in old.items()}
@@ -170,7 +171,7 @@ def _delete_hours(old: dict[int, int]) -> int:
 
 
 def purge_removed(now: datetime, *, most: int) -> int:
-    """Delete long-removed SLOs and long-unused histogram edges; return how many rows went."""
+    """Delete long-removed SLOs and unused histogram edges; return how many rows were deleted."""
     done = 0
     for found, statements in ((_SLIS, _DELETE_SLIS), (_SLOS, _DELETE_SLOS)):
         while done < most and (deleted := _purge_batch(found, statements, now - REMOVED_KEPT_FOR)):

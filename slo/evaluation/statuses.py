@@ -73,7 +73,8 @@ def save_statuses(
 ) -> None:
     """Store the statuses of SLOs at the end of `minute`, which is the time `at`.
 
-    `since` is the result of :func:`load_rule_since`; rules of SLOs not in it are stored without.
+    For SLOs in `since`, the result of :func:`load_rule_since`, each rule is stored with the time at
+    which it entered its state.
     """
     rows = [
         {

@@ -40,9 +40,8 @@ _DUE = """
 class _LargeUpdate:
     """An update that changes many minute rows of an SLI, because it begins far back.
 
-    `increments_to_add` are pairs with the sign 1, or -1 for an increment to remove. The time spans
-    `spans` become covered. `reach` is the number of minutes from the update's begin to the SLI's
-    last row.
+    `increments_to_add` are pairs of an increment and 1, or -1 to remove it. The time spans `spans`
+    become covered. `reach` is the number of minutes from the update's begin to the SLI's last row.
     """
 
     increments_to_add: list[tuple[Increment, int]] = field(default_factory=list)
@@ -130,7 +129,7 @@ def apply_update(work: CounterUpdate, *, at_once: bool = False) -> None:
 
 
 def apply_deferred(*, most: int) -> int:
-    """Apply deferred updates until about `most` minute rows have changed; return how many."""
+    """Apply deferred updates until about `most` minute rows are changed; return how many are."""
     done = 0
     while done < most and (applied := _apply_batch()):
         done += applied

@@ -37,7 +37,7 @@ _WRITE = f"""
 
 
 class FastPath:
-    """Samples to write at once because each soon follows the last stored one of its series."""
+    """Samples that one statement can write: each soon follows the last one of its series."""
 
     def __init__(self) -> None:
         self._series: list[int] = []
@@ -52,7 +52,7 @@ class FastPath:
         stored: Mapping[str, StoredSeries],
         update: CounterUpdate,
     ) -> int | None:
-        """Take a source's only sample, if it directly follows the last stored one.
+        """Queue a source's only new sample for :meth:`write`, if it soon follows the last one.
 
         Return 1 if it is new, 0 if it is stored already, None if the fast path can't take it.
         """
@@ -78,7 +78,10 @@ class FastPath:
         return 1
 
     def write(self, *, is_noted: bool) -> None:
-        """Save the samples. If not `is_noted`, record their events for the gates of ramps too."""
+        """Save the queued samples.
+
+        Their events are also recorded for ramp gates, unless the caller has done so (`is_noted`).
+        """
         if not self._series:
             return
         at, good, total = zip(*self._samples, strict=True)

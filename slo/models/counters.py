@@ -158,7 +158,7 @@ class DeferredUpdate(models.Model):
 
 
 class DeltaBatch(models.Model):
-    """An accepted batch of deltas, and its response, which is sent again if it is repeated."""
+    """An accepted batch of deltas, and the response, which a repeated batch gets again."""
 
     sender = models.CharField(max_length=200)
     batch_id = models.CharField(max_length=200, db_collation="C")

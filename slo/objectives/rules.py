@@ -146,7 +146,7 @@ def _read_rule(
 
 
 def _read_window(path: str, raw: Any, errors: Errors) -> tuple[str, int]:
-    """Return a window's normalized text (`1h`) and its minutes; if it is invalid, empty and 0."""
+    """Return a window's normalized text (`1h`) and its minutes; for an invalid window, "" and 0."""
     if not isinstance(raw, str):
         add_error(errors, path, "Write how long the window is, such as 1h.")
         return "", 0

@@ -151,7 +151,10 @@ def load_episodes(alert: Alert, now: datetime) -> list[Episode]:
 
 
 def _group_alike(rows: Iterable[AuditEntry]) -> list[TimelineEntry]:
-    """Return audit rows as events; many of the same actor and action within a minute are one."""
+    """Return audit rows as timeline entries.
+
+    Many rows of the same actor and action within a minute become one entry.
+    """
     groups: list[list[AuditEntry]] = []
     latest: dict[tuple[str, str, str], list[AuditEntry]] = {}
     for row in rows:

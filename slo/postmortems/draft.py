@@ -139,7 +139,10 @@ def _describe_scope(alert: Alert, stopped: Sequence[Episode]) -> str:
 
 
 def _describe_budget(alert: Alert, now: datetime) -> str:
-    """Describe the budget spent since one window before the alert opened, and the budget left."""
+    """Describe the budget spent by an incident, and the budget left at its end.
+
+    The incident begins one window (the longest in the evidence) before the alert opened.
+    """
     if alert.slo is None:
         return "*this rule has none; which SLOs suffered?*"
     end = last_ended(alert.resolved_at or now)

@@ -63,7 +63,10 @@ def put_rule(
 
 
 def remove_rule(*, name: str, reason: str = "", actor: Actor, now: datetime) -> ThresholdRule:
-    """Remove a rule; its alerts resolve soon. Raise :class:`Forbidden` or :class:`NotFound`."""
+    """Remove a rule; its open alerts resolve at the next evaluation.
+
+    Raise :class:`Forbidden` or :class:`NotFound`.
+    """
     require_admin(actor)
     with transaction.atomic():
         rule = find_rule(name, lock=True)

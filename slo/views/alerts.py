@@ -40,7 +40,7 @@ WORDS = {"allow": "let through"}
 @signed_in
 @require_GET
 def alerts_page(request: PersonRequest) -> HttpResponse:
-    """Show alerts: by default open ones, the worst first; resolved or all ones, newest first."""
+    """Show open alerts, the worst first; on request, resolved or all alerts, the newest first."""
     now = db_now()
     state = request.GET.get("state", "")
     state = state if state in STATES else OPEN

@@ -83,7 +83,7 @@ def find_start(before: InstanceRow, report: InstanceReport, at: datetime | None)
 def record_contest(
     before: InstanceRow, after: InstanceRow, report: InstanceReport, at: datetime, token_id: int
 ) -> InstanceRow:
-    """Return the row `after` a report, with the report's token stored.
+    """Return `after`, the row after a report, with the report's token stored.
 
     In a contest, that is if the report is from a former boot or token while the instance still
     reports, `contested_at` is set too.

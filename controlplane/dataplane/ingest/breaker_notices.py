@@ -50,8 +50,8 @@ class BreakerNotices:
     def announce(self, changed: Iterable[str], rates_changed: Iterable[str]) -> None:
         """Queue names of dependencies for the next notice.
 
-        The state or mode of a breaker of `changed` ones has changed; of `rates_changed`, only
-        rates.
+        `changed` are those with a breaker in a new state or mode, `rates_changed` those with only
+        new rates.
         """
         for names, pending in ((changed, self._changed), (rates_changed, self._rates_changed)):
             if len(pending) < self._most:

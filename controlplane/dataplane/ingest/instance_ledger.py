@@ -169,7 +169,10 @@ class InstanceLedger:
                 connection.pgconn.finish()
 
     async def _wait_for_notes(self) -> None:
-        """Wait until the batch interval is over and there are new notes; a report ends the wait."""
+        """Wait until the batch interval is over and there is something to write.
+
+        A new report ends the wait for the interval.
+        """
         await asyncio.sleep(REST_SECONDS)
         with contextlib.suppress(TimeoutError):
             gathered_at = self._presence_written_at + self._timing.batch
@@ -213,7 +216,10 @@ class InstanceLedger:
     async def _write_presence(
         self, connection: Connection, write: Write, presences: list[Presence], acks: list[Ack]
     ) -> None:
-        """Write presence notes; after a data error, bisect the batch and drop the bad notes."""
+        """Write presences and acknowledgements; if some contain invalid data, drop only those.
+
+        After a data error, the batch is bisected.
+        """
         left = [(presences, acks)]
         try:
             names = {each.id for each in presences} | {ack.instance for ack in acks}

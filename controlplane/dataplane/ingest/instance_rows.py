@@ -68,7 +68,7 @@ class InstanceReport:
 
     @property
     def size(self) -> int:
-        """The cost of parsing and merging the report, in units of one switch's check counts."""
+        """The cost of parsing and merging the report; the counts of one switch cost 1."""
         of_breakers = 2 * len(self.breakers or ()) + len(self.steps)
         return len(self.checks) + len(self.sli) + of_breakers + len(self.bulkheads or ())
 

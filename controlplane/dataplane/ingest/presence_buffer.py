@@ -230,7 +230,7 @@ class PresenceBuffer:
 def _parse_mark(applied: bytes, copy: Copy | None) -> tuple[UUID, int] | None:
     """Return epoch and version of a version mark; None if the mark is invalid.
 
-    A version without an epoch is one of `copy`'s epoch; without a copy it is invalid.
+    A version without an epoch belongs to the epoch of `copy`; without a copy it is invalid.
     """
     if copy is not None and applied.startswith(copy.epoch + b"."):
         digits = applied[len(copy.epoch) + 1 :]

@@ -32,7 +32,7 @@ class ReportRateLimiter:
     def admit(self, token_id: int, document: dict[str, Any]) -> None:
         """Count a report before it is parsed; raise :class:`TooManyRequests` above the limit.
 
-        `document` is {} if the body is not a JSON object.
+        `document` is the report's JSON, {} if the body is not a JSON object.
         """
         service, instance = document.get("service"), document.get("instance")
         is_named = isinstance(service, str) and isinstance(instance, str)

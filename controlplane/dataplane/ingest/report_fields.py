@@ -131,7 +131,7 @@ def _read_list(
 def _read_counts(
     field: CountsField, value: Any, path: str, errors: dict[str, list[str]]
 ) -> dict[str, int]:
-    """Return all counters, 0 for those that are missing."""
+    """Return the counters of a field, 0 for those that are missing; add errors for invalid ones."""
     if not isinstance(value, dict):
         errors[path] = ["Must be an object of counts."]
         return {}

@@ -122,7 +122,10 @@ def _merge(
 def add_calls(
     row: InstanceRow, counts: Mapping[str, Sequence[int]], at: datetime, since: datetime
 ) -> InstanceRow:
-    """Return the row with (allowed, blocked) calls from `since` to `at` added, by switch id."""
+    """Return an instance's row with its `/check` requests between `since` and `at` added.
+
+    `counts` maps switch ids to (allowed, blocked).
+    """
     return replace(row, checks=_add_increments(row.checks, {}, counts, at, since))
 
 

@@ -53,7 +53,7 @@ class ReportParser:
 
 
 def weigh_counts(counts: CallerCounts) -> int:
-    """Return the cost of merging `counts`, in units of one switch's check counts."""
+    """Return the cost of merging a client's `/check` counts; the counts of one switch cost 1."""
     return ROW_WEIGHT + len(counts.switches)
 
 

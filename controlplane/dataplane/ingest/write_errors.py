@@ -73,9 +73,9 @@ class FailureLog:
         self._refused = self._is_loss_logged = self._are_drops_logged = self._second_try = False
 
     def is_loss(self, error: Exception) -> bool:
-        """Return True if the database counts as lost: this is the second failed session in a row.
+        """Record a failed database session; return True if the database now counts as lost.
 
-        A loss is logged once per outage.
+        It does from the second failure in a row on, and this is logged once per outage.
         """
         if not self._second_try:
             self._second_try = True

@@ -53,7 +53,7 @@ class Flags:
         self._sheet: tuple[int, FlagSheet] | None = None
 
     def count_expired(self, now: datetime) -> int:
-        """Return the number of engagements that have expired since the copy was published."""
+        """Return the number of engagements that have expired since the snapshot was published."""
         return bisect_right(self._lapses, now)
 
     @property

@@ -73,7 +73,7 @@ class ServicePolicies:
 
 @dataclass(frozen=True)
 class Policies:
-    """All policies of an epoch at a `version` of the registry, which was set at `changed_at`.
+    """All policies of an epoch, at a `version` of the dependency registry set at `changed_at`.
 
     The same version with another `changed_at` means that the database was restored from a backup.
     """
@@ -115,7 +115,7 @@ class Policies:
         return result
 
     def document_for(self, service: str) -> ServicePolicies:
-        """Return the document of a service; without dependencies, an empty one at version 0."""
+        """Return the rendered policies of a service; without dependencies, none at version 0."""
         document = self._documents.get(service)
         if document is None:
             policies = self.by_caller.get(service)

@@ -110,7 +110,7 @@ async def connect(config: Config, options: str = SESSION_OPTIONS) -> Connection:
 async def read_contents(
     connection: Connection, *, entries: bool, tokens: bool, known: bool
 ) -> Contents:
-    """Return the head and the requested parts, in one transaction and one round trip.
+    """Return the database head and the requested contents, in one transaction and round trip.
 
     `entries` are all switches that are not released, with the running drills; `tokens` the usable
     tokens; `known` the ids of all switches.

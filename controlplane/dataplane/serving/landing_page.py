@@ -40,7 +40,7 @@ zero, close its route, or set its own switch. A service that uses our client lib
 
 
 def render_page(state: State) -> Response:
-    """Return the page; it contains no secrets, because it needs no sign-in."""
+    """Return the front page as HTML; it contains no secrets, because it needs no sign-in."""
     if state.copy is None:
         status = "It has nothing to serve yet: the database has not answered since the start."
     elif state.database_reachable:

@@ -85,7 +85,7 @@ class SnapshotDisk(SignedFiles[SavedState]):
 
 
 def _apply_latest(copy: SavedState, latest: SavedSnapshot) -> SavedState:
-    """Return `copy` with the snapshot `latest`, or unchanged if `latest` is not newer.
+    """Return the saved state `copy` with the snapshot `latest`, if this is newer, else unchanged.
 
     A snapshot of another epoch is newer if it was published later. In this case revision and
     registrations are reset, because the saved ones belong to the old epoch.
