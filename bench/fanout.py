@@ -75,7 +75,7 @@ def measure(
 
 
 def engage_switch(prefix: str) -> MakeChange:
-    """Return a function that engages the next switch.
+    """Return a function that engages one more switch at each call.
 
     It returns the version of the snapshot and the time of the commit (monotonic ns).
     """

@@ -176,9 +176,9 @@ def _step(job: Any, index: int, data: dict[str, Any], now: datetime) -> Any:
 
 
 def _count(count: int, now: datetime) -> None:
-    """Store enough events, from five instances, to pass the gates that need a minimum sample.
+    """Store enough events for those of `count` ramps whose gate needs a minimum sample.
 
-    Of `count` ramps, each whose gate needs a sample gets events.
+    The events come from five instances.
     """
     from controlplane.core.gates.models import EventCount
 

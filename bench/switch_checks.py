@@ -33,7 +33,7 @@ BATCH_SECONDS = 0.05
 DEPARTMENTS = 12
 HANGS = 3
 NOTICED_SECONDS = 60.0
-"""Within this time the client notices that a stopped console is silent, and again that it is back.
+"""Timeout for the client to notice that the console is paused, or that it is back.
 
 A stream may be silent for 20 s.
 """

@@ -29,7 +29,7 @@ TICK_SECONDS = 1.0
 INGEST_P99_MS = 100.0
 MAX_WRITES = 1.01
 EVALUATION_SECONDS = {(1_000, 1): 0.25, (1_000, 30): 0.25, (10_000, 1): 3.0}
-"""By number of SLOs and days of history."""
+"""Target seconds of one evaluation, by number of SLOs and days of history."""
 HISTORY_FACTOR = 1.5
 MIN_SPEEDUP = 8.0
 """Required factor by which our check is faster than the fastest other library."""

@@ -157,7 +157,7 @@ class TrioScope:
         Return False if the task has other pending cancellations. If `error` is a group that
         contains the cancellation by this scope, raise the rest of the group.
         """
-        if trio_here() is None:  # The coroutine is closed by the garbage collector.
+        if trio_here() is None:  # The garbage collector closes the coroutine, outside of its task.
             return False
         self._scope.__exit__(None if error is None else type(error), error, None)
         return bool(self._scope.cancelled_caught)

@@ -121,7 +121,7 @@ def enter(source: CancelSource, *, cancels: bool = False) -> SourceScope:
     """
     cancellation = TaskCancellation(source) if cancels else None
     outer = current_scope.get()
-    while outer is not None and outer.is_over:  # Left in another context.
+    while outer is not None and outer.is_over:  # It was left in another context.
         outer = outer.outer
     scope = SourceScope(source, outer)
     scope.cancellation = cancellation
@@ -192,10 +192,10 @@ def _wait_for_refusal(sources: Sources, seconds: float) -> None:
     """Block for `seconds`, or until one of `sources` refuses."""
     bell, ends = threading.Event(), time.monotonic() + seconds
     with _subscribe_all(sources, bell.set):
-        # Again after a switch that was engaged and released at once.
+        # A switch that was engaged and released at once rings, but refuses nothing.
         while not any(source.refusal() for source in sources):
             if (left := ends - time.monotonic()) <= 0 or not bell.wait(left):
-                return  # Also where a test has frozen the clock.
+                return  # Also if a test has frozen the clock.
             bell.clear()
 
 

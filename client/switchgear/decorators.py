@@ -132,7 +132,7 @@ def _wrap_ambiguous(
 
     with suppress(TypeError, ValueError):
         ending.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
-    del ending.__wrapped__  # For layers below, this is a plain function and nothing else.
+    del ending.__wrapped__  # Other wrappers must take this for a plain function.
     awaited, ended = coroutine(awaiting), plain(ending)
 
     @functools.wraps(function)
@@ -204,7 +204,7 @@ def _wrap_async_generator(around: Around, function: Callable[..., Any]) -> Calla
                 except GeneratorExit:
                     await inner.aclose()
                     raise
-                except BaseException as error:  # What was thrown in is for the inner one.
+                except BaseException as error:  # Thrown in by the caller: pass it on.
                     step = inner.athrow(error)
 
     return call

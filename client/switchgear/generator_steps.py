@@ -40,7 +40,7 @@ def _steps(function: Callable[..., Any], steps: StepManagerFactory) -> Callable[
                     given, act = (yield value), inner.send
                 except GeneratorExit:
                     raise
-                except BaseException as error:  # What was thrown in is for the inner one.
+                except BaseException as error:  # Thrown in by the caller: pass it on.
                     given, act = error, inner.throw
         finally:
             inner.close()

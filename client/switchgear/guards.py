@@ -170,7 +170,7 @@ class Guard:
                 keys = find(args, kwargs)
                 keys.check_call()
                 scope = SourceScope(keys, current_scope.get())
-                try:  # The handler of a signal may raise from here on.
+                try:  # From here on a signal handler may raise: the scope must be left.
                     current_scope.set(scope)
                     return function(*args, **kwargs)
                 finally:

@@ -80,7 +80,7 @@ def record(name: str, about: str, **fields: Any) -> None:
         for hook in _hooks:
             try:
                 hook(entry)
-            except Exception:  # Somebody else's, and not the caller's business.
+            except Exception:  # An error of a hook must not reach the caller.
                 log_error("a hook failed on %s", name)
 
 

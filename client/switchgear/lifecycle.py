@@ -107,7 +107,7 @@ def _after_fork_in_child() -> None:
             parents.reporter.close_in_child()
             parents.follower.close_in_child()
             parents.policy_followers.close_in_child()
-        except Exception:  # Whoever forked must not pay for it, nor the other clients.
+        except Exception:  # It must not reach the caller of fork, nor skip other clients.
             log.exception("switchgear: a client does not go on after a fork")
         if weakref.ref(client) in _open:
             _open[weakref.ref(client)] = client._workers

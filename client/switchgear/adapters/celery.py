@@ -144,7 +144,7 @@ class PolicyTask(Base):
     def _wrapped_run(self) -> Callable[..., Any]:
         if self._wrapped is None:
             policy = self.policy
-            if is_coroutine_function(self.run):  # Nobody would await what it gives.
+            if is_coroutine_function(self.run):  # Celery would not await the coroutine.
                 raise TypeError(f"{self.name} is a coroutine function, which Celery can't run")
             self._wrapped = (
                 self.run if policy is None else pass_through(policy, self.run, (TaskPredicate,))

@@ -175,7 +175,7 @@ def make_attempt(request: httpx.Request, http: HttpTimeouts | None) -> httpx.Req
         extensions={**request.extensions, "timeout": make_timeouts(request, http)},
     )
     if isinstance(request.stream, httpx.ByteStream):
-        copy.read()  # As httpx does, so that its `content` is there for who looks.
+        copy.read()  # As httpx does, so that hooks can read its `content`.
     return copy
 
 

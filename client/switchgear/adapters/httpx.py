@@ -92,7 +92,7 @@ class _PatternSteps:
                     yield partial(self._discard_response, response)
                 yield partial(self._wait, retry, wait, cause)
         finally:
-            cause = None  # The error refers to this frame.
+            cause = None  # Breaks a reference cycle: the error refers to this frame.
             call_state.leave()
 
     def _send_once(self, request: httpx.Request) -> Steps:
@@ -206,7 +206,7 @@ class AsyncTransport(_PatternSteps, httpx.AsyncBaseTransport):
             async with Timeout(self._parts.route_timeout(request.url.path)):
                 sent, limit = make_attempt(request, self._parts.http), current_limit()
                 response = await self._inner.handle_async_request(sent)
-        except CallTimeout as late:  # Users of httpx look for its own.
+        except CallTimeout as late:  # Callers expect httpx's own timeout error.
             raise httpx.ReadTimeout(str(late), request=request) from late
         response.request = request  # For `raise_for_status`.
         response.stream = _AsyncStream(response.stream, sent, BodyTimer(limit), held)

@@ -19,7 +19,7 @@ def main(arguments: Sequence[str] | None = None, intervals: "Intervals | None" =
     try:
         return _run(sys.argv[1:] if arguments is None else arguments, intervals)
     except KeyboardInterrupt:
-        return exits.INTERRUPTED  # Before anything was asked for, or while it was let go.
+        return exits.INTERRUPTED  # Ctrl-C during the imports, or at the very end.
 
 
 def _run(arguments: Sequence[str], intervals: "Intervals | None") -> int:
@@ -58,7 +58,7 @@ def _run_command(call: "CommandContext") -> int:
             call.screen.fail(end.problem, exits.describe_problem(end.problem, end.code))
             return end.code
     except BrokenPipeError:
-        return exits.DONE  # Whoever reads has enough.
+        return exits.DONE  # The reader of the pipe, such as `head`, has ended.
     except OSError as error:
         done = " What was asked for is done." if call.has_changed else ""
         detail = f"The answer can't be written: {error.strerror or error}.{done}"

@@ -253,7 +253,7 @@ def _call_callback(listener: ChangeListener, change: Change) -> None:
                     "switchgear: a callback returns a coroutine, which is not awaited: pass the"
                     " coroutine function itself to on_change"
                 )
-    except BaseException:  # Not even `sys.exit` may end the thread for all the others.
+    except BaseException:  # Not even `sys.exit` may end the thread of all callbacks.
         log.exception("switchgear: a callback failed on %s", change)
 
 

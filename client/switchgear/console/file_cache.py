@@ -23,7 +23,7 @@ from switchgear.settings import Settings
 
 try:
     import fcntl
-except ImportError:  # pragma: no cover - a system without it keeps nothing.
+except ImportError:  # pragma: no cover - without it, no file is written.
     fcntl = None  # type: ignore[assignment]
 
 FORMAT = 1

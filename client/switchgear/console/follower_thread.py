@@ -74,7 +74,7 @@ class FollowerThread(ABC):
                 self._follow_once()
             except RequestFailed as failed:
                 self._record_failure(failed)
-            except Exception as error:  # The loop that everything else relies on.
+            except Exception as error:  # No error may end the thread.
                 log.debug("switchgear: an error of the client itself", exc_info=True)
                 self._record_failure(
                     RequestFailed(f"an error of the client itself: {type(error).__name__}")

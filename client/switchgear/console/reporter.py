@@ -140,7 +140,7 @@ class Reporter:
             try:
                 self._send_due()
                 self._wait_until_due()
-            except Exception:  # The loop that everything else relies on.
+            except Exception:  # No error may end the thread.
                 log.exception("switchgear: the reporter failed")
                 later = time.monotonic() + self._timings.report
                 self._report.due_at = self._acknowledgement.due_at = later
@@ -149,7 +149,7 @@ class Reporter:
         self._connection = self._new_connection()
         try:
             self._send_final(self._until)
-        except Exception:  # The process is ending.
+        except Exception:  # The client is closed, with or without its last report.
             log.exception("switchgear: the last report failed")
         self._connection.close()
 

@@ -142,7 +142,7 @@ class SnapshotFollower(FollowerThread):
         if not news and elapsed < self._timings.hold / 2:
             raise RequestFailed("it does not hold polls")
         self._modes.record_success()
-        # The console answers all held polls at one moment.
+        # The console answers all held polls at one moment; clients must not all return at one.
         self._pause(self._draw() * HELD_PAUSE_SECONDS)
 
     def _record_answer(self, news: bool) -> None:
