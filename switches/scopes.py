@@ -148,7 +148,7 @@ def overdue_severity(name: str) -> str:
 
 
 def immediate_release_needs_approval(name: str) -> bool:
-    """Return True if an immediate release needs a second person."""
+    """Return True if an immediate release of a switch of this scope needs a second person."""
     scope = SCOPES.get(name)
     return scope is None or scope.immediate_release_needs_approval
 

@@ -106,7 +106,7 @@ class PreviewView(ApiView):
 
     @extend_schema(responses=PreviewShape)
     def get(self, request: Request, scope: str, key: str) -> Response:
-        """Return the callers of this switch with their rates, and overlapping switches."""
+        """Return the switch's blast radius: callers with their rates, and overlapping switches."""
         switch_id, now = identify(scope, key), db_now()
         found = replace(blast_radius(switch_id, now), refusals=current_refusals(switch_id))
         previews = [read(switch_id, now) for read in PREVIEW_FIELDS.functions()]

@@ -1,4 +1,4 @@
-"""Instances marked for drills, and their acknowledgment of a drill's changes."""
+"""Instances marked for drills, and counts of those that acknowledged a drill's changes."""
 
 from collections import Counter
 from collections.abc import Sequence

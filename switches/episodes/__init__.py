@@ -1,1 +1,1 @@
-"""Records of episode changes in the audit trail, messages and live pages."""
+"""Recording of episode changes in the audit trail, messages and live pages."""

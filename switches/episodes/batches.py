@@ -1,4 +1,4 @@
-"""Processing of batches in which each item has its own transaction."""
+"""Processing of due items, each in its own transaction, with errors raised at the end."""
 
 from collections.abc import Callable, Iterable
 from typing import TypeVar

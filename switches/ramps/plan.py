@@ -76,7 +76,7 @@ def read_plan(plan: Any = None, max_hold_seconds: Any = None) -> list[dict[str, 
 
 
 def is_immediate(plan: list[dict[str, Any]]) -> bool:
-    """Return True if no step before the last has a dwell or a gate."""
+    """Return True if the plan never waits: no step before the last has a dwell or a gate."""
     return not any(step["dwell_seconds"] or step["gates"] for step in plan[:-1])
 
 

@@ -1,4 +1,4 @@
-"""Rating of weaknesses of engage reasons for the weekly report.
+"""Rating of the reasons given for engaging switches, for the weekly report.
 
 :mod:`controlplane.core.reasons` refuses empty reasons; these rules rate accepted ones. Reasons in
 scripts without capital letters are not checked for names.

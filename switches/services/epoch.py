@@ -1,4 +1,4 @@
-"""Start of a new epoch after a database restore."""
+"""Start of a new epoch of snapshot versions after a database restore."""
 
 import uuid
 from datetime import datetime

@@ -47,7 +47,7 @@ class ReleaseRequest:
 
 
 def request_approval(request: ReleaseRequest, actor: Actor, now: datetime) -> Approval:
-    """Request a second person's approval; a release by ramp also creates a pending ramp."""
+    """Request a second person's approval of a release; for a ramp, also create the pending ramp."""
     switch, episode = request.switch, request.episode
     by, steps = "", request.steps
     if steps is not None:

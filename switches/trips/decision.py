@@ -168,9 +168,10 @@ def _check_engaged(switch: str, history: TripHistory) -> TripDecision | None:
 def _check_ramp(
     switch: str, open_episode: OpenEpisode, earlier: EarlierTrip | None
 ) -> TripDecision | None:
-    """Return `duplicate` if a person started the ramp while this alert was firing, else None.
+    """Return the decision `duplicate` if a person started the ramp while this alert was firing.
 
-    None lets the request end the ramp: for a new or recurring alert, and if no person started it.
+    Otherwise return None, which lets the request end the ramp: for a new or recurring alert, and if
+    no person started it.
     """
     is_firing = earlier is not None and earlier.episode_open and earlier.firing
     if earlier is None or not is_firing or not open_episode.ramped_by:

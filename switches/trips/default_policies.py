@@ -76,7 +76,7 @@ _POLICIES: tuple[dict[str, Any], ...] = (
 
 
 def install(apps: Any, now: datetime) -> None:
-    """Create the missing policies; `apps` is Django's app registry or a migration's."""
+    """Create the missing default policies; `apps` is Django's app registry or a migration's."""
     policy = apps.get_model("switches", "TripPolicy")
     for position, row in enumerate(default_policies()):
         policy.objects.get_or_create(

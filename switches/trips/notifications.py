@@ -101,7 +101,10 @@ def page_path(row: Trip) -> str:
 
 
 def engage_path(row: Trip) -> str:
-    """Return the path of the engage form, filled in; the trips page for an unknown scope."""
+    """Return the path of the engage form, filled in for the trip.
+
+    For an unknown scope, return the path of the trips page.
+    """
     scope, _, key = row.switch.partition(":")
     if scope not in SCOPES:
         return "/trips/"

@@ -48,7 +48,10 @@ def resolve_alert(*, switch: str, fingerprint: str, actor: Actor, now: datetime)
 
 
 def dismiss_trip(*, trip_id: int, reason: str, actor: Actor, now: datetime) -> Trip:
-    """Close a trip's question to people, without engaging; raise :class:`Conflict` if closed."""
+    """Close a trip's open question to people without engaging.
+
+    Raise :class:`Conflict` if the trip has no open question.
+    """
     actor.require("switches:write")
     if problems := reasons.find_text_problems(
         reason, called="reason", advice="Say why it may go on."

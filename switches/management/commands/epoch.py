@@ -1,4 +1,4 @@
-"""Command `manage.py epoch`: begin a new epoch of versions after a backup was restored."""
+"""Command `manage.py epoch`: begin a new epoch of snapshot versions after a database restore."""
 
 from argparse import ArgumentParser
 from typing import Any
