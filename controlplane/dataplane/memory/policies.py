@@ -37,7 +37,7 @@ class DependencyPolicy(NamedTuple):
 
 
 class ServicePolicies:
-    """The rendered policies of one service, with their headers."""
+    """The policy document of one service: its policies and overrides, rendered, with headers."""
 
     __slots__ = ("_epoch", "body", "description", "etag", "gzip", "validators", "version")
 
@@ -115,7 +115,7 @@ class Policies:
         return result
 
     def document_for(self, service: str) -> ServicePolicies:
-        """Return the rendered policies of a service; without dependencies, none at version 0."""
+        """Return a service's policy document; without dependencies, an empty one at version 0."""
         document = self._documents.get(service)
         if document is None:
             policies = self.by_caller.get(service)
