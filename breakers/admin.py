@@ -1,4 +1,4 @@
-"""Read-only pages of Django's admin for the tables of breakers."""
+"""Read-only Django admin of the breaker tables."""
 
 from breakers.models import (
     Alarm,

@@ -1,8 +1,8 @@
 """Causes of degradation: breakers that are not closed and probes that fail.
 
-A breaker counts if its dependency is critical or high, or its callee is a service of this
-installation. If half of the instances are affected or the callee's probe fails, the cause has the
-degradation level that is registered for the callee. Otherwise it has the level `DEGRADED`.
+A breaker counts if its dependency's criticality is critical or high, or its callee is a service of
+this installation. If half of the instances are affected or the callee's probe fails, the cause has
+the degradation level that is registered for the callee. Otherwise it has the level `DEGRADED`.
 """
 
 from collections.abc import Collection, Iterable, Mapping

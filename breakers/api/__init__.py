@@ -1,1 +1,1 @@
-"""API views of the registry and of breaker states."""
+"""API views of services, dependencies and breaker states."""

@@ -19,7 +19,10 @@ from controlplane.core.http.fields import EmptyBody, Filters, Text
 
 
 class DependencyBody(EmptyBody):
-    """The policy of a dependency: a missing field gets its default, a missing section is null."""
+    """The policy of a dependency. A missing field gets its default.
+
+    If a section is missing or null, the settings in the calling service's code apply.
+    """
 
     response_shape = SavedDependencyShape
 

@@ -2,7 +2,7 @@ from django.apps import AppConfig
 
 
 class DeadLettersConfig(AppConfig):
-    """An app without models, so that Django finds its modules; the models belong to `breakers`."""
+    """An app that lets Django find the modules of dead letters; its models belong to `breakers`."""
 
     name = "breakers.dead_letters"
     label = "dead_letters"

@@ -88,7 +88,7 @@ def _hold_job(work: ReplaySlice, pause: timedelta, why: str) -> StepContinues:
 
 
 def _record_result(turn: LeasedJob, _step: JobStep, now: datetime, probe: Probe) -> StepPassed:
-    """Record the result on the job, in the audit trail, and as a message, exactly once."""
+    """Record the job's result in its row, the audit trail and a message, in one transaction."""
     job = turn.job
     with turn.together():
         effects.record_effect(job, "record", now=now)

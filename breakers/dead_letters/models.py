@@ -77,7 +77,7 @@ class LetterStream(models.Model):
 
     @property
     def audit_target(self) -> str:
-        """Target of audit rows and jobs; a too long name is shortened and ends with a digest."""
+        """Target of the stream's audit rows and jobs; a long name is cut and ends with a digest."""
         return shorten_with_digest(f"dlq:{self}", MAX_TARGET_LENGTH)
 
     @property

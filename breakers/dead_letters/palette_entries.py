@@ -27,7 +27,7 @@ register_commands(
 
 @PALETTE_SOURCES.add(40)
 def letter_streams(query: PaletteQuery) -> Sequence[PaletteEntry]:
-    """Return the streams whose name or origin contains every word of the query."""
+    """Return entries of streams whose name or origin contains every word of the query."""
     found = LetterStream.objects.filter(gone_at__isnull=True)
     for word in query.words[:6]:
         found = found.filter(Q(name__icontains=word) | Q(origin__icontains=word))

@@ -25,7 +25,7 @@ Week = dict[str, Any]
 
 @REPORT_SECTIONS.add(68)
 def dead_letters_section(start: datetime, end: datetime, now: datetime) -> ReportSection:
-    """Return the section, with a row for each stream; those with the most arrivals come first."""
+    """Return the section: a row for each stream, those with the most arrivals first."""
     weeks = [
         one for one in _load_weeks(start, min(end, now), now) if any(one[name] for name in FIGURES)
     ]

@@ -17,7 +17,7 @@ from .monitoring import streams
 
 
 def stream_resources(rows: Sequence[LetterStream], now: datetime) -> list[dict[str, Any]]:
-    """Return the API resources of streams, as last sampled, with growth in letters per minute.
+    """Return the API resources of streams: the last sample, and the growth in letters per minute.
 
     Built without serializers, as live messages have hundreds of streams.
     """

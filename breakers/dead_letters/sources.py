@@ -36,7 +36,7 @@ class StreamPattern:
 
     @property
     def glob(self) -> str:
-        """The `dead` pattern as a glob for SCAN."""
+        """The `dead` pattern as a glob for the Redis command SCAN."""
         before, _, after = self.dead.partition(STREAM_PLACEHOLDER)
         return "*".join(re.sub(r"([\\*?\[\]])", r"\\\1", part) for part in (before, after))
 
@@ -84,7 +84,7 @@ def build_key_matcher(hidden_keys: Sequence[str]) -> Callable[[str], bool]:
 
 
 def configured_sources() -> DeadLetterSources:
-    """Return the configuration of this process (`settings.DEAD_LETTERS`)."""
+    """Return the dead letter configuration of this process (`settings.DEAD_LETTERS`)."""
     fields = vars(settings.DEAD_LETTERS)
     patterns = tuple(StreamPattern(*pair) for pair in fields["patterns"])
     return DeadLetterSources(**{**fields, "patterns": patterns})

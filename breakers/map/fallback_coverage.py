@@ -57,7 +57,10 @@ _JUDGED = f"""
 
 @dataclass(frozen=True)
 class CoverageFilter:
-    """Filters of the matrix; `gap` names a gap or is `any`. An empty value does not filter."""
+    """Filters of the fallback matrix; an empty value does not filter.
+
+    `gap` is the name of a gap, or `any`.
+    """
 
     gap: str = ""
     criticality: str = ""
@@ -106,7 +109,7 @@ class CoverageMatrix:
 
 
 def parse_filter(query: Any) -> CoverageFilter:
-    """Return the filters of a URL's query; invalid values are ignored."""
+    """Parse the filters of the matrix from a URL's query; invalid values are ignored."""
     gap, criticality = query.get("gap", ""), query.get("criticality", "")
     page = query.get("page", "")
     return CoverageFilter(

@@ -166,7 +166,7 @@ def worst_first(line: MapLine) -> tuple[int, int, str]:
 def find_reachable(
     graph: "nx.DiGraph[str]", start: str, *, hops: int | None = None
 ) -> dict[str, int]:
-    """Return the nodes reachable from `start` within `hops`, and their distances, nearest first."""
+    """Return the nodes within `hops` of `start`, nearest first, with their distances."""
     import networkx as nx  # Large: loaded by the first page that needs it.
 
     distances = nx.single_source_shortest_path_length(graph, start, cutoff=hops)

@@ -29,7 +29,7 @@ AUDIT_ONLY_FIELDS = frozenset({"by", "set_at", "reason", "version"})
 
 @dataclass(frozen=True)
 class Difference:
-    """A value that differs between two documents; None on the side where it is missing."""
+    """A value that differs between two JSON documents; None on the side where it is missing."""
 
     path: str
     before: Any
@@ -84,9 +84,9 @@ def policy_sections(document: Mapping[str, Any]) -> list[PolicySection]:
 
 
 def iterate_values(document: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield each value of a document with its path (`breaker.open_seconds`).
+    """Yield each value of a JSON document with its path (`breaker.open_seconds`).
 
-    Objects are descended into, also those in lists.
+    The values inside of objects are yielded, also of objects in lists.
     """
     for name, value in document.items():
         below = f"{path}.{name}" if path else name
@@ -101,7 +101,7 @@ def iterate_values(document: Mapping[str, Any], path: str = "") -> Iterator[tupl
 def list_differences(
     before: Mapping[str, Any] | None, after: Mapping[str, Any] | None
 ) -> list[Difference]:
-    """Return the values that differ between two documents, in the order of `after`.
+    """Return the values that differ between two JSON documents, in the order of `after`.
 
     Values that only `before` has come last.
     """
@@ -131,7 +131,7 @@ def compare_audit_values(before: str, after: str) -> list[AuditChange]:
 
 
 def flatten(document: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return a document without nesting: values by path (`breaker.window_size`), lists as text."""
+    """Return a JSON object as values by path (`breaker.window_size`); lists become text."""
     found: dict[str, Any] = {}
     for key, value in document.items():
         path = f"{prefix}{key}"

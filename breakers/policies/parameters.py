@@ -64,7 +64,7 @@ class Parameter:
 
     @property
     def section(self) -> str:
-        """`breaker` for `breaker.window_size`; empty for a parameter outside all sections."""
+        """The section (`breaker` for `breaker.window_size`); empty outside of all sections."""
         return self.path.rpartition(".")[0]
 
     @property
@@ -73,7 +73,7 @@ class Parameter:
 
     @property
     def unsaid_unit(self) -> str:
-        """The unit; empty if the parameter's name includes the unit."""
+        """The unit of the values; empty if the parameter's name includes it."""
         return "" if self.name.endswith(UNITS) else self.unit
 
 
@@ -224,5 +224,5 @@ ALIASES = {"failure_threshold": "failure_count", "window_seconds": "window_size"
 
 
 def section_parameters(section: str) -> Iterator[Parameter]:
-    """Return the parameters of a section, in table order."""
+    """Return the parameters of a policy section, in the order of the table."""
     return (one for one in PARAMETERS if one.section == section)

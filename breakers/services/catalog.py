@@ -109,7 +109,7 @@ def put_service(*, slug: str, fields: Mapping[str, Any], actor: Actor, now: date
 
 
 def require_new(slug: str) -> None:
-    """Lock the registry until commit, and raise :class:`Conflict` if the service is registered."""
+    """Raise :class:`Conflict` if the service is registered; lock the registry until commit."""
     publication.lock()
     if is_known(slug):
         raise Conflict(f"{slug} is registered already; change it with PUT.")

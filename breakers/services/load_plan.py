@@ -92,7 +92,7 @@ class _Comparison:
         check: Callable[[], State],
         place: Callable[[str], str],
     ) -> None:
-        """Compare an entry of the files with the registry; note the change, or the errors.
+        """Compare an entry of the files with the registry; add the result to `changes` or `errors`.
 
         `check` returns the validated entry; `place` maps a field's path to its file and key.
         """

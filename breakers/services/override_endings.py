@@ -1,4 +1,4 @@
-"""The end of an override: its row, audit row and message."""
+"""Ending of overrides: row, audit row and message."""
 
 from datetime import datetime
 from typing import Any

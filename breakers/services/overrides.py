@@ -50,7 +50,7 @@ APPLIED = f"""
 
 @dataclass(frozen=True)
 class OverrideAcknowledgement:
-    """The effect of an override: `applied` of `instances` instances apply it.
+    """The number of instances that apply an override: `applied` of `instances`.
 
     Only instances that reported within 30 s count. `stragglers` are the ids of those that don't
     apply the override, at most 20.
@@ -109,7 +109,10 @@ def set_override(
 def remove_override(
     *, caller: str, callee: str, reason: str = "", actor: Actor, now: datetime
 ) -> Override:
-    """End the live override. Raise :class:`Forbidden`, or :class:`NotFound` if there is none."""
+    """End the dependency's live override.
+
+    Raise :class:`Forbidden`, or :class:`NotFound` if there is none.
+    """
     actor.require(SCOPE)
     if reason and (problems := find_text_problems(reason, called="reason")):
         raise InvalidInput({"reason": problems})

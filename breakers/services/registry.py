@@ -126,7 +126,7 @@ def lock_dependency(caller: str, callee: str) -> Dependency:
 
 
 def require_new(caller: str, callee: str) -> None:
-    """Lock the registry until commit; raise :class:`Conflict` if the dependency has a policy."""
+    """Raise :class:`Conflict` if the dependency is registered; lock the registry until commit."""
     publication.lock()
     found = Dependency.objects.for_pair(caller, callee).first()
     if found is not None and is_registered(found):
@@ -144,7 +144,7 @@ def audit_state(dependency: Dependency) -> dict[str, Any]:
 
 
 def registered_state(dependency: Dependency) -> dict[str, Any] | None:
-    """Return the result of :func:`audit_state`, or None if the dependency is not registered."""
+    """Return what :func:`audit_state` returns, or None if the dependency is not registered."""
     return audit_state(dependency) if is_registered(dependency) else None
 
 

@@ -141,7 +141,10 @@ class BreakerBoardCounts:
 
 @dataclass(frozen=True)
 class BreakerBoardRow:
-    """A dependency on the board; `failure_share` (0 to 1) is None if it had no calls."""
+    """A dependency on the board, with its last hour.
+
+    `failure_share` (0 to 1) is None if there were no calls.
+    """
 
     status: DependencyStatus
     spark: FailureSpark
@@ -156,7 +159,7 @@ class BreakerBoardPage:
 
 
 def parse_filter(query: Any) -> BreakerBoardFilter:
-    """Return the filters of a URL's query; invalid values are ignored."""
+    """Parse the filters of the board from a URL's query; invalid values are ignored."""
     state, criticality = query.get("state", ""), query.get("criticality", "")
     page = query.get("page", "")
     return BreakerBoardFilter(
@@ -187,7 +190,7 @@ def load_page(filters: BreakerBoardFilter, now: datetime) -> BreakerBoardPage:
 
 
 def load_counts(now: datetime) -> BreakerBoardCounts:
-    """Return the counts of all dependencies. Makes one query."""
+    """Return the board's counts of all dependencies. Makes one query."""
     return _query(BreakerBoardFilter(), now)[0]
 
 

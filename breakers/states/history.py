@@ -79,7 +79,7 @@ def build_spark(minutes: Iterable[MinuteCounts], first: datetime, length: int) -
 
 
 def build_bands(minutes: Iterable[MinuteCounts], first: datetime, length: int) -> list[Band]:
-    """Return bands of the worst state for the `length` minutes that begin with `first`."""
+    """Return bands of the worst breaker state for the `length` minutes that begin with `first`."""
     worst = {_minute_index(one, first): one.worst for one in minutes}
     numbers = (worst.get(place, 0) for place in range(length))
     return _join_bands((n if 0 <= n < len(WORST) else 0 for n in numbers), 1)

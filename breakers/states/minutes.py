@@ -32,7 +32,10 @@ _SAMPLE = f"""
 
 
 def sample_states(now: datetime) -> int:
-    """Record the states reported within 30 s in this minute's rows; return how many changed."""
+    """Record current breaker states in the rows of this minute; return how many rows changed.
+
+    Only breakers reported within 30 s count.
+    """
     with connection.cursor() as cursor:
         cursor.execute(_SAMPLE, {"now": now, "fresh": now - HEARD_WITHIN})
         return int(cursor.rowcount)

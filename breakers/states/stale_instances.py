@@ -29,7 +29,7 @@ _FADED = f"""
 
 
 def find_pending(now: Combinable) -> QuerySet[Instance]:
-    """Return instances that became stale or gone within the last minute, to announce on pages.
+    """Return the instances that became stale or gone within the last minute, to notify pages.
 
     `now` is a database expression, such as `Now()`.
     """

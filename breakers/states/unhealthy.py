@@ -73,7 +73,7 @@ class UnhealthyDependency:
 
     @property
     def is_weighty(self) -> bool:
-        """True if it is critical or high, or if the callee is a service of this installation."""
+        """True if its criticality is critical or high, or its callee is of the kind `service`."""
         return self.criticality in WEIGHTY_CRITICALITIES or self.kind == Service.Kind.SERVICE
 
     @property

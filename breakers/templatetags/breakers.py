@@ -108,7 +108,7 @@ def dependency_name(caller: str, callee: str, link: bool = True) -> SafeString:
 
 @register.filter
 def instances_words(status: DependencyStatus) -> str:
-    """Return the instances by state: `2 open, 6 closed, 1 stale`."""
+    """Return the numbers of instances by state: `2 open, 6 closed, 1 stale`."""
     counts = {**status.counts, "stale": status.stale}
     shown = [state for state in ("open", "half_open", "closed", "stale") if counts[state]]
     texts = (f"{counts[state]:,} {state.replace('_', '-')}" for state in shown)
@@ -128,7 +128,7 @@ def ratio(share: float | None) -> str:
 
 @register.filter
 def times(factor: float | None) -> str:
-    """Return a factor as `× 1.04`."""
+    """Return a factor as text, such as `× 1.04`."""
     return "–" if factor is None else f"× {factor:.2f}".rstrip("0").rstrip(".")
 
 

@@ -159,9 +159,9 @@ def unplaced_errors(errors: Errors) -> list[str]:
 
 
 def typed_text(parameter: Parameter, value: Any) -> str:
-    """Return a value as a user would type it.
+    """Return a parameter's value as a user would type it; empty for None.
 
-    The text is empty for None, and for a dict: a default that depends on another parameter.
+    It is also empty for a dict, which is a default that depends on another parameter.
     """
     if value is None or isinstance(value, dict):
         return ""
@@ -234,7 +234,7 @@ def _parse_outage(texts: Mapping[str, str], errors: Errors) -> dict[str, Any]:
 
 
 def errors_about(path: str, errors: Errors) -> list[str]:
-    """Return the errors of a field and of its items (`retry.never.3`)."""
+    """Return the errors of the field `path` and of items in it (`retry.never.3`)."""
     return [
         text
         for place, texts in errors.items()

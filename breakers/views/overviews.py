@@ -92,7 +92,7 @@ def infrastructure_page(request: PersonRequest) -> HttpResponse:
 @signed_in
 @require_GET
 def map_page(request: PersonRequest) -> HttpResponse:
-    """Show the dependency map, around a service if `?service=core` names one."""
+    """Show the dependency map; `?service=core` focuses it on that service."""
     now = db_now()
     service = request.GET.get("service", "").strip()[:60]
     picture = map_graph.draw_map(service, now)

@@ -117,7 +117,7 @@ class FieldsShape(serializers.JSONField):
 
 
 class DeadLetterShape(serializers.Serializer[Any]):
-    """A letter.
+    """A dead letter.
 
     Metadata that the entry lacks is null. Values under secret keys are `[redacted]`.
     """

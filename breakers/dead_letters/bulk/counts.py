@@ -20,7 +20,7 @@ from . import eligibility
 
 @dataclass
 class ReplayChunk:
-    """Letters that a job removes together, and counts of the letters between them that it skips.
+    """Letters that a bulk job removes together, with counts of those in between that it skips.
 
     `why` counts skipped letters by reason, `not_meant` letters that don't match the filter.
     `position` is the position of the last letter, removed or not.

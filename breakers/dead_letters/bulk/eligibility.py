@@ -63,7 +63,7 @@ def skip_reason(
 
 
 def entry_skip_reason(entry: LetterEntry, *, action: str, most_retries: int) -> str:
-    """Return the reason why a bulk job skips this entry; empty if it does not."""
+    """Return the reason why a bulk job skips this letter; empty if it does not."""
     figures = (entry.fields_total, entry.size_bytes, entry.retries)
     return skip_reason(*figures, action=action, most_retries=most_retries)
 

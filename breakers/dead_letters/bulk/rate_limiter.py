@@ -17,7 +17,7 @@ class ReplayRateLimiter:
     due: float
 
     def seconds_to_wait(self, at: float, most: int) -> float:
-        """Return the seconds from `at` until letters, up to `most` at once, may be removed."""
+        """Return the seconds to wait, from the time `at`, before removing up to `most` letters."""
         is_old = at - self.due > MAX_CATCH_UP_SECONDS
         if is_old or self.due - at > (most + 1) / self.rate_per_second + MAX_CATCH_UP_SECONDS:
             self.due = at  # From before the clock was set back.

@@ -109,7 +109,10 @@ def validate_limits(
 
 
 def _start_job(replay: Replay, reason: str, actor: Actor, now: datetime) -> Job:
-    """Create the job of a replay. Raise :class:`Conflict` if an unfinished job does the same."""
+    """Create the bulk job, its gates and its audit row.
+
+    Raise :class:`Conflict` if an unfinished job has the same action and filter on the stream.
+    """
     stream = LetterStream.objects.select_for_update().get(pk=replay.stream_id)
     same = Replay.objects.filter(stream=stream, action=replay.action, chosen=replay.chosen)
     same = same.filter(job__state__in=Job.LIVE)

@@ -93,7 +93,7 @@ def start_slice(turn: LeasedJob, step: JobStep, now: datetime, probe: Probe) -> 
 
 
 def run_slice(work: ReplaySlice) -> bool:
-    """Work on a replay job for a few seconds; return True if all its letters were processed.
+    """Work on a bulk job for a few seconds; return True if all its letters were processed.
 
     Raises :class:`ReplayHeld`, :class:`LeaseLost` and :class:`ServerUnavailable`.
     """

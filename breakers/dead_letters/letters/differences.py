@@ -30,7 +30,7 @@ class FieldChange:
 
 
 def compare_messages(before: Pairs, after: Pairs, redaction: Redaction | None) -> list[FieldChange]:
-    """Return up to `MAX_DIFFERENCES` differences of two messages, with hidden values redacted."""
+    """Return up to `MAX_DIFFERENCES` differences between two messages, hidden values redacted."""
     old, new = _group_by_name(before), _group_by_name(after)
     changes = (
         change

@@ -1,4 +1,4 @@
-"""A dead letter as a Redis stream entry: names and values in bytes, and its metadata. Pure."""
+"""A dead letter as a Redis stream entry: field names and values in bytes, and metadata. Pure."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -52,7 +52,7 @@ def _text_of(name: bytes) -> Any:
 
 @dataclass(frozen=True)
 class LetterEntry:
-    """A stream entry, possibly read in part.
+    """A dead letter as read from its stream, possibly in part.
 
     If values were truncated, `sizes` are their full lengths. If only the first fields were read,
     `fields_total` is the number of all fields.

@@ -143,9 +143,9 @@ class LetterFilter:
 
 
 def values_at(entry: LetterEntry, path: str) -> Iterator[Any]:
-    """Yield the values at a path: bytes of a field, or a value in its JSON.
+    """Yield the letter's values at a dotted path: bytes of a field, or values in a field's JSON.
 
-    Names may contain dots, and may repeat.
+    There may be several, as field names may contain dots, and may repeat.
     """
     parts = path.split(".")
     for length in range(len(parts), 0, -1):

@@ -32,7 +32,7 @@ def letter_resource(
     fingerprint: str = "",
     measure: ReadLimits = LIST_LIMITS,
 ) -> dict[str, Any]:
-    """Return an entry as the API shows it; missing metadata is None.
+    """Return the API resource of a letter; missing metadata is None.
 
     If `redaction` is None, nothing is hidden. If `fingerprint` is empty, the fingerprint is
     computed. `size_bytes` is the size of the fields that were read.
@@ -92,7 +92,10 @@ def display_fields(
 def display_value(
     given: bytes, *, size: int | None = None, most: int = LIST_LIMITS.value_bytes
 ) -> DisplayValue:
-    """Return a value as JSON; `size` is its full length if it was truncated before."""
+    """Return a value as displayed, with at most `most` bytes of it.
+
+    `size` is its full length if it was truncated before.
+    """
     size = max(size or 0, len(given))
     cut = given[:most]
     is_cut = len(cut) < size
@@ -104,7 +107,7 @@ def display_value(
 
 
 def is_text(given: bytes) -> bool:
-    """Return True if the value is displayed as text."""
+    """Return True if the value is displayed as text, not as binary."""
     return decode_text(given, is_cut=False) is not None
 
 
@@ -121,7 +124,7 @@ def truncate_entry(entry: LetterEntry, measure: ReadLimits) -> LetterEntry:
 
 
 def decode_text(given: bytes, *, is_cut: bool) -> str | None:
-    """Return the text, or None if the value is binary; a truncated last character is dropped."""
+    """Return bytes as text, or None if they are binary; a truncated last character is dropped."""
     if b"\x00" in given:
         return None
     try:

@@ -20,11 +20,11 @@ log = structlog.get_logger(__name__)
 
 
 def discover_streams(server: RedisServer, cursor: str) -> tuple[set[str], str]:
-    """Scan some thousand keys from `cursor` on; an empty cursor starts over.
+    """Search the next keys of a server, from `cursor` on, for dead letter streams.
 
-    Return the names of the matching streams and the cursor of the next scan. Names that are not
-    UTF-8, or that PostgreSQL can't store, are skipped and logged. Raises
-    :class:`ServerUnavailable` and :class:`ServerRefused`.
+    Some thousand keys are scanned; an empty cursor starts over. Return the names of the matching
+    streams and the cursor of the next scan. Names that are not UTF-8, or that PostgreSQL can't
+    store, are skipped and logged. Raises :class:`ServerUnavailable` and :class:`ServerRefused`.
     """
     try:
         return _scan_cluster(server, cursor) if server.is_cluster else _scan_single(server, cursor)
@@ -44,7 +44,7 @@ def _scan_single(server: RedisServer, cursor: str) -> tuple[set[str], str]:
 
 
 def _scan_cluster(server: RedisServer, cursor: str) -> tuple[set[str], str]:
-    """Scan the primary nodes, ordered by name.
+    """Scan the keys of a cluster's primary nodes, one node after the other, ordered by name.
 
     The cursor is a node's name, a space, and the SCAN cursor of that node.
     """

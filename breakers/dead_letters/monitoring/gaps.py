@@ -64,7 +64,7 @@ def find_inconsistent(read: Sequence[SampledStream]) -> list[SampledStream]:
 
 
 def find_gaps(stream: LetterStream, now: datetime, *, seconds: float) -> bool:
-    """Record a stream's deleted entries as gaps; return False if time ran out before its end.
+    """Record deleted entries of a stream as gaps; return True if all of the stream was checked.
 
     Raises :class:`ServerUnavailable` and :class:`ServerRefused`.
     """
@@ -114,7 +114,7 @@ def _delete_trimmed(
 
 
 def _compare_all(stream: LetterStream, upto: str, now: datetime, deadline: float) -> bool:
-    """Compare all entry ids of the stream with the index; return True if time sufficed."""
+    """Delete all index rows without an entry in the stream; return False if time ran out."""
     rows = Letter.objects.filter(stream=stream, position__lte=upto).order_by("position")
     after = ""
     for chunk in _iterate_chunks(rows):

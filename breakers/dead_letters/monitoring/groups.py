@@ -47,13 +47,13 @@ class ErrorGroup:
 
 
 def list_groups(stream: LetterStream, *, most: int = MAX_GROUPS) -> list[ErrorGroup]:
-    """Return up to `most` groups, the largest first."""
+    """Return up to `most` error groups of a stream, the largest first."""
     return [ErrorGroup(*row) for row in fetch_all(_GROUPS, {"stream": stream.pk, "most": most})]
 
 
 @dataclass(frozen=True)
 class GroupFailures:
-    """Arrivals of an error group, in total and by day (UTC)."""
+    """Numbers of letters that arrived in an error group, in total and by day (UTC)."""
 
     group: LetterGroup
     arrived: int
@@ -61,7 +61,7 @@ class GroupFailures:
 
 
 def list_most_failed(start: datetime, end: datetime, most: int) -> list[GroupFailures]:
-    """Return up to `most` groups with the most arrivals, the largest first.
+    """Return up to `most` error groups in which the most letters arrived, the largest first.
 
     Whole UTC days are counted, from the day of `start` to the last day that begins before `end`.
     """

@@ -90,7 +90,7 @@ def _query_server(server: str, known: Sequence[str], cursor: str) -> _ServerSamp
 
 
 def _record_server(server: str, result: _ServerSample, now: datetime) -> bool:
-    """Record a server's availability; return True if it has new streams."""
+    """Record a server's availability and its new streams; return True if it has any."""
     is_away = bool(result.error)
     with transaction.atomic():
         LetterServer.objects.bulk_create([LetterServer(name=server)], ignore_conflicts=True)
@@ -129,7 +129,7 @@ def _record_streams(
 
 
 def _index_changed(changed: Sequence[SampledStream], now: datetime) -> None:
-    """Index changed streams for a second each at most, then search for gaps.
+    """Index these streams for a second each at most, then search them for gaps.
 
     The random order gives every stream a chance if time runs out.
     """

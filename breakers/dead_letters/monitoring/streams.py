@@ -1,4 +1,4 @@
-"""Known streams: lookup, registration, lists and growth."""
+"""Dead letter streams in the database: lookup, registration, lists and growth."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
@@ -56,13 +56,13 @@ def get_outbox_stream(now: datetime) -> LetterStream:
 
 
 def is_valid_name(name: str) -> bool:
-    """Return True if PostgreSQL can store the name."""
+    """Return True if PostgreSQL can store a stream of this name."""
     has_surrogates = any("\ud800" <= one <= "\udfff" for one in name)
     return 0 < len(name) <= MAX_NAME_LENGTH and "\0" not in name and not has_surrogates
 
 
 def register_streams(server: str, names: Collection[str], now: datetime) -> int:
-    """Insert streams that are not known yet; return how many."""
+    """Insert rows for streams that have none yet; return how many."""
     sources = configured_sources()
     origins = {name: sources.origin_of(name) for name in names if is_valid_name(name)}
     rows = [

@@ -49,7 +49,7 @@ def read_page(
 def iterate_pages(
     server: str, stream: str, *, after: str = "", **options: Any
 ) -> Iterator[EntryPage]:
-    """Yield the pages after the id `after`; `options` are those of :func:`read_page`."""
+    """Yield the pages of entries after the id `after`; `options` are those of :func:`read_page`."""
     page = read_page(server, stream, after=after, **options)
     while page.entries:
         yield page

@@ -104,7 +104,7 @@ class RedisServer:
         return isinstance(self.client, _LazyCluster)
 
     def run(self, script: str, call: ScriptCall) -> Any:
-        """Return the result of the script `lua/<script>.lua`.
+        """Run the script `lua/<script>.lua` and return its result.
 
         Raises :class:`ServerUnavailable` and :class:`ServerRefused`.
         """
@@ -115,7 +115,7 @@ class RedisServer:
             raise translate_error(self.name, error) from error
 
     def run_many(self, script: str, calls: Sequence[ScriptCall]) -> list[Any]:
-        """Return the result of each call, or its :class:`ServerRefused`, from one pipeline.
+        """Run the script once for each call; return the results, :class:`ServerRefused` if refused.
 
         Raises :class:`ServerUnavailable`, after which any of the calls may have run.
         """

@@ -74,7 +74,7 @@ class PreparedRemoval:
 
 
 def remove_letter(**fields: Any) -> dict[str, Any]:
-    """Retry or discard a letter, outside of a transaction; return the response.
+    """Retry or discard a letter; return the response. Must run outside of a transaction.
 
     `fields` are those of :class:`RemovalRequest`.
     """
@@ -147,7 +147,7 @@ def require_removable(entry: LetterEntry, edited: Pairs | None, action: str) -> 
 def _require_no_other_intent(
     request: RemovalRequest, entry: LetterEntry, edited: Pairs | None
 ) -> None:
-    """Raise :class:`Conflict` if the letter has an open removal intent other than this request."""
+    """Raise :class:`Conflict` if the letter has an open intent, unless it is of this request."""
     rows = Departure.objects.filter(stream=request.stream, position=entry.position)
     departure = rows.filter(state=Departure.State.INTENDED).defer("fields").first()
     if departure is None:

@@ -1,6 +1,6 @@
 """Archive of removed letters, which are kept whole for 30 days.
 
-`done_at` is the time of a letter's removal; if it was found missing, the time of that.
+`done_at` is the time when a letter was removed, or when it was found missing.
 """
 
 from datetime import datetime, timedelta

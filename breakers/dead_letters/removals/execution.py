@@ -66,8 +66,8 @@ Outcomes = dict[int, RemovalOutcome]
 def execute_intents(stream: LetterStream, departures: Sequence[Departure]) -> Outcomes:
     """Execute removal intents of one stream in Redis; return the outcomes by primary key.
 
-    Writes no table, and can be repeated for a week. Raises :class:`ServerUnavailable`, after which
-    any of the intents may have been executed.
+    Writes nothing to the database, and can be repeated for a week. Raises
+    :class:`ServerUnavailable`, after which any of the intents may have been executed.
     """
     server = servers.get_server(stream.server)
     retries = [one for one in departures if one.action == Departure.Action.RETRY]

@@ -22,7 +22,7 @@ _LEAVING = {
 
 
 def missing_letter_error(stream: LetterStream, entry_id: str) -> DomainError:
-    """Return :class:`Conflict` if the letter existed or may have existed, else :class:`NotFound`.
+    """Return :class:`Conflict` if the missing letter may have existed, else :class:`NotFound`.
 
     Raises :class:`NotFound` for an invalid id, and :class:`ServerUnavailable`.
     """

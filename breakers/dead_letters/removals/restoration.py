@@ -47,7 +47,7 @@ class PreparedRestore:
 def restore_letter(
     *, departure_id: int, reason: str, actor: Actor, now: datetime
 ) -> dict[str, Any]:
-    """Restore an archived letter, outside of a transaction; return the response."""
+    """Restore an archived letter; return the response. Must run outside of a transaction."""
     prepared = prepare_restore(departure_id=departure_id, reason=reason, actor=actor, now=now)
     with transaction.atomic():
         return prepared.record(now)

@@ -118,7 +118,7 @@ def redacted_error(error: str) -> str:
 
 @register.simple_tag
 def days_drawn(counts: Sequence[int]) -> SafeString:
-    """Draw a bar chart of counts by day, the last bar for today."""
+    """Draw a bar chart of counts by day; the last bar is today."""
     most = max(counts, default=0) or 1
     heights = [max(2.0, DAYS_HEIGHT * count / most) if count else 1.0 for count in counts]
     columns = format_html_join(

@@ -65,7 +65,7 @@ class BulkForm(LetterReasonForm):
     does_wait = forms.BooleanField(required=False)
 
     def limits(self) -> dict[str, Any]:
-        """Return rate and retry limit, with defaults for empty or invalid input."""
+        """Return the job's rate and retry limit, with defaults for empty or invalid input."""
         given = self.cleaned_data if self.is_bound else {}
         return {
             "rate_per_second": given.get("rate") or replays.RATE_PER_SECOND,

@@ -108,7 +108,7 @@ def letter_context(
 
 
 def read_letter(stream: LetterStream, entry_id: str, limits: ReadLimits) -> LetterEntry | None:
-    """Return the entry, or None if it does not exist; 404 for an invalid id.
+    """Return the letter with this id, or None if it is not in the stream; 404 for an invalid id.
 
     Raises :class:`ServerUnavailable` and :class:`ServerRefused`.
     """

@@ -56,7 +56,7 @@ def messages_context(request: PersonRequest, stream: LetterStream, now: datetime
 
 
 def parse_filter(given: Mapping[str, str]) -> LetterFilter:
-    """Return the filter of a submitted form; times without a zone are in the user's time zone.
+    """Return the letter filter of a form; times without a zone are in the user's time zone.
 
     Raises :class:`InvalidInput`.
     """

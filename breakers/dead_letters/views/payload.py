@@ -65,7 +65,7 @@ def escape_unseen(text: str) -> str:
 
 
 def has_unseen(text: str) -> bool:
-    """Return True if :func:`escape_unseen` would change the text."""
+    """Return True if the text has characters that :func:`escape_unseen` would escape."""
     return _UNSEEN.search(text) is not None
 
 
@@ -112,7 +112,7 @@ def compact_json(value: str) -> str:
 
 
 def to_json(tree: Any) -> str:
-    """Return a result of :func:`parse_json` as JSON in one line."""
+    """Return the JSON, in one line, of a result of :func:`parse_json`."""
     return "".join(_render(tree, None))
 
 
