@@ -28,10 +28,11 @@ Errors = tuple[type[BaseException], ...]
 
 
 class BreakerArguments(TypedDict, total=False):
-    """The arguments of a breaker. `parameters` apply while the console has none.
+    """The arguments of a breaker. The console's settings replace `parameters`.
 
-    `ignore` are exceptions that do not count. `is_failure` classifies every other exception
-    (default: all but HTTP client errors are failures), `is_failed_result` returned values.
+    `ignore` are exceptions that do not count. `is_failure` returns True for any other exception
+    that is a failure (default: all but HTTP client errors), `is_failed_result` for such a returned
+    value.
     """
 
     parameters: BreakerParameters | None
@@ -95,11 +96,11 @@ class GuardArguments(TypedDict, total=False):
 
 
 class PolicyArguments(Arguments, GuardArguments, total=False):
-    """The arguments of a policy and of the guard around it."""
+    """The arguments of a policy together with those of the guard around it."""
 
 
 def split_guard_arguments(arguments: PolicyArguments) -> tuple[GuardArguments, Arguments]:
-    """Split the arguments of a policy into those of its guard and the rest."""
+    """Return the arguments of a policy's guard, and its other arguments."""
     of_guard = GuardArguments.__annotations__
     guarded = {name: value for name, value in arguments.items() if name in of_guard}
     rest = {name: value for name, value in arguments.items() if name not in of_guard}
@@ -108,7 +109,7 @@ def split_guard_arguments(arguments: PolicyArguments) -> tuple[GuardArguments, A
 
 @dataclass(frozen=True)
 class ArgumentRule:
-    """The validation rule of an argument.
+    """A rule that validates one argument.
 
     `expected` completes the error message "… must be …". `check_value` raises :class:`ValueError`
     for an invalid value of a valid type.
@@ -124,12 +125,12 @@ def _is_a(*kinds: type) -> Callable[[object], bool]:
 
 
 def _is_function(value: object) -> bool:
-    """Return True for a callable other than a coroutine function or an exception class."""
+    """Return True for a callable that is neither a coroutine function nor an exception class."""
     return callable(value) and not is_coroutine_function(value) and not is_exception_class(value)
 
 
 def _is_predicate(value: object) -> bool:
-    """Return True for a callable that may be a predicate; a class may not be one."""
+    """Return True for a callable that may be a predicate: no class and no coroutine function."""
     return _is_function(value) and not isinstance(value, type)
 
 

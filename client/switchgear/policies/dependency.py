@@ -1,4 +1,4 @@
-"""The breaker, bulkhead, retry budget and configuration that all policies of one name share."""
+"""A dependency: the breaker, bulkhead, budgets and configuration that its policies share."""
 
 import threading
 import time
@@ -35,8 +35,8 @@ MAX_TRANSITIONS = 100
 class Dependency:
     """The shared state of all policies of one name. Thread-safe; `clock` is monotonic.
 
-    The console's configuration is applied in place by :meth:`apply_pending`: an open breaker stays
-    open. One thread at a time applies configurations, including those that other threads set
+    :meth:`apply_pending` applies the console's configuration to the existing patterns: an open
+    breaker stays open. One thread at a time does so, also for configurations that other threads set
     meanwhile. No lock is held while the breaker changes, since its listeners may request another
     policy.
     """
@@ -79,7 +79,10 @@ class Dependency:
         forks.register(self)
 
     def get_breaker(self, **arguments: Unpack[BreakerArguments]) -> Breaker:
-        """Return the breaker. The first arguments given apply to all policies of this name."""
+        """Return the breaker, created at the first call.
+
+        All policies of this name share it, and the first value given for each argument applies.
+        """
         with self._lock:
             known, wrong = self._merge_arguments(arguments)
             breaker = self.breaker
@@ -102,7 +105,10 @@ class Dependency:
         return breaker
 
     def get_bulkhead(self, parameters: BulkheadParameters | Tier | None = None) -> Bulkhead:
-        """Return the bulkhead; the first `parameters` apply. Raise :class:`ValueError`."""
+        """Return the bulkhead, created at the first call; the first `parameters` given apply.
+
+        Raise :class:`ValueError` for an unknown tier.
+        """
         given = resolve_bulkhead_parameters(parameters)
         with self._lock:
             is_other = given is not None and self._bulkhead_parameters not in (None, given)
@@ -117,7 +123,7 @@ class Dependency:
         return bulkhead
 
     def get_retry_budget(self, parameters: RetryParameters | None) -> RetryBudget:
-        """Return the retry budget. The first parameters given apply to all policies."""
+        """Return the retry budget that all policies share; the first `parameters` given apply."""
         with self._lock:
             first = self._retry_parameters = self._retry_parameters or parameters
             self._is_pending = True
@@ -128,7 +134,7 @@ class Dependency:
         return self.budget
 
     def get_token_budget(self, parameters: SpendParameters | None) -> "SpendBudget":
-        """Return the token budget, with the limits of the console.
+        """Return the token budget, created at the first call, with the limits of the console.
 
         If the console has none, the first `parameters` given by the code apply. Raise
         :class:`TypeError` for parameters of the wrong type.
@@ -152,7 +158,7 @@ class Dependency:
         return spend
 
     def set_config(self, config: DependencyConfig, now: float) -> None:
-        """Set the console's configuration, which the next :meth:`apply_pending` applies.
+        """Store the console's configuration, which the next :meth:`apply_pending` applies.
 
         `now` is UNIX seconds by the console's clock.
         """
@@ -161,7 +167,10 @@ class Dependency:
             self._is_pending = True
 
     def expire_override(self, now: float) -> None:
-        """End the operator's override if its time is over, or restore it if it ended too early."""
+        """End the operator's override of the breaker if its time is over at `now`.
+
+        Restore it if it was ended too early, by a clock that was wrong.
+        """
         with self._lock:
             override = self.target_config.override
             if override is None or override.mode == RESET:
@@ -174,7 +183,7 @@ class Dependency:
         self.apply_pending()
 
     def apply_pending(self) -> None:
-        """Apply the latest configuration, or leave it to a thread that is applying one."""
+        """Apply the latest configuration. Return at once if another thread is applying one."""
         while self._claim_pending():
             try:
                 self._apply_target()
@@ -185,17 +194,17 @@ class Dependency:
 
     @property
     def is_applied(self) -> bool:
-        """True if the latest configuration is in force."""
+        """True if the latest configuration is in force in all patterns."""
         return not self._is_pending and not self._is_applying
 
     @property
     def ends_at(self) -> float | None:
-        """The end time of the operator's override, even if it has passed; None without one."""
+        """The end of the operator's override in UNIX seconds, even if passed; None without one."""
         override = self.target_config.override
         return None if override is None or override.mode == RESET else override.ends_at
 
     def after_fork(self) -> None:
-        """Reset in a child: drop the parent's transitions and apply the configuration again.
+        """Reset in a forked child: drop the parent's transitions and apply the configuration again.
 
         The child's breaker starts anew in the same mode.
         """
@@ -240,7 +249,7 @@ class Dependency:
             self._apply_override(breaker, config.override, now)
 
     def _apply_override(self, breaker: Breaker, override: ForcedMode | None, now: float) -> None:
-        """Force or reset the breaker at a new override; end the forced mode with its override."""
+        """Force or reset the breaker by a new override; end the forced mode of an ended one."""
         if override is not None and override.mode != RESET and override.ends_at <= now:
             override = None
         mode = None if override is None or override.mode == RESET else override.mode
@@ -254,10 +263,11 @@ class Dependency:
         self._forced_mode, self._applied_override = mode, override
 
     def _merge_arguments(self, arguments: BreakerArguments) -> tuple[BreakerArguments, list[str]]:
-        """Return the arguments so far merged with `arguments`, and the names of rejected ones.
+        """Return the breaker's arguments so far merged with `arguments`, and the rejected ones.
 
         An argument is rejected if an earlier policy gave another value. Once the breaker exists,
-        any new argument except `parameters` is rejected, too.
+        any new argument except `parameters` is rejected, too. Rejected arguments are texts for a
+        warning.
         """
         known, wrong = self._breaker_arguments.copy(), []
         for name, value in arguments.items():

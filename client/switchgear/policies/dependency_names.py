@@ -10,13 +10,13 @@ _NAME = re.compile(rf"({_PART})->{_PART}", re.ASCII)
 
 
 def caller_of(name: str) -> str | None:
-    """Return the calling service in a dependency's name; None for a name the console rejects."""
+    """Return the calling service in a dependency's name; None if the console rejects the name."""
     found = _NAME.fullmatch(name)
     return None if found is None else found[1]
 
 
 def suggested_name(name: str) -> str | None:
-    """Return a similar name that the console accepts, or None if there is none."""
+    """Return a name like `name` that the console accepts, or None if there is none."""
     caller, arrow, callee = name.lower().replace("→", "->").partition("->")
     parts = [
         re.sub(r"[^a-z0-9]+", "-", each).strip("-")[:_MAX_PART].strip("-")

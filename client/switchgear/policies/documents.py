@@ -1,6 +1,6 @@
-"""A parser of the console's configuration of dependencies. Pure.
+"""A parser of the document with the console's configuration of dependencies. Pure.
 
-An invalid section keeps its previous value; valid sections apply.
+An invalid section of a dependency keeps its previous value; valid sections apply.
 """
 
 import functools
@@ -30,7 +30,7 @@ MAX_ERROR_LABELS = 100
 
 @dataclass(frozen=True)
 class ForcedMode:
-    """A mode that an operator forces on a breaker until `ends_at`.
+    """An operator's override of a breaker: a mode that is forced until `ends_at`.
 
     `ends_at` is UNIX seconds by the console's clock. `version` distinguishes successive overrides.
     """
@@ -43,9 +43,9 @@ class ForcedMode:
 
 @dataclass(frozen=True)
 class DependencyConfig:
-    """The console's configuration of one dependency. None leaves a setting to the code.
+    """The console's configuration of one dependency. A setting of None is left to the code.
 
-    `routes` are path patterns with the seconds of one attempt; the first match applies.
+    `routes` are path patterns with the timeout of one attempt in seconds; the first match applies.
     """
 
     timeout_seconds: float | None = None
@@ -58,7 +58,7 @@ class DependencyConfig:
     override: ForcedMode | None = None
 
     def route_timeout(self, path: str) -> float | None:
-        """Return the seconds of the first route that matches `path`, or None."""
+        """Return the timeout, in seconds, of the first route that matches `path`, or None."""
         for pattern, seconds in self.routes:
             if path_pattern(pattern).fullmatch(path):
                 return seconds
@@ -75,7 +75,7 @@ EMPTY_CONFIG = DependencyConfig()
 
 @dataclass(frozen=True)
 class ConfigDocument:
-    """The console's configuration of dependencies, parsed from its document.
+    """The console's configuration of all dependencies of a service, parsed from its document.
 
     `problems` name the sections that kept their previous value, and the reasons. `service` is the
     calling service, if the document names it.
@@ -92,9 +92,10 @@ class InvalidDocument(ValueError):
 
 
 def parse_document(body: bytes, before: Mapping[str, DependencyConfig]) -> ConfigDocument:
-    """Parse a document; an invalid section keeps its value in `before`.
+    """Parse a configuration document.
 
-    Raise :class:`InvalidDocument` if the document itself is invalid.
+    An invalid section keeps its value in `before`, the configuration by dependency. Raise
+    :class:`InvalidDocument` if the document itself is invalid.
     """
     try:
         found = json.loads(body)
@@ -117,7 +118,7 @@ def parse_document(body: bytes, before: Mapping[str, DependencyConfig]) -> Confi
 
 @functools.lru_cache(maxsize=1000)
 def path_pattern(pattern: str) -> re.Pattern[str]:
-    """Return the compiled path pattern, which matches in linear time.
+    """Return the compiled regular expression of a path pattern, which matches in linear time.
 
     `*` matches any part between slashes, `**` the rest of a path; `/a/**` also matches `/a`.
     """
@@ -184,7 +185,11 @@ def _read_routes(given: Any) -> tuple[tuple[str, float], ...]:
 
 
 def _read_breaker(given: Any) -> BreakerParameters:
-    """Return the breaker parameters; `failure_threshold` and `window_seconds` are aliases."""
+    """Return the breaker parameters in a section of the document.
+
+    `failure_threshold` is an alias of `failure_count`, and `window_seconds` of the size of a
+    time-based window.
+    """
     values = _known_fields(BreakerParameters, given)
     if (count := given.get("failure_threshold")) is not None:
         values.setdefault("failure_count", count)
@@ -216,7 +221,7 @@ def _read_error_labels(given: Any) -> tuple[str | int, ...]:
 
 
 def _read_bulkhead(given: Any) -> BulkheadParameters:
-    """Return the bulkhead parameters; missing fields come from the tier."""
+    """Return the bulkhead parameters in a section; missing fields come from its tier."""
     values = _known_fields(BulkheadParameters, given)
     tier = given.get("tier")
     if tier is None:
@@ -244,7 +249,7 @@ def _read_override(given: Any) -> ForcedMode:
 
 
 def _known_fields(kind: type, given: Any) -> dict[str, Any]:
-    """Return the fields of `given` that the dataclass `kind` has and that are not None."""
+    """Return the values in `given` for fields of the dataclass `kind`, without those of None."""
     if not isinstance(given, dict):
         raise ValueError("it is no object")
     names = {each.name for each in fields(kind)}

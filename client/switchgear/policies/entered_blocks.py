@@ -1,6 +1,6 @@
 """Context managers of a policy's blocks and attempts, which may be left in another context.
 
-Web frameworks begin and end generator dependencies in different contexts.
+Web frameworks enter and leave dependencies that are generators in different contexts.
 """
 
 from collections.abc import Iterable, Iterator
@@ -23,7 +23,7 @@ Stack = TypeVar("Stack", ExitStack, AsyncExitStack)
 
 
 class EnteredBlocks:
-    """The running `with` blocks of one policy, in all threads and tasks. Thread-safe."""
+    """The `with` blocks of one policy that are running, in all threads and tasks. Thread-safe."""
 
     def __init__(self) -> None:
         self._entered: dict[ExitStack | AsyncExitStack, None] = {}
@@ -33,7 +33,10 @@ class EnteredBlocks:
         self._push(enter_all(steps))
 
     def leave(self, error: BaseException | None, traceback: TracebackType | None) -> None:
-        """Leave the block that this context entered last, or without one a block of another."""
+        """Leave the block that was entered last in this context.
+
+        If there is none, leave a block that was entered in another context.
+        """
         stack, error = self._pop(ExitStack, error)
         if stack is not None:
             stack.__exit__(None if error is None else type(error), error, traceback)
@@ -54,10 +57,10 @@ class EnteredBlocks:
     def _pop(
         self, kind: type[Stack], error: BaseException | None
     ) -> tuple[Stack | None, BaseException | None]:
-        """Return a block to leave, and the error to leave it with.
+        """Return the block to leave, and the error to leave it with; None for no block.
 
-        A block entered in another context may be the wrong one of several, but each is left once,
-        with an error that does not count as an outcome.
+        If this context has entered none, it is a block of another context, perhaps the wrong one of
+        several. That block is left with an error that does not count as an outcome.
         """
         while (found := entered_contexts.pop_entry(self)) is not None:
             if isinstance(found[0], kind) and self._claim(found[0]):
@@ -72,7 +75,7 @@ class EnteredBlocks:
 
 
 class LimitedBlock:
-    """A time limit around one block. Leaving the block in another context raises no error."""
+    """A `with` block with a timeout or deadline, which may be left in another context."""
 
     def __init__(self, limiting: Timeout | Deadline) -> None:
         self._limiting = limiting
@@ -107,7 +110,10 @@ class LimitedBlock:
 
 @dataclass(eq=False)
 class GuardedBlock:
-    """A `with` block of a guard, which may be left in another context than it was entered in."""
+    """A `with` block that a guard refuses while a switch is engaged.
+
+    It may be left in a context other than the one it was entered in.
+    """
 
     _guard: Guard
     _scope: SourceScope | None = None
@@ -128,7 +134,10 @@ class GuardedBlock:
 
 @dataclass(eq=False)
 class CancellingBlock:
-    """A block whose task is cancelled when its guard, with `on_engage="cancel"`, refuses it."""
+    """A block whose task is cancelled when a switch of its guard is engaged.
+
+    It has no effect for a guard without `on_engage="cancel"`.
+    """
 
     _guard: Guard
     _cancellation: TaskCancellation | None = None
@@ -165,12 +174,12 @@ def async_attempt_managers(layers: Layers, admission: AdmissionArguments) -> Ite
 
 
 def enter_outer_managers(layers: Layers) -> ExitStack:
-    """Enter the guard and the deadline, which enclose all attempts; return the stack of both."""
+    """Enter the guard and the deadline around all attempts of a call, and return their stack."""
     return enter_all(_outer_managers(layers))
 
 
 def enter_all(steps: Iterable[Any]) -> ExitStack:
-    """Enter these context managers; if one fails, leave those before it."""
+    """Enter these context managers, and return their stack; if one fails, leave those before it."""
     with ExitStack() as stack:
         for each in steps:
             stack.enter_context(each)
@@ -178,7 +187,7 @@ def enter_all(steps: Iterable[Any]) -> ExitStack:
 
 
 async def enter_all_async(steps: Iterable[Any]) -> AsyncExitStack:
-    """Like :func:`enter_all`, in an event loop."""
+    """Like :func:`enter_all`, for coroutines and asynchronous context managers."""
     async with AsyncExitStack() as stack:
         for each in steps:
             if isinstance(each, AbstractAsyncContextManager):
@@ -197,7 +206,7 @@ def _outer_managers(layers: Layers) -> Iterator[Any]:
 
 @dataclass(eq=False, repr=False)
 class PolicyAttempt:
-    """One attempt of a policy, entered once with `with` or `async with`.
+    """One attempt in a loop `for attempt in policy:`, entered once, by `with` or `async with`.
 
     `number` counts from 1. Set `result` to let `retry_result` evaluate it.
     """
@@ -252,10 +261,10 @@ class PolicyAttempt:
         return self._will_retry(error)
 
     def _will_retry(self, error: BaseException | None) -> bool:
-        """End the attempt; return True if another one follows.
+        """End the attempt; return True if another attempt follows.
 
-        After the last attempt, leave the outer managers at once: an asynchronous iterator that is
-        left by `return` is closed later, in another context.
+        After the last attempt, leave the guard and the deadline at once: an asynchronous iterator
+        that is left by `return` is closed later, in another context.
         """
         self._attempt.result = self.result
         try:

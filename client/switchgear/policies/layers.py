@@ -51,7 +51,7 @@ class AdmissionArguments:
 
 @dataclass(frozen=True)
 class Layers:
-    """The patterns of a policy for the configuration `config`, outermost first; None if unused."""
+    """The patterns of a policy under one configuration, outermost first; None for an unused one."""
 
     config: DependencyConfig
     fallback: Fallback | None
@@ -80,7 +80,10 @@ class Layers:
     def wrap_generator(
         self, function: Callable[..., Any], admission: AdmissionArguments
     ) -> Callable[..., Any]:
-        """Return a generator function with all layers; retry and fallback until its first item."""
+        """Return a generator function with all layers around it.
+
+        Retry and fallback end with its first item.
+        """
         retry = (
             None if self.retry is None else partial(apply_until_first_item, decorator=self.retry)
         )
@@ -107,9 +110,9 @@ class Layers:
     def wrap_caller(
         self, caller: Callable[..., Any], admission: AdmissionArguments
     ) -> Callable[..., Any]:
-        """Return `caller` with all layers but the fallback; it calls its first argument.
+        """Return `caller`, which calls its first argument, with all layers but the fallback.
 
-        It is wrapped once and then reused.
+        It is wrapped once and then reused for all functions.
         """
         found = self._wrapped_callers.get(caller)
         if found is None:
@@ -120,17 +123,17 @@ class Layers:
 
 
 def call_function(function: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
-    """Call `function` with these arguments; for :meth:`Layers.wrap_caller`."""
+    """Call `function` with these arguments: a `caller` for :meth:`Layers.wrap_caller`."""
     return function(*args, **kwargs)
 
 
 async def await_function(function: Callable[..., Awaitable[T]], /, *args: Any, **kwargs: Any) -> T:
-    """Await a coroutine function, like :func:`call_function`."""
+    """Like :func:`call_function`, for a coroutine function."""
     return await function(*args, **kwargs)
 
 
 class FallbackSelector:
-    """A selector of a policy's fallback by the console's configuration.
+    """Selects the fallback of a policy: from the code, from the console, both, or none.
 
     The console's `fallback.chain` applies if the code has `providers` for it; the code's fallback
     follows it and shares its cache. The console's mode `none` switches every fallback off. All
@@ -160,7 +163,7 @@ class FallbackSelector:
         self._chain: Fallback | None = None
 
     def select(self, document: Mapping[str, Any] | None) -> Fallback | None:
-        """Return the fallback for the console's `fallback` section; None if there is none."""
+        """Return the fallback to use with the console's `fallback` section, `document`, or None."""
         if document is None:
             return self._code_fallback
         if document.get("mode") == MODE_NONE:

@@ -1,4 +1,4 @@
-"""A policy: all patterns around the calls of one dependency, in their order."""
+"""A policy: all patterns around the calls of one dependency, from fallback to timeout."""
 
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
@@ -131,7 +131,7 @@ class Policy:
         forks.register(self)
 
     def __call__(self, function: F) -> F:
-        """Return `function` with all patterns around it.
+        """Return `function` with all patterns of this policy around it.
 
         A generator is one call from its first step to its end, with retry and fallback until its
         first item. Raise :class:`TypeError` for a generator if `retry_result` or the `is_good` of a
@@ -209,7 +209,7 @@ class Policy:
 
     @property
     def timeout_seconds(self) -> float | None:
-        """The current timeout of one attempt; None without one."""
+        """The current timeout of one attempt in seconds; None without one."""
         return self._timeout_for(self._dependency.config)
 
     @property
@@ -229,7 +229,7 @@ class Policy:
 
     @property
     def arguments(self) -> Mapping[str, object]:
-        """The arguments given by the code."""
+        """The arguments given by the code, without the console's settings."""
         return MappingProxyType(dict(self._arguments))
 
     @property
@@ -239,11 +239,14 @@ class Policy:
 
     @property
     def budget(self) -> "SpendBudget":
-        """The token budget of this name, in which calls reserve tokens."""
+        """The token budget that all policies of this name share, in which calls reserve tokens."""
         return self._dependency.get_token_budget(self._arguments.get("budget"))
 
     def route_timeout(self, path: str) -> float | None:
-        """Return the seconds of one attempt for `path`: the console's route, else the timeout."""
+        """Return the timeout of one attempt of a request to `path`, in seconds; None without one.
+
+        It is that of the console's first matching route, otherwise the policy's.
+        """
         by_route = self._dependency.config.route_timeout(path)
         return self.timeout_seconds if by_route is None else by_route
 
@@ -251,7 +254,7 @@ class Policy:
         self._lock = threading.RLock()
 
     def _current_layers(self) -> Layers:
-        """Return the layers for the configuration in force, rebuilt if it changed."""
+        """Return the patterns for the configuration in force, rebuilt if it changed."""
         config, layers = self._dependency.config, self._layers
         if layers.config is config:
             return layers
@@ -261,7 +264,7 @@ class Policy:
             return self._layers
 
     def _build_layers(self, config: DependencyConfig) -> Layers:
-        """Configure the patterns in place, which keeps their counts, and return the layers."""
+        """Return the patterns for `config`, configured in place, which keeps their counts."""
         retry = config.retry or self._arguments.get("retry")
         if retry is not None:
             self._retry.configure(retry)
@@ -300,7 +303,7 @@ class Policy:
         *,
         is_coroutine: bool = False,
     ) -> Callable[..., Any]:
-        """Return `function` with all layers; the first call after a change wraps it again."""
+        """Return `function` with all patterns around it; a new configuration wraps it again."""
         dependency, admission = self._dependency, self._admission
         layers = self._current_layers()
         # One tuple, assigned at once: two threads may rebuild, and either result is consistent.
@@ -330,10 +333,10 @@ class Policy:
     def _wrap_once(
         self, layers: Layers, function: Callable[..., Any], through: Callable[..., Any]
     ) -> Callable[..., Any]:
-        """Return `function` with all layers but the fallback, for a single call.
+        """Return `function` with all patterns but the fallback around it, for a single call.
 
-        If possible, call it by `through` (`call_function` or `await_function`), which is wrapped
-        only once.
+        If possible, `function` is called by `through` (`call_function` or `await_function`), which
+        is wrapped only once for all functions.
         """
         if (
             self._admission.depends_on_call

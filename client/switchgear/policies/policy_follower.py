@@ -1,4 +1,4 @@
-"""Threads that follow the console's policies and overrides for a service, by held (long) polls.
+"""Threads that fetch the console's policies and overrides for a service, by long polls.
 
 One daemon thread runs for each service whose policies are used, usually one. The last valid
 document stays in force and on disk until a newer valid one arrives.
@@ -31,7 +31,7 @@ _ETAG = re.compile(r'"([\w.-]{1,100})\.c([0-9]{1,18})(?:-gzip)?"', re.ASCII)
 
 
 class PolicyFollower(FollowerThread):
-    """A thread that puts the policies for calls by the service `caller` into `store`."""
+    """A thread that keeps the policies for calls by the service `caller` in `store` up to date."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class PolicyFollower(FollowerThread):
         self._etag: str | None = None
 
     def restore(self) -> None:
-        """Put the cached document in force, unless there is a newer one. Never raises."""
+        """Put the policy document on disk in force, unless there is one already. Never raises."""
         if self._store.get_policies(self._caller).epoch is None:
             self._cache.restore(
                 lambda found: self._store.accept(
@@ -61,7 +61,7 @@ class PolicyFollower(FollowerThread):
             )
 
     def stop(self) -> None:
-        """Abort the running request and end the thread; return at once."""
+        """Abort the running request and end the thread, without waiting for it."""
         self._stopped.set()
         self._connection.abort()
 
@@ -93,7 +93,10 @@ class PolicyFollower(FollowerThread):
             self._pause(poll_delay(min(POLL_SECONDS, self._timings.max_poll), self._draw))
 
     def _fetch(self, hold_seconds: int) -> bool:
-        """Fetch the document and return True if it changed. Raise :class:`RequestFailed`."""
+        """Fetch the policy document and put it in force; return True if it changed.
+
+        Raise :class:`RequestFailed`.
+        """
         path = f"{CONFIG_PATH}?service={quote(self._caller, safe='')}"
         headers = {"Switchgear-Instance": self._settings.name}
         etag = self._etag
@@ -148,7 +151,10 @@ class PolicyFollower(FollowerThread):
 
 
 class PolicyFollowers:
-    """The policy followers of one client. Without a console they only restore documents."""
+    """The policy followers of one client, one per calling service.
+
+    Without a console they only restore documents from disk.
+    """
 
     def __init__(
         self,
@@ -166,7 +172,7 @@ class PolicyFollowers:
         self._is_stopped = False
 
     def follow(self, caller: str) -> None:
-        """Restore the document of the service `caller` from disk and start following it."""
+        """Restore the policies for calls by `caller` from disk, then follow the console's."""
         if self._is_stopped or not (self._settings.has_console or self._settings.state_dir):
             return
         follower = self._make_follower(caller=caller)
@@ -181,7 +187,7 @@ class PolicyFollowers:
         return next((each.error for each in list(self._followers) if each.error is not None), None)
 
     def stop(self) -> None:
-        """Stop all followers; return at once."""
+        """Stop all followers, without waiting for their threads."""
         self._is_stopped = True
         for each in list(self._followers):
             each.stop()

@@ -24,12 +24,12 @@ CHECK_SECONDS = 1.0
 
 
 class OutdatedDocument(ValueError):
-    """Raised for a document that is older than the one in force; nothing changes."""
+    """Raised for a policy document that is older than the one in force; nothing changes."""
 
 
 @dataclass(frozen=True)
 class CallerPolicies:
-    """The console's latest document for the calls of one service.
+    """The console's latest policy document for the calls of one service.
 
     `epoch` is that of the document; documents of `left_epochs` are refused. `in_force` is the
     latest document that all breakers apply.
@@ -47,11 +47,11 @@ def _ignore(*_args: object) -> None:
 
 
 class Registry:
-    """All dependencies of a client. Thread-safe.
+    """All dependencies of a client, with the console's configuration. Thread-safe.
 
-    With `ends_alone`, a thread ends overrides whose time is over; otherwise the owner must call
-    :meth:`expire_overrides`. Configurations are selected under the lock and applied without it: a
-    breaker's listeners may request another policy, or wait for a thread that does.
+    With `ends_alone`, a thread ends operators' overrides when their time is over; otherwise the
+    owner must call :meth:`expire_overrides`. Configurations are selected under the lock and applied
+    without it: a breaker's listeners may request another policy, or wait for a thread that does.
     """
 
     def __init__(self, clock: ConsoleClock, *, ends_alone: bool = True) -> None:
@@ -68,7 +68,7 @@ class Registry:
         self._reset_threading()
 
     def get_dependency(self, name: str) -> Dependency:
-        """Return the dependency of that name, created at its first use.
+        """Return the dependency called `name`, created at its first use.
 
         A dependency whose name is not `caller->callee` is not reported. Beyond `MAX_DEPENDENCIES`
         names, each call returns a new dependency without the console's configuration.
@@ -108,7 +108,7 @@ class Registry:
         return dependency
 
     def dependencies(self) -> list[Dependency]:
-        """Return the dependencies that are reported, in order of their first use."""
+        """Return the dependencies that are reported to the console, in order of their first use."""
         return [each for name, each in list(self._dependencies.items()) if caller_of(name)]
 
     def accept(
@@ -120,11 +120,11 @@ class Registry:
         *,
         on_valid: Callable[[], object] = _ignore,
     ) -> bool:
-        """Put the console's document for the calls of `caller` in force; return True if it is new.
+        """Put the console's policies for calls by `caller` in force; return True if they are new.
 
-        `left_epochs` are further epochs to refuse. If the document is valid, `on_valid` is called
-        before the console's clock is read, so that it can update the clock. Raise
-        :class:`documents.InvalidDocument` or :class:`OutdatedDocument`.
+        `body` is the document. `left_epochs` are further epochs to refuse. If the document is
+        valid, `on_valid` is called before the console's clock is read, so that it can update the
+        clock. Raise :class:`documents.InvalidDocument` or :class:`OutdatedDocument`.
         """
         while True:
             before = self.get_policies(caller)
@@ -157,7 +157,10 @@ class Registry:
         return self._callers.get(caller) or CallerPolicies()
 
     def version(self, service: str) -> int | None:
-        """Return the version of the document that all breakers of `service` apply, if any."""
+        """Return the version of the latest policy document that all breakers of `service` apply.
+
+        Return None if there is none.
+        """
         with self._lock:
             known = self._callers.get(service)
             if known is None or known.epoch is None:
@@ -178,11 +181,14 @@ class Registry:
         self._stopped.set()
 
     def stop_from_finalizer(self) -> None:
-        """Stop the thread soon, without taking a lock, which the interrupted code may hold."""
+        """Stop the thread that ends overrides soon, without a lock.
+
+        The code that the finalizer interrupts may hold the lock.
+        """
         self._is_finalized = True
 
     def after_fork(self) -> None:
-        """Reset in a child: apply the configurations again to breakers that start anew."""
+        """Reset in a forked child, whose breakers start anew: apply the configurations again."""
         # The callbacks are the parent's.
         self.on_caller = self.on_transition = _ignore
         was_stopped = self._stopped.is_set()
@@ -225,7 +231,7 @@ class Registry:
         dependency.set_config(config, self._override_time(config))
 
     def _override_time(self, config: DependencyConfig) -> float:
-        """Return the current time, which shows if the override of `config` is over.
+        """Return the current time, by which the override of `config` ends, in UNIX seconds.
 
         A wrong clock must not let stopped calls through: `forced_open` ends only by a time that
         recent answers of the console agree on.
@@ -236,7 +242,7 @@ class Registry:
         return -math.inf if known is None else known
 
     def _start_expiry_thread(self) -> None:
-        """Start the thread that ends overrides, if any is in force."""
+        """Start the thread that ends overrides when their time is over, if there are any."""
         with self._lock:
             if self._thread is not None or not self._expires_overrides or self._stopped.is_set():
                 return
@@ -292,7 +298,10 @@ class Registry:
 def _next_left_epochs(
     before: CallerPolicies, epoch: str, document: ConfigDocument, left_epochs: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """Return the epochs to refuse after this document; raise :class:`OutdatedDocument`."""
+    """Return the replaced epochs, to be refused from now on, once `document` is in force.
+
+    Raise :class:`OutdatedDocument` if the document is older than the one in force.
+    """
     left = before.left_epochs or left_epochs
     if before.epoch not in (None, epoch):
         if epoch in left:

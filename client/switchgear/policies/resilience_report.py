@@ -1,4 +1,4 @@
-"""The source of a client's reports to the console: breakers, their transitions, and bulkheads."""
+"""The part of a client's reports to the console about breakers, transitions and bulkheads."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ MAX_CAUSE_LENGTH = 200
 
 
 class ResilienceReport:
-    """A report source for breakers and bulkheads. Times are by the console's clock."""
+    """Adds breakers and bulkheads to a client's reports. Times are by the console's clock."""
 
     def __init__(self, registry: Registry, clock: ConsoleClock, service: str) -> None:
         self._registry, self._clock, self._service = registry, clock, service
@@ -28,7 +28,7 @@ class ResilienceReport:
         """The numbers of the transitions in the latest report, by dependency."""
 
     def __call__(self) -> dict[str, Any]:
-        """Return the fields of a report; none without any dependency."""
+        """Return the fields of the next report; none without any dependency."""
         self._sent = {}
         if not self._registry.dependencies():
             return {}
@@ -41,7 +41,10 @@ class ResilienceReport:
         return fields if version is None else {**fields, "config_version": version}
 
     def confirm_delivery(self) -> bool:
-        """Drop the transitions that the console accepted; return True if there are more to send."""
+        """Drop the transitions in the last report, which the console has accepted.
+
+        Return True if there are more to send.
+        """
         sent, self._sent = self._sent, {}
         dependencies = [each for each, _breaker in self._with_breakers()]
         for each in dependencies:
@@ -105,7 +108,7 @@ class _TransitionQuota:
         self._steps, self._bytes = MAX_TRANSITIONS, MAX_TRANSITION_BYTES
 
     def take_first(self, steps: list[StateTransition]) -> list[StateTransition]:
-        """Return the first transitions that fit into the rest of the quota."""
+        """Return the first transitions that fit into the rest of this report."""
         fit: list[StateTransition] = []
         for step in steps[: self._steps]:
             cause = step.cause[:MAX_CAUSE_LENGTH]
@@ -119,7 +122,10 @@ class _TransitionQuota:
 
 
 def _remove_transitions(steps: deque[StateTransition], numbers: set[int]) -> None:
-    """Remove transitions by number. Others may be added meanwhile; their order does not matter."""
+    """Remove the transitions with these numbers, while other threads may add transitions.
+
+    The order of the remaining ones may change, which does not matter.
+    """
     for _ in range(len(steps)):
         step = steps.popleft()
         if step.n not in numbers:

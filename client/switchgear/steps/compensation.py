@@ -21,8 +21,8 @@ def compensate_steps(
     """Compensate the completed steps, and the step at position `failed` if it may have had effects.
 
     `reason` is stored on the job. If a compensation fails, the other compensations continue, and a
-    person has to deal with the failed one; `is_again` tries failed compensations again. A refused
-    compensation pauses the job, which continues with that compensation later.
+    person has to deal with the failed one. A refused compensation pauses the job, which continues
+    with that compensation later. With `is_again`, failed compensations are tried again.
     """
     record = replace(job_run.record, is_compensating=True, current=failed, failure=reason)
     yield job_run.request(job_run.save, record)

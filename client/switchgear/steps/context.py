@@ -1,4 +1,4 @@
-"""Context of a step: earlier results, checkpoints, effects and approvals."""
+"""The context of a step: earlier results, checkpoints, effects and approvals."""
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
@@ -32,7 +32,7 @@ error, which is logged.
 
 @dataclass(frozen=True, eq=False)
 class Context:
-    """Context of one attempt of one step.
+    """The context that one attempt of one step is called with.
 
     `input` is the input of the job, `outputs` are the outputs of earlier steps by name, `output`
     is, in a compensation, the output of the compensated step (None if it was not JSON). All three
@@ -68,7 +68,7 @@ class Context:
 
     @property
     def key(self) -> str:
-        """The step's own idempotency key."""
+        """The idempotency key of the step."""
         return self.writer.row.key
 
     @property
@@ -79,7 +79,7 @@ class Context:
         """Raise :class:`LeaseLost` if another worker has taken over the job.
 
         Call this method in steps that run long without writing. The method only reads the result of
-        the last heartbeat.
+        the last heartbeat, without I/O.
         """
         if self.writer.lease.is_lost:
             raise LeaseLost(self.job_id)
@@ -92,7 +92,10 @@ class Context:
         raise Paused(reason, seconds)
 
     def save_checkpoint(self, checkpoint: Any) -> None:
-        """Save the progress of this step as JSON, for example every 100 items or 30 seconds."""
+        """Save the progress of this step as JSON, from which a later attempt can continue.
+
+        For example, save it every 100 items or 30 seconds.
+        """
         value = json_value(checkpoint, f"the checkpoint of {self.step}")
         size = len(json.dumps(value))
         self.writer.write(checkpoint=value)
@@ -103,22 +106,21 @@ class Context:
         await asyncio.to_thread(self.save_checkpoint, checkpoint)
 
     def was_recorded(self, kind: str, target: str, key: str) -> bool:
-        """Return True if this effect is recorded as done.
+        """Return True if this effect is recorded as done, by a step of any job of this name.
 
-        The effects of steps are shared by all jobs of this name; the effects of compensations are
-        not.
+        In a compensation, only its own job counts.
         """
         return self._find_done(self._intent(kind, target, key)) is not None
 
     def effects(self) -> tuple[EffectRecord, ...]:
-        """Return the effects that this step had, or may have had."""
+        """Return the records of all effects that this step had, or may have had."""
         found = self.writer.look()
         return () if found is None else found.effects_of(self.writer.row.position)
 
     def effect(
         self, kind: str, target: str, key: str, details: Any = None, *, is_keyed: bool = True
     ) -> Effect:
-        """Return a context manager whose body performs the effect on `target`.
+        """Return a context manager whose body performs an effect on `target`.
 
         `kind`, `target` and `key` identify the effect among all jobs of this name, or, in a
         compensation, within this job. Raises :class:`EffectRepeated` on entering if the effect is
@@ -140,7 +142,7 @@ class Context:
         *,
         is_keyed: bool = True,
     ) -> Any:
-        """Perform an effect by calling `act`, and return its result as JSON.
+        """Perform an effect on `target` by calling `act`, and return its result as JSON.
 
         If the effect was done before, return the recorded result instead. See :meth:`effect`.
         """
@@ -162,7 +164,7 @@ class Context:
         *,
         is_keyed: bool = True,
     ) -> Any:
-        """Like :meth:`once`, with a coroutine function."""
+        """Like :meth:`once`, where `act` is a coroutine function."""
         done = await asyncio.to_thread(self._find_done, self._intent(kind, target, key))
         if done is not None:
             self.writer.note("effect_repeated", kind=done.kind)
@@ -174,9 +176,9 @@ class Context:
     def request_approval(
         self, description: str, timeout: float = 7200.0, *, risk: str = ""
     ) -> bool:
-        """Return True if a person approves within `timeout` seconds.
+        """Request a person's approval; return True if it is given within `timeout` seconds.
 
-        Until the decision the job is paused; then the step starts again.
+        The job is paused until the decision; then the step starts again and gets the answer here.
         """
         question, answer = self._open_question(description, timeout, risk)
         if answer is None and self.approve is not None:
@@ -218,9 +220,9 @@ class Context:
     def _open_question(
         self, description: str, timeout: float, risk: str
     ) -> tuple[ApprovalRecord, bool | None]:
-        """Return the request for this approval, created if it is missing, and the decision.
+        """Return the approval request described by `description`, and the person's decision on it.
 
-        The decision is None while the request is open.
+        The request is created if it is missing. The decision is None while the request is open.
         """
         require_text(description, "what people are asked")
         found = self.writer.look()
@@ -252,9 +254,9 @@ class Context:
         return decision
 
     def _postpone_question(self, question: ApprovalRecord, error: Exception) -> NoReturn:
-        """Pause after the hook that requests the approval failed; the hook is called again soon.
+        """Pause the job after the hook that notifies people of an approval request failed.
 
-        The approval request stays open.
+        The request stays open, and the hook is called again soon.
         """
         if isinstance(error, LeaseLost):
             raise error

@@ -1,4 +1,4 @@
-"""Drivers of a job's execution for threads and event loops.
+"""Drivers that run a job in a thread or in an event loop.
 
 An execution is a generator that yields call requests and is sent their results.
 """
@@ -19,10 +19,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class CallRequest:
-    """A function call that an execution requests; a coroutine function is awaited.
+    """A function call that the execution of a job requests; a coroutine function is awaited.
 
-    The function writes to the store under `lease`, the worker's right to write to the job, which is
-    marked as lost if the call is cancelled.
+    The function writes to the store under `lease`, the worker's right to write to the job. If the
+    call is cancelled, the lease is marked as lost.
     """
 
     function: Callable[..., Any]
@@ -34,7 +34,7 @@ Execution = Generator[CallRequest, Any, T]
 
 
 def drive(execution: Execution[T]) -> T:
-    """Run an execution in this thread; coroutines run in a new event loop.
+    """Run the execution of a job in this thread; coroutines run in a new event loop.
 
     Raises :class:`RuntimeError` within an event loop, which it would block.
     """
@@ -44,7 +44,7 @@ def drive(execution: Execution[T]) -> T:
 
 
 async def drive_async(execution: Execution[T]) -> T:
-    """Run an execution in this event loop.
+    """Run the execution of a job in this event loop.
 
     Plain functions run in a thread, since they may block. Raises :class:`RuntimeError` under trio.
     """
@@ -53,7 +53,7 @@ async def drive_async(execution: Execution[T]) -> T:
 
 
 def call(function: Callable[..., Any], *args: Any) -> Any:
-    """Return the result of `function`, awaited if it is a coroutine function.
+    """Return the result of `function`; a coroutine function runs in a new event loop.
 
     Raises :class:`RuntimeError` for a coroutine function within an event loop.
     """
@@ -69,7 +69,7 @@ def call(function: Callable[..., Any], *args: Any) -> Any:
 
 
 async def call_async(function: Callable[..., Any], *args: Any) -> Any:
-    """Return the result of `function`, which runs in a thread unless it is a coroutine function."""
+    """Return the result of `function`; if it is no coroutine function, it runs in a thread."""
     if is_coroutine_function(function):
         return await function(*args)
     result = await asyncio.to_thread(function, *args)
@@ -79,7 +79,7 @@ async def call_async(function: Callable[..., Any], *args: Any) -> Any:
 async def _perform_call(request: CallRequest) -> Any:
     """Perform the requested call. When cancelled, wait for its thread, which can't be cancelled.
 
-    The lease is marked as lost, so that the function ends at its next write.
+    Meanwhile the lease is marked as lost, so that the function ends at its next write.
     """
     if is_coroutine_function(request.function):
         return await request.function(*request.args)

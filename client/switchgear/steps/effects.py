@@ -1,4 +1,4 @@
-"""External effects of a step: the intent is recorded before, the outcome after."""
+"""External effects of a step: the intent is recorded before the effect, the outcome after it."""
 
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -18,11 +18,11 @@ SETTLE_POLL_SECONDS = 60.0
 
 
 class Effect:
-    """A context manager, sync or async, whose body performs an effect and sends its `key` along.
+    """A context manager, sync or async, whose body performs an external effect of a step.
 
-    The HTTP transports of this library send the key automatically, if it is visible ASCII.
-    `is_unknown` is True if an earlier attempt, perhaps of another job, may have performed the
-    effect. Set `outcome` to the result to record.
+    The body sends the idempotency `key` along; the HTTP transports of this library do so
+    automatically, if it is visible ASCII. `is_unknown` is True if an earlier attempt, perhaps of
+    another job, may have performed the effect. Set `outcome` to the result to record.
 
     If the body raises, the state of the effect is unknown, since the target may have performed it.
     But if the error is :class:`Refused`, or the body called :meth:`not_done`, the effect counts as
@@ -40,7 +40,7 @@ class Effect:
         self._carrying: AbstractContextManager[object] = nullcontext()
 
     def not_done(self) -> None:
-        """Declare that the effect certainly did not happen, so that a later attempt starts anew."""
+        """Declare that the effect certainly did not happen; a later attempt may perform it."""
         self._is_not_done = True
 
     def __enter__(self) -> "Effect":

@@ -8,7 +8,10 @@ from switchgear.steps.records import ApprovalRecord
 
 
 class _JobError(Exception):
-    """Base of errors that are dataclasses; their fields are also their `args`, for pickles."""
+    """Base of the errors of jobs that are dataclasses.
+
+    Their fields are also their `args`, so that they can be pickled.
+    """
 
     _message: ClassVar[str]
 
@@ -21,7 +24,7 @@ class _JobError(Exception):
 
 @dataclass(eq=False, repr=False)
 class LeaseLost(_JobError, Refused):
-    """Raised if the job `job_id` was cancelled or taken over; nothing was written.
+    """Raised if the job was cancelled or another worker has taken it over; nothing was written.
 
     The step must stop.
     """
@@ -31,9 +34,10 @@ class LeaseLost(_JobError, Refused):
 
 
 class Paused(Refused):
-    """Raised to pause the job; the step starts again from its checkpoint after `seconds`.
+    """Raised by a step to pause its job.
 
-    Without `seconds`, a person has to resume the job. `question` is the open approval, if any.
+    The step starts again from its checkpoint after `seconds`; without `seconds`, a person has to
+    resume the job. `question` is the open approval request, if any.
     """
 
     def __init__(self, reason: str, seconds: float | None = None) -> None:
@@ -48,7 +52,10 @@ class Paused(Refused):
 
 @dataclass(eq=False, repr=False)
 class NotKept(_JobError, Refused):
-    """Raised if the store could not be read or written, with the reason `why`; nothing was done."""
+    """Raised if the store of jobs could not be read or written, for the reason `why`.
+
+    Nothing was done.
+    """
 
     why: str
     _message = "the store of jobs has failed: {why}"
@@ -56,9 +63,9 @@ class NotKept(_JobError, Refused):
 
 @dataclass(eq=False, repr=False)
 class KeyTaken(_JobError, Refused):
-    """Raised if another unfinished job, `job_id`, has the same idempotency key at the step `step`.
+    """Raised if a step's idempotency key is in use by another unfinished job, `job_id`.
 
-    The present job waits for the result of the other job.
+    The present job waits for the result of the other job's `step`.
     """
 
     step: str
@@ -80,7 +87,7 @@ class JobTaken(_JobError):
 
 @dataclass(eq=False, repr=False)
 class JobCompleted(_JobError):
-    """Raised on compensating the completed job `job_id`, since others may rely on its effects."""
+    """Raised on an attempt to compensate a completed job, since others may rely on its effects."""
 
     job_id: str
     _message = "the job {job_id} is completed: only one that failed or waits can be undone"
@@ -88,7 +95,7 @@ class JobCompleted(_JobError):
 
 @dataclass(eq=False, repr=False)
 class PlanChanged(_JobError):
-    """Raised if the steps of the job `name` changed since `job_id` began.
+    """Raised if the steps of a job in the code are no longer those that `job_id` began with.
 
     Finish `job_id` with the code that began it, or rename the changed job.
     """
@@ -103,7 +110,7 @@ class PlanChanged(_JobError):
 
 @dataclass(eq=False, repr=False)
 class EffectRepeated(_JobError):
-    """Raised if the effect `key` is done already.
+    """Raised on entering an effect that is done already, by its `key`.
 
     To avoid the error, check `was_recorded` first or use `once`.
     """
@@ -114,7 +121,7 @@ class EffectRepeated(_JobError):
 
 @dataclass(eq=False, repr=False)
 class NotApproved(_JobError):
-    """Raised if a person declined the step `step`, or nobody approved it in time."""
+    """Raised if a person declined to approve the step, or nobody approved it in time."""
 
     step: str
     _message = "the step {step} was not approved"

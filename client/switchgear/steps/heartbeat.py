@@ -12,9 +12,10 @@ from switchgear.steps.records import Lease
 
 
 class HeartbeatThread:
-    """A thread that calls `beat` for each lease every `seconds`, while there are leases.
+    """A thread that calls `beat` every `seconds` for each job running in this process.
 
-    A lease taken over by another worker is marked as lost.
+    It runs while there are such jobs. The lease of a job taken over by another worker is marked as
+    lost.
     """
 
     def __init__(self, beat: Callable[[Lease], None], seconds: float) -> None:
@@ -24,14 +25,14 @@ class HeartbeatThread:
         forks.register(self)
 
     def after_fork(self) -> None:
-        """Forget the parent's leases in a child process."""
+        """Forget the parent's jobs in a forked child."""
         self._changed = threading.Condition(threading.RLock())
         self._leases: dict[Lease, str] = {}
         self._thread: threading.Thread | None = None
 
     @contextlib.contextmanager
     def sending(self, lease: Lease, job_name: str) -> Iterator[None]:
-        """Return a context manager that sends heartbeats for `lease`."""
+        """Context manager: send heartbeats for the job of `lease` while the block runs."""
         with self._changed:
             self._leases[lease] = job_name
             if self._thread is None:

@@ -1,4 +1,7 @@
-"""One run of a job: one step after the other, each recorded before the next; its end or pause."""
+"""One run of a job by a worker: one step after the other, then the end or a pause.
+
+The result of each step is recorded before the next one begins.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -35,7 +38,7 @@ _ENDED = object()
 
 
 class StepFailed(Exception):
-    """Raised if the step at `position` has failed for good; `__cause__` is its error."""
+    """Raised if a step has failed for good, the one at `position`; `__cause__` is its error."""
 
     def __init__(self, position: int) -> None:
         super().__init__(position)
@@ -44,7 +47,7 @@ class StepFailed(Exception):
 
 @dataclass(eq=False)
 class JobRun:
-    """One worker's run of one job.
+    """One worker's run of one job, from taking the job until its end or pause.
 
     Its methods may raise :class:`Refused`, after which the job is paused.
     """
@@ -63,14 +66,14 @@ class JobRun:
         self.rows = {row.position: row for row in self.progress.steps}
 
     def run_steps(self) -> Execution[None]:
-        """Run the remaining steps. Raises :class:`StepFailed`."""
+        """Run the steps that are not completed yet. Raises :class:`StepFailed`."""
         for position in range(self.record.current, len(self.job.steps)):
             yield from self._step(position)
 
     def reopen_approvals(self) -> Execution[None]:
-        """Mark the declined approval requests of the current step as former.
+        """Mark declined approval requests of the current step as replaced (`former`).
 
-        The resumed job then requests the step's approval again.
+        The resumed job then requests the approval again.
         """
         row = self.rows.get(self.record.current)
         if row is None or not (row.error or "").startswith(NotApproved.__name__):
@@ -83,7 +86,7 @@ class JobRun:
         yield self.request(self.save, *former)
 
     def end(self, status: JobStatus, reason: str | None) -> Execution[None]:
-        """End the job with the final `status`."""
+        """Record the end of the job, with its final `status` and a `reason`."""
         now = self.now()
         changes: dict[str, Any] = {"status": status, "reason": reason, "completed_at": now}
         yield self.request(self.save, replace(self.record, **changes))
@@ -92,7 +95,7 @@ class JobRun:
         journal.record(name, self.job.name, job=self.record.id, seconds=seconds)
 
     def pause(self, refusal: Refused, refused_seconds: float) -> Execution[None]:
-        """Pause the job after `refusal`.
+        """Pause the job because a step raised `refusal`.
 
         The job is due again after the time that the refusal names; if it names none, after
         `refused_seconds`. If an approval request is open, the job is due at its expiry at the
@@ -119,7 +122,7 @@ class JobRun:
         journal.record("job_paused", self.job.name, job=self.record.id, why=why)
 
     def context(self, position: int, writer: StepWriter, **more: Any) -> Context:
-        """Return the context of the step at `position`, with `more` as further fields."""
+        """Return the context for the step at `position`; `more` are further fields of it."""
         before = (self.rows[each] for each in range(position) if each in self.rows)
         return Context(
             input=copy_json(self.record.input),
@@ -134,7 +137,10 @@ class JobRun:
         return StepWriter(self.store, self.lease, self.record, row, self.now)
 
     def save(self, *rows: Row) -> None:
-        """Write rows other than a step's. Raises :class:`LeaseLost` and :class:`NotKept`."""
+        """Write records of the job. Raises :class:`LeaseLost` and :class:`NotKept`.
+
+        Use a :class:`StepWriter` for the record of a step.
+        """
         call_store(self.store.save, self.lease, *rows)
 
     def request(self, function: Callable[..., Any], *args: Any) -> CallRequest:
@@ -199,7 +205,7 @@ class JobRun:
             raise NotApproved(step.name)
 
     def _make_attempt(self, position: int, step: Step, writer: StepWriter) -> Callable[..., Any]:
-        """Return a function that runs the step within its retry decorator and counts attempts."""
+        """Return a function that makes and counts an attempt of the step, with its retry around."""
 
         def begin() -> Context:
             if writer.row.attempts >= step.max_attempts:
@@ -231,9 +237,9 @@ def wrap_attempt(
     begin: Callable[[], Context],
     retry: Callable[[Callable[..., Any]], Callable[..., Any]] | None,
 ) -> Callable[..., Any]:
-    """Return a function without arguments that makes an attempt, with `retry` around it.
+    """Return a function without arguments that runs a step or compensation, with `retry` around it.
 
-    An attempt calls `begin`, which records its start and returns the context, and passes the
+    Each attempt calls `begin`, which records its start and returns the context, and passes the
     context to `run`.
     """
 
@@ -256,7 +262,7 @@ def wrap_attempt(
 def _hide_from_decorator(
     made: Callable[..., Any], retry: Callable[[Callable[..., Any]], Callable[..., Any]]
 ) -> Callable[..., Any]:
-    """Return the attempt function `made` within the retry decorator of another library.
+    """Return the attempt function `made` with the retry decorator of another library around it.
 
     The decorator must not retry the errors in `ENDING`. They are hidden from it, and raised when
     the decorated function has returned.

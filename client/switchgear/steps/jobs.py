@@ -1,4 +1,4 @@
-"""Definitions of jobs and their steps."""
+"""Definitions of durable jobs and their steps."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,12 +18,14 @@ class Step:
 
     `run` gets the :class:`Context` and returns a JSON output; it is a function or a coroutine
     function. `compensate` undoes the step; it gets a context that also has the step's `output`.
-    `idempotency_key` returns a key. If a step of this name, in another job of the same name,
-    succeeded under this key, its output is reused and this step does not run; while the other job
-    is unfinished, this job waits. `retry` is a decorator around each attempt: a
-    :class:`~switchgear.patterns.retry.Retry`, a policy, or a decorator of another library. The step
-    fails after `max_attempts`, and so does its compensation. Attempts are counted over all workers,
-    since an attempt may kill its worker.
+
+    `idempotency_key` is a function that returns a key. If a step of this name, in another job of
+    the same name, succeeded under this key, its output is reused and this step does not run; while
+    the other job is unfinished, this job waits.
+
+    `retry` is a decorator around each attempt: a :class:`~switchgear.patterns.retry.Retry`, a
+    policy, or a decorator of another library. The step fails after `max_attempts`, and so does its
+    compensation. Attempts are counted over all workers, since an attempt may kill its worker.
 
     If `needs_approval` is True, the step needs an approval within `approval_seconds`. If
     `needs_approval` is None, it needs one only if its risk, computed from `tags` and `estimate`,
@@ -45,7 +47,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Job:
-    """A sequence of steps.
+    """The definition of a durable job: a name and a sequence of steps.
 
     When a step has failed for good, `on_failure` decides: `compensate` undoes completed steps in
     reverse order, `hold` leaves them as they are, so that a person can resume or compensate the
@@ -72,5 +74,5 @@ class Job:
 
     @property
     def plan(self) -> tuple[str, ...]:
-        """The names of the steps, in order."""
+        """The names of the job's steps, in order."""
         return tuple(step.name for step in self.steps)

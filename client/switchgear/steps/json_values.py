@@ -1,4 +1,4 @@
-"""Validation of stored values: JSON and text."""
+"""Validation of the values that a store of jobs keeps: JSON and text."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -17,7 +17,7 @@ def json_value(value: Any, what: str) -> Any:
 
 
 def copy_json(stored: Any) -> Any:
-    """Return a deep copy of stored JSON, which a step may change."""
+    """Return a deep copy of a stored JSON value, which a step may change."""
     return json.loads(json.dumps(stored))
 
 
@@ -39,7 +39,10 @@ def require_text(text: Any, what: str, *, may_be_empty: bool = False) -> str:
 
 
 class CopiedOutputs(Mapping[str, Any]):
-    """A mapping of outputs, each copied at its first access."""
+    """The outputs of earlier steps by name, each copied at its first access.
+
+    A step may change the copies.
+    """
 
     def __init__(self, stored: Mapping[str, Any]) -> None:
         self._stored = stored

@@ -1,4 +1,4 @@
-"""Records of a job in a store.
+"""The records of a job in a store.
 
 Times are UNIX seconds. Inputs, outputs, checkpoints and details are JSON, and excluded from reprs.
 """
@@ -26,7 +26,7 @@ class StepStatus(StrEnum):
 
 
 class EffectState(StrEnum):
-    """State of an effect.
+    """The state of an external effect of a step.
 
     `unknown`: an effect with an intent but no outcome, which may have happened; `undone`: an effect
     that was done, then compensated.
@@ -39,7 +39,7 @@ class EffectState(StrEnum):
 
 
 class ApprovalState(StrEnum):
-    """State of a request for a person's approval.
+    """The state of a request for a person's approval.
 
     `former`: a declined request that was replaced by a new one when the job was resumed.
     """
@@ -52,7 +52,7 @@ class ApprovalState(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class JobRecord:
-    """The state of a job.
+    """The stored state of a job.
 
     `current` is the position of the next step. `reason` is the reason for a pause or failure,
     `failure` the reason for a compensation. A paused job is due again at `resume_at`; None means
@@ -82,7 +82,7 @@ class JobRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class StepRecord:
-    """The state of a step of a job.
+    """The stored state of a step of a job.
 
     `attempts` and `compensations` count over all workers. `has_returned` is True once an attempt
     returned. `is_reused` is True if the output was taken from another job's step with the same name
@@ -107,10 +107,11 @@ class StepRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class EffectRecord:
-    """An external effect, identified by `kind`, `target`, `key` and `is_compensation`.
+    """The stored state of an external effect.
 
-    `kind` is a word such as "email", `target` the external system, `key` the idempotency key that
-    the target receives. A payment and its refund may have the same key.
+    The effect is identified by `kind`, a word such as "email", `target`, the external system,
+    `key`, the idempotency key that the target receives, and `is_compensation`. A payment and its
+    refund may have the same key.
     """
 
     job_id: str
@@ -128,7 +129,7 @@ class EffectRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class ApprovalRecord:
-    """A request for a person's approval of a step. If open at `expires_at`, it is declined."""
+    """A request for a person's approval of a step; declined if still open at `expires_at`."""
 
     job_id: str
     position: int
@@ -145,7 +146,10 @@ Row = JobRecord | StepRecord | EffectRecord | ApprovalRecord
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """A job with all its steps, effects and approval requests, each ordered by position."""
+    """The records of a job with those of all its steps, effects and approval requests.
+
+    Each are ordered by position.
+    """
 
     job: JobRecord
     steps: tuple[StepRecord, ...] = ()
@@ -154,7 +158,7 @@ class Progress:
 
     @property
     def unknown_effects(self) -> tuple[EffectRecord, ...]:
-        """The effects that may have happened."""
+        """The effects of which it is unknown if they happened."""
         return tuple(each for each in self.effects if each.state is EffectState.UNKNOWN)
 
     def effects_of(self, position: int) -> tuple[EffectRecord, ...]:

@@ -1,4 +1,4 @@
-"""Risk of a step by its tags and estimate, which decides if it needs an approval."""
+"""The risk of a step by its tags and estimate, which decides if the step needs an approval."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ class Risk(IntEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """Expected cost, duration and number of recipients of a step."""
+    """The expected cost, duration and number of recipients of a step."""
 
     cost_usd: float = 0.0
     minutes: float = 0.0
@@ -23,7 +23,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class RiskRule:
-    """A rule that gives a step at least `risk`.
+    """A rule that gives the steps it matches at least the risk `risk`.
 
     The rule matches a step that has `tag` and whose :class:`Estimate` is above `above` in the field
     named `estimate`. A `tag` or `estimate` of None matches every step.
@@ -53,6 +53,6 @@ RISK_RULES: tuple[RiskRule, ...] = (
 def risk_of(
     tags: Iterable[str], estimate: Estimate, rules: Iterable[RiskRule] = RISK_RULES
 ) -> Risk:
-    """Return the highest risk of the matching rules, LOW if none matches."""
+    """Return the highest risk among the rules that match a step, LOW if none does."""
     held = frozenset(tags)
     return max((rule.risk for rule in rules if rule.matches(held, estimate)), default=Risk.LOW)

@@ -1,4 +1,4 @@
-"""Runner of jobs, which resumes a job where its last worker stopped."""
+"""The runner of jobs, which resumes a job where its last worker stopped."""
 
 import contextlib
 import os
@@ -43,15 +43,17 @@ from switchgear.steps.store import Store
 
 
 class Runner:
-    """A worker that runs `jobs` in `store`.
+    """A worker that runs jobs from `store`; `jobs` are their definitions.
 
     Any number of runners, in threads or processes, may share a store; a job is run by one runner at
     a time. `approve` requests decisions about steps with a risk of `approve_from` or higher;
     without `approve`, or if it returns None, the job pauses until :meth:`approve` or
-    :meth:`decline` is called. A worker sends a heartbeat every `heartbeat_seconds`; a job without
-    one for `stuck_seconds` may be taken over. A refused step pauses its job: if a breaker is open,
-    until it may admit calls; otherwise, for example if a switch is engaged, for `refused_seconds`.
-    `clock` returns UNIX seconds and has to agree on all workers.
+    :meth:`decline` is called.
+
+    A worker sends a heartbeat every `heartbeat_seconds`; a job without one for `stuck_seconds` may
+    be taken over. A refused step pauses its job: if a breaker is open, until it may admit calls;
+    otherwise, for example if a switch is engaged, for `refused_seconds`. `clock` returns UNIX
+    seconds and has to agree on all workers.
     """
 
     def __init__(
@@ -90,7 +92,7 @@ class Runner:
         tenant: str = "",
         user: str = "",
     ) -> str:
-        """Add a new job of this name, and return its id.
+        """Add a new job of the definition called `name` to the store, and return its id.
 
         If a job with the id `job_id` exists, leave that job unchanged. `tenant` and `user` are
         stored for the job's steps. Raises :class:`TypeError` for an input that is not JSON,
@@ -112,14 +114,14 @@ class Runner:
     def run(self, job_id: str) -> JobRecord:
         """Run a job until it ends or pauses, and return its record.
 
-        Raises :class:`JobTaken`, :class:`LeaseLost` if another worker takes it over,
-        :class:`PlanChanged`, :class:`LookupError` for an unknown id or name, and the errors of the
-        store.
+        Raises :class:`JobTaken` if another worker runs it, :class:`LeaseLost` if another worker
+        takes it over, :class:`PlanChanged`, :class:`LookupError` for an unknown id or name, and the
+        errors of the store.
         """
         return drive(self._execute(job_id))
 
     async def arun(self, job_id: str) -> JobRecord:
-        """Like :meth:`run`, in an event loop.
+        """Like :meth:`run`, for coroutines.
 
         When this coroutine is cancelled, it first waits for a running plain function to return;
         then the job can be run again.
@@ -137,7 +139,7 @@ class Runner:
         return await drive_async(self._execute(job_id, also_failed=True))
 
     def compensate(self, job_id: str) -> JobRecord:
-        """Compensate a job that is paused, or that failed and was held.
+        """Undo the completed steps of a job that is paused, or that failed and was held.
 
         Failed compensations are tried again. Raises :class:`JobCompleted`, and the errors of
         :meth:`run`.
@@ -148,9 +150,10 @@ class Runner:
         return await drive_async(self._execute(job_id, also_failed=True, is_undoing=True))
 
     def run_due(self, most: int = 20) -> list[JobRecord]:
-        """Run up to `most` due jobs in turn: new and stuck jobs, and jobs whose pause is over.
+        """Run up to `most` due jobs, one after the other, and return their records.
 
-        Call it every few seconds. Errors of a job are logged.
+        New and stuck jobs are due, and jobs whose pause is over. Call this method every few
+        seconds. Errors of a job are logged.
         """
         done = []
         for job_id in self._list_due(most):
@@ -173,14 +176,14 @@ class Runner:
         return progress
 
     def approve(self, job_id: str, step: str, *, by: str = "") -> bool:
-        """Approve the open request about a step; return False without such a request.
+        """Approve the step of a job; return False if no approval request for it is open.
 
         Raises :class:`LookupError` for an unknown job or step.
         """
         return self._decide(job_id, step, ApprovalState.GIVEN, by)
 
     def decline(self, job_id: str, step: str, *, by: str = "") -> bool:
-        """Decline the open request about a step; return False without such a request.
+        """Decline to approve the step of a job; return False if no request for it is open.
 
         The declined step fails.
         """
@@ -189,7 +192,7 @@ class Runner:
     def settle(
         self, job_id: str, key: str, *, is_done: bool, kind: str = "", target: str = ""
     ) -> bool:
-        """Record whether the unknown effect `key` happened; return False if its state is known.
+        """Record whether an unknown effect happened, by its `key`; return False if it is known.
 
         Raises :class:`ValueError` if several effects have this key: then pass `kind` or `target`.
         """
@@ -225,7 +228,10 @@ class Runner:
     def _run_claimed(
         self, job: Job, lease: Lease, before: Progress, is_undoing: bool
     ) -> Execution[None]:
-        """Run a claimed job to its end or pause; if interrupted, release it to other workers."""
+        """Run a job that this worker has claimed to its end or pause.
+
+        If interrupted, release it to other workers.
+        """
         job_run: JobRun | None = None
         try:
             if before.job.status is JobStatus.RUNNING:
@@ -308,7 +314,7 @@ class Runner:
 
 @contextlib.contextmanager
 def _log_failures(job_id: str) -> Iterator[None]:
-    """Log an error raised in the block instead of raising it, so that other jobs run."""
+    """Context manager: log an error raised in the block instead of raising it."""
     try:
         yield
     except (JobTaken, LeaseLost):

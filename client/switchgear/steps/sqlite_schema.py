@@ -1,4 +1,4 @@
-"""SQLite tables with a column for each field of a record, and statements on them."""
+"""The SQLite tables of jobs, with a column for each field of a record, and statements on them."""
 
 import json
 import sqlite3
@@ -108,7 +108,7 @@ def select_rows(
 
 
 def update_job(connection: sqlite3.Connection, job: JobRecord) -> None:
-    """Write the fields of a job that its worker changes, except heartbeat and epoch."""
+    """Write the fields of a job that its worker may change, all but heartbeat and epoch."""
     names = (
         *("status", "is_compensating", "current"),
         *("reason", "failure", "resume_at", "completed_at"),
@@ -121,7 +121,7 @@ def update_job(connection: sqlite3.Connection, job: JobRecord) -> None:
 
 
 def wake_if_answered(connection: sqlite3.Connection, question: ApprovalRecord) -> None:
-    """Make a paused job pending if its approval request was decided before the pause began."""
+    """Make a paused job pending if its approval request was decided before the pause was stored."""
     row = connection.execute(
         """SELECT 1 FROM approvals WHERE job_id = ? AND position = ? AND description = ?
            AND state IN ('given', 'declined')""",

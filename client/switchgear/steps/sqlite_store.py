@@ -1,4 +1,4 @@
-"""Store of jobs in one SQLite file, for all threads and processes of one machine."""
+"""A store of jobs in one SQLite file, for all threads and processes of one machine."""
 
 import contextlib
 import json
@@ -42,8 +42,8 @@ _NOT_UNDONE = """(status = 'failed' AND (NOT is_compensating OR (:is_undoing AND
 class SQLiteStore:
     """A :class:`~switchgear.steps.store.Store` in the file `path`, readable by its owner only.
 
-    The file contains inputs and outputs. Do not put it on a network file system, where SQLite can't
-    lock. Writes are on disk (`synchronous=FULL`) when a method returns. Methods raise
+    The file contains inputs and outputs of jobs. Do not put it on a network file system, where
+    SQLite can't lock. Writes are on disk (`synchronous=FULL`) when a method returns. Methods raise
     :class:`sqlite3.Error` and :class:`OSError`.
     """
 
@@ -54,13 +54,13 @@ class SQLiteStore:
         forks.register(self)
 
     def after_fork(self) -> None:
-        """Drop the connection in a child process, where it must be neither used nor closed."""
+        """Drop the connection in a forked child, where it must be neither used nor closed."""
         forks.keep_alive(self._connection)
         self._lock = threading.RLock()
         self._connection = None
 
     def close(self) -> None:
-        """Close the connection; the next call opens a new one."""
+        """Close the connection to the file; the next call opens a new one."""
         with self._lock:
             if self._connection is not None:
                 self._connection.close()
@@ -208,7 +208,7 @@ class SQLiteStore:
             ).rowcount
 
     def _fix_future_heartbeats(self, now: float) -> None:
-        """Set heartbeats that are in the future, since the clock was set back, to `now`."""
+        """Replace heartbeats later than `now`, left by a clock that was set back, by `now`."""
         future = "status = 'running' AND heartbeat > ?"
         with self._transaction("BEGIN") as connection:
             found = connection.execute(f"SELECT 1 FROM jobs WHERE {future} LIMIT 1", (now,))  # noqa: S608
@@ -227,7 +227,7 @@ class SQLiteStore:
 
     @contextlib.contextmanager
     def _transaction(self, begin: str = "BEGIN IMMEDIATE") -> Iterator[sqlite3.Connection]:
-        """Return a context manager for a transaction.
+        """Return a context manager that holds a database transaction.
 
         By default, the transaction locks the database for writing before it reads. With
         `begin="BEGIN"`, it takes no such lock and may only read.

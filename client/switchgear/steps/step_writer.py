@@ -1,4 +1,4 @@
-"""Writes of a job's current step to the store."""
+"""Writes the current step of a job to the store."""
 
 import threading
 from collections.abc import Callable
@@ -25,9 +25,10 @@ T = TypeVar("T")
 
 @dataclass(eq=False)
 class StepWriter:
-    """Writer of one step of one job under one lease; `row` is the last written state.
+    """Writes the record of one step of a job, under one lease.
 
-    Its methods raise :class:`LeaseLost` when writing, and :class:`NotKept` if the store fails.
+    `row` is the record as last written. The methods raise :class:`LeaseLost` when writing, and
+    :class:`NotKept` if the store fails.
     """
 
     store: Store
@@ -40,14 +41,14 @@ class StepWriter:
         self._lock = threading.RLock()
 
     def write(self, *rows: Row, **changes: Any) -> None:
-        """Write the step with `changes`, and other records in the same transaction."""
+        """Write the step's record with `changes`, and other records in the same transaction."""
         with self._lock:  # A step may have threads.
             row = replace(self.row, **changes)
             self.save(row, *rows)
             self.row = row
 
     def save(self, *rows: Row) -> None:
-        """Write records other than the step."""
+        """Write records of the job other than the step's."""
         self._check_lease()
         call_store(self.store.save, self.lease, *rows)
 
@@ -74,7 +75,7 @@ class StepWriter:
             self.row = row
 
     def intend(self, wanted: EffectRecord, *, is_keyed: bool) -> EffectRecord | None:
-        """Record the intent of the effect `wanted`, and return an earlier record of this effect.
+        """Record the intent of the effect `wanted`; return the record of an earlier attempt at it.
 
         See `Store.intend`.
         """

@@ -1,4 +1,4 @@
-"""Context managers for tests, which engage switches or skip waits."""
+"""Context managers for the tests of a service, which engage switches or skip waits."""
 
 import os
 import threading
@@ -14,7 +14,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class ReusableBlock:
-    """A context manager and decorator that may be entered any number of times, concurrently too."""
+    """A context manager and decorator that may be entered many times, also at once in threads."""
 
     def __init__(self, enter: Callable[[], None], leave: Callable[[], None]) -> None:
         self._enter, self._leave = enter, leave
@@ -57,7 +57,7 @@ def no_wait() -> ReusableBlock:
 
 
 class _EngagedBlocks:
-    """The reasons, by switch, of the `with engaged(…)` blocks that have not ended."""
+    """The `with engaged(…)` blocks now running; engages their switches in all clients."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -94,7 +94,10 @@ class _EngagedBlocks:
 
 
 def _apply(client: lifecycle.Client, switch: str, reasons: list[str]) -> None:
-    """Engage a switch with the latest of `reasons`; without any, restore the client's own state."""
+    """Engage a switch in a client with the latest of the blocks' `reasons`.
+
+    Without any, the switch has the state of the console or of the client's settings again.
+    """
     if reasons:
         client._store.force(switch, reasons[-1])
     elif switch in client._settings.forced:

@@ -1,4 +1,4 @@
-"""A clock that tests advance."""
+"""A clock for tests, which they advance."""
 
 import threading
 import weakref
@@ -18,14 +18,16 @@ class ClockListener(Protocol):
 
 
 class FakeClock:
-    """A :class:`switchgear.clock.Time` that stands still until a test advances it.
+    """A :class:`switchgear.clock.Time` for tests, which stands still until a test advances it.
 
     As the `time` of a client or a :class:`Console` it is the clock of all their policies: a
     back-off advances the clock and returns at once, so that time passes for deadlines, budgets and
     the windows and open times of breakers. Patterns without a client take `clock=clock.monotonic`,
-    and a `Retry` also `sleep=clock.sleep`. A timeout, deadline or wait in a queue ends when the
-    clock is advanced past its end. A call that would wait in a queue for more than a second of real
-    time advances the clock itself. `wall` is in UNIX seconds. Safe to use from any thread.
+    and a `Retry` also `sleep=clock.sleep`.
+
+    A timeout, deadline or wait in a queue ends when the clock is advanced past its end. A call that
+    would wait in a queue for more than a second of real time advances the clock itself. `wall` is
+    in UNIX seconds. Safe to use from any thread.
     """
 
     def __init__(self, wall: float = START) -> None:
@@ -52,7 +54,7 @@ class FakeClock:
             listener.time_passed()
 
     def sleep(self, seconds: float) -> Awaitable[None]:
-        """Advance the clock by `seconds` at once. A coroutine may await the result."""
+        """Advance the clock by `seconds`, instead of waiting. A coroutine may await the result."""
         self.advance(seconds)
         return _Slept()
 
@@ -61,17 +63,20 @@ class FakeClock:
         await self.sleep(seconds)
 
     def watch(self, listener: ClockListener) -> None:
-        """Notify `listener` whenever time has passed. Keeps only a weak reference to it."""
+        """Notify `listener` whenever the clock is advanced. Keeps only a weak reference to it."""
         with self._lock:
             self.listeners.add(listener)
 
     def set_alarm(self, seconds: float, ring: Callable[[], object]) -> "FakeAlarm":
-        """Call `ring` once `seconds` have passed, if the returned alarm still exists then."""
+        """Return an alarm that calls `ring` once the clock has advanced by `seconds`.
+
+        The alarm ends when it is garbage-collected.
+        """
         return FakeAlarm(self, seconds, ring)
 
 
 class FakeAlarm:
-    """An alarm of a fake clock; see :class:`switchgear.clock.Alarm`."""
+    """An alarm of a :class:`FakeClock`, in place of a real :class:`switchgear.clock.Alarm`."""
 
     def __init__(self, clock: FakeClock, seconds: float, ring: Callable[[], object]) -> None:
         self.real_seconds = min(seconds, MAX_REAL_SECONDS)
@@ -88,7 +93,10 @@ class FakeAlarm:
 
 
 class _Slept:
-    """A completed wait. It holds no coroutine, so it need not be awaited."""
+    """The result of :meth:`FakeClock.sleep`, which a coroutine may await. It is no coroutine.
+
+    So Python does not warn if nobody awaits it.
+    """
 
     def __await__(self) -> Generator[Any, Any, None]:
         return async_backend.sleep(0.0).__await__()

@@ -1,4 +1,4 @@
-"""A console in memory that clients follow without delay."""
+"""A console in memory for tests, whose clients get changes without delay."""
 
 import json
 import threading
@@ -25,7 +25,7 @@ DAY = timedelta(days=1)
 
 
 class Console:
-    """A console in memory: it engages, ramps and releases switches for its clients.
+    """A console in memory, for tests: it engages, ramps and releases switches for its clients.
 
         console = Console()
         gear = console.client()
@@ -52,7 +52,7 @@ class Console:
             self.time.watch(self)
 
     def client(self, **arguments: Any) -> Switchgear:
-        """Return a client of this console.
+        """Return a new client that follows this console.
 
         `arguments` are those of :class:`Switchgear` except `url` and `token`. The client need not
         be closed; a closed client receives no more changes.
@@ -73,10 +73,10 @@ class Console:
         expires_in: timedelta | float = DAY,
         on_expiry: OnExpiry | None = None,
     ) -> None:
-        """Stop `switch`, or change its reason and expiry (in seconds, if it is a number).
+        """Engage `switch`; if it is engaged already, change its reason and expiry.
 
-        By default, `on_expiry` is `hold` for `global:all` and segments, `ramp` for features and
-        experiments.
+        `expires_in` is a duration, or a number of seconds. By default, `on_expiry` is `hold` for
+        `global:all` and segments, `ramp` for features and experiments.
         """
         row = self._row(switch)
         row["state"], row["allow_percent"], row["reason"] = "engaged", 0, reason
@@ -85,10 +85,10 @@ class Console:
         self._publish(row)
 
     def ramp(self, switch: str, percent: float) -> None:
-        """Allow `percent` of the calls, above 0 and below 100, with at most two decimals.
+        """Make `switch` ramping: allow `percent` of its calls.
 
-        An allowed targeting key stays allowed as the share grows. Raise :class:`ValueError` for an
-        invalid percentage.
+        `percent` is above 0 and below 100, with at most two decimals; else raise
+        :class:`ValueError`. An allowed targeting key stays allowed as the share grows.
         """
         exact = Decimal(str(percent))
         if not (exact.is_finite() and 0 < exact < 100 and exact * 100 % 1 == 0):
@@ -98,13 +98,13 @@ class Console:
         self._publish(row)
 
     def release(self, switch: str) -> None:
-        """Allow all calls. A released switch stays released."""
+        """Release `switch`, so that it blocks no calls. Do nothing if it is released already."""
         with self._lock:
             if self._rows.pop(resolve_switch_id(switch), None) is not None:
                 self._update_clients()
 
     def configure(self, dependency: str, policy: Mapping[str, Any] | None) -> None:
-        """Set the policy of a dependency such as `core->oracle`; None removes it.
+        """Set the console's policy of a dependency such as `core->oracle`; None removes it.
 
         `policy` is as in the console's document: `timeout_ms`, `breaker`, `retry`, `bulkhead` and
         so on. A forced mode stays. Raise :class:`ValueError` for an invalid policy.
@@ -120,19 +120,19 @@ class Console:
         reason: str = "forced in a test",
         expires_in: timedelta | float = DAY,
     ) -> None:
-        """Force a dependency's breakers into `mode`, until its expiry or :meth:`unforce`."""
+        """Force the breakers of a dependency into `mode`, until the expiry or :meth:`unforce`."""
         self._override(dependency, mode, reason, expires_in)
 
     def unforce(self, dependency: str) -> None:
-        """Close the breakers of a dependency and end their forced mode."""
+        """End the forced mode of a dependency's breakers and close them."""
         self._set_policy(dependency, {**self._policies.get(dependency, {}), "override": None})
 
     def reset(self, dependency: str) -> None:
-        """Close the breakers of a dependency, with empty windows."""
+        """Close the breakers of a dependency and empty their windows."""
         self._override(dependency, "reset", "reset in a test", DAY)
 
     def time_passed(self) -> None:
-        """End forced modes of breakers whose expiry has passed."""
+        """End forced modes whose expiry has passed; called when a fake clock is advanced."""
         for client in list(self._clients):
             client._registry.expire_overrides()
 
@@ -162,7 +162,7 @@ class Console:
                 self._update_policies(client)
 
     def _row(self, switch: str) -> dict[str, Any]:
-        """Return a copy of the snapshot's row of this switch; if there is none, a row to add."""
+        """Return a copy of the switch's entry in the snapshot's document, or a new entry to add."""
         found = resolve_switch_id(switch)
         if found in self._rows:
             return dict(self._rows[found])
@@ -203,7 +203,7 @@ class Console:
         client._follower.record_confirmation()
 
     def _update_policies(self, client: Switchgear) -> None:
-        """Send all policies to a client, in one document for each calling service."""
+        """Send the policies of all dependencies to a client, one document per calling service."""
         of_caller: dict[str, dict[str, Any]] = {}
         for name, policy in self._policies.items():
             of_caller.setdefault(caller_of(name) or "", {})[name] = policy
