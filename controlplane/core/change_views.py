@@ -43,7 +43,7 @@ def attempt_change(
     act: Callable[[], HttpResponse],
     refused: Callable[[DomainError], HttpResponse],
 ) -> HttpResponse | None:
-    """Call `act`, which makes the change, if the form is valid, and return its response.
+    """If the form is valid, call `act`, which makes the change, and return the response of `act`.
 
     Returns None if the form has errors and must be shown again; an InvalidInput raised by `act` is
     added to them. Conflict, NotFound and Unavailable are passed to `refused`, whose response is
@@ -71,7 +71,7 @@ def handle_change(
     back: str,
     refused: Callable[[DomainError], HttpResponse],
 ) -> HttpResponse:
-    """Call `carry_out` for a valid form and redirect to `back`; otherwise show the form.
+    """If the form is valid, call `carry_out` and redirect to `back`; otherwise show the form.
 
     The template gets the form, `now` and `context(now)`. Raises :class:`Forbidden` if the person
     lacks the scope.

@@ -9,5 +9,5 @@ def console_url(path: str) -> str:
 
 
 def local_path(path: str) -> str:
-    r"""Return the path, or `/` if it could lead to another host, such as `//host` or `/\host`."""
+    """Return a path to redirect to: `/` if the given one could lead to another host (`//host`)."""
     return path if path.startswith("/") and path[1:2] not in ("/", "\\") else "/"

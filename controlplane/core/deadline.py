@@ -18,7 +18,7 @@ _ends: ContextVar[float | None] = ContextVar("deadline", default=None)
 
 @contextmanager
 def limit_writes(ends: float | None) -> Iterator[None]:
-    """Set the deadline, in monotonic seconds, of writes in this context; None for no deadline."""
+    """Context manager: set the deadline of the block's writes, in monotonic seconds, if any."""
     token = _ends.set(ends)
     try:
         yield

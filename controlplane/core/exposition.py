@@ -88,7 +88,7 @@ def _escape(label: str) -> str:
 
 @dataclass(frozen=True)
 class Exposition:
-    """The metrics in one exposition format, as the body of a scrape response; compressed once."""
+    """The metrics in one exposition format: the body of a scrape response, gzipped at most once."""
 
     content: bytes
     content_type: str
@@ -158,7 +158,7 @@ def make_family(
     samples: Iterable[tuple[Sequence[str], float]],
     family_type: type[GaugeMetricFamily | CounterMetricFamily] = GaugeMetricFamily,
 ) -> Metric:
-    """Return a metric; each sample is a pair of its label values and its number."""
+    """Return a Prometheus metric; each of `samples` is a pair of label values and a number."""
     family = family_type(name, help_text, labels=labels)
     for values, number in samples:
         family.add_metric(values, number)

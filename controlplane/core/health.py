@@ -119,7 +119,7 @@ def redis_answers() -> bool:
 
 
 def report_startup() -> Report:
-    """Report 200 once migrations are applied and, if served here, a snapshot is loaded."""
+    """Report 200 once migrations are applied and any snapshot served by this process is loaded."""
     data_plane = read_snapshot_status()
     loaded = "elsewhere"
     if data_plane is not None:

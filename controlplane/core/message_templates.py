@@ -61,7 +61,7 @@ def severity_of(event: str) -> str:
 
 
 def incident_action_of(event: str) -> IncidentAction:
-    """Return the effect of an event on its subject's incident at an on-call service."""
+    """Return what an event does to an incident at an on-call service, such as resolve it."""
     template = MESSAGE_TEMPLATES.get(event)
     return template.incident_action if template else "trigger"
 

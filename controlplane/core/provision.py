@@ -67,7 +67,7 @@ def make_role(role: str) -> None:
 
 
 def first_step(step: Callable[[datetime], None]) -> Callable[[datetime], None]:
-    """Register a function that adds missing initial data at every start; a decorator.
+    """Decorator: register a function that adds missing initial data at every start.
 
     It is for the apps' modules named `provision`.
     """

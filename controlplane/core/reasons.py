@@ -58,7 +58,7 @@ def find_reason_problems(reason: str) -> list[str]:
 def find_text_problems(
     text: str, *, called: str = "justification", advice: str = RELEASE_ADVICE
 ) -> list[str]:
-    """Return the problem of a text that is blank, too long or has control characters.
+    """Return the problem, if any, of a text: it is blank, too long or has control characters.
 
     The message calls the text `called`; `advice` ends the message about a blank text.
     """

@@ -22,7 +22,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class SubscriberTiming:
-    """Timing of a subscriber, in seconds.
+    """Timing of a Redis subscriber, in seconds.
 
     `connect_seconds` limits connecting and sending. After `silence_seconds` without a message a
     PING is sent, and after as many more the connection counts as dead. `longest_pause_seconds`

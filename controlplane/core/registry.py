@@ -58,7 +58,7 @@ class KindRegistry(Mapping[str, T], Generic[T]):
 
     @contextmanager
     def registered(self, item: T) -> Iterator[T]:
-        """Register an item for the duration of a block; for tests."""
+        """Context manager: an item is registered during the block; for tests."""
         self.register(item)
         try:
             yield item
@@ -145,7 +145,7 @@ class FunctionRegistry(KindRegistry[RegisteredFunction[F]], Generic[F]):
 
 
 class Port(Generic[T]):
-    """An interface that another app implements and registers once, at startup."""
+    """The place where another app registers its implementation of an interface, once at startup."""
 
     def __init__(self, missing: str) -> None:
         self._missing = missing

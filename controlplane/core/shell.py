@@ -22,7 +22,7 @@ ESCAPED = frozenset({"Cc", "Cf", "Zl", "Zp"})
 
 
 def shell_actor() -> Actor:
-    """Return the actor for a command at the server's shell, named after the system's user."""
+    """Return the actor of a command at the server's shell, named by the operating system's user."""
     try:
         name = getpass.getuser()
     except (KeyError, OSError):  # A container may run as a user without a passwd entry.

@@ -113,7 +113,7 @@ class BoundedCall(Generic[T]):
         return self.begin()()
 
     def begin(self) -> Callable[[], T]:
-        """Start the function, and return another one that waits for its result."""
+        """Start the function in the background; return a function that waits for its result."""
         with self._lock:
             age = time.monotonic() - self._started_at
             if self._future is None or self._future.done() or age > ABANDONED_SECONDS:

@@ -99,7 +99,7 @@ The page has other items about these subjects.
 
 @dataclass(frozen=True)
 class ThresholdMetric:
-    """A figure that threshold rules may refer to.
+    """A figure, such as a latency, for which threshold rules can set a limit.
 
     `statistics` are available over windows from the first to the second of `windows`, if given.
     `about` is a description in a sentence. `parts` is the word for a part that a rule may select

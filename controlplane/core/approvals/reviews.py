@@ -105,7 +105,7 @@ def _reopen_review(review_id: int, now: datetime) -> bool:
 
 
 def _open_escalation(review: Approval, facts: Mapping[str, Any], now: datetime) -> None:
-    """Open the review's escalation, marked as announced: the routes get the review's message."""
+    """Open the review's escalation. The review's own message goes to the routes."""
     escalations.open_escalation(
         subject=announcements.get_subject(review),
         event="review.waiting",

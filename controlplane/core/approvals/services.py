@@ -100,7 +100,7 @@ def get_approval(approval_id: int) -> Approval:
 
 
 def requires_confirmation(approval: Approval) -> bool:
-    """Return True if approvers of this request must confirm their identity."""
+    """Return True if people must confirm their identity before they approve this request."""
     return kinds.get_kind(approval.kind).requires_confirmation(approval)
 
 

@@ -151,7 +151,7 @@ def _describe_decision(approval: Approval) -> dict[str, Any]:
 
 
 def list_changes(kind: str, diff: Mapping[str, Any]) -> list[AuditChange]:
-    """Return the fields of a request's `diff` as changes.
+    """Return a change for each field of a request's `diff`, to be shown on the page.
 
     A list of two values is the value before and after. Any other value is shown as unchanged, and
     so is every field of a break-glass review.

@@ -24,7 +24,7 @@ COUNT_CACHE_SECONDS = 5.0  # Every page shows the count.
 
 @dataclass(frozen=True)
 class Overview:
-    """The attention items of a read, most severe first, then oldest.
+    """The result of reading attention items: the items, most severe first, then oldest.
 
     `unread` has the labels of the sources that couldn't be read.
     """
@@ -112,7 +112,7 @@ def _find_empty_sources(sources: Sequence[AttentionSource], now: datetime) -> se
 
 @functools.lru_cache(maxsize=256)
 def _compile_exists(rows: Rows) -> tuple[str, Sequence[Any]]:
-    """Return an SQL condition that one of a source's querysets has a row, and its parameters.
+    """Return an SQL condition, true if one of a source's querysets has a row, and its parameters.
 
     The parameters have a placeholder for the time, which `substitute_now` replaces.
     """

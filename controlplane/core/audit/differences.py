@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class AuditChange:
-    """A field of an audit entry, with `before` and `after` as text."""
+    """A field of an audit entry, with its values before and after the action as text."""
 
     field: str
     before: str

@@ -47,7 +47,7 @@ _BY_SEGMENT = """
 
 
 def is_short(text: str) -> bool:
-    """Return True if the text is too short for the index; then only new rows are searched."""
+    """Return True if the text is too short for the index: only the newest rows are searched."""
     return _min_upper_bytes(text) < MIN_BYTES
 
 

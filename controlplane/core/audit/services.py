@@ -60,7 +60,7 @@ def record(
 
 
 def record_many(rows: Sequence[Mapping[str, Any]]) -> list[AuditEntry]:
-    """Append several entries in order; each row has the arguments of :func:`record`."""
+    """Append several audit entries in order; each row has the arguments of :func:`record`."""
     if not rows:
         return []
     if not connection.in_atomic_block:
@@ -213,7 +213,7 @@ def verify_next_rows(now: datetime, *, most: int = MAX_VERIFIED_AT_ONCE) -> int:
 
 
 def build_csv_rows(rows: Iterable[Mapping[str, Any]]) -> Iterator[list[str]]:
-    """Yield the header and each row; texts that look like a formula get a leading quote."""
+    """Yield the rows of a CSV export, header first; texts like a formula get a leading quote."""
     yield list(COLUMNS)
     for row in rows:
         yield [_escape_formula(row[column]) for column in COLUMNS]

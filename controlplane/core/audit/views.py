@@ -70,7 +70,7 @@ class AuditFilterForm(forms.Form):
         return list(AuditEntry.objects.raw(sql, params))
 
     def searched_newest(self) -> int | None:
-        """Return the number of newest rows searched for a short text; None if all were searched."""
+        """Return the number of newest rows to which a short text's search is limited, else None."""
         text = self.cleaned_data.get("q")
         return search.MAX_SCANNED if text and search.is_short(text) else None
 

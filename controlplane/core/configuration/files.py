@@ -15,7 +15,7 @@ NUMBERS = frozenset({"tag:yaml.org,2002:int", "tag:yaml.org,2002:float"})
 
 
 def read_files(folder: Path, names: Iterable[str]) -> dict[str, str]:
-    """Return the texts of the files that exist, by name.
+    """Return the texts, by name, of those of the named files that exist in the folder.
 
     Raises :class:`InvalidInput` if the folder is missing, or a file is too large or unreadable.
     """

@@ -54,7 +54,7 @@ class Degraded:
 
 @dataclass(frozen=True)
 class ActiveCauses:
-    """The active causes, worst first.
+    """The active degradation causes, worst first.
 
     `falling` maps a cause's `what` to the time (RFC 3339) of the first report that left the cause
     out or gave it a lower level.
@@ -78,7 +78,7 @@ def _read_row() -> tuple[Degradation, tuple[Cause, ...]]:
 
 
 def select_active() -> QuerySet[Degradation]:
-    """Return a queryset of the single row, empty while no degradation cause is active or ending."""
+    """Return a queryset of the degradation row, empty while no cause is active or about to end."""
     return Degradation.objects.filter(pk=1).exclude(causes=[], falling={})
 
 

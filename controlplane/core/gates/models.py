@@ -60,8 +60,8 @@ class ExternalVerdict(models.Model):
 class Hold(models.Model):
     """A hold on the ramps of `service` while the service has a problem.
 
-    `key` identifies the cause (`alert:12`), `why` states it without a full stop, and `path` is its
-    page. `slos` are the names of the service's SLOs.
+    `key` identifies the problem (`alert:12`), `why` states it without a full stop, and `path` is
+    its page. `slos` are the names of the service's SLOs.
     """
 
     key = models.CharField(max_length=200, unique=True)

@@ -33,7 +33,7 @@ Row = TypeVar("Row")
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A requested page: ordering, direction, position of the cursor, and maximum number of rows."""
+    """A requested page of a list: ordering, direction, position of the cursor, and row limit."""
 
     ordering: str
     direction: str
@@ -42,7 +42,7 @@ class Page:
 
 
 class CursorPages(BasePagination):
-    """Paginator of API lists, ordered by a unique column: `{"next", "previous", "results"}`."""
+    """Paginator of API lists by a unique column; a page is `{"next", "previous", "results"}`."""
 
     parameters = ("cursor", "limit")
 

@@ -53,7 +53,7 @@ class RequestKey:
 
 @dataclass(frozen=True)
 class KeyClaim:
-    """A claimed idempotency key; `earlier` is the stored response to an earlier request, if any."""
+    """An idempotency key that a request claimed; `earlier` is an earlier request's response."""
 
     row_id: int
     earlier: StoredResponse | None = None

@@ -75,7 +75,7 @@ _STATUSES = """
 
 
 class CountedSlo(NamedTuple):
-    """An SLO whose events an instance counts and reports by the API token with id `token`."""
+    """An SLO whose events an instance counts; `token` is the API token it reports with, if any."""
 
     slo: str
     token: int | None

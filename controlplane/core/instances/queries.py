@@ -211,7 +211,7 @@ def _time_limits(head: Head, now: datetime) -> dict[str, Any]:
 
 
 def load_delays(epoch: UUID, changes: Sequence[PublishedChange]) -> dict[str, Delays]:
-    """Return, by switch id, the delays after which instances acknowledged the switch's change.
+    """Return, by switch id, how long instances took to acknowledge the switch's change.
 
     An instance's delay runs from the commit to its first acknowledgement of that version or a later
     one, within 10 minutes. Percentiles are measured values (nearest rank). An acknowledgement

@@ -27,7 +27,7 @@ def _filter_stuck(now: datetime) -> QuerySet[Job]:
 
 @attention_source(5, only_if=lambda _now: FAILED_COMPENSATIONS.all())
 def list_failed_compensations(now: datetime) -> Sequence[AttentionItem]:
-    """Return items for failed jobs whose compensation has failed as well."""
+    """Return attention items for failed jobs whose compensation has failed as well."""
     # `next_at` is always set, as compensation is retried; the condition uses the index `job_due`.
     rows = FAILED_COMPENSATIONS.filter(next_at__isnull=False, compensated_at=None)
     return [
@@ -45,7 +45,7 @@ def list_failed_compensations(now: datetime) -> Sequence[AttentionItem]:
 
 @attention_source(6, only_if=_filter_stuck)
 def list_stuck_jobs(now: datetime) -> Sequence[AttentionItem]:
-    """Return items for stuck jobs: critical until a person acknowledges the escalation."""
+    """Return attention items for stuck jobs: critical until their escalation is acknowledged."""
     rows = list(_filter_stuck(now).order_by("heartbeat_at")[:MAX_ITEMS])
     acknowledged = _find_acknowledgments(rows)
     return [

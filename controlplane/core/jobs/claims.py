@@ -143,7 +143,7 @@ def claim_jobs(kinds: Collection[str], now: datetime, *, most: int) -> list[Leas
 
 
 def release_leases(jobs: Iterable[LeasedJob]) -> None:
-    """Release the leases still held, so that the jobs can be claimed again at once."""
+    """Release those leases that this worker still has, so that the jobs can be claimed again."""
     held = {leased.job.pk: leased.job.fence for leased in jobs}
     execute(_GIVE_BACK, [list(held), list(held.values())])
 

@@ -20,7 +20,7 @@ class AlreadyDone(Exception):
 
 
 def record_effect(job: Job, name: str, *, now: datetime) -> str:
-    """Record a side effect that happens in the current transaction; return its key.
+    """Record a job's side effect that happens in the current transaction; return its key.
 
     Raises :class:`AlreadyDone` if the job's step recorded it before; the caller must then roll back
     its transaction.
@@ -29,7 +29,7 @@ def record_effect(job: Job, name: str, *, now: datetime) -> str:
 
 
 def begin_effect(job: Job, name: str, *, now: datetime) -> str:
-    """Record and commit an attempt at a side effect outside the database; return its key.
+    """Record and commit the attempt at a job's side effect outside the database; return its key.
 
     Raises :class:`AlreadyDone` if the effect was completed. If an earlier attempt never completed,
     the same key is returned, so the external system can deduplicate by it.

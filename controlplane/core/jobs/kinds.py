@@ -81,7 +81,7 @@ def get_path(job: Job) -> str:
 
 
 def get_scope(job: Job | None) -> str:
-    """Return the token scope required to intervene in a job; for None, the default scope."""
+    """Return the token scope required to intervene in a job; without a job, the default scope."""
     kind = get_kinds().get(job.kind) if job else None
     return kind.scope if kind else "switches:write"
 

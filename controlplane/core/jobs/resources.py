@@ -76,7 +76,7 @@ def describe_job(job: Job, now: datetime) -> Mapping[str, Any]:
 
 
 def measure_rate(job: Job, now: datetime) -> float | None:
-    """Return the average items per second until the end or last checkpoint, None if unknown."""
+    """Return a job's average items per second until its end or last checkpoint, None if unknown."""
     if job.started_at is None or not job.done:
         return None
     seconds = ((job.finished_at or job.checkpoint_at or now) - job.started_at).total_seconds()

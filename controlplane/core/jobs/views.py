@@ -132,7 +132,7 @@ def _filter_jobs(filters: dict[str, str]) -> QuerySet[Job]:
 
 
 def _build_row(job: Job, actor: Actor, now: datetime) -> dict[str, Any]:
-    """Return the row for a job: `rate` is in items per second, `verbs` are the possible actions."""
+    """Return a job's row on the page: `rate` in items per second, `verbs` for possible actions."""
     kind = kinds.get_kinds().get(job.kind)
     return {
         "job": job,

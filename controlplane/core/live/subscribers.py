@@ -83,10 +83,11 @@ def session_key_of(headers: Headers, cookie_name: str) -> str | None:
 
 
 def is_own_page(headers: Headers, trusted: Collection[str], *, https_only: bool) -> bool:
-    """Return True if `Origin` is the requested host or one of `trusted`.
+    """Return True if a socket was opened by a page of this console, judging by its `Origin`.
 
-    `trusted` entries are `https://a.example`, or `https://.a.example` for all its subdomains.
-    Browsers send cookies with sockets opened by any site's page, so the origin must be checked.
+    That is the requested host or one of `trusted`: `https://a.example`, or `https://.a.example` for
+    all its subdomains. Browsers send cookies with sockets opened by any site's page, so the origin
+    must be checked.
     """
     origin = _split_origin(headers.get(b"origin", b"").decode("latin-1"))
     if origin is None:

@@ -1,4 +1,4 @@
-"""Registry of live topics: required scopes, and functions that read their resources.
+"""Registry of the topics of live updates: their scopes, and functions that read resources.
 
 An app registers its topics in its module `topics`, which the web process imports.
 """
@@ -15,7 +15,7 @@ Read = Callable[[Sequence[str], datetime], Mapping[str, Resource]]
 
 @dataclass(frozen=True)
 class Topic:
-    """A live topic; any one of `scopes` permits subscribing.
+    """A topic of live updates; any one of `scopes` permits subscribing to it.
 
     `event` is the type of its messages about changes. `read` loads changed resources by id; None
     for a topic without notifications.
@@ -43,7 +43,10 @@ _topics: dict[str, Topic] = {
 
 
 def register(name: str, *, scope: str, event: str, read: Read) -> None:
-    """Register a live topic; its messages have the type `event` and a resource loaded by `read`."""
+    """Register a topic of live updates.
+
+    Its messages have the type `event`, and contain a resource loaded by `read`.
+    """
     _topics[name] = Topic(name, frozenset({scope}), event, read)
 
 

@@ -65,7 +65,7 @@ def render(event: str, facts: Facts) -> RenderedMessage:
 
 
 def compute_late(event: str) -> Callable[[ComputeFacts], ComputeFacts]:
-    """Return a decorator that registers a function for an event: it computes facts at delivery.
+    """Return a decorator for a function that computes an event's facts when its e-mail is sent.
 
     The outbox never stores such facts, for example the link that activates an account.
     """

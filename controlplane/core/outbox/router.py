@@ -13,7 +13,7 @@ from .escalation import Escalation
 
 
 class Router(Protocol):
-    """The destinations of messages; `controlplane.notify` implements this interface for core.
+    """The interface by which core finds the destinations of messages, implemented in notify.
 
     `routed` returns an event's destinations: those of its routes and, unless the event opens an
     incident, the incident followers of its subject. `reachable` returns those of the given

@@ -99,7 +99,7 @@ register_commands(
 
 @PALETTE_SOURCES.add(60)
 def search_runbooks(query: PaletteQuery) -> Sequence[PaletteEntry]:
-    """Return entries for the runbooks whose title, summary or symptoms match."""
+    """Return palette entries for the runbooks whose title, summary or symptoms match the query."""
     found = []
     for one in library.list_runbooks():
         weight = relevance.score_text(

@@ -45,10 +45,10 @@ class PaletteCommand:
 
 @dataclass(frozen=True)
 class PaletteEntry:
-    """A line of the palette, and its target.
+    """A line of the palette's results, and the page or action that it opens.
 
-    Entries are sorted by `weight`, highest first. If `is_lasting`, the page's script may list
-    the entry among the recently used ones.
+    Entries are sorted by `weight`, highest first. If `is_lasting`, the page's script may list the
+    entry among the recently used ones.
     """
 
     kind: str

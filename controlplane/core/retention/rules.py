@@ -98,7 +98,7 @@ def sql_parameters(before: datetime) -> dict[str, Any]:
 
 
 class TableSize(NamedTuple):
-    """Number of rows in a rule's table, time of the oldest row, and number due for deletion."""
+    """The size of a rule's table: number of rows, oldest row's time, number of rows to delete."""
 
     rows: int
     oldest: datetime | None

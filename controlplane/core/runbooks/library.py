@@ -46,7 +46,7 @@ RUNBOOK_STATUS = KindRegistry[RunbookStatus]("runbook_status")
 
 
 def find_slug(*, service: str = "", kind: str = "", name: str = "", subject: str = "") -> str:
-    """Return the slug of the best matching runbook, or "".
+    """Return the slug of the runbook that fits a problem best, or "".
 
     `kind` is the kind of problem (`burn`, `threshold`, `breaker`, `away`, `dead_letters`,
     `alertmanager`), `name` that of the SLO, rule or alert, and `subject` the affected object

@@ -55,7 +55,7 @@ def environment() -> dict[str, object]:
 
 @register.filter
 def moment(at: datetime | None) -> str:
-    """Return `21 Nov 11:11` in the user's time zone, with the year unless it is the current one."""
+    """Format a time as `21 Nov 11:11` in the user's zone, with the year unless it is current."""
     if at is None:
         return ""
     this_year = timezone.localtime(at).year == timezone.localtime(timezone.now()).year
@@ -64,7 +64,7 @@ def moment(at: datetime | None) -> str:
 
 @register.filter
 def exactly(at: datetime | None) -> str:
-    """Return the time to the second, with the zone's name: `21 Nov 2026 11:11:09 KST`."""
+    """Format a time to the second, with the zone's name: `21 Nov 2026 11:11:09 KST`."""
     if at is None:
         return ""
     return _time_element(at, "%-d %b %Y %H:%M:%S %Z")
@@ -72,29 +72,29 @@ def exactly(at: datetime | None) -> str:
 
 @register.filter
 def at_second(at: datetime) -> str:
-    """Return `11:11:09` in the user's time zone, preceded by the day unless that is today."""
+    """Format a time as `11:11:09` in the user's zone, after the day unless that is today."""
     today = timezone.localtime(at).date() == timezone.localtime(timezone.now()).date()
     return _time_element(at, "%H:%M:%S" if today else "%-d %b %H:%M:%S")
 
 
 @register.filter
 def at_minute(at: datetime) -> str:
-    """Return `11:11` in the user's time zone, preceded by the day unless that is today."""
+    """Format a time as `11:11` in the user's zone, after the day unless that is today."""
     today = timezone.localtime(at).date() == timezone.localtime(timezone.now()).date()
     return _time_element(at, "%H:%M" if today else "%-d %b %H:%M")
 
 
 @register.filter
 def on_axis(at: datetime) -> str:
-    """Return `11:11` for an axis that ends now and has no room for the day."""
+    """Format a time as `11:11`, for a chart's axis that ends now and has no room for the day."""
     return _time_element(at, "%H:%M", utc="%H:%M")
 
 
 def _time_element(at: datetime, time_format: str, utc: str = "") -> SafeString:
     """Return the time as a `<time>` element in the user's zone.
 
-    A script shows `data-utc` to users who prefer UTC. It includes the day, which may differ in UTC,
-    unless `utc` gives another format.
+    A script shows the attribute `data-utc` to users who prefer UTC. The attribute includes the day,
+    which may differ in UTC, unless `utc` gives another format.
     """
     utc = utc or (time_format if time_format.startswith("%-d") else f"%-d %b {time_format}")
     return format_html(
@@ -118,7 +118,7 @@ def web_address(text: str) -> str:
 
 @register.filter
 def parsed(text: str) -> datetime:
-    """Parse a canonical timestamp."""
+    """Convert a canonical timestamp to a time."""
     return datetime.fromisoformat(text)
 
 
@@ -161,7 +161,7 @@ def local_and_utc(at: datetime) -> str:
 
 @register.filter
 def epoch(at: datetime) -> int:
-    """Return milliseconds since 1970, as scripts count."""
+    """Return a time as milliseconds since 1970, the unit of JavaScript's times."""
     return int(at.timestamp() * 1000)
 
 
