@@ -233,7 +233,7 @@ def record_schedule_event(
 
 
 def require_approver(actor: Actor) -> None:
-    """Raise :class:`Forbidden` unless the actor is an approver, an admin or the shell.
+    """Raise :class:`Forbidden` unless the actor is an approver, an admin or the server's shell.
 
     Operators may run drills, but not choose the instances that drills block.
     """

@@ -132,9 +132,10 @@ def _answer_gates(
 
 
 def _evaluate_questions(questions: Sequence[GateQuestion], now: datetime) -> list[GateAnswer]:
-    """Return the answer of a gate to each question, in order.
+    """Return the verdict and evidence of each gate in `questions`, in order.
 
-    If evaluating fails, all answers are NO_DATA, which holds the ramps. Database errors are raised.
+    If evaluating fails, all verdicts are NO_DATA, which holds the ramps. Database errors are
+    raised.
     """
     try:
         return gates.evaluate_questions(questions, now)

@@ -91,7 +91,7 @@ def void_requests(switch: Switch, why: str, actor: Actor, now: datetime) -> None
 
 
 def close(ramp: Ramp, job: Job, step_state: str, why: str, actor: Actor, now: datetime) -> None:
-    """End a ramp: close its current step, gate questions, approval request and escalation.
+    """End a ramp: close its current step, stored gates, approval request and escalation.
 
     If the ramp was compensated, also void a pending request to release its switch immediately.
     """

@@ -1,4 +1,4 @@
-"""Construction of the questions (:class:`GateQuestion`) to the gates of a ramp's step."""
+"""Construction of the gates to evaluate (:class:`GateQuestion`) for a ramp's step."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -11,7 +11,7 @@ from switches.models import Ramp
 def build_questions(
     ramp: Ramp, index: int, gates: Sequence[Mapping[str, Any]], since: datetime
 ) -> list[GateQuestion]:
-    """Return one question per gate of the step, in order; `since` is the start of the step."""
+    """Return the step's gates for evaluation, in order; `since` is the start of the step."""
     step = approval_target(ramp, index)
     return [
         GateQuestion(f"ramp:{ramp.pk}:{index}:{number}", gate, since, step)

@@ -33,7 +33,7 @@ safety rule. The cause is kept while the ramp is paused."""
 
 
 def enter_step(locked: LockedRamp, index: int, now: datetime) -> None:
-    """Start a step: publish its share, start its dwell, and store the questions to its gates."""
+    """Start a step: publish its share, start its dwell, and store its gates for evaluation."""
     plan = locked.ramp.plan[index]
     locked.step(
         index,

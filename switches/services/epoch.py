@@ -19,7 +19,7 @@ ADVICE = "Say what was restored, and as of when: “backup of 02:00 UTC restored
 def begin_epoch(*, reason: str, actor: Actor, now: datetime) -> Publication:
     """Publish the present state under a new epoch, which clients accept whatever version they have.
 
-    Raise :class:`Forbidden` if the actor is neither an admin nor the shell, and
+    Raise :class:`Forbidden` if the actor is neither an admin nor the server's shell, and
     :class:`InvalidInput` for an invalid reason.
     """
     if actor.type != "system":

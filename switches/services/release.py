@@ -65,11 +65,12 @@ def release(
 ) -> Release:
     """Release a switch by a ramp or immediately, or request a second person's approval.
 
-    :func:`switches.rules.guard.needs_second_person` decides on the approval; the shell needs only a
-    review. `plan` and `max_hold_seconds` are those of :func:`switches.ramps.plan.read_plan`.
-    `break_glass` (`{"rule", "reason"}`) lets an approver override the named rules, even
-    `two-person`. Raise :class:`InvalidInput`, :class:`Forbidden` (an immediate release requires an
-    approver), :class:`Conflict` if the switch is released or ramping, or :class:`SafetyRefused`.
+    :func:`switches.rules.guard.needs_second_person` decides on the approval; the server's shell
+    needs only a review. `plan` and `max_hold_seconds` are those of
+    :func:`switches.ramps.plan.read_plan`. `break_glass` (`{"rule", "reason"}`) lets an approver
+    override the named rules, even `two-person`. Raise :class:`InvalidInput`, :class:`Forbidden` (an
+    immediate release requires an approver), :class:`Conflict` if the switch is released or ramping,
+    or :class:`SafetyRefused`.
     """
     actor.require("switches:write")
     identify(scope, key)

@@ -42,7 +42,7 @@ class ReleaseRequest:
 
     @property
     def is_hasty(self) -> bool:
-        """Return True if the release is immediate, or under a minute is spent at 25 % or less."""
+        """Return True if the release is immediate or has a hasty plan (:func:`plans.is_hasty`)."""
         return self.steps is None or plans.is_hasty(self.steps)
 
 

@@ -1,7 +1,7 @@
-"""Escalations that ask people whether to engage a switch, called questions.
+"""Escalations that ask people whether to engage a switch; trips may share one.
 
-A trip joins the open question with its key, if there is one. Beyond an hourly limit, further trips
-by the same program share one question. Callers hold the trips lock.
+A trip joins the open escalation with its key, if there is one. Beyond an hourly limit, further
+trips by the same program share one escalation. Callers hold the advisory lock for trips.
 """
 
 from datetime import datetime, timedelta
@@ -15,16 +15,16 @@ from .history import SUBJECT, open_questions
 
 WINDOW = timedelta(hours=1)
 MAX_PER_SOURCE, MAX_PER_PROGRAM = 10, 30
-"""Maximum questions per hour: per source, and per program over all sources."""
+"""Maximum escalations per hour: per source, and per program over all sources."""
 MAX_KEPT, MAX_NAMED = 50, 5
 SINGLE_SWITCH_QUESTIONS = ("person:", "locked:", "rule:")
-"""Key prefixes of questions about a single switch, whose id ends the key."""
+"""Key prefixes of escalations about a single switch, whose id ends the key."""
 
 
 def ask_people(row: Trip, once: str, *, new: bool, now: datetime) -> None:
     """Ask people whether to engage the switch, until one engages it or dismisses the trip.
 
-    Trips with the same key `once` share a question. A `new` trip is also announced.
+    Trips with the same key `once` share an escalation. A `new` trip is also announced.
     """
     present = _find_open_question(once)
     recent = Escalation.objects.filter(subject__startswith=SUBJECT, opened_at__gt=now - WINDOW)
@@ -61,7 +61,7 @@ def first_trip(question: Escalation) -> int:
 
 
 def is_incomplete(question: Escalation) -> bool:
-    """Return True if trips about other switches joined the question without being listed in it."""
+    """Return True if the escalation lists only some of its trips, which are of several switches."""
     of_one = str(question.facts.get("once", "")).startswith(SINGLE_SWITCH_QUESTIONS)
     return bool(question.facts.get("more")) and not of_one
 

@@ -1,4 +1,4 @@
-"""Queries for the history on which trips are decided; callers hold the trips lock."""
+"""Queries for the history on which trips are decided; callers hold the advisory lock for trips."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

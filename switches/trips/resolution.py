@@ -1,4 +1,4 @@
-"""End of trips' questions to people: by a resolved alert, a person's engage, or a dismissal."""
+"""End of trips' escalations to people: by a resolved alert, a person's engage, or a dismissal."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -48,9 +48,9 @@ def resolve_alert(*, switch: str, fingerprint: str, actor: Actor, now: datetime)
 
 
 def dismiss_trip(*, trip_id: int, reason: str, actor: Actor, now: datetime) -> Trip:
-    """Close a trip's open question to people without engaging.
+    """Dismiss a trip: close its escalation to people, without engaging its switch.
 
-    Raise :class:`Conflict` if the trip has no open question.
+    Raise :class:`Conflict` if it has no open escalation.
     """
     actor.require("switches:write")
     if problems := reasons.find_text_problems(
@@ -88,9 +88,9 @@ def dismiss_trip(*, trip_id: int, reason: str, actor: Actor, now: datetime) -> T
 
 
 def list_waiting() -> list[Trip]:
-    """Return the first trip of each question that people still have to answer, oldest first.
+    """Return the first trip of each escalation that waits for a person, oldest first.
 
-    The `why` of a returned trip is the question's text, which covers all its trips.
+    The `why` of a returned trip is the escalation's text, which covers all its trips.
     """
     questions = list(history.open_questions().order_by("id"))
     engaged = _engaged_since(questions, Q())
@@ -105,7 +105,7 @@ def list_waiting() -> list[Trip]:
 
 
 def close_engaged(now: datetime) -> int:
-    """Close each question for which people engaged all its trips' switches; return how many.
+    """Close each escalation for which people engaged the switches of all trips; return how many.
 
     An engage counts after 30 s, when it can no longer be undone.
     """
@@ -121,7 +121,7 @@ def close_engaged(now: datetime) -> int:
 
 
 def _engaged_since(questions: Iterable[Escalation], condition: Q) -> set[int]:
-    """Return the ids of the questions' trips whose switch a person engaged later or keeps engaged.
+    """Return the ids of these escalations' trips whose switch a person engaged or keeps engaged.
 
     `condition` limits the episodes that count.
     """
@@ -143,7 +143,7 @@ def _is_settled(question: Escalation, engaged: set[int]) -> bool:
 
 
 def _close_resolved_refusals(resolved: list[Trip], now: datetime) -> None:
-    """Close questions that are only about refused trips, once all their alerts have resolved."""
+    """Close escalations that are only about refused trips, once all their alerts have resolved."""
     refused = [row for row in resolved if row.outcome == Trip.Outcome.REFUSED]
     questions = {
         question.pk: question for row in refused for question in history.open_questions_about(row)

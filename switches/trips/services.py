@@ -1,8 +1,8 @@
 """Functions that decide each trip request and record it with its evidence.
 
-The trips lock is taken first, so one of several equal requests engages the switch and the others
-are repeats. The :class:`Publication` row, which changes by people need too, is locked only to
-engage; the request is then decided again.
+The advisory lock for trips is taken first, so one of several equal requests engages the switch and
+the others are repeats. The :class:`Publication` row, which changes by people need too, is locked
+only to engage; the request is then decided again.
 """
 
 from collections.abc import Mapping
