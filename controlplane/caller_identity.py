@@ -54,7 +54,10 @@ class Callers:
         return RequestCaller(("user", user), known=True)
 
     def note(self, signed_in: Mapping[str, Any]) -> None:
-        """Cache validated sessions: user ids by session key, or None if the session has ended."""
+        """Cache sessions that Django validated: `signed_in` has the user id by session key.
+
+        The id is None if the session has ended.
+        """
         for key, user in signed_in.items():
             name = session_digest(key)
             if user is None:

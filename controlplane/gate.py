@@ -141,7 +141,7 @@ class RequestGate:
                 self.observe(scope["path"], call.status, time.perf_counter() - began)
 
     def observe(self, path: str, status: int, seconds: float) -> None:
-        """Record a response's latency in the metrics; a `status` of 0 (disconnected) is ignored."""
+        """Record a response's latency in the metrics, unless the client has left (`status` 0)."""
         if not status:
             return
         kind = "api" if path.startswith("/api/") else "page"
@@ -192,7 +192,7 @@ class RequestGate:
     async def _wait_for_response(
         self, call: Call, task: "asyncio.Task[None]", exchange: "_Exchange", ends: float | None
     ) -> None:
-        """Wait for the response to start before the time `ends`, else send an error response."""
+        """Wait for the response to start; if it has not at the time `ends`, send an error."""
         try:
             timeout = None if ends is None else max(0.0, ends - time.monotonic())
             await asyncio.wait({task}, timeout=timeout)

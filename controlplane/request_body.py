@@ -14,7 +14,7 @@ MAX_BYTES = 128 * 1024 * 1024
 
 
 class Bodies:
-    """A limit on the memory of all request bodies that share it."""
+    """The memory of all request bodies that are read at the moment, limited to `max_bytes`."""
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
         self._max_bytes = max_bytes
@@ -22,7 +22,7 @@ class Bodies:
 
     @contextmanager
     def budget(self) -> Iterator["Budget"]:
-        """Context manager for the memory of one request's body, which is released at the end."""
+        """Context manager: a budget for one request's body; its memory is released at the end."""
         budget = Budget(self)
         try:
             yield budget
@@ -37,14 +37,17 @@ class Bodies:
 
 
 class Budget:
-    """The memory used by one request's body; `counted` bytes of it count against the limit."""
+    """The share of one request's body in the limited memory: `counted` bytes."""
 
     def __init__(self, bodies: Bodies) -> None:
         self._bodies = bodies
         self.counted = 0
 
     async def read(self, receive: Receive, limit: int) -> bytes:
-        """Return the body; raise TooLarge, TooSlow, Busy, or DomainError if it ends early."""
+        """Read and return the request's body, of at most `limit` bytes.
+
+        Raises TooLarge, TooSlow, Busy if memory is full, and DomainError if it ends early.
+        """
         try:
             async with asyncio.timeout(READ_SECONDS):
                 return await self._read(receive, limit)

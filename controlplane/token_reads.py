@@ -1,4 +1,4 @@
-"""API reads by token, handled without session middleware and without a new thread per request."""
+"""API reads by token, without session middleware and without a new thread for each request."""
 
 import asyncio
 import io
@@ -34,7 +34,7 @@ MIDDLEWARE = (
 
 
 class TokenReads(BaseHandler):
-    """An ASGI application that handles API reads by token; `others` handles other requests."""
+    """An ASGI application that handles API reads by token; `others` gets all other requests."""
 
     def __init__(self, others: ASGIApplication) -> None:
         super().__init__()
@@ -70,7 +70,7 @@ class TokenReads(BaseHandler):
         await send({"type": "http.response.body", "body": response.content})
 
     def _respond(self, scope: Scope) -> HttpResponseBase:
-        """Run the middleware and view in this thread, and return the response."""
+        """Return the response to an API read; runs middleware and view in the current thread."""
         set_script_prefix(get_script_prefix(scope))
         request_started.send(sender=type(self), scope=scope)
         try:
@@ -90,7 +90,10 @@ class TokenReads(BaseHandler):
 
 
 def is_token_read(scope: Scope) -> bool:
-    """Return True for an API read by token, without a body or a second `Authorization` header."""
+    """Return True for a GET or HEAD request to the API with a token.
+
+    A body or a second `Authorization` header disqualifies it.
+    """
     if scope["method"] not in METHODS or not scope["path"].startswith(API):
         return False
     has_token = has_authorization = False

@@ -31,7 +31,7 @@ log = structlog.get_logger(__name__)
 
 
 class WebProcessState:
-    """The state of this process for the hub of WebSockets, from the data plane's memory."""
+    """Gives the hub of WebSockets what it needs to know from the data plane of this process."""
 
     def __init__(self, state: State) -> None:
         self._state = state
@@ -49,7 +49,10 @@ class WebProcessState:
         )
 
     def authenticate_token(self, headers: Headers) -> Subscriber:
-        """Return the WebSocket subscriber of a token; raise DomainError if it may not subscribe."""
+        """Return the WebSocket subscriber for the token in `headers`.
+
+        Raises DomainError if the token is missing, invalid or not allowed to subscribe.
+        """
         state = self._state
         scopes = {scope for topic in topics.list_topics() for scope in topic.scopes}
         token = authenticate(state.tokens, headers, *sorted(scopes), clock=state.unix)

@@ -1,1 +1,1 @@
-"""The OpenAPI document: how it is finished, prepared and served."""
+"""The OpenAPI document of the HTTP API: its generation, its completion and its views."""

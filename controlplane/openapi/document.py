@@ -34,7 +34,7 @@ _ready: dict[str, "Representation"] = {}
 
 @dataclass(frozen=True)
 class Representation:
-    """The document in one format: plain and gzip bytes, with their ETags."""
+    """The OpenAPI document in one format (JSON or YAML): plain and gzip bytes, with their ETags."""
 
     plain: bytes
     compressed: bytes
@@ -43,7 +43,7 @@ class Representation:
 
 
 def get_representation(form: str) -> Representation:
-    """Return the OpenAPI document as `json` or `yaml`.
+    """Return the OpenAPI document in the format `json` or `yaml`.
 
     Raises :class:`Unavailable` while another thread builds it.
     """
@@ -67,7 +67,7 @@ def build() -> dict[str, Any]:
 
 
 def write(folder: Path) -> None:
-    """Write the OpenAPI document into `folder`, unless it has one of the same source code."""
+    """Write the OpenAPI document into `folder`, unless the file for this source code exists."""
     target = folder / f"{STEM}{hash_sources()}.{JSON}"
     if target.exists():
         return
@@ -81,7 +81,7 @@ def write(folder: Path) -> None:
 
 @cache
 def hash_sources() -> str:
-    """Return a hash of the source code, without tests, that determines the OpenAPI document."""
+    """Return a hash of all that determines the OpenAPI document: source code and requirements."""
     base, digest = Path(settings.BASE_DIR), hashlib.sha256()
     sources = (file for name in FOLDERS for file in sorted((base / name).rglob("*.py")))
     for file in (*base.glob("requirements.txt"), *sources):

@@ -1,4 +1,4 @@
-"""Operation ids and summaries of the API, as lines `METHOD path operation_id Summary`."""
+"""Operation ids and summaries of the API's operations: `METHOD path operation_id Summary`."""
 
 ROOT = "/api/v1"
 ROWS = """

@@ -1,4 +1,4 @@
-"""Command lines of all processes of an installation, without the name of the Python interpreter."""
+"""Command lines of the processes of an installation, to be run by its Python interpreter."""
 
 from functools import partial
 
@@ -14,7 +14,7 @@ dataplane = partial(asgi_server.server_arguments, "controlplane.dataplane:app")
 
 
 def stand_in(*, host: str, port: int) -> list[str]:
-    """Return the command line of the data plane that serves until the web process is ready."""
+    """Return the command line of a data plane that serves until the web process is ready."""
     return ["-m", "controlplane.dataplane.stand_in", host, str(port)]
 
 

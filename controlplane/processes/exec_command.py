@@ -53,7 +53,7 @@ def whole_number(low: int, high: int) -> Callable[[str], int]:
 
 
 def check_login(environment: Environment) -> None:
-    """Raise CommandError with exit status 2 if the login can't assume the application's role.
+    """Raise CommandError (exit status 2) if the database login can't take the application's role.
 
     The check is skipped if there is a snapshot on disk, or if the database is unreachable.
     """

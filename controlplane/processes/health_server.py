@@ -19,7 +19,7 @@ log = structlog.get_logger(__name__)
 
 
 def serve_probes(port: int, *, loop: Loop, crew: Crew | None = None, needs_redis: bool) -> None:
-    """Serve probes on `port` in background threads; not if it is 0.
+    """Serve health probes and metrics on `port` in background threads; do nothing if it is 0.
 
     Exits the process with status 2 if the port can't be opened.
     """
@@ -40,7 +40,7 @@ def serve_probes(port: int, *, loop: Loop, crew: Crew | None = None, needs_redis
 
 
 def _report_liveness(loop: Loop, crew: Crew | None) -> Report:
-    """Report 503 if the main loop or all worker threads hang, else 200."""
+    """Return the liveness report: 503 if the main loop or all worker threads hang, else 200."""
     if loop.hangs() or (crew is not None and crew.hangs()):
         log.error("probe_liveness_failed", rested_seconds=round(loop.rested_seconds, 1))
         return Report(503, {"status": "hangs"})

@@ -1,4 +1,4 @@
-"""Beat's schedule: each second, the ticks that are due and have pending work."""
+"""Celery beat's schedule: each second, the ticks (periodic tasks) that are due and have work."""
 
 import queue
 import threading
@@ -25,7 +25,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class Batch:
-    """Ticks of one queue and interval, which a worker runs one after another."""
+    """Due ticks with the same queue and interval, which a worker runs one after another."""
 
     queue: str
     seconds: int
@@ -33,7 +33,10 @@ class Batch:
 
 
 class Schedule:
-    """A schedule of ticks at multiples of their intervals; `find_idle` names those without work."""
+    """Decides which ticks are due; each is due at multiples of its interval.
+
+    `find_idle` returns those of the given ticks that have no work.
+    """
 
     def __init__(self, ticks_by_name: Mapping[str, RegisteredTick], find_idle: FindIdle) -> None:
         self._ticks = ticks_by_name
@@ -41,7 +44,7 @@ class Schedule:
         self._sent_at = dict.fromkeys(ticks_by_name, 0)
 
     def take(self, passed_seconds: int) -> list[Batch]:
-        """Return the batches due `passed_seconds` after the start, which then count as sent."""
+        """Return the batches of ticks due `passed_seconds` after the start; mark them as sent."""
         due = [
             name
             for name, tick in self._ticks.items()
@@ -65,14 +68,14 @@ class Schedule:
         ]
 
     def _is_due(self, name: str, seconds: int, passed_seconds: int) -> bool:
-        """Return True if a multiple of `seconds` has passed since the tick was last sent."""
+        """Return True if a multiple of `seconds` has been passed since the tick was last sent."""
         return passed_seconds // seconds > self._sent_at[name] // seconds
 
 
 class IdleTicks:
-    """Finds the ticks without work, by a query in a thread.
+    """Finds the ticks that have no work, by queries in a thread.
 
-    If the query fails or takes too long, it finds none, so that all ticks are sent.
+    If the queries fail or take too long, it finds none, so that all ticks are sent.
     """
 
     def __init__(self, max_wait_seconds: float = MAX_WAIT_SECONDS) -> None:

@@ -1,4 +1,4 @@
-"""The watchdog: runs late ticks, so that a dead broker, beat or worker stops nothing."""
+"""The watchdog: runs late ticks (periodic tasks), in case the broker, beat or worker is dead."""
 
 import math
 import threading
@@ -22,8 +22,8 @@ log = structlog.get_logger(__name__)
 class Watchdog:
     """A loop that checks all ticks each second and runs late ones, each in its own thread.
 
-    A tick is late after `PATIENCE_SECONDS`, or if the watchdog ran it last, as soon as it is due. A
-    tick that never ran, as in a new installation, runs once without a warning.
+    A tick is late `PATIENCE_SECONDS` after its time, or at once if the watchdog ran it last. A tick
+    that never ran, as in a new installation, runs once without a warning.
     """
 
     def __init__(self, stop: threading.Event, settle_seconds: float = PATIENCE_SECONDS) -> None:
@@ -37,7 +37,7 @@ class Watchdog:
         self._reachable = True
 
     def run(self) -> None:
-        """Check until stopped; errors, such as an unreachable database, don't end the loop."""
+        """Check all ticks each second until stopped; errors, as without database, don't end it."""
         settled_at = time.monotonic() + self._settle_seconds
         while not self._stop.is_set():
             self.loop.record_turn()

@@ -1,4 +1,4 @@
-"""The setup steps and long-running processes of an installation, in the order of their start."""
+"""The setup steps and long-running processes of an installation, in the order of starting."""
 
 import os
 import sys
@@ -23,12 +23,12 @@ _NOT_FOR_CHILDREN = {
 
 @dataclass(frozen=True)
 class RunPlan:
-    """The child processes of a run, in the order of their start.
+    """The child processes of a run, in the order of starting.
 
-    First `steps` run one after another, with `parallel_step` beside them; a step with
-    `keeps_stdout` prints the admin's account as JSON. Then `processes` start. Until `probe`
-    succeeds, `stand_in` serves the stored snapshot; then the welcome text and `greeting` are shown,
-    and `later` start.
+    `steps` run one after another, with `parallel_step` beside them; a step with `keeps_stdout`
+    prints the admin's account as JSON. Then `processes` start. Once `probe` succeeds, the welcome
+    text and `greeting` are shown, and `later` start. Until then, from the beginning of the run,
+    `stand_in` serves the stored snapshot.
     """
 
     parallel_step: ChildSpec

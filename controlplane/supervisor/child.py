@@ -29,12 +29,13 @@ _LAST_READS = 32
 class ChildSpec:
     """A process to run, and how to supervise it.
 
-    `prepare` is called before every start and must not block; if it returns False, it is called
+    `prepare` is called before every start and must not block. If it returns False, it is called
     again later. `repair` is called after each death, and may return a process to run before the
-    restart. `stdin` is the content of standard input. Output goes to the terminal, or to the file
-    `log`; with `shown` False only if the process dies. `keeps_stdout` collects standard output. The
-    kernel sends `orphan_signal` if the supervisor is killed. An `attached` process shares the
-    supervisor's terminal and process group. A run survives the deaths of `optional` children.
+    restart. A run survives the deaths of `optional` children. `stdin` is the content of standard
+    input. Output goes to the terminal, or to the file `log`; without `shown` it is printed only if
+    the process dies. With `keeps_stdout`, standard output is stored. The kernel sends
+    `orphan_signal` if the supervisor is killed. An `attached` process shares the supervisor's
+    terminal and process group.
     """
 
     name: str
@@ -56,7 +57,7 @@ class ChildSpec:
 
 @dataclass
 class Restarts:
-    """Counts of a child's deaths in a row, from which the delay before its restart follows."""
+    """Counts a child's deaths in a row, which determine the delay before its restart."""
 
     in_a_row: int = 0
     quick_in_a_row: int = 0
@@ -67,7 +68,10 @@ class Restarts:
         return self.quick_in_a_row >= QUICK_DEATHS_ALLOWED
 
     def delay_seconds(self, lived_seconds: float) -> float:
-        """Count a death; return the seconds before the restart, doubled for each death in a row."""
+        """Count a death after `lived_seconds`; return the delay of the restart.
+
+        It doubles with each death in a row, up to `MAX_DELAY_SECONDS`.
+        """
         is_quick = lived_seconds < QUICK_DEATH_SECONDS
         self.quick_in_a_row = self.quick_in_a_row + 1 if is_quick else 0
         self.in_a_row = 1 if lived_seconds >= STEADY_SECONDS else self.in_a_row + 1
@@ -76,7 +80,7 @@ class Restarts:
 
 
 class Child:
-    """A child with its spec and its present process; each restart replaces the process."""
+    """A supervised child process; each restart runs its `spec` in a new process."""
 
     def __init__(self, spec: ChildSpec, write_line: Callable[[bytes], None]) -> None:
         self.spec = spec
@@ -98,7 +102,7 @@ class Child:
         return self.pid is not None
 
     def start(self, now: float) -> None:
-        """Start the process; raise `CannotRun` if it can't be executed."""
+        """Start a process for the child; raise `CannotRun` if it can't be executed."""
         self.start_at, self.exit_code, self.started_at = None, None, now
         self.tail.clear()
         try:
@@ -109,7 +113,7 @@ class Child:
         self.pid = self._process.pid
 
     def send(self, signum: int) -> None:
-        """Send a signal to the process, which forwards it to its own children."""
+        """Send a signal to the child's process, which forwards it to its own children."""
         if self.pid is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, signum)
@@ -125,7 +129,7 @@ class Child:
                 os.killpg(self._process.pid, signal.SIGKILL)
 
     def read(self, descriptor: int) -> bool:
-        """Pass on available output of the child; return False at its end."""
+        """Pass on the available output from a descriptor; return False at the output's end."""
         try:
             chunk = os.read(descriptor, 65_536)
         except BlockingIOError:
@@ -135,7 +139,7 @@ class Child:
         return bool(chunk)
 
     def finish(self, exit_code: int) -> None:
-        """Clean up after the process ended: kill its group, and read the remaining output."""
+        """Clean up after the process ended by itself: kill its group, read the remaining output."""
         self.kill_group()
         for descriptor in self.streams:
             for _ in range(_LAST_READS):

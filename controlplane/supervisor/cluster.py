@@ -1,4 +1,4 @@
-"""PostgreSQL's data directory: its creation, and the end of processes that still use it."""
+"""PostgreSQL's data directory ("cluster"): its creation, and the end of left-over processes."""
 
 import contextlib
 import os
@@ -47,7 +47,7 @@ class Cluster:
         return version.read_text().strip() if version.exists() else None
 
     def create(self, binaries: Binaries, passwords: dict[str, str]) -> None:
-        """Create the cluster with two logins and a database, in a draft folder until complete."""
+        """Create the cluster with two logins and a database; if killed, only a draft remains."""
         drafts = f"{self.directory.name}.new-"
         for leftover in self.directory.parent.glob(f"{drafts}*"):
             shutil.rmtree(leftover, ignore_errors=True)
@@ -85,7 +85,7 @@ class Cluster:
         )
 
     def is_vacant(self) -> bool:
-        """Return True if no process uses the cluster; call repeatedly while it returns False.
+        """Return True if no process uses the cluster; call it repeatedly until it does.
 
         Processes left by a killed supervisor are terminated after a grace period.
         """
@@ -107,7 +107,7 @@ class Cluster:
         return False
 
     def status(self) -> tuple[int, str]:
-        """Return the running server's process id and state, as in `postmaster.pid`."""
+        """Return process id and state of the server, as in `postmaster.pid`; (0, "absent") if none."""
         with contextlib.suppress(OSError, ValueError, IndexError):
             lines = (self.directory / "postmaster.pid").read_text().splitlines()
             return int(lines[0]), lines[7].strip() if len(lines) > 7 else "starting"

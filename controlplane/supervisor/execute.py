@@ -76,7 +76,7 @@ def _wait(tree: Tree, child: Child) -> int:
 
 @contextlib.contextmanager
 def _temporary_folder() -> Iterator[Path]:
-    """Context manager: a locked directory for this run; also removes those of killed runs."""
+    """Context manager: a new, locked directory for this run; first removes those of killed runs."""
     remove_abandoned(Path(tempfile.gettempdir()), _PREFIX)
     folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
     if os.geteuid() == 0:

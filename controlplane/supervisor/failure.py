@@ -1,4 +1,4 @@
-"""Exceptions that end a run."""
+"""Exceptions that end a run of the supervisor."""
 
 
 class CannotRun(Exception):
@@ -10,4 +10,4 @@ class CannotRun(Exception):
 
 
 class StopRequested(Exception):
-    """Raised from a wait if a signal has requested the end of the run."""
+    """Raised by waiting functions if a signal has requested the end of the run."""

@@ -35,7 +35,7 @@ class Lock:
 
 
 def remove_abandoned(parent: Path, prefix: str) -> None:
-    """Remove folders `prefix*` under `parent` whose lock is free, left behind by killed runs."""
+    """Remove folders `prefix*` under `parent` that killed runs left behind: their lock is free."""
     for folder in parent.glob(f"{prefix}*"):
         with contextlib.suppress(OSError, LockHeld):
             status = folder.stat()
@@ -67,7 +67,10 @@ def _acquire(path: Path) -> int:
 
 
 def _open(path: Path) -> int:
-    """Open the lock file; on a full or read-only disk, open it for reading, or else its folder."""
+    """Return a descriptor of the lock file, which is created if it is missing.
+
+    If the disk is full or read-only, open the file for reading; if it is missing, its folder.
+    """
     try:
         return os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:

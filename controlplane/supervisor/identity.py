@@ -39,7 +39,7 @@ class ServiceUser:
 
 
 def service_user(cluster: Path) -> ServiceUser | None:
-    """Return the user to run PostgreSQL as for this cluster, or None for the current user."""
+    """Return the user that PostgreSQL must run as on this cluster; None for the current user."""
     if os.geteuid() != 0:
         return None
     if (marker := cluster / "PG_VERSION").exists():
@@ -53,7 +53,7 @@ def service_user(cluster: Path) -> ServiceUser | None:
 
 
 def can_execute(user: ServiceUser | None, path: Path) -> bool:
-    """Return True if `user` (None: the current one) may execute the file or enter the directory."""
+    """Return True if `user` (None: the current one) may execute a file or enter a directory."""
     if user is None:
         return os.access(path, os.X_OK)
     child = os.fork()
@@ -72,7 +72,10 @@ def can_execute(user: ServiceUser | None, path: Path) -> bool:
 
 @contextlib.contextmanager
 def cluster_home(data: Path, *, temporary: bool = False) -> Iterator[Path]:
-    """Context manager: the cluster's parent folder, which is `data` or a locked private folder."""
+    """Context manager: the folder that contains PostgreSQL's data directory.
+
+    It is `data` if PostgreSQL's user can reach that, else a locked private folder.
+    """
     pointer = data / _POINTER
     home = Path(pointer.read_text().strip()) if pointer.exists() else Path()
     has_home = home.parent == STATE and home.is_dir()

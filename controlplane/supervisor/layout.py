@@ -9,7 +9,7 @@ from controlplane.supervisor.failure import CannotRun
 
 
 class Layout:
-    """The folders of a data directory; `run` has the lock and the addresses of the current run."""
+    """The folders of a data directory; `run` has the lock and the addresses of the present run."""
 
     def __init__(self, data: Path) -> None:
         self.data = data

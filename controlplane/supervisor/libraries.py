@@ -52,7 +52,7 @@ def main(
 
 @contextlib.contextmanager
 def _npm(requirements: Path) -> Iterator[Sequence[str]]:
-    """Yield npm's command line, of a temporary installation if the machine has no npm."""
+    """Context manager: npm's command line; npm is installed temporarily if the machine has none."""
     if program := shutil.which("npm"):
         yield [program]
         return

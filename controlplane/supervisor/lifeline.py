@@ -2,7 +2,7 @@
 
 On Linux the kernel does it, by a setting of the child (PR_SET_PDEATHSIG). It applies to the
 parent's *thread* that forked, and a change of user clears it. So the supervisor forks only from its
-main thread, and a child sets it after changing the user.
+main thread, and a child sets it after changing the user. Elsewhere the child polls its parent.
 """
 
 import ctypes

@@ -18,7 +18,7 @@ DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS}
 
 
 class Lines:
-    """A splitter of a child's output into lines, each cut at a maximum length."""
+    """Splits a child's output into lines, each of a limited length."""
 
     def __init__(self) -> None:
         self._rest = b""
@@ -98,7 +98,7 @@ class Terminal:
 class RotatingFile:
     """A log file with rotation: previous files are kept as `postgres.log.1` and so on.
 
-    Lines that can't be written, as on a full disk, are counted; `say` reports the first one.
+    Lines that can't be written, as on a full disk, are counted; `say` is called at the first one.
     """
 
     def __init__(

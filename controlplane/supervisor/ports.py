@@ -15,9 +15,9 @@ _SERVICE_PORTS = range(20_000, 32_000)
 
 
 def reserve_port(port: int) -> socket.socket | None:
-    """Bind `port` for this run, to be shared with its web process; None if that isn't possible.
+    """Bind `port`, so that only this run's web process can share it; return the bound socket.
 
-    Raises `CannotRun` if the port is in use.
+    Return None on systems where a port can't be shared. Raises `CannotRun` if it is in use.
     """
     deadline = time.monotonic() + 0.6  # The last process of a killed run may be ending.
     while not is_free(port):

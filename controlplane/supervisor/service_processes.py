@@ -42,8 +42,9 @@ def start_services(
 ) -> None:
     """Start PostgreSQL and Redis, unless `given` has their addresses, and wait for them.
 
-    The result is in `services`. `home` is the parent folder of PostgreSQL's cluster. `addressed` is
-    called once all addresses are known, before the start. Raises `CannotRun`.
+    Addresses and child processes are added to `services`. `home` is the parent folder of
+    PostgreSQL's cluster. `addressed` is called once all addresses are known, before the start.
+    Raises `CannotRun`.
     """
     specs: list[tuple[ChildSpec, Callable[[Child], bool]]] = []
     addresses = services.addresses

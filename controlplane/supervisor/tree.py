@@ -1,4 +1,4 @@
-"""The event loop that supervises child processes, in one thread, as `lifeline` requires."""
+"""The event loop that supervises a run's child processes, all from one thread."""
 
 import contextlib
 import os
@@ -28,7 +28,10 @@ _DEATHS_BETWEEN_REASONS = 60  # A child that keeps dying is reported about every
 
 
 class Tree:
-    """Context manager of the run's processes; repeated deaths end the run if `may_give_up()`."""
+    """Context manager that supervises a run's child processes and ends them at its exit.
+
+    If a child dies repeatedly soon after its start, and `may_give_up()`, it raises `CannotRun`.
+    """
 
     def __init__(self, terminal: Terminal, may_give_up: Callable[[], bool] = lambda: True) -> None:
         self.terminal = terminal
@@ -66,7 +69,7 @@ class Tree:
         self._waker.close()
 
     def supervise(self, spec: ChildSpec) -> Child:
-        """Start a long-running child, which is restarted whenever it dies."""
+        """Start a long-running child; it is restarted whenever it dies."""
         child = self._new(spec)
         child.start_at = time.monotonic()
         self._supervised.append(child)
@@ -74,20 +77,20 @@ class Tree:
         return child
 
     def retire(self, child: Child, grace_seconds: float) -> None:
-        """Stop a supervised child, which is not restarted any more."""
+        """Stop a supervised child for good; kill it after `grace_seconds`."""
         self._supervised.remove(child)
         child.send(child.spec.stop_signal)
         if not self.wait_until(lambda: not child.is_alive, grace_seconds, ask=_POLL_SECONDS):
             child.kill_group()
 
     def launch(self, spec: ChildSpec) -> Child:
-        """Start a child that is not restarted."""
+        """Start a child that is not restarted when it ends."""
         child = self._new(spec)
         self._start(child)
         return child
 
     def run_once(self, spec: ChildSpec, timeout_seconds: float | None = None) -> Child:
-        """Run a child until it ends; stop it after the timeout."""
+        """Run a child until it ends, and return it; stop it after the timeout."""
         child = self.launch(spec)
         try:
             self.wait_until(lambda: not child.is_alive, timeout_seconds)
@@ -112,7 +115,10 @@ class Tree:
         return True
 
     def stop(self, children: Iterable[Child], grace_seconds: float, *, tell: bool = True) -> None:
-        """Terminate `children`, unless `tell` is False, and after `grace_seconds` kill them."""
+        """End `children` for good: send their stop signals, and kill them after `grace_seconds`.
+
+        Without `tell`, no signals are sent, because the children got one already.
+        """
         children = list(children)
         was_stopping, self._stopping = self._stopping, True
         for child in children:

@@ -81,7 +81,7 @@ def _try_lock(lock_connection: BaseDatabaseWrapper, function: str, lock: int) ->
 
 
 def _lock_timeout_advice() -> str:
-    """Return advice after a lock timeout, with the current lock holders."""
+    """Return an error text for a lock timeout, with advice and the current lock holders."""
     # On a new connection: the failed one may still be in its transaction.
     with threads.own_connection(), connection.cursor() as cursor:
         cursor.execute("SELECT current_setting('lock_timeout')")
