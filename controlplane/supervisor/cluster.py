@@ -107,7 +107,7 @@ class Cluster:
         return False
 
     def status(self) -> tuple[int, str]:
-        """Return process id and state of the server, as in `postmaster.pid`; (0, "absent") if none."""
+        """Return the server's process id and state, read from `postmaster.pid`; 0 if it is absent."""
         with contextlib.suppress(OSError, ValueError, IndexError):
             lines = (self.directory / "postmaster.pid").read_text().splitlines()
             return int(lines[0]), lines[7].strip() if len(lines) > 7 else "starting"
