@@ -1,4 +1,7 @@
-"""ASGI application of the web process: data plane, then request gate, then Django and sockets."""
+"""ASGI application of the web process: data plane, then request gate, then Django and sockets.
+
+The data plane answers the paths that it knows; the request gate limits the others.
+"""
 
 import os
 import sys
@@ -52,7 +55,7 @@ health.is_starting = partial(handover.is_pending, environment.read_environment()
 
 
 def _check_token(token: str, scope: str) -> None:
-    """Authorize a metrics scrape by the tokens in memory, so that it works without the database."""
+    """Authorize a request for metrics by the tokens in memory, so that no database is needed."""
     headers = {b"x-api-key": token.encode()}
     credential = authenticate(_state.tokens, headers, scope, clock=_state.unix)
     _state.used_tokens.add(credential.token_id)

@@ -42,7 +42,7 @@ class Limits:
 
 
 class Permit(NamedTuple):
-    """The right to run one request, with its caller and thread."""
+    """The right to run one request, in the thread of `executor`."""
 
     caller: RequestCaller
     executor: ThreadPoolExecutor

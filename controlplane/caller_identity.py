@@ -26,7 +26,7 @@ SLACK = "/slack/"
 
 
 class Callers:
-    """Identification of callers, with a cache of the sessions that Django validated recently."""
+    """Identifies the callers of requests; caches the sessions that Django validated recently."""
 
     def __init__(self, state: State) -> None:
         self._state = state

@@ -157,7 +157,7 @@ class UserAdmin(Table):
             people.set_password(user=obj, password=password, actor=actor, now=now)
 
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-        """Show the form of a person, also with the reason why a change was refused."""
+        """Show or save the form of a person; if the change is refused, show it with the reason."""
         # Otherwise, another person at an open browser could create an admin or set a password.
         require_fresh(request, db_now())
         try:

@@ -1,4 +1,4 @@
-"""Access as the owner to the database that is backed up or restored."""
+"""Access to the database that is backed up or restored, with its owner's login."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -14,9 +14,9 @@ DEFAULT_URL = "postgresql://switchgear@127.0.0.1:5432/switchgear"
 
 @dataclass(frozen=True)
 class Database:
-    """Connection URLs of PostgreSQL: the application's, and the owner's of the tables.
+    """PostgreSQL's connection URLs, for the application and for the owner of the tables.
 
-    `assume_role` is the role that connections with the owner's login take; None for other logins.
+    `assume_role` is the role that the application takes if its login is the owner's; else None.
     """
 
     url: str

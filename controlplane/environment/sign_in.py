@@ -1,4 +1,4 @@
-"""Settings of sign-in and of the OpenID provider."""
+"""Settings of sign-in and of the OpenID provider for single sign-on."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

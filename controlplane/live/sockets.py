@@ -58,7 +58,7 @@ class Mailbox:
         self._reloads[topic] = None
 
     def put_unnumbered(self, text: str) -> None:
-        """Queue a message that belongs to no topic, such as a heartbeat; drop it if full."""
+        """Queue a message of no topic, such as a heartbeat; drop it if the queue is full."""
         if len(self._texts) < self._most:
             self._texts.append(text)
 
@@ -138,11 +138,11 @@ class Socket:
         self._has_output.set()
 
     def is_writable(self, now: float) -> bool:
-        """Return True unless a write has been pending for too long."""
+        """Return True unless a write to the client is pending for longer than `SLOW_SECONDS`."""
         return self._write_began == 0 or now - self._write_began < SLOW_SECONDS
 
     def abandon_if_stuck(self, now: float) -> bool:
-        """Abandon the socket if a write is stuck; return True if so."""
+        """Abandon the socket if a write to its client has hung too long; return True if so."""
         stuck = self._write_began > 0 and now - self._write_began > STUCK_SECONDS
         if not stuck or self.stuck:
             return False

@@ -28,30 +28,30 @@ class EventStream:
     def hello(self, topics: Iterable[str], *, is_subscribed: bool) -> str:
         """Return a socket's first message: the stream's id, and the last number of each topic.
 
-        Its field `live` is False while this process receives no notifications.
+        Its field `live` is False while this process gets no changes from Redis.
         """
         numbers = {name: self._last[name] for name in sorted(topics)}
         return _encode({"topic": "hello", "stream": self.id, "seq": numbers, "live": is_subscribed})
 
     def number_event(self, topic: str, event: str, at: str, data: Mapping[str, Any]) -> str:
-        """Return the next message of a topic; `at` is RFC 3339."""
+        """Return a message of a topic, encoded and with the next number; `at` is RFC 3339."""
         self._last[topic] += 1
         seq = self._last[topic]
         return _encode({"topic": topic, "seq": seq, "event": event, "at": at, "data": data})
 
 
 def build_resync(topic: str) -> str:
-    """Return the event that tells a client to reload a topic after dropped messages."""
+    """Return the message that tells a client to reload a topic, after messages were dropped."""
     return _encode({"topic": topic, "event": "resync"})
 
 
 def build_heartbeat(at: str, *, is_subscribed: bool) -> str:
-    """Return a heartbeat; its field `live` is False while no notifications are received."""
+    """Return a heartbeat; its field `live` is False while no changes come from Redis."""
     return _encode({"topic": "heartbeat", "at": at, "live": is_subscribed})
 
 
 def build_refusal(detail: str) -> str:
-    """Return the event that rejects a client's message."""
+    """Return the message that tells a client why its own message was rejected."""
     return _encode({"topic": "error", "event": "error", "detail": detail})
 
 

@@ -42,7 +42,7 @@ class Binaries:
 
 
 def find(major: str | None) -> Binaries:
-    """Return PostgreSQL's programs of version `major`, or the newest; raise CannotRun without any."""
+    """Return PostgreSQL's programs of version `major` (None: newest); CannotRun if missing."""
     package = importlib.util.find_spec(_PACKAGE)
     if package is None or not package.submodule_search_locations:
         raise CannotRun(

@@ -139,7 +139,7 @@ class Child:
         return bool(chunk)
 
     def finish(self, exit_code: int) -> None:
-        """Clean up after the process ended by itself: kill its group, read the remaining output."""
+        """Clean up after the process has ended: kill its group, and read its remaining output."""
         self.kill_group()
         for descriptor in self.streams:
             for _ in range(_LAST_READS):

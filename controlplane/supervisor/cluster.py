@@ -85,7 +85,7 @@ class Cluster:
         )
 
     def is_vacant(self) -> bool:
-        """Return True if no process uses the cluster; call it repeatedly until it does.
+        """Return True if no process uses the cluster; call it repeatedly until it is vacant.
 
         Processes left by a killed supervisor are terminated after a grace period.
         """
@@ -107,7 +107,7 @@ class Cluster:
         return False
 
     def status(self) -> tuple[int, str]:
-        """Return the server's process id and state, read from `postmaster.pid`; 0 if it is absent."""
+        """Return the server's process id (0: none) and its state, from `postmaster.pid`."""
         with contextlib.suppress(OSError, ValueError, IndexError):
             lines = (self.directory / "postmaster.pid").read_text().splitlines()
             return int(lines[0]), lines[7].strip() if len(lines) > 7 else "starting"

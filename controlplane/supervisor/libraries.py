@@ -52,7 +52,7 @@ def main(
 
 @contextlib.contextmanager
 def _npm(requirements: Path) -> Iterator[Sequence[str]]:
-    """Context manager: npm's command line; npm is installed temporarily if the machine has none."""
+    """Context manager: npm's command line; without npm, it is installed during the block."""
     if program := shutil.which("npm"):
         yield [program]
         return

@@ -64,9 +64,9 @@ class Redis:
         )
 
     def repair(self, child: Child) -> ChildSpec | None:
-        """Return a process that repairs Redis's files, after a death that damaged files explain.
+        """Return a process to repair Redis's files, if damage to these caused its death; else None.
 
-        Return None after any other death. Each further damage takes the next repair step.
+        Each repeated death of this kind takes the next repair step.
         """
         if child.restarts.in_a_row == 1:
             self._step = 0

@@ -41,7 +41,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
     def post_login(
         self, request: HttpRequest, user: User, *, redirect_url: str | None, **_more: Any
     ) -> HttpResponse:
-        """Record the completed sign-in, which is also a confirmation of identity."""
+        """Record the completed sign-in, also as a confirmation of identity, and redirect."""
         now = db_now()
         steps = request.session.get(AUTHENTICATION_METHODS_SESSION_KEY) or [{}]
         # When the person authenticated at the provider, which may be long ago.

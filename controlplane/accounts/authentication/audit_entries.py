@@ -29,7 +29,7 @@ def record_event(action: str, *, user: User, actor: Actor, now: datetime, **afte
 
 
 def describe_method(request: HttpRequest) -> str:
-    """Return the sign-in method: `password`, `password + code`, `passkey`, `single sign-on`."""
+    """Return how this session's person signed in, such as `password + code` or `single sign-on`."""
     steps = request.session.get(AUTHENTICATION_METHODS_SESSION_KEY, [])
     words = dict.fromkeys(_WORDS.get(str(step.get("type") or step["method"]), "") for step in steps)
     return " + ".join(word for word in words if word)

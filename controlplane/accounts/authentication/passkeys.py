@@ -20,7 +20,10 @@ def build_registration_options(user: User) -> str:
 
 
 def verify_registration(text: str) -> dict[str, Any]:
-    """Return the new passkey as it is stored; raise InvalidInput if the browser's text is wrong."""
+    """Verify the browser's response for a new passkey; return the data to store of the passkey.
+
+    Raises :class:`InvalidInput` if the response is wrong.
+    """
     answer = _parse_response(text)
     try:
         read = auth.parse_registration_response(answer)

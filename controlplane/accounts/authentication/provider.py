@@ -94,7 +94,10 @@ class ProviderAdapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]
         return config
 
     def verify_identity(self, answer: dict[str, Any], nonce: str) -> Identity:
-        """Return the identity of a token response; raise OAuth2Error if it can't be verified."""
+        """Verify the provider's token response `answer`, and return the person's identity.
+
+        Raises OAuth2Error if it can't be verified.
+        """
         claims = self._claims(answer.get("id_token"), nonce)
         more = claims
         if self.openid_config.get("userinfo_endpoint"):

@@ -24,7 +24,7 @@ log = structlog.get_logger(__name__)
 
 @transaction.atomic
 def find_or_create_user(identity: Identity, now: datetime) -> User:
-    """Return the user of a verified identity, with the role that its groups give.
+    """Return the user of a verified identity, created if necessary, with the role of its groups.
 
     If several groups have a role in OIDC_ROLES, the strongest counts. Raises :class:`Forbidden` if
     none has, if the user is deactivated, or if :func:`_find_by_email` does.
@@ -51,9 +51,10 @@ def find_or_create_user(identity: Identity, now: datetime) -> User:
 
 
 def _find_by_email(identity: Identity, now: datetime) -> User | None:
-    """Link the identity to the user with its verified e-mail address; return them, or None.
+    """Find the user with the identity's verified e-mail address, and link them to the identity.
 
-    Raises :class:`Forbidden` if several users have the address, or the user has another identity.
+    Return None if there is none. Raises :class:`Forbidden` if several users have the address, or
+    the user has another identity.
     """
     if not (identity.email and identity.email_verified):
         return None

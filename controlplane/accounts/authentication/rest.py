@@ -21,7 +21,8 @@ from controlplane.core.http.requests import client_ip, request_id_of
 class TokenAuthentication(BaseAuthentication):
     """Authentication by the token in `Authorization: Bearer sg_…` or `X-API-Key`, never by session.
 
-    GET requests use the token table in memory if the process has one; writes query the database.
+    For reads (GET, HEAD), the token is looked up in memory if the process has tokens there. For
+    writes, it is looked up in the database.
     """
 
     def authenticate(self, request: Request) -> tuple[User, KnownToken] | None:

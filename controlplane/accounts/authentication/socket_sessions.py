@@ -59,7 +59,7 @@ def find_ended_sessions(sessions: Collection[Session]) -> set[Session]:
 
 
 def matches_user(content: Mapping[str, Any], user_id: int, password: str) -> bool:
-    """Return True if the session `content` is of this user, and their password is unchanged."""
+    """Return True if the session `content` is of this user and began with the present password."""
     user = User(pk=user_id, password=password)
     known = [user.get_session_auth_hash(), *user.get_session_auth_fallback_hash()]
     value = str(content.get(HASH_SESSION_KEY, ""))

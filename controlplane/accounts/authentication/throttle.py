@@ -131,7 +131,7 @@ def locked_out(
     original_response: object = None,
     credentials: Mapping[str, str] | None = None,
 ) -> HttpResponse:
-    """Return the page shown during a lockout by django-axes, with the time at which it ends."""
+    """Return the page that django-axes shows during a lockout, with the time at which it ends."""
     name = (credentials or {}).get("username") or read_username(request)
     attempts = AccessAttempt.objects.filter(username=name, ip_address=client_ip(request))
     last = attempts.order_by("-attempt_time").first()

@@ -127,7 +127,7 @@ class SessionView(ApiView):
 
 
 def _confirm_for(user: User, actor: Actor, request: Request, now: datetime) -> None:
-    """Require a recently confirmed identity if `user`, whose session ends, isn't the actor."""
+    """Require a recently confirmed identity, unless the actor ends a session of their own."""
     if user.pk != actor.user_id:
         require_fresh(request, now)
 

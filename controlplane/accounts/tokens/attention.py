@@ -1,4 +1,4 @@
-"""Items of the attention list for contested instances: several processes report as the same one."""
+"""Items of the attention list for contested instances: one instance id, several processes."""
 
 from collections import defaultdict
 from datetime import datetime, timedelta
@@ -19,7 +19,7 @@ def filter_contested(now: datetime) -> QuerySet[Instance]:
 
 @attention_source(70, only_if=filter_contested)
 def list_contested_instances(now: datetime) -> list[AttentionItem]:
-    """Return an item per service with contested instances, which several processes report as."""
+    """Return an item per service that has contested instances (one id, several processes)."""
     rows = filter_contested(now).order_by("contested_at", "id")[:MAX_INSTANCES]
     by_service: dict[str, list[Instance]] = defaultdict(list)
     for row in rows.only("id", "service", "contested_at", "reported"):

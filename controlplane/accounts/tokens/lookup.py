@@ -1,4 +1,4 @@
-"""Lookup of tokens in the memory of web processes, for GET requests; writes query the database."""
+"""Lookup of tokens in the memory of web processes, for reads (GET); writes query the database."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -206,7 +206,7 @@ def record_outcome(claimed: ClaimedMessage, outcome: AttemptOutcome) -> bool:
 
 
 def _is_lease_over(now: datetime | Combinable) -> Q:
-    """Return a filter for leases that have expired, or end later than the present clock allows."""
+    """Return a filter for leases that are over: expired, or taken before the clock was set back."""
     longest = now + timedelta(seconds=LEASE_SECONDS)
     return Q(lease_until__lte=now) | Q(lease_until__gt=longest, attempts__gt=0)
 

@@ -21,9 +21,9 @@ MAX_AT_ONCE = 1000
 
 
 def skip_obsolete(message: OutboxMessage, now: datetime) -> bool:
-    """Skip pending updates that later ones about the same subject replace, from `message` on.
+    """Skip pending updates about the message's subject that a later update replaces.
 
-    Return True if `message` itself was skipped.
+    Earlier ones than `message` are left alone. Return True if `message` itself was skipped.
     """
     if not _may_be_superseded(message) or now - message.created_at < MIN_WAIT:
         return False
@@ -55,7 +55,7 @@ def skip_obsolete(message: OutboxMessage, now: datetime) -> bool:
 def find_obsolete(
     waiting: Sequence[OutboxMessage],
 ) -> Mapping[OutboxMessage, Sequence[OutboxMessage]]:
-    """Return which of these messages are obsolete, as a mapping of each newer message to those.
+    """Return the obsolete ones of these messages, by the newer message that replaces them.
 
     `waiting` holds the messages about one subject, oldest first. A message is replaced by the next
     message whose event supersedes it and which isn't obsolete itself.

@@ -125,7 +125,7 @@ def _plan_retry(claimed: ClaimedMessage, failure: TransientFailure) -> AttemptOu
 
 
 def _record(claimed: ClaimedMessage, outcome: AttemptOutcome) -> None:
-    """Record and log an attempt's outcome; repeat it on database errors, almost until lease end."""
+    """Record and log an attempt's outcome; retry database errors while the lease lasts."""
     ends = time.monotonic() + LEASE_SECONDS - 5
     while True:
         try:

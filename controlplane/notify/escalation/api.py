@@ -91,7 +91,7 @@ class AcknowledgeView(ApiView):
     ) -> Done:
         """Acknowledge an escalation: send no notifications for 24 hours, then one a day.
 
-        Acknowledging a switch has a path of its own.
+        An engaged switch is acknowledged at its own path, `/switches/{scope}/{key}/acknowledge`.
         """
         acknowledged = services.acknowledge_one(
             escalation_id=escalation_id,

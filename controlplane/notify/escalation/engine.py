@@ -33,7 +33,7 @@ STEP, LISTING, ROUTES = "escalation.step", "escalation.listing", ""
 
 @dataclass(frozen=True)
 class Notification:
-    """A due notification: the escalation, its steps (`ladder`), and the decision (`verdict`)."""
+    """A notification that is due: its escalation, the escalation's steps, and the decision."""
 
     escalation: Escalation
     verdict: schedule.ScheduleDecision
@@ -85,10 +85,7 @@ def notify_due(now: datetime) -> int:
 def _evaluate(
     escalation: Escalation, ladders: Mapping[str, Sequence[Rung]], now: datetime
 ) -> Notification | None:
-    """Return the notification that is due for an escalation, or None.
-
-    In the latter case the time of the next check is saved.
-    """
+    """Return the escalation's notification if it is due; else save the time of the next check."""
     ladder = ladders[escalation.severity]
     verdict = schedule.evaluate(escalation_status(escalation), schedule_steps(ladder), now)
     if verdict.kind is not None:

@@ -115,7 +115,7 @@ def is_repeat(status: EscalationStatus, steps: Sequence[ScheduledStep]) -> bool:
 def repeat_now(
     status: EscalationStatus, steps: Sequence[ScheduledStep], now: datetime
 ) -> ScheduleDecision:
-    """Return the decision to send a repeat or a reminder now."""
+    """Return the decision to notify again, now, everybody reached so far."""
     notified = _list_reached(steps, min(status.step, len(steps)))
     if status.acknowledged_at is not None:
         return ScheduleDecision("reminder", notified, status.step, now + QUIET_PERIOD)

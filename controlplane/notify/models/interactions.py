@@ -4,7 +4,7 @@ from django.db import models
 
 
 class AnsweredRequest(models.Model):
-    """A request from Slack that was handled, by its digest, so that a repeat is ignored.
+    """The digest of a request from Slack that was handled, so that a repeat is ignored.
 
     It is kept longer than the request's signature is valid.
     """

@@ -1,4 +1,4 @@
-"""Lookup of targets' destinations, with the members of rotations and steps read in advance."""
+"""Lookup of targets' destinations; rotations' members and escalation steps are read before."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence

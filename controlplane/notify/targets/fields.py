@@ -61,7 +61,7 @@ Errors = defaultdict[str, list[str]]
 
 
 def check_target(request: TargetRequest, present: Target | None) -> CheckedTarget:
-    """Validate the requested fields; raise :class:`InvalidInput` with all errors.
+    """Validate the requested fields and return them; raise :class:`InvalidInput` with all errors.
 
     `present` is the target to change, None for a new target.
     """

@@ -80,7 +80,7 @@ def steps_of(severities: Sequence[str]) -> list[EscalationStep]:
 def group_rungs(
     steps: Iterable[EscalationStep], severities: Sequence[str], known: Directory, now: datetime
 ) -> dict[str, list[Rung]]:
-    """Return the steps by severity, with their targets' reach by the members in `known`."""
+    """Group the steps by severity, with what their targets reach, looked up in `known`."""
     found: dict[str, list[Rung]] = defaultdict(list)
     for step in steps:
         found[step.escalation.name].append(Rung(step, reach_from(step.target, known, now)))

@@ -53,7 +53,7 @@ def find_destinations(event: str, scope: str, severity: str, now: datetime) -> l
 
 
 def incident_followers(subjects: Collection[str]) -> dict[str, list[str]]:
-    """Return the on-call services that were sent a message about each subject, by subject.
+    """Return, for each subject, the on-call services that were sent a message about it.
 
     They must also be sent the end of the incident, even if no route leads to them any more.
     """

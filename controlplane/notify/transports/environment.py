@@ -25,7 +25,7 @@ def read(variables: Mapping[str, str]) -> dict[str, Any]:
 
 
 def url_reader(name: str) -> Callable[[Mapping[str, str]], dict[str, Any]]:
-    """Return a function `read` for a transport's module whose variable `name` is a URL or empty."""
+    """Return a transport's function `read`, for a variable `name` that is a URL or empty."""
 
     def read(variables: Mapping[str, str]) -> dict[str, Any]:
         url = variables.get(name, "").rstrip("/")

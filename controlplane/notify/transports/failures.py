@@ -2,7 +2,7 @@
 
 
 class DeliveryFailure(Exception):
-    """The message was not delivered, or its delivery is in doubt."""
+    """Raised if a message was not delivered, or if its delivery is in doubt."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)

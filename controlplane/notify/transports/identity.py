@@ -15,7 +15,10 @@ def environment_name() -> str:
 
 
 def stable_id(message: OutboxMessage) -> str:
-    """Return the id of a message, `msg_…`, unique across installations and restored backups."""
+    """Return the id by which receivers recognize a repeated message: `msg_…`.
+
+    It is unique across installations and restored backups.
+    """
     parts = (
         settings.ENVIRONMENT_NAME,
         str(message.pk),

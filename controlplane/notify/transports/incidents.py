@@ -21,7 +21,7 @@ from .outbound import post
 
 
 def region_setting(key: str, label: str) -> SettingSpec:
-    """Return the setting for the region of the service's API: `us` or `eu`."""
+    """Return the setting for the region of an on-call service's API: `us` or `eu`."""
     return SettingSpec(
         name=f"{key}_region",
         label=f"{label} region",
@@ -32,7 +32,7 @@ def region_setting(key: str, label: str) -> SettingSpec:
 
 
 def incident_key(message: OutboxMessage) -> str:
-    """Return the key of a message's incident: made of its subject if it has one, else of its id."""
+    """Return a message's incident key for on-call services, made of its subject or else its id."""
     about = message.subject or stable_id(message)
     return f"switchgear:{settings.ENVIRONMENT_NAME}:{about}"
 
@@ -54,7 +54,10 @@ def post_event(
     *,
     transport: httpx.AsyncBaseTransport | None = None,
 ) -> None:
-    """POST an event through the egress guard; raise a `DeliveryFailure` unless it is accepted."""
+    """POST an event to an on-call service, through the egress guard.
+
+    Raises a `DeliveryFailure` unless the service accepts it.
+    """
     response = post(url, body, headers, transport=transport or GuardedTransport(WEBHOOKS))
     reason = f"HTTP {response.status} from {service}"
     if response.status in {401, 403}:

@@ -102,7 +102,7 @@ def send_mail(
 
 @contextlib.contextmanager
 def _convert_errors(broken: str, *, where: str = "") -> Iterator[None]:
-    """Context manager: raise SMTP errors as `DeliveryFailure`; `broken` describes a lost line."""
+    """Context manager: raise SMTP errors as `DeliveryFailure`; `broken` is its text if cut off."""
     try:
         yield
     except smtplib.SMTPResponseException as refusal:

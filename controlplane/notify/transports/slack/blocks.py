@@ -68,7 +68,7 @@ def render_message(message: OutboxMessage) -> dict[str, Any]:
 
 
 def render_head(message: OutboxMessage, latest: OutboxMessage) -> dict[str, Any]:
-    """Return a thread's first message: subject's state, title of its `latest` message, buttons."""
+    """Return a thread's first message: state of the subject, title of `latest`, and buttons."""
     post = render_message(message)
     if latest is not message:
         notice = renderer.render(latest.event, latest.payload)

@@ -20,7 +20,7 @@ _CODE = re.compile(r"[a-z][a-z_]{1,60}")
 
 
 class SlackRefusal(PermanentFailure):
-    """A call that Slack rejected with the error `code`, which the caller may handle."""
+    """Raised if Slack rejected a call with an error `code` that the caller may handle."""
 
     def __init__(self, reason: str, code: str) -> None:
         super().__init__(reason)
@@ -28,7 +28,7 @@ class SlackRefusal(PermanentFailure):
 
 
 class SlackCalls:
-    """Calls of Slack's Web API for one attempt to send a message, which share `seconds`.
+    """Calls of Slack's Web API for one attempt to send a message, within `seconds` in all.
 
     A call raises :class:`TransientFailure` if less than `MIN_CALL_SECONDS` are left.
     """

@@ -66,9 +66,10 @@ class _TooLong(Exception):
 
 
 def _channel_to_read(destination: str, calls: SlackCalls) -> str:
-    """Return the id of a destination's channel or of a person's direct messages.
+    """Return the id of the destination's channel, or of a person's direct messages.
 
-    It is known for a channel's name only if a thread was started there, else the name is returned.
+    If a channel's name is given and no thread was started there, its id is unknown, and the name is
+    returned.
     """
     address = subjects.channel_of(destination)
     if _PERSON.fullmatch(address):

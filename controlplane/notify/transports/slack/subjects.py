@@ -70,7 +70,7 @@ def _add_metadata(message: OutboxMessage, post: Mapping[str, Any]) -> dict[str, 
 
 
 def _render_head(message: OutboxMessage) -> dict[str, Any]:
-    """Return a thread's first message: the subject's newest state and the latest message."""
+    """Return a thread's first message: the subject's newest state, title of the latest message."""
     sent = OutboxMessage.objects.filter(
         destination=message.destination, subject=message.subject, state=OutboxMessage.State.SENT
     )
