@@ -27,9 +27,9 @@ ADVISORY_LOCK = (0x5317, 2)
 
 
 def list_pending() -> list[QuerySet[Any]]:
-    """Return queries for the rows that make :func:`report_causes` necessary.
+    """Return queries for the rows that :func:`report_causes` needs; without any, it need not run.
 
-    These are breakers that are not closed, failing probes, and active causes.
+    They find breakers that are not closed, failing probes, and active causes.
     """
     return [
         BreakerState.objects.exclude(state="closed"),

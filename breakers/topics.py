@@ -1,4 +1,4 @@
-"""The live topic of breaker states."""
+"""The topic of live messages about breaker states."""
 
 from collections.abc import Sequence
 from datetime import datetime

@@ -101,7 +101,10 @@ def _assign_layers(graph: "nx.DiGraph[str]") -> dict[str, int]:
 def _place_spots(
     graph: "nx.DiGraph[str]", layers: Mapping[str, int]
 ) -> tuple[list[list[Spot]], "nx.DiGraph[Spot]"]:
-    """Return the spots of each layer, unordered, and a graph that links them along the lines."""
+    """Return the spots of each layer, unordered, and a graph that links them along the lines.
+
+    A spot is a box, or the place where a line passes through a layer.
+    """
     import networkx as nx
 
     rows: list[list[Spot]] = [[] for _ in range(max(layers.values(), default=-1) + 1)]

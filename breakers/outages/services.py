@@ -30,7 +30,10 @@ log = structlog.get_logger(__name__)
 
 
 def list_pending() -> list[QuerySet[Any]]:
-    """Return queries for open breakers and ongoing outages, which need :func:`watch_outages`."""
+    """Return queries for the rows that :func:`watch_outages` needs; without any, it need not run.
+
+    They find open breakers and ongoing outages.
+    """
     return [
         BreakerState.objects.filter(state="open"),
         Alarm.objects.filter(rule=RULE, closed_at__isnull=True),

@@ -1,7 +1,7 @@
 """Parsing of a configuration folder into services, dependencies and channels.
 
-Pure. Fields of a missing file keep their values. A file that exists is complete: a dependency that
-`breaker.yaml` does not name gets no breaker.
+Pure. If a file is missing, the fields that it would define keep their registered values. A file
+that exists is complete: a dependency that `breaker.yaml` does not name gets no breaker.
 """
 
 from collections.abc import Iterator, Mapping

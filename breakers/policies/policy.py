@@ -135,7 +135,7 @@ def _validate_breaker(given: Mapping[str, Any], errors: Errors) -> dict[str, Any
 
 
 def _refuse_ineffective(found: Mapping[str, Any], errors: Errors) -> None:
-    """Record an error if the breaker could never open, or run more probes at once than in total."""
+    """Record an error for a breaker that could never open, or probe more at once than in total."""
     pairs = [
         ("failure_count", "window_size", "Only {} calls are counted: it never opens."),
         ("half_open_concurrent", "half_open_calls", "At most half_open_calls, {}."),

@@ -1,1 +1,1 @@
-"""Services that change the registry and overrides."""
+"""Functions that change the registry and overrides."""

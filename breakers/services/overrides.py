@@ -138,7 +138,7 @@ def expire_due_overrides(now: datetime) -> int:
 
 
 def past_expiry(now: datetime | Combinable) -> QuerySet[Override]:
-    """Select overrides to end, as they have expired; `now` is a time or a database expression."""
+    """Select the live overrides that have expired; `now` is a time or a database expression."""
     return Override.objects.filter(ended_at__isnull=True, expires_at__lte=now)
 
 

@@ -41,7 +41,7 @@ DETAIL_READ_LIMITS = replace(DETAIL_LIMITS, entries=1, total_bytes=2 * DETAIL_LI
 
 
 class DeadLetterView(ApiView):
-    """Base of the endpoints for one stream."""
+    """Base class of the endpoints of one stream."""
 
     read_scope = READ
     write_scope = WRITE
@@ -55,7 +55,7 @@ class DeadLetterView(ApiView):
 
 
 class DeadLetterIdView(ApiView):
-    """Base of the endpoints for bulk jobs, archive and outbox, whose paths name no stream."""
+    """Base class of the endpoints of bulk jobs, archive and outbox, whose paths name no stream."""
 
     read_scope = READ
     write_scope = WRITE

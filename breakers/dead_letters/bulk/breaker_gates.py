@@ -20,7 +20,7 @@ MAX_HELD = 20
 
 
 def find_consumer_dependencies(stream: LetterStream) -> list[str]:
-    """Return names of registered dependencies from producers to consumers of the origin stream.
+    """Return names (`producer->consumer`) of registered dependencies over the origin stream.
 
     If the letters name their consumer groups, consumers of other groups are left out.
     """

@@ -92,7 +92,7 @@ def count_eligible(
 def _count_by_reading(
     stream: LetterStream, chosen: LetterFilter, action: str, most_retries: int, deadline: float
 ) -> tuple[Counter[str], int, bool]:
-    """Count the matching letters by skip reason (empty if eligible), by reading the whole stream.
+    """Count the matching letters in the stream by the reason to skip them, empty if eligible.
 
     Return these counts, the number of letters read, and False if time ran out before the end.
     """

@@ -210,7 +210,7 @@ def _split_into_chunks(work: ReplaySlice, batch: SelectedBatch) -> Iterator[Repl
 
 
 def _wait_for_permit(work: ReplaySlice, chunk: ReplayChunk) -> bool:
-    """Sleep until the rate limiter permits to remove the chunk, and return True.
+    """Sleep until the rate limiter permits the chunk's removals, and return True.
 
     Return False at once if other jobs are waiting, or if the worker's time would run out.
     """

@@ -28,9 +28,9 @@ class Redaction:
     _cache: dict[bytes, bool] = field(default_factory=dict, compare=False, repr=False)
 
     def redact_entry(self, entry: LetterEntry) -> LetterEntry:
-        """Return the entry with hidden values redacted and with `sizes`, the lengths of its values.
+        """Return the entry with hidden values redacted, and with `sizes`.
 
-        These are the lengths after redaction, but the full lengths of truncated values.
+        A size is the value's length after redaction, or the full length of a truncated value.
         """
         pairs = tuple((name, self.redact_value(name, value)) for name, value in entry.pairs)
         true = entry.sizes or tuple(len(value) for _, value in entry.pairs)

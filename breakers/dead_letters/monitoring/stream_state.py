@@ -1,4 +1,4 @@
-"""Storage of stream samples: as the state of a stream, by minute, and as news for open pages."""
+"""Storage of stream samples: the state of each stream, its depth by minute, and live updates."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -132,7 +132,7 @@ def record_minute(pks: Sequence[int], now: datetime) -> None:
 
 
 def record_arrivals(stream: LetterStream, added: Sequence[datetime | None], now: datetime) -> None:
-    """Count added entries as this minute's arrivals, except those older than the discovery."""
+    """Count these entries as arrived in this minute, except those older than the discovery."""
     if arrived := sum(at is None or at >= stream.found_at for at in added):
         values = {"stream": stream.pk, "depth": stream.depth, "arrived": arrived, "now": now}
         execute(_ARRIVED, values)

@@ -49,7 +49,7 @@ class _ClusterClient(redis.cluster.RedisCluster):
 
 
 class _LazyCluster:
-    """A cluster client that connects on first use, since connecting loads the slots.
+    """A cluster client that connects on first use, since connecting loads the map of slots.
 
     Cluster errors are raised as :class:`redis.ConnectionError`. If no node responds, calls fail
     immediately for the next seconds, since each attempt to connect takes long.

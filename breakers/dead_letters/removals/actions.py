@@ -158,15 +158,15 @@ def _require_no_other_intent(
 
 
 def _has_same_edits(departure: Departure, edited: Pairs | None) -> bool:
-    """Return True if the removal's edited message is `edited`, None for an unedited message."""
+    """Return True if the removal has the edited message `edited`; None means unedited."""
     packed = bytes(departure.edited) if departure.edited is not None else None
     return packed == (pack_pairs(edited) if edited is not None else None)
 
 
 def _prepare_missing(request: RemovalRequest) -> PreparedRemoval:
-    """Prepare the repeat of a removal whose letter is gone already.
+    """Prepare a request whose letter is gone because the same removal was begun before.
 
-    If the letter was removed in another way, raises :func:`missing_letter_error` or
+    For a letter that is gone for another reason, raise :func:`missing_letter_error` or
     :func:`departed_error`.
     """
     position = ids.to_position(request.entry_id)
@@ -180,7 +180,7 @@ def _prepare_missing(request: RemovalRequest) -> PreparedRemoval:
     if not _has_same_edits(departure, edited):
         raise missing_letters.departed_error(departure)
     if departure.state == Departure.State.INTENDED and departure.job_id is None:
-        # It was probably executed by somebody who died before recording it.
+        # It was probably executed by a process that died before recording it.
         return _execute(request, departure)
     return _prepare_repeat(request, departure)
 

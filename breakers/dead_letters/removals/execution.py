@@ -240,7 +240,7 @@ def _key_slot(name: str) -> int:
 
 @functools.lru_cache(maxsize=10_000)
 def _hash_tag(name: str) -> str:
-    """Return a Redis Cluster hash tag that has the slot of the key `name`.
+    """Return a Redis Cluster hash tag that maps to the same slot as the key `name`.
 
     It is the name's own tag if there is one, otherwise the whole name. If the name contains `}` and
     so can't be a tag, it is a number in the same slot.

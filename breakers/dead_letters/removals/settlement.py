@@ -128,7 +128,7 @@ def _recreate_executed(
 
 
 def _earlier_removals(stream: LetterStream, rows: Sequence[Departure]) -> dict[str, set[str]]:
-    """Return the `new_id` values of removals of the same letters settled before, by position."""
+    """Return the `new_id` values of the letters' removals settled before, by position."""
     found: dict[str, set[str]] = {}
     positions = [row.position for row in rows]
     left = Departure.objects.filter(stream=stream, position__in=positions, state__in=LEFT)

@@ -92,7 +92,7 @@ def edit_letter(request: PersonRequest, server: str, entry_id: str, name: str) -
 def _sees_all(
     request: PersonRequest, stream: LetterStream, entry_id: str, actor: Actor, now: datetime
 ) -> bool:
-    """Return True if the form shows hidden values, which only an admin can ask for.
+    """Return True if the form shows hidden values, which only an admin can request.
 
     Opening the form with hidden values needs a reason and is recorded in the audit trail.
     """
