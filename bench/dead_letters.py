@@ -34,7 +34,7 @@ TIMES = 15
 
 @dataclass(frozen=True)
 class Request:
-    """A request with its measured latencies; `wanted_ms` is the target for their p99."""
+    """An HTTP request with its measured latencies; `wanted_ms` is the target for their p99."""
 
     name: str
     latencies: Latencies

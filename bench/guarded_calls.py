@@ -65,7 +65,7 @@ class GuardCosts:
 
 
 def measure(rounds: int) -> GuardCosts:
-    """Run this module as another process, on this process's core, and return its results."""
+    """Run :func:`main` in another process, on this process's CPU core, and return its results."""
     with load_processes.running("bench.guarded_calls", rounds) as guarding:
         return GuardCosts(**guarding.line(PATIENCE_SECONDS, "patterns around calls"))
 

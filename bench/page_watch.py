@@ -53,7 +53,7 @@ class Browser:
 
 
 class PageWatch:
-    """A background fetch of the pages, and their response times in milliseconds."""
+    """A thread's repeated fetches of two console pages, and the response times in milliseconds."""
 
     def __init__(self, person: Browser) -> None:
         self._person = person

@@ -153,7 +153,7 @@ def measure_reports(setting: Setting, table: ResultTable) -> None:
 
 
 def measure_ramps(setting: Setting, table: ResultTable) -> None:
-    """Measure the periodic task over a thousand ramps, in this process, without any server."""
+    """Measure the periodic ramp task over a thousand ramps, in this process, without any server."""
     with _on_both_cores(setting):
         table.print_ramps(ramps.measure(setting.ramps))
 

@@ -1,7 +1,7 @@
 """Measures the ingestion of pushed SLO counters: points per second, and their CPU cost.
 
-The server has a core of its own; PostgreSQL is not pinned. Each sender pushes for its own SLOs, of
-ten sources each, and sends a batch once the previous one is answered.
+The server has a CPU core of its own; PostgreSQL is not pinned. Each sender pushes for its own SLOs,
+of ten sources each, and sends a batch once the previous one is answered.
 """
 
 import gc

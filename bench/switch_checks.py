@@ -72,7 +72,7 @@ def create_switches() -> None:
 
 
 def measure(plane: ServerUnderTest, token: str, rounds: int, seconds: int) -> CheckCosts:
-    """Run this module as another process, on this process's core, and return its results."""
+    """Run :func:`main` in another process, on this process's CPU core, and return its results."""
     arguments = (plane.port, token, rounds, seconds, *plane.pids())
     patience = PATIENCE_SECONDS + rounds * seconds * 4 + HANGS * NOTICED_SECONDS * 2
     with load_processes.running("bench.switch_checks", *arguments) as asking:

@@ -91,7 +91,10 @@ CHAPTERS: Mapping[str, Chapter] = {
 
 
 class Player:
-    """A player of chapters; between steps it calls `wait`, which returns True to end it."""
+    """A player of the scenario's chapters.
+
+    Between steps it calls `wait`, which sleeps, and returns True if the scenario must end.
+    """
 
     def __init__(
         self,

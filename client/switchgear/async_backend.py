@@ -36,12 +36,12 @@ def is_running() -> bool:
 
 
 async def sleep(seconds: float) -> None:
-    """Wait for `seconds`; 0 lets other tasks run."""
+    """Wait for `seconds` in a coroutine; 0 lets other tasks run."""
     await (trio_here() or _asyncio()).sleep(seconds)
 
 
 async def to_thread(function: Callable[..., T], *args: Any) -> T:
-    """Run a plain function in a thread and return its value."""
+    """Run a plain function in a worker thread and return its value."""
     trio = trio_here()
     run = _asyncio().to_thread if trio is None else trio.to_thread.run_sync
     value: T = await run(function, *args)
@@ -58,7 +58,7 @@ def require_asyncio(what: str, instead: str) -> None:
 
 
 class AsyncBell:
-    """An event that one coroutine waits for, set from any thread."""
+    """An event that one coroutine waits for, and that any thread can set."""
 
     def __init__(self) -> None:
         trio = self._trio = trio_here()

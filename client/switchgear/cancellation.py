@@ -84,7 +84,7 @@ class CancelToken:
 
 
 def cancel_token() -> CancelToken:
-    """Return the token of the guarded calls that enclose the calling code.
+    """Return the cancel token of the guarded calls that enclose the calling code.
 
     Long plain functions can use it to stop half-way. Outside of guards the token is never
     cancelled.
@@ -115,7 +115,7 @@ class TaskCancellation:
 
 
 def enter(source: CancelSource, *, cancels: bool = False) -> SourceScope:
-    """Apply `source` to this context, until :func:`leave`.
+    """Apply the cancel source `source` to calls in this context, until :func:`leave`.
 
     If `cancels`, the running task is cancelled as soon as `source` refuses its call.
     """

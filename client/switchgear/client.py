@@ -34,17 +34,20 @@ class Switchgear:
         if gear.allowed(feature="chat", targeting_key=user_id): ...
 
     Two daemon threads keep the client up to date; no failure of the console is raised into the
-    service. `url` is the console's base URL; without one, only forced switches are engaged. `token`
-    needs the scope `switches:read`, and `report:write` for reports. `service` and `instance` name
-    this process on the console's screens. The last good snapshot is stored in the folder
-    `state_dir`, unless that is None. `force_engaged` are ids of switches that are engaged
-    regardless of the console, in addition to the ids in `SWITCHGEAR_FORCE_ENGAGED`. `bootstrap` is
-    a snapshot to use until the console has answered: a mapping, a path, or a URL, for which the
-    constructor waits at most two seconds. An `offline` client never contacts the console, and uses
-    its copy on disk and its bootstrap.
+    service.
 
-    Raise :class:`ValueError` or :class:`TypeError` for invalid arguments. :meth:`from_env` does not
-    raise for invalid environment variables.
+    `url` is the console's base URL; without one, only forced switches are engaged. `token`
+    needs the scope `switches:read`, and `report:write` for reports. `service` and `instance`
+    name this process on the console's screens. An `offline` client never contacts the console,
+    and uses its copy on disk and its bootstrap.
+
+    The last good snapshot is stored in the folder `state_dir`, unless that is None. `bootstrap`
+    is a snapshot to use until the console has answered: a mapping, a path, or a URL, for which
+    the constructor waits at most two seconds. `force_engaged` are ids of switches that are
+    engaged regardless of the console, in addition to the ids in `SWITCHGEAR_FORCE_ENGAGED`.
+
+    Raise :class:`ValueError` or :class:`TypeError` for invalid arguments. :meth:`from_env` does
+    not raise for invalid environment variables.
     """
 
     def __init__(

@@ -38,7 +38,7 @@ class Time(Protocol):
 
 
 class SystemTime:
-    """The machine's clocks."""
+    """A source of time: the clocks of this machine."""
 
     monotonic = staticmethod(time.monotonic)
 

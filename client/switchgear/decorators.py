@@ -58,11 +58,11 @@ def wrap_by_kind(
     generator: Wrapper | None,
     what: str,
 ) -> F:
-    """Return `function` replaced by the wrapper for its kind: plain, coroutine or generator.
+    """Return `function` wrapped by the wrapper for its kind: plain, coroutine or generator.
 
-    The replacement has the name and signature of `function`. Raise :class:`TypeError` if `function`
-    is not a function, or if it is a generator function and `generator` is None. `what` names the
-    decorator in the message.
+    The result has the name and signature of `function`. Raise :class:`TypeError` if `function`
+    is not a function, or if it is a generator function and `generator` is None. `what` names
+    the decorator in the message.
     """
     given: Any = function
     if isinstance(given, classmethod | staticmethod):

@@ -3,12 +3,15 @@
     client = httpx.Client(transport=Transport(gear.policy("core->oracle")))
 
 Each request passes kill switch, deadline, retries, breaker and bulkhead, has timeouts within the
-time left, and carries the headers of `propagation`. A breaker records the outcome when the response
-headers arrive or an error is raised; errors and the statuses 5xx, 408 and 429 are failures. Only
-repeatable requests are retried, see :func:`prepare_request`; the caller gets the last response
-unchanged. A permit of a bulkhead is held until the response is closed. The timeout of an attempt
-includes the reads of the response body, but not the caller's time between reads. For paths that
-stream, set a longer timeout with a route of the policy.
+time left, and carries headers with that time and the retry attempt. A permit of a bulkhead is held
+until the response is closed.
+
+A breaker records the outcome when the response headers arrive or an error is raised; errors and the
+statuses 5xx, 408 and 429 are failures. Only repeatable requests are retried, see
+:func:`prepare_request`; the caller gets the last response unchanged.
+
+The timeout of an attempt includes the reads of the response body, but not the caller's time between
+reads. For paths that stream, set a longer timeout with a route of the policy.
 
 The request object is not changed, since a copy is sent. With a transport, httpx ignores the proxies
 of the environment. Requests through httpx's own `proxy` or `mounts` bypass this transport and so

@@ -58,7 +58,7 @@ class EventHook:
 
 
 def make_attributes(entry: Entry) -> Attributes:
-    """Return the entry's plain values, at most 20, texts shortened to 200 characters."""
+    """Return an event's plain values as at most 20 span attributes, texts up to 200 characters."""
     found: Attributes = {"switchgear.about": entry.about[:MAX_TEXT_LENGTH]}
     fields: Mapping[str, Any] = entry.fields
     for name, value in list(fields.items())[: MAX_ATTRIBUTES - 1]:

@@ -42,7 +42,10 @@ class OuterRetry:
         self._decorate = decorate
 
     def __call__(self, function: F) -> F:
-        """Return `function` with the retries. Raise :class:`TypeError` for a generator function."""
+        """Return `function` with the other library's retries around it.
+
+        Raise :class:`TypeError` for a generator function.
+        """
         return wrap_by_kind(
             function, plain=self._plain, coroutine=self._coroutine, generator=None, what="a retry"
         )

@@ -44,7 +44,10 @@ def expose(client: Switchgear, registry: CollectorRegistry = REGISTRY) -> "Metri
 
 
 class Metrics(Collector):
-    """A collector that reads values when scraped, for at most 500 reported dependencies."""
+    """A collector of a client's metrics, which are read at each scrape.
+
+    It has values for at most 500 reported dependencies.
+    """
 
     def __init__(self, client: Switchgear, registry: CollectorRegistry) -> None:
         self._client = client

@@ -97,7 +97,10 @@ class ApiClient:
     def get_pages(
         self, path: str, query: Query | None = None, most: int = MAX_PAGES * PAGE_SIZE
     ) -> Document:
-        """Return all pages of a list as one; `more` is True if there are over `most` items."""
+        """Return one document with the items of all pages of a list.
+
+        Its field `more` is True if there are over `most` items.
+        """
         parameters: dict[str, object] = {**(query or {}), "limit": min(PAGE_SIZE, most)}
         results: list[Any] = []
         following: object = None

@@ -46,7 +46,7 @@ class CommandContext:
 
     @cached_property
     def console(self) -> ApiClient:
-        """The API client. Raise :class:`exits.CommandExit` without URL or token."""
+        """The API client; its use without URL or token raises :class:`exits.CommandExit`."""
         url = self.args.url or os.environ.get("SWITCHGEAR_URL")
         if not url:
             detail = "Say where the console is: set SWITCHGEAR_URL, or add --url https://…"

@@ -72,7 +72,10 @@ class CommandExit(Exception):
 
 
 def make_exit(code: int, slug: str, detail: str, **more: Any) -> CommandExit:
-    """Return an exit with a problem document made here, whose type ends with `slug`."""
+    """Return the exception that ends the command with `code` and a problem of its own.
+
+    The type of the problem document ends with `slug`.
+    """
     document = {"type": f"urn:switchgear:cli:{slug}", "title": MEANINGS[code].capitalize()}
     return CommandExit(code, {**document, "detail": detail, **more})
 
@@ -84,7 +87,7 @@ def make_usage_exit(detail: str) -> CommandExit:
 def make_problem_exit(
     problem: Mapping[str, Any], status: int, retry_after: str = ""
 ) -> CommandExit:
-    """Return the exit that reports a problem document sent by the console."""
+    """Return the exception that ends the command with a problem document sent by the console."""
     end = CommandExit(_BY_STATUS.get(status, FAILED), problem)
     if status == TOO_MANY_REQUESTS:
         is_number = retry_after.isascii() and retry_after.isdigit() and len(retry_after) < 9

@@ -60,7 +60,7 @@ class Screen:
         self._write(self._out, _json(document, indent=2))
 
     def json_line(self, document: Any) -> None:
-        """Print a document on one line. Raise :class:`BrokenPipeError` if the reader is gone."""
+        """Print a document on one line. Raise :class:`BrokenPipeError` if the pipe is closed."""
         self._write(self._out, _json(document))
         self._check_reader()
 
@@ -71,7 +71,7 @@ class Screen:
         self._write(self._out, "")
 
     def event(self, when: str, topic: str, content: Cell) -> None:
-        """Print one change on a line. Raise :class:`BrokenPipeError` if the reader is gone."""
+        """Print a change on one line. Raise :class:`BrokenPipeError` if the pipe is closed."""
         from rich.table import Table
 
         if not self._out.isatty():
@@ -131,7 +131,7 @@ class Screen:
         self.fail(problem, [str(problem["detail"])])
 
     def fail(self, problem: Mapping[str, Any], sentences: Sequence[str]) -> None:
-        """Print an error: the sentences, or the problem document if the format is JSON."""
+        """Print an error on standard error: `sentences`, or if the format is JSON `problem`."""
         if self.as_json:
             self._write(self._err, _json(problem))
             return

@@ -121,7 +121,7 @@ class Bootstrap:
             self._done.set()
 
     def _fetch(self, url: str) -> bytes:
-        """Fetch the document without a token and without following redirects.
+        """Fetch the snapshot document without a token and without following redirects.
 
         Raise :class:`RequestFailed`, or :class:`ValueError` for an invalid URL.
         """
@@ -152,7 +152,7 @@ class Bootstrap:
 
 
 def _as_dict(value: object) -> dict[Any, Any]:
-    """Return a mapping of another type as a dict, for JSON."""
+    """Convert a mapping for the JSON encoder; raise :class:`TypeError` for any other value."""
     if isinstance(value, Mapping):
         return dict(value)
     raise TypeError(f"a value is of type {type(value).__name__:.100}, which is not JSON")

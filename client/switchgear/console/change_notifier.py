@@ -151,7 +151,7 @@ class ChangeNotifier:
         self.notify()
 
     def after_fork(self) -> None:
-        """Reset in a child, which has neither the parent's thread nor its event loops."""
+        """Restart in a forked child, without callbacks that belong to the parent's event loops."""
         self._listeners = tuple(each for each in self._listeners if each.loop is None)
         self._reset_threading()
         for listener in self._listeners:

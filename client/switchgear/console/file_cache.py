@@ -237,7 +237,7 @@ class SnapshotCache:
 
 
 def file_name(url: str, service: str, kind: str) -> str:
-    """Return a readable file name, unique for each console, service and kind."""
+    """Return a readable file name, unique for each console, service and kind of document."""
     digest = hashlib.sha256(f"{url.rstrip('/')}\n{service}".encode()).hexdigest()
     return f"{re.sub(r'[^A-Za-z0-9._-]', '-', service)[:60]}-{digest[:16]}.{kind}"
 

@@ -27,7 +27,7 @@ class ConfirmedSource(Protocol):
     def __call__(self) -> Mapping[str, Any]: ...
 
     def confirm_delivery(self) -> bool:
-        """Record that the console accepted the latest report; return True if more can be sent."""
+        """Record that the console accepted the latest report; return True if more is to be sent."""
         ...
 
 
@@ -68,7 +68,7 @@ class ReportBuilder:
         return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
 
     def confirm_delivery(self) -> bool:
-        """Record that the console accepted the latest report; return True if more can be sent."""
+        """Record that the console accepted the latest report; return True if more is to be sent."""
         return self._resilience is not None and self._resilience.confirm_delivery()
 
 

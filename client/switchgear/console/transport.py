@@ -203,7 +203,7 @@ class Stream:
     def read(self, seconds: float) -> bytes:
         """Return the available bytes, 1 byte to 64 KiB; wait at most `seconds` for the first.
 
-        Return an empty value at the end. Raise :class:`RequestFailed`.
+        Return empty bytes at the end of the stream. Raise :class:`RequestFailed`.
         """
         with _translate_errors(self._connection):
             connected = self._connection._socket

@@ -63,7 +63,7 @@ def read_new(settings: Settings, wait_seconds: float) -> Exchange[list[Message]]
 
 
 def reclaim_message(settings: Settings) -> Exchange[list[Message]]:
-    """Claim one message of another consumer that is idle, if any.
+    """Claim one message that another consumer has left idle, if any.
 
     Only one message is claimed, so that a message that crashes its worker does not raise the
     delivery counts of other messages.

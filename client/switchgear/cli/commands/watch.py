@@ -1,4 +1,4 @@
-"""The command `watch`, which prints each change of the console as a line."""
+"""The command `watch`, which prints a line for each change that the console reports."""
 
 import importlib.util
 
