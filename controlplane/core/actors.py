@@ -18,10 +18,7 @@ def label_of(type: str, name: str) -> str:
 
 
 class Person(Protocol):
-    """The interface of a console user, implemented by `controlplane.accounts.models.User`.
-
-    Core can't import the accounts app.
-    """
+    """The interface of a console user, implemented by `controlplane.accounts.models.User`."""
 
     @property
     def pk(self) -> int: ...
@@ -92,19 +89,13 @@ class Actor:
         raise Forbidden(detail, scope=scope)
 
     def require_service(self, service: str, subject: str = "") -> None:
-        """Raise :class:`Forbidden` if this token may not report for the service.
-
-        The error message names `subject`, by default the service.
-        """
+        """Raise Forbidden, naming `subject`, if this token may not report for the service."""
         if self.services and service not in self.services:
             subject, known = subject or service, ", ".join(sorted(self.services))
             raise Forbidden(f"This token may not speak for {subject}, only for: {known}.")
 
     def require_power(self, power: Power) -> None:
-        """Raise :class:`Forbidden` unless this is a person whose role has the power.
-
-        A power, such as approving, is never granted to tokens.
-        """
+        """Raise Forbidden unless this is a person whose role has the power, such as approving."""
         if self.has(power):
             return
         detail = f"This needs a signed-in person who may {power.value}; tokens never may."

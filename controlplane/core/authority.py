@@ -20,10 +20,7 @@ register = _port.register
 
 
 def require_still(actors: Iterable[Actor]) -> None:
-    """Raise :class:`Forbidden` if an actor has lost permissions since it was authenticated.
-
-    The caller must hold the audit lock.
-    """
+    """Raise Forbidden if an actor has lost permissions; the caller must hold the audit lock."""
     # Revoking permissions takes that lock, too: it commits before this check or after the caller.
     _port.get().require_still(actors)
 

@@ -26,10 +26,7 @@ def queue_names() -> list[str]:
 
 
 def queue_lengths() -> Mapping[str, int]:
-    """Return the number of waiting messages of each Celery queue, by the queue's name.
-
-    Raises `RedisError` or TimeoutError.
-    """
+    """Return the number of waiting messages by Celery queue; raise `RedisError` or TimeoutError."""
     return _queue_lengths.result()
 
 

@@ -124,7 +124,7 @@ class Unavailable(DomainError):
 
 
 class Busy(Unavailable):
-    """The server is overloaded."""
+    """The server is overloaded; the client should repeat the request later."""
 
     title = "The server is busy"
 

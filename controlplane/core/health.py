@@ -151,10 +151,7 @@ def _query_database() -> tuple[dict[str, float], bool]:
 
 
 def _is_migrated() -> bool:
-    """Return True if all migrations are applied and no restore is running.
-
-    A True is remembered, so that later calls make no query.
-    """
+    """Return True once the schema is migrated and no restore runs; True needs no query again."""
     global _migrated
     if not _migrated:
         with suppress(TimeoutError, DatabaseError, InterfaceError):

@@ -79,10 +79,7 @@ def show(
 
 
 def render_live(request: PersonRequest, template: str, context: dict[str, Any]) -> HttpResponse:
-    """Render a template for a page with countdowns; a response header tells the page the time.
-
-    The time is `now` of the context.
-    """
+    """Render a template, and send the context's `now` in a header for the page's countdowns."""
     response = render(request, template, context)
     response["Switchgear-Now"] = timestamp(context["now"])
     return response

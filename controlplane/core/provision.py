@@ -67,10 +67,7 @@ def make_role(role: str) -> None:
 
 
 def first_step(step: Callable[[datetime], None]) -> Callable[[datetime], None]:
-    """Decorator: register a function that adds missing initial data at every start.
-
-    It is for the apps' modules named `provision`.
-    """
+    """Decorator for functions that add missing initial data, in the apps' modules `provision`."""
     _first_steps.append(step)
     return step
 

@@ -155,7 +155,7 @@ class Port(Generic[T]):
         self._implementation = implementation
 
     def get(self) -> T:
-        """Return the implementation; raise ImproperlyConfigured if none is registered."""
+        """Return the registered implementation; raise ImproperlyConfigured if there is none."""
         if self._implementation is None:
             from django.core.exceptions import ImproperlyConfigured
 

@@ -52,10 +52,7 @@ class MetricQuery:
         return Decimal(repr(self.limit))
 
     def beyond(self, some: float, whole: float = 1) -> bool:
-        """Return True if a figure, given as the quotient `some / whole`, is beyond the limit.
-
-        It is computed exactly, without rounding.
-        """
+        """Return True if the exact quotient of `some` and `whole` is beyond the rule's limit."""
         is_beyond, _ = _COMPARISONS[self.comparison]
         return is_beyond(Decimal(some), self.exact_limit * Decimal(whole))
 
@@ -128,10 +125,7 @@ THRESHOLD_METRICS = KindRegistry[ThresholdMetric]("threshold_metrics", order=att
 
 
 def find_metric(metric: str) -> tuple[ThresholdMetric, str] | None:
-    """Return the metric that a rule names, and the part of it that the name selects, or "".
-
-    `latency_ms:e2e` selects the part `e2e` of the metric `latency_ms`.
-    """
+    """Return the metric that a rule names, and its selected part (`latency_ms:e2e`) or ""."""
     name, divided, part = metric.partition(":")
     found = THRESHOLD_METRICS.get(name)
     if found is None or (divided and not (found.parts and part)):

@@ -1,7 +1,4 @@
-"""Messages through Redis that wake subscribers after a change.
-
-After a lost message, subscribers act at their next poll.
-"""
+"""Redis messages that wake subscribers after a change; if lost, they act at their next poll."""
 
 import functools
 import os

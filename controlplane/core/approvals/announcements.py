@@ -144,10 +144,7 @@ def get_outcome(approval: Approval) -> str:
 
 
 def message_facts(approval: Approval) -> dict[str, Any]:
-    """Return the values that fill a request's messages.
-
-    `approval` is the request's id, which the buttons of the message send.
-    """
+    """Return the values for a request's messages; `approval` is the id that their buttons send."""
     return {
         "id": approval.pk,
         "approval": approval.pk,

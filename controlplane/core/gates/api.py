@@ -43,7 +43,7 @@ class GateReportShape(ExternalGateShape):
 
 
 class GateList(ListView[ExternalVerdict]):
-    """The latest verdict of every external gate, by name."""
+    """The latest verdict of every external gate, sorted by the gate's name."""
 
     queryset = ExternalVerdict.objects.all()
     serializer_class = ExternalGateShape

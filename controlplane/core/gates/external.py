@@ -55,10 +55,7 @@ _OBSERVATIONS = """
 
 @dataclass(frozen=True)
 class RecordedVerdict:
-    """The stored verdict of a gate after a report.
-
-    `accepted` is False if the report was ignored, because a later observation is stored.
-    """
+    """A gate's stored verdict after a report, which is `accepted` unless a later one was stored."""
 
     verdict: ExternalVerdict
     accepted: bool

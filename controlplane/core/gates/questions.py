@@ -29,10 +29,7 @@ class GateQuestion:
 
 @dataclass(frozen=True)
 class GateAnswer:
-    """The result of a gate's evaluation: a verdict and JSON values that explain it.
-
-    The verdict is `pass`, `fail`, `no_data` or `waiting`.
-    """
+    """A gate's verdict (`pass`, `fail`, `no_data`, `waiting`), and JSON values that explain it."""
 
     verdict: str
     evidence: Mapping[str, Any] = field(default_factory=dict)

@@ -43,7 +43,7 @@ class MayIntervene(HasScope):
 
 
 class JobList(ListView[Job]):
-    """Jobs, newest first."""
+    """Jobs of the job engine, newest first."""
 
     queryset = ROWS
     serializer_class = JobShape
@@ -68,7 +68,7 @@ class JobView(ApiView):
 
     @extend_schema(responses=JobShape)
     def get(self, _request: Request, job_id: int) -> Response:
-        """Return one job."""
+        """Return one job of the job engine."""
         return Response(job_resource(control.get_job(job_id), db_now()))
 
 

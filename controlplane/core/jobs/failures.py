@@ -24,9 +24,6 @@ def describe_error(error: BaseException) -> str:
 
 
 def start_clock(now: datetime) -> Callable[[], datetime]:
-    """Return a clock for a run that began at `now`: a function that returns the current time.
-
-    It adds the whole seconds elapsed since this call, without asking the database.
-    """
+    """Return a clock started at `now`: a function that adds the whole seconds since this call."""
     began = time.monotonic()
     return lambda: now + timedelta(seconds=int(time.monotonic() - began))

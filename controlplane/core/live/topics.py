@@ -43,10 +43,7 @@ _topics: dict[str, Topic] = {
 
 
 def register(name: str, *, scope: str, event: str, read: Read) -> None:
-    """Register a topic of live updates.
-
-    Its messages have the type `event`, and contain a resource loaded by `read`.
-    """
+    """Register a topic of live updates: `event` is its messages' type, `read` loads resources."""
     _topics[name] = Topic(name, frozenset({scope}), event, read)
 
 

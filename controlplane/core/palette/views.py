@@ -14,10 +14,7 @@ from .registry import PaletteQuery
 @signed_in
 @require_GET
 def find_page(request: PersonRequest, template: str) -> HttpResponse:
-    """Show the palette entries that match the query `?q=`.
-
-    `template` is that of a page, or of the list of entries alone.
-    """
+    """Show the palette entries that match `?q=`; `template` makes a whole page or just the list."""
     text = request.GET.get("q", "").replace("\x00", "").strip()[: search.MAX_QUERY_LENGTH]
     groups = search.search_palette(PaletteQuery(text, request.user, db_now()))
     total = sum(len(found) for _, found in groups)

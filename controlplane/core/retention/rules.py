@@ -56,7 +56,7 @@ class RetentionRule:
 
     @property
     def condition(self) -> str:
-        """The SQL condition of the rows to delete."""
+        """The SQL condition of the rows that the rule deletes."""
         return self.where or f"{self.since} < %(before)s"
 
     @property
