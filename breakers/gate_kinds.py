@@ -139,7 +139,7 @@ def _gate_dependency(gate: Gate) -> str:
 
 
 def check_dependency(value: Any) -> str:
-    """Return a dependency's name without spaces around caller and callee.
+    """Validate a dependency's name; return it without spaces around caller and callee.
 
     Raise ValueError for anything but a name like `core->oracle`.
     """

@@ -20,10 +20,10 @@ FORGET_AFTER = timedelta(minutes=5)
 
 @dataclass(frozen=True)
 class OutagePolicy:
-    """The action to take when a share of instances has open breakers.
+    """The action to take when breakers are open in many instances.
 
-    `open_share` (0 to 1) of the instances must be open for `for_seconds`. The action `trip` engages
-    `switch`, `fallback` forces every breaker open.
+    They must be open in the share `open_share` (0 to 1) of the instances for `for_seconds`. The
+    action `trip` engages `switch`, `fallback` forces every breaker open.
     """
 
     action: str

@@ -73,9 +73,9 @@ class ConfigurationFolder:
 
 
 def read_files(texts: Mapping[str, str]) -> ConfigurationFolder:
-    """Merge configuration files, given as text by name. Raise :class:`InvalidInput` for any errors.
+    """Parse and merge configuration files, given as text by file name.
 
-    The errors name file and key.
+    Raise :class:`InvalidInput`, whose errors name file and key.
     """
     errors: dict[str, list[str]] = {}
     files = {name: parse_document(name, texts[name], errors) for name in FILES if name in texts}

@@ -1,4 +1,4 @@
-r"""Redaction of the values under hidden keys.
+r"""Redaction of the values under hidden keys, which `DLQ_HIDDEN_KEYS` defines.
 
 It searches text (:mod:`breakers.dead_letters.letters.secrets`) instead of parsing JSON, so that
 invalid JSON is redacted too. All other bytes stay unchanged, except for escapes such as `\u0022`

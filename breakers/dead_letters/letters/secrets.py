@@ -1,4 +1,4 @@
-"""Search for the values under hidden keys in text of any format. Pure.
+"""Search for the values under hidden keys (`DLQ_HIDDEN_KEYS`) in text of any format. Pure.
 
 The text is not parsed as JSON, since secrets also occur in truncated values, nested JSON, Python
 and Java reprs, form data, headers, and text with invalid bytes.

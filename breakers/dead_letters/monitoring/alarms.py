@@ -21,10 +21,10 @@ RUNBOOK_PATH = "/runbooks/dead-letters/"
 
 
 def update_alarms(now: datetime) -> int:
-    """Open and close alarms by the sampled depths; return how many changed.
+    """Open and close alarms according to the sampled depths; return how many changed.
 
-    The alarm of a stream that is not configured any more is closed, since its depth is not
-    sampled any more.
+    The alarm of a stream that is not configured any more is closed, since its depth is not sampled
+    any more.
     """
     rows = LetterStream.objects.order_by("pk")
     over = rows.filter(over_since__lte=now - ALARM_AFTER, alarmed_at=None)

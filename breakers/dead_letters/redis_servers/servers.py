@@ -115,7 +115,7 @@ class RedisServer:
             raise translate_error(self.name, error) from error
 
     def run_many(self, script: str, calls: Sequence[ScriptCall]) -> list[Any]:
-        """Run the script once for each call; return the results, :class:`ServerRefused` if refused.
+        """Run the script once per call; return the results, a :class:`ServerRefused` for errors.
 
         Raises :class:`ServerUnavailable`, after which any of the calls may have run.
         """

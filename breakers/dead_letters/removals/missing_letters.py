@@ -34,7 +34,7 @@ def missing_letter_error(stream: LetterStream, entry_id: str) -> DomainError:
         Letter.objects.filter(stream=stream, position=position).exists()
         or Gap.objects.filter(stream=stream, first__lte=position, last__gte=position).exists()
     )
-    # The stream may have assigned an id that is a time before its discovery.
+    # If the id is a time, the stream may have assigned it before it was discovered.
     if not existed and ids.added_at(position) is not None:
         sample = samples.sample_stream(stream.server, stream.name)
         existed = position <= (sample.last_given or stream.last)
