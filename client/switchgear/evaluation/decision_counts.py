@@ -41,9 +41,10 @@ _EMPTY: dict[str | None, DecisionTally] = {}
 class CachedQuery:
     """The decisions on calls with one query under one :class:`EvaluationView`, and their counts.
 
-    If all calls get one decision, `decision` and `answer` hold it, and `count_call` counts a call.
-    Both are None if the decision depends on the targeting key, on chance or on the time. The counts
-    are used only while `is_cached` is True; otherwise each call is added to :class:`SwitchCounts`.
+    If all calls get one decision, `decision` holds it, `answer` is True if it allows them, and
+    `count_call` counts a call. Both are None if the decision depends on the targeting key, on
+    chance or on the time. The counts are used only while `is_cached` is True; otherwise each call
+    is added to :class:`SwitchCounts`.
     """
 
     __slots__ = ("_constant", "answer", "by_switch", "count_call", "decision", "is_cached", "query")
@@ -143,7 +144,7 @@ class DroppedQueries:
             counts.add_new(self._evicted.popleft())
 
     def add_cache(self, cache: dict[CacheKey, CachedQuery]) -> None:
-        """Store all queries of a cache that was replaced; the oldest caches are removed."""
+        """Store all queries of a cache that was replaced; beyond the limits, drop the oldest."""
         self._caches.append(cache)
         while len(self._caches) > MAX_RETIRED_CACHES or (
             len(self._caches) > 1 and sum(map(len, self._caches)) > MAX_CACHED_QUERIES

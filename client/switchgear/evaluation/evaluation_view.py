@@ -37,7 +37,7 @@ class EvaluationView:
         }
 
     def cached_query(self, key: CacheKey) -> CachedQuery | None:
-        """Return the cached query for these keys of a call, which may be of any type; else None."""
+        """Return the cached query for the keys of a call, or None. Keys may be of any type."""
         try:
             if type(key[2]) is list:
                 key = (*key[:2], tuple(key[2]))
@@ -65,7 +65,7 @@ class EvaluationView:
         return self.decide(query, None)
 
     def decide(self, query: SwitchQuery, blocking: SwitchEntry | None) -> Decision:
-        """Return the decision on a call that `blocking` blocks; None if no switch blocks it."""
+        """Return the decision on a call. `blocking` is the switch that blocks it, if any does."""
         if blocking is not None:
             return Decision(False, blocking.id, blocking.reason, self.version)
         allowed = self.allowed_decision

@@ -29,7 +29,10 @@ class Catastrophic(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RetrySummary:
-    """The attempts of a retry that gave up. `why` is the reason, such as "attempts" or "budget"."""
+    """The number of attempts of a retry that gave up, and the seconds that they took.
+
+    `why` is the reason to give up, such as "attempts" or "budget".
+    """
 
     attempts: int
     seconds: float
@@ -86,7 +89,7 @@ def classify(error: BaseException, rules: tuple[ClassificationRule, ...] = ()) -
 
 
 def retry_summary(error: BaseException) -> RetrySummary | None:
-    """Return the attempts of the retry that gave up with `error`; None if it was not retried."""
+    """Return the summary of the retry that gave up with `error`; None if it was not retried."""
     value = getattr(error, "switchgear_retried", None)
     return value if isinstance(value, RetrySummary) else None
 

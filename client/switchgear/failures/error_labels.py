@@ -113,7 +113,7 @@ def is_client_error(error: object) -> bool:
 
 
 def response_header(error: object, name: str) -> str | None:
-    """Return the header `name` of `error`, if that is a response, or of the response in it."""
+    """Return the header `name` of a response: of `error` itself, or of the response it holds."""
     for holder in (_get(error, "response"), error):
         headers = _get(holder, "headers")
         for spelled in (name, name.title()):
@@ -161,9 +161,9 @@ def is_timeout(error: object) -> bool:
 
 
 def is_stop_request(error: object) -> bool:
-    """Return True if a Celery worker asks the task to stop: `error` or a cause of it says so.
+    """Return True if `error`, or a cause of it, is Celery's request that the task stop.
 
-    Such an error is `SoftTimeLimitExceeded`.
+    That is `SoftTimeLimitExceeded`.
     """
     if not isinstance(error, BaseException):
         return False

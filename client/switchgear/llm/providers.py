@@ -68,8 +68,8 @@ def chain(
     function is left out, and a warning is logged once.
 
     An entry with `only_if` is used only while the condition holds: "X is set" checks the variable X
-    of `environment`, "development only" its variable `ENVIRONMENT`, and any other text calls the
-    function in `conditions`. An entry with an unknown condition is left out, too.
+    of `environment`, "development only" its variable `ENVIRONMENT`; for any other text, the
+    function in `conditions` is called. An entry with an unknown condition is left out, too.
 
     `options` are those of `Fallback`. Without `on`, a request that the first provider refused as
     invalid is not sent to others: see `is_covered_by_chain`. Each move to another provider is

@@ -41,12 +41,13 @@ class Bulkhead:
     of the call's arguments: they receive the arguments that their own parameters name, or all of
     them.
 
-    A waiting call is refused as soon as a switch around it is engaged, or one of the attribute
-    `sources` refuses it, such as a breaker that is forced open. A bulkhead is a decorator and a
-    context manager (`with` or `async with`); a block has a key and a priority only by `with
-    bulkhead.of(…):`. A bulkhead nested in itself takes two permits. A plain function does not wait
-    inside an event loop, since it would block the tasks that return permits. `clock` is monotonic;
-    the clock of a :class:`switchgear.testing.FakeClock` ends waits when it is advanced.
+    A bulkhead is a decorator and a context manager (`with` or `async with`); a block has a key and
+    a priority only by `with bulkhead.of(…):`. A bulkhead nested in itself takes two permits.
+
+    A waiting call is refused as soon as a switch around it is engaged, or as the dependency's
+    breaker (listed in `sources`) is forced open. A plain function does not wait inside an event
+    loop, since it would block the tasks that return permits. `clock` is monotonic; the clock of a
+    :class:`switchgear.testing.FakeClock` ends waits when it is advanced.
     """
 
     def __init__(

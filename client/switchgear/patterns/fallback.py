@@ -134,7 +134,7 @@ class Fallback:
         )
 
     def run(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Answer[T]:
-        """Call `function` with these arguments, and return its value with a label."""
+        """Call `function` with these arguments; return its value with a label, as an `Answer`."""
         self.around_plain(function, function, None)(*args, **kwargs)
         return require_latest_answer()
 

@@ -77,7 +77,7 @@ class FallbackCalls:
             if self.guard is not None and self._find_switches is None:
                 self._find_switches = self.guard.switches_of(self.function)
             switches = self._find_switches and self._find_switches(args, kwargs)
-        except Exception as error:  # Its switches are unknown.
+        except Exception as error:  # The call's switches are unknown.
             return error
         selecting_error, last, before = first, first, None
         failures = [("call", describe_error(first))]
@@ -112,7 +112,7 @@ class FallbackCalls:
     def _call_target(
         self, call: Callable[[], Any], switches: GuardedKeys | None
     ) -> Generator[Callable[[], Any], Any, Any]:
-        """Call a target of the fallback, which is refused when one of the `switches` is engaged.
+        """Call a target of the fallback; refuse the call while one of the `switches` is engaged.
 
         For a stream, the switches apply during each step.
         """

@@ -78,7 +78,7 @@ class MeasuredPermit:
 
 
 def is_overload_outcome(outcome: object) -> bool:
-    """Return True for a timeout, and for an error or response by which the callee is overloaded."""
+    """Return True for a timeout, and for an error or response that reports an overloaded callee."""
     if outcome is None or isinstance(outcome, CancelledError):
         return False
     if not isinstance(outcome, BaseException):

@@ -170,7 +170,7 @@ class PermitPool:
             self.settle()
 
     def resize(self, limit: int, controller: object) -> None:
-        """Change the limit of concurrent calls, but only for the present controller."""
+        """Change the limit of concurrent calls; do nothing if `controller` has been replaced."""
         with self._lock:
             if controller is self._controller and limit != self._limit:
                 self._limit = limit

@@ -61,7 +61,7 @@ class Attempt:
         elif self.result is not NO_RESULT:
             self.wait_seconds = self._state.after_result(self.result)
         if self.wait_seconds is None:
-            # Not at the iterator's end: an asynchronous one left with `return` ends later.
+            # Not when the iterator ends: an asynchronous one ends late if left by `return`.
             self._state.leave()
         return error is not None and self.wait_seconds is not None
 
@@ -87,8 +87,8 @@ class Retry(BareDecorator):
     shortens the arguments of a call that was too long, once. If all attempts fail, the last error
     is raised, with a note.
 
-    Waits end at the deadline. When a switch around the call is engaged, or one of the attribute
-    `sources` refuses, such as a breaker that is forced open, the wait ends and no other attempt is
+    Waits end at the deadline. When a switch around the call is engaged, or one of the `sources` of
+    refusals refuses (such as a breaker that is forced open), the wait ends and no other attempt is
     made. `sleep` is called instead of waiting; in coroutines an awaitable result is awaited. `rng`
     returns numbers from 0 to 1 for the jitter.
 
@@ -215,7 +215,7 @@ class Retry(BareDecorator):
                         args, kwargs = self.truncate(args, kwargs)
                     self.wait(wait, cause)
             finally:
-                cause = None  # The error refers to this frame.
+                cause = None  # Breaks a reference cycle.
                 retried_calls.end_here(state)
 
         return call

@@ -128,7 +128,7 @@ class RetryCallState(retried_calls.RetriedCall):
         """Like :meth:`after_result`, for an HTTP response.
 
         Without a `retry_result`, the HTTP status decides. The retry is left to an outer retry that
-        would retry the error of `raise_for_status`.
+        would retry the response, or the error of its `raise_for_status`.
         """
         self.truncates = False
         predicate, parameters = self.settings.retry_result, self.settings.parameters

@@ -10,7 +10,7 @@ from switchgear.decorators import is_async_generator_function
 from switchgear.generator_steps import wrap_steps
 
 StepContext = AbstractContextManager[object]
-"""A reentrant context manager that is entered around each step."""
+"""A reentrant context manager that is entered around each step of a stream."""
 
 
 class _CallItems:
@@ -129,7 +129,10 @@ def make_opener(function: Callable[..., Any]) -> Callable[..., Any]:
 def make_stream_function(
     function: Callable[..., Any], make: Callable[..., PrefetchedStream | AsyncPrefetchedStream]
 ) -> Callable[..., Any]:
-    """Return a generator function like `function` that yields the items of the stream by `make`."""
+    """Return a generator function named like `function`.
+
+    It yields the items of the stream that `make` returns for its arguments.
+    """
     is_async = is_async_generator_function(function)
     steps = wrap_steps(make, lambda _args, _kwargs: nullcontext(), is_async=is_async)
     return functools.wraps(function)(steps)

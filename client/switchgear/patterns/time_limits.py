@@ -32,7 +32,7 @@ class TimeLimit:
     is_over = False
     """True after its end: the limit no longer applies to tasks that outlive it."""
     retries = 0
-    """Number of retries made inside."""
+    """Number of retries made under this limit."""
     cancel_scope: TaskCancelScope | TrioCancelScope | None = None
     alarm: Alarm | None = None
     """An alarm that cancels when a fake clock is advanced past the limit."""

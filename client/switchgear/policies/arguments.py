@@ -31,8 +31,8 @@ class BreakerArguments(TypedDict, total=False):
     """The arguments of a breaker. The console's settings replace `parameters`.
 
     `ignore` are exceptions that do not count. `is_failure` returns True for any other exception
-    that is a failure (default: all but HTTP client errors), `is_failed_result` for such a returned
-    value.
+    that is a failure (default: all but HTTP client errors); `is_failed_result` returns True for a
+    returned value that is one.
     """
 
     parameters: BreakerParameters | None

@@ -249,7 +249,7 @@ class Dependency:
             self._apply_override(breaker, config.override, now)
 
     def _apply_override(self, breaker: Breaker, override: ForcedMode | None, now: float) -> None:
-        """Force or reset the breaker by a new override; end the forced mode of an ended one."""
+        """Force or reset the breaker if `override` is new; end a forced mode with its override."""
         if override is not None and override.mode != RESET and override.ends_at <= now:
             override = None
         mode = None if override is None or override.mode == RESET else override.mode

@@ -249,7 +249,7 @@ def _read_override(given: Any) -> ForcedMode:
 
 
 def _known_fields(kind: type, given: Any) -> dict[str, Any]:
-    """Return the values in `given` for fields of the dataclass `kind`, without those of None."""
+    """Return the values in `given`, other than None, for fields of the dataclass `kind`."""
     if not isinstance(given, dict):
         raise ValueError("it is no object")
     names = {each.name for each in fields(kind)}

@@ -82,7 +82,7 @@ class Layers:
     ) -> Callable[..., Any]:
         """Return a generator function with all layers around it.
 
-        Retry and fallback end with its first item.
+        Retry and fallback apply until its first item.
         """
         retry = (
             None if self.retry is None else partial(apply_until_first_item, decorator=self.retry)

@@ -181,7 +181,7 @@ class Registry:
         self._stopped.set()
 
     def stop_from_finalizer(self) -> None:
-        """Stop the thread that ends overrides soon, without a lock.
+        """Tell the thread that ends overrides to stop, without taking a lock.
 
         The code that the finalizer interrupts may hold the lock.
         """
@@ -231,7 +231,7 @@ class Registry:
         dependency.set_config(config, self._override_time(config))
 
     def _override_time(self, config: DependencyConfig) -> float:
-        """Return the current time, by which the override of `config` ends, in UNIX seconds.
+        """Return the time, in UNIX seconds, by which to judge if the override of `config` is over.
 
         A wrong clock must not let stopped calls through: `forced_open` ends only by a time that
         recent answers of the console agree on.
@@ -258,7 +258,7 @@ class Registry:
         while not (self._stopped.is_set() or self._is_finalized):
             try:
                 self.expire_overrides()
-            except Exception:  # The loop that everything else relies on.
+            except Exception:  # The loop must go on for the other overrides.
                 log.exception("switchgear: an override could not be ended")
             with self._lock:
                 if not self._has_overrides():

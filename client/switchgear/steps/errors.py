@@ -110,7 +110,7 @@ class PlanChanged(_JobError):
 
 @dataclass(eq=False, repr=False)
 class EffectRepeated(_JobError):
-    """Raised on entering an effect that is done already, by its `key`.
+    """Raised on entering an effect that is recorded as done under its `key`.
 
     To avoid the error, check `was_recorded` first or use `once`.
     """

@@ -38,7 +38,7 @@ _ENDED = object()
 
 
 class StepFailed(Exception):
-    """Raised if a step has failed for good, the one at `position`; `__cause__` is its error."""
+    """Raised if the step at `position` has failed for good; `__cause__` is its error."""
 
     def __init__(self, position: int) -> None:
         super().__init__(position)

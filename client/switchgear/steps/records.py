@@ -146,9 +146,9 @@ Row = JobRecord | StepRecord | EffectRecord | ApprovalRecord
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """The records of a job with those of all its steps, effects and approval requests.
+    """The records of a job: of its state, and of all its steps, effects and approval requests.
 
-    Each are ordered by position.
+    Steps, effects and requests are each ordered by position.
     """
 
     job: JobRecord

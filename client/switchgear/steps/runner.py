@@ -192,9 +192,10 @@ class Runner:
     def settle(
         self, job_id: str, key: str, *, is_done: bool, kind: str = "", target: str = ""
     ) -> bool:
-        """Record whether an unknown effect happened, by its `key`; return False if it is known.
+        """Record whether an effect of unknown state happened, by its `key`.
 
-        Raises :class:`ValueError` if several effects have this key: then pass `kind` or `target`.
+        Return False if no effect with this key is of unknown state. Raises :class:`ValueError` if
+        several are: then pass `kind` or `target`.
         """
         state = EffectState.DONE if is_done else EffectState.NOT_DONE
         found = [
@@ -286,7 +287,7 @@ class Runner:
         """Make an interrupted job pending, so that another worker can take it over at once."""
         try:
             self._store.save(lease, replace(record, status=JobStatus.PENDING, reason=None))
-        except Exception:  # It counts as stuck later.
+        except Exception:  # The job counts as stuck later.
             log.warning("switchgear: the job %s counts as running", record.id)
 
     def _claim(self, job_id: str, also_failed: bool, is_undoing: bool) -> Lease | None:

@@ -197,7 +197,7 @@ class SQLiteStore:
             return settled == 1
 
     def forget(self, before: float) -> int:
-        """Delete jobs that ended before this time, and return their number.
+        """Delete jobs that ended before `before`, in UNIX seconds, and return their number.
 
         Their idempotency keys are deleted too: a step or effect with the same key is done again.
         """

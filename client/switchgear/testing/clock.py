@@ -93,9 +93,9 @@ class FakeAlarm:
 
 
 class _Slept:
-    """The result of :meth:`FakeClock.sleep`, which a coroutine may await. It is no coroutine.
+    """The result of :meth:`FakeClock.sleep`, which a coroutine may await.
 
-    So Python does not warn if nobody awaits it.
+    It is not a coroutine, so Python does not warn if nobody awaits it.
     """
 
     def __await__(self) -> Generator[Any, Any, None]:
