@@ -29,8 +29,8 @@ BACKENDS = "SELECT pid FROM pg_stat_activity WHERE application_name = 'switchgea
 class ReportCosts:
     """The costs of `count` instances that report for `seconds`; shares are fractions of a CPU core.
 
-    `database_share` is for the server's database connections, None if PostgreSQL runs
-    elsewhere. `writes` are the rows written per unchanged report.
+    `database_share` is for the server's database connections, None if PostgreSQL runs elsewhere.
+    `writes` are the rows written per unchanged report.
     """
 
     count: int

@@ -42,8 +42,8 @@ def measure(
 ) -> FanoutCost:
     """Connect `count` clients, make `changes` changes one after another, and return their costs.
 
-    `ring` makes a change. The server must be newly started, because memory that it already
-    holds is not counted.
+    `ring` makes a change. The server must be newly started, because memory that it already holds is
+    not counted.
     """
     server.settle()
     empty = server.rss_bytes()

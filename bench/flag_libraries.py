@@ -16,8 +16,8 @@ Keys = Sequence[str]
 class Peer:
     """A library under test: `ask` checks one flag, and `ask_all` checks many in a loop.
 
-    If `ask` wraps the library's own function, pass a `loop` that calls that function directly
-    for all keys, so that `ask_all` does not measure the wrapper.
+    If `ask` wraps the library's own function, pass a `loop` that calls that function directly for
+    all keys, so that `ask_all` does not measure the wrapper.
     """
 
     name: str

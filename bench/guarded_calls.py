@@ -51,10 +51,10 @@ PEER = "circuitbreaker"
 class GuardCosts:
     """The CPU microseconds that each library adds to a call, as medians by library.
 
-    `breakers` are for a breaker, `stacks` and `coroutines` for a whole policy around a function
-    and a coroutine function. `together` is the wall time in seconds of ten threads that each
-    make one call of 0.1 s through the same breaker. `second_look` is the microseconds of a
-    second check of the switch within a guarded call.
+    `breakers` are for a breaker, `stacks` and `coroutines` for a whole policy around a function and
+    a coroutine function. `together` is the wall time in seconds of ten threads that each make one
+    call of 0.1 s through the same breaker. `second_look` is the microseconds of a second check of
+    the switch within a guarded call.
     """
 
     breakers: dict[str, float]

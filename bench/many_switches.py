@@ -17,8 +17,8 @@ SERVED_SECONDS = 10.0
 class SizeCosts:
     """The load figures of polls answered with 304, `small` with few switches and `large` with many.
 
-    `known` and `new` are the latencies, with many switches, from the commit of an engagement to
-    a held poll: `known` for existing switches, `new` for switches created by the engagement.
+    `known` and `new` are the latencies, with many switches, from the commit of an engagement to a
+    held poll: `known` for existing switches, `new` for switches created by the engagement.
     """
 
     small: LoadFigures

@@ -24,9 +24,9 @@ MAX_TICKS = 100
 class RampCosts:
     """The costs of one run of the ramp task over `count` ramps.
 
-    `dwelling` is the median while all ramps dwell, `advancing` the median of runs in which
-    `ready` ramps advance. `going_back` is the sum of the `ticks` runs that roll back all ramps
-    with a failing gate.
+    `dwelling` is the median while all ramps dwell, `advancing` the median of runs in which `ready`
+    ramps advance. `going_back` is the sum of the `ticks` runs that roll back all ramps with a
+    failing gate.
     """
 
     count: int

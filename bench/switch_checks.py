@@ -46,11 +46,11 @@ PATIENCE_SECONDS = 60
 class CheckCosts:
     """The costs of a check of one switch, in microseconds.
 
-    Medians: `micros` for `allowed()` and each other library, `check` for `check()`, `ramping`
-    for ramping switches, `releasing` for switches that release at expiry. The others are p50,
-    p99 and worst of single calls: `honest` with a healthy console, `hanging` with one known to
-    hang, `crowded` with more combinations of keys (their number is `questions`) than the
-    client's cache holds.
+    Medians: `micros` for `allowed()` and each other library, `check` for `check()`, `ramping` for
+    ramping switches, `releasing` for switches that release at expiry. The others are p50, p99 and
+    worst of single calls: `honest` with a healthy console, `hanging` with one known to hang,
+    `crowded` with more combinations of keys (their number is `questions`) than the client's cache
+    holds.
     """
 
     micros: dict[str, float]

@@ -282,8 +282,8 @@ class ResultTable:
     ) -> None:
         """Print the microseconds added by each library, with ratios to our entry `ours`.
 
-        Print the targets as well: a policy of ours may add the share `share` of the cost of
-        others' retries.
+        Print the targets as well: a policy of ours may add the share `share` of the cost of others'
+        retries.
         """
         _head(name, "added µs", "ratio")
         for each, took in micros.items():

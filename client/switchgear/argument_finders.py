@@ -15,9 +15,9 @@ _KEYWORD_ONLY = 2**31
 def make_finder(find: Callable[..., Any], function: Callable[..., Any]) -> KeyFinder:
     """Return a function that finds keys by `find` in the arguments `(args, kwargs)` of a call.
 
-    It is for calls of `function`. If all parameters of `find` are parameters of `function`,
-    `find` receives those arguments by name, however the call passes them. Otherwise `find`
-    receives all arguments of the call.
+    It is for calls of `function`. If all parameters of `find` are parameters of `function`, `find`
+    receives those arguments by name, however the call passes them. Otherwise `find` receives all
+    arguments of the call.
     """
     own_parameters, call_parameters = find_parameters(find), find_parameters(function)
     if (

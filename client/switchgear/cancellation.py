@@ -32,8 +32,7 @@ class CancelSource(Protocol):
     def subscribe(self, callback: Callback) -> Callback:
         """Call `callback` after each change that may refuse calls; return a function that stops it.
 
-        `callback` runs in the thread that makes the change, and must neither block nor
-        raise.
+        `callback` runs in the thread that makes the change, and must neither block nor raise.
         """
 
 
@@ -72,7 +71,7 @@ class CancelToken:
         return any(source.refusal() is not None for source in self._sources)
 
     def raise_if_cancelled(self) -> None:
-        """Raise the refusal if the call is cancelled; for a switch, :class:`SwitchEngaged`."""
+        """Raise the refusal that cancels the call, if any; for a switch :class:`SwitchEngaged`."""
         for source in self._sources:
             if (refusal := source.refusal()) is not None:
                 raise refusal

@@ -36,18 +36,18 @@ class Switchgear:
     Two daemon threads keep the client up to date; no failure of the console is raised into the
     service.
 
-    `url` is the console's base URL; without one, only forced switches are engaged. `token`
-    needs the scope `switches:read`, and `report:write` for reports. `service` and `instance`
-    name this process on the console's screens. An `offline` client never contacts the console,
-    and uses its copy on disk and its bootstrap.
+    `url` is the console's base URL; without one, only forced switches are engaged. `token` needs
+    the scope `switches:read`, and `report:write` for reports. `service` and `instance` name this
+    process on the console's screens. An `offline` client never contacts the console, and uses its
+    copy on disk and its bootstrap.
 
-    The last good snapshot is stored in the folder `state_dir`, unless that is None. `bootstrap`
-    is a snapshot to use until the console has answered: a mapping, a path, or a URL, for which
-    the constructor waits at most two seconds. `force_engaged` are ids of switches that are
-    engaged regardless of the console, in addition to the ids in `SWITCHGEAR_FORCE_ENGAGED`.
+    The last good snapshot is stored in the folder `state_dir`, unless that is None. `bootstrap` is
+    a snapshot to use until the console has answered: a mapping, a path, or a URL, for which the
+    constructor waits at most two seconds. `force_engaged` are ids of switches that are engaged
+    regardless of the console, in addition to the ids in `SWITCHGEAR_FORCE_ENGAGED`.
 
-    Raise :class:`ValueError` or :class:`TypeError` for invalid arguments. :meth:`from_env` does
-    not raise for invalid environment variables.
+    Raise :class:`ValueError` or :class:`TypeError` for invalid arguments. :meth:`from_env` does not
+    raise for invalid environment variables.
     """
 
     def __init__(
@@ -219,8 +219,8 @@ class Switchgear:
     def breaker(self, name: str, **arguments: "Unpack[BreakerArguments]") -> "Breaker":
         """Return the circuit breaker that all policies of `name` share.
 
-        The console configures and overrides it as long as this client exists. Raise the
-        errors of :meth:`policy`.
+        The console configures and overrides it as long as this client exists. Raise the errors of
+        :meth:`policy`.
         """
         from switchgear.policies.arguments import check_breaker
 

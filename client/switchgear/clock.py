@@ -117,11 +117,11 @@ class OffsetEstimator:
     def add(self, offset: float) -> None:
         """Record the offset of one more answer, and update the offset that is trusted.
 
-        The trusted offset is the median of recent offsets; None while too few of them
-        agree. A lower median is trusted at once, since an earlier time ends fewer
-        engagements. A median that is more than `AGREEMENT_SECONDS` higher (at first: than
-        the lowest offset) is trusted only when all of the latest `MAX_ANSWERS` agree, since
-        a majority may come from one proxy with a wrong clock.
+        The trusted offset is the median of recent offsets; None while too few of them agree. A
+        lower median is trusted at once, since an earlier time ends fewer engagements. A median that
+        is more than `AGREEMENT_SECONDS` higher (at first: than the lowest offset) is trusted only
+        when all of the latest `MAX_ANSWERS` agree, since a majority may come from one proxy with a
+        wrong clock.
         """
         self._offsets.append(offset)
         ordered = sorted(self._offsets)
@@ -192,10 +192,10 @@ class ConsoleClock:
     def update(self, headers: Mapping[str, str], took_seconds: float, ago_seconds: float) -> None:
         """Correct the clock by the time in the headers of an answer.
 
-        The answer took `took_seconds` and arrived `ago_seconds` ago. Names in `headers` are
-        lower case; a malformed time is ignored. `Switchgear-Time` is PostgreSQL's time, at
-        the end of a long poll. `Date`, which may be the time of any proxy, is used only
-        until the first valid `Switchgear-Time`, and never beside one in the same answer.
+        The answer took `took_seconds` and arrived `ago_seconds` ago. Names in `headers` are lower
+        case; a malformed time is ignored. `Switchgear-Time` is PostgreSQL's time, at the end of a
+        long poll. `Date`, which may be the time of any proxy, is used only until the first valid
+        `Switchgear-Time`, and never beside one in the same answer.
         """
         sent_time = headers.get(TIME_HEADER)
         if sent_time is None:
@@ -220,10 +220,10 @@ class ConsoleClock:
     def limit_by_version(self, published_at: float, since_seconds: float) -> None:
         """Set an upper limit for :meth:`release_now`, from the time of publication of a snapshot.
 
-        The snapshot was published at `published_at`, UNIX seconds by PostgreSQL's clock,
-        and at most `since_seconds` ago; their sum is the limit. So an engagement that had N
-        seconds left at publication ends at the earliest about N seconds later by the
-        monotonic clock, whatever the headers of answers say.
+        The snapshot was published at `published_at`, UNIX seconds by PostgreSQL's clock, and at
+        most `since_seconds` ago; their sum is the limit. So an engagement that had N seconds left
+        at publication ends at the earliest about N seconds later by the monotonic clock, whatever
+        the headers of answers say.
         """
         latest = published_at + since_seconds + VERSION_SECONDS
         with self._lock:

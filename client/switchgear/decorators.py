@@ -38,8 +38,8 @@ class NotAwaited(Refused, TypeError):
 def wrap(function: F, around: Around) -> F:
     """Return `function` with its body inside the context manager that a call of `around` returns.
 
-    The body of a coroutine function lasts from await to return, that of a generator from its
-    first step to its end. Raise :class:`TypeError` for anything but a function.
+    The body of a coroutine function lasts from await to return, that of a generator from its first
+    step to its end. Raise :class:`TypeError` for anything but a function.
     """
     return wrap_by_kind(
         function,
@@ -60,9 +60,9 @@ def wrap_by_kind(
 ) -> F:
     """Return `function` wrapped by the wrapper for its kind: plain, coroutine or generator.
 
-    The result has the name and signature of `function`. Raise :class:`TypeError` if `function`
-    is not a function, or if it is a generator function and `generator` is None. `what` names
-    the decorator in the message.
+    The result has the name and signature of `function`. Raise :class:`TypeError` if `function` is
+    not a function, or if it is a generator function and `generator` is None. `what` names the
+    decorator in the message.
     """
     given: Any = function
     if isinstance(given, classmethod | staticmethod):

@@ -27,8 +27,8 @@ _KUBERNETES = re.compile(r"SWITCHGEAR_(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|P
 def client_arguments(given: Mapping[str, Any], *, strict: bool) -> tuple[dict[str, Any], list[str]]:
     """Return the arguments of a client, and the problems of their environment variables.
 
-    The arguments `given` take precedence over the variables. Log each problem; with `strict`,
-    raise :class:`ValueError` with all of them instead.
+    The arguments `given` take precedence over the variables. Log each problem; with `strict`, raise
+    :class:`ValueError` with all of them instead.
     """
     found, problems = read_environment(os.environ, given)
     arguments: dict[str, Any] = {**found, **given}

@@ -62,7 +62,7 @@ class GuardedKeys:
     _cell: Any = None
 
     def check_call(self) -> Decision:
-        """Decide and count one call. Raise :class:`SwitchEngaged`."""
+        """Decide if a call may begin, and count it. Raise :class:`SwitchEngaged` if it may not."""
         cached = self._cell
         if self.store.view is self._view and cached.is_cached:
             cached.count_call()

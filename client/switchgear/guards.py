@@ -50,27 +50,26 @@ class Guard:
         @gear.guard(feature="chat", targeting_key=lambda user: user.id)
         def answer(user, question): ...
 
-    As a decorator it suits functions, coroutine functions, generators and asynchronous
-    generators, methods and class methods, and keeps their kind and signature. It checks the
-    switches when the body is about to run: a coroutine's when it is awaited, a generator's at
-    its first step. As a context manager (`with` or `async with`) it checks on entry, and
-    returns the decision.
+    As a decorator it suits functions, coroutine functions, generators and asynchronous generators,
+    methods and class methods, and keeps their kind and signature. It checks the switches when the
+    body is about to run: a coroutine's when it is awaited, a generator's at its first step. As a
+    context manager (`with` or `async with`) it checks on entry, and returns the decision.
 
-    When the switch is engaged, calls waiting inside, in a bulkhead's queue or a retry's
-    back-off, are woken and refused, and each attempt and fallback target checks again. Running
-    calls finish; with `on_engage="cancel"` coroutines are cancelled, generators end at their
-    next step, and plain functions can check :func:`~switchgear.cancellation.cancel_token`.
+    When the switch is engaged, calls waiting inside, in a bulkhead's queue or a retry's back-off,
+    are woken and refused, and each attempt and fallback target checks again. Running calls finish;
+    with `on_engage="cancel"` coroutines are cancelled, generators end at their next step, and plain
+    functions can check :func:`~switchgear.cancellation.cancel_token`.
 
     A function that finds keys receives the arguments of the call that have the names of its own
     parameters, including `self`. If one of its parameters is not a parameter of the guarded
-    function, it receives all arguments. In a `with` statement the function receives no
-    arguments. Errors of the function are raised into the call. A value that can't be a key is
-    unknown, as in :meth:`Switchgear.allowed`.
+    function, it receives all arguments. In a `with` statement the function receives no arguments.
+    Errors of the function are raised into the call. A value that can't be a key is unknown, as in
+    :meth:`Switchgear.allowed`.
 
-    A guard may be used many times, by many threads. `others` are further sources of refusals,
-    such as a forced breaker, checked only after a call has begun; `owner` is an object that the
-    guard keeps alive. Raise :class:`TypeError`, naming the argument, for keys of the wrong
-    type, and :class:`ValueError` for an invalid `unknown` or `on_engage`.
+    A guard may be used many times, by many threads. `others` are further sources of refusals, such
+    as a forced breaker, checked only after a call has begun; `owner` is an object that the guard
+    keeps alive. Raise :class:`TypeError`, naming the argument, for keys of the wrong type, and
+    :class:`ValueError` for an invalid `unknown` or `on_engage`.
     """
 
     def __init__(
@@ -238,7 +237,7 @@ class Guard:
         return find_keys
 
     def _enter(self, *, cancels: bool) -> tuple[Decision, SourceScope]:
-        """Check the switches of a `with` block, which has no arguments, and enter its scope."""
+        """Check the switches for a `with` block, which has no arguments, and enter its scope."""
         keys = self._keys or self._keys_of({name: find() for name, find in self._finders.items()})
         return keys.check_call(), enter(keys, cancels=cancels)
 

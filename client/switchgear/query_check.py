@@ -1,4 +1,4 @@
-"""The check of a query object against the switches."""
+"""The check of a service's query object, with department and intent, against the switches."""
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property

@@ -11,16 +11,16 @@ FollowState = Literal["offline", "starting", "stream", "held", "poll", "down"]
 class Status:
     """The status of a client.
 
-    `source` is the origin of the snapshot in force, `way` the current way of receiving changes
-    from the console. `age_seconds` is the time since the console last confirmed the snapshot,
-    None if it never did. `bootstrap_age_seconds` is the age of a snapshot from the bootstrap,
-    None for any other. `stopped` is the number of switches engaged or ramping now.
+    `source` is the origin of the snapshot in force, `way` the current way of receiving changes from
+    the console. `age_seconds` is the time since the console last confirmed the snapshot, None if it
+    never did. `bootstrap_age_seconds` is the age of a snapshot from the bootstrap, None for any
+    other. `stopped` is the number of switches engaged or ramping now.
 
     `problems` are unusable settings and their replacements. `error` is the last failure of
-    following the console, None after a success. `config_version` is the version of the policies
-    in force, None without any; `config_error` the last failure to fetch them. `unknown` counts
-    calls with unknown keys, `dropped` counts events that were not reported, `unreported` counts
-    failed reports.
+    following the console, None after a success. `config_version` is the version of the policies in
+    force, None without any; `config_error` the last failure to fetch them. `unknown` counts calls
+    with unknown keys, `dropped` counts events that were not reported, `unreported` counts failed
+    reports.
     """
 
     service: str

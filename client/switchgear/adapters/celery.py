@@ -48,14 +48,13 @@ class PolicyTask(Base):
     when the breaker may admit a call or, if that time is unknown, after `refused_seconds`. If
     `refused_seconds` is None, the refused task fails.
 
-    The policy's fallback applies before its retry, and its deadline to each attempt. Celery's
-    soft time limit counts as a timeout, and is neither retried nor answered by the fallback.
-    Celery's `max_retries` applies only to retries that the body or `autoretry_for` requests.
-    Eager tasks are retried without a pause and fail when refused.
+    The policy's fallback applies before its retry, and its deadline to each attempt. Celery's soft
+    time limit counts as a timeout, and is neither retried nor answered by the fallback. Celery's
+    `max_retries` applies only to retries that the body or `autoretry_for` requests. Eager tasks are
+    retried without a pause and fail when refused.
 
-    `is_awaited` declares that the sender waits for the result. Then the task ends by the
-    sender's deadline, which includes the time in the queue, and does not retry if the sender
-    does.
+    `is_awaited` declares that the sender waits for the result. Then the task ends by the sender's
+    deadline, which includes the time in the queue, and does not retry if the sender does.
     """
 
     abstract = True

@@ -38,8 +38,7 @@ def pass_through(
 ) -> F:
     """Return `function` decorated with `pattern`, from which exceptions of `kinds` are hidden.
 
-    The pattern sees them as cancellations; the caller of the returned function gets them
-    unchanged.
+    The pattern sees them as cancellations; the caller of the returned function gets them unchanged.
     """
     hide, show = _Hide(kinds), _Show()
     hidden = wrap(function, lambda args, kwargs: hide)

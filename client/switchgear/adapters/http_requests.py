@@ -97,8 +97,8 @@ class StatusFailure(Exception):
 class BreakerPermit:
     """A permit of `breaker` to send one request, to which the outcome must be recorded.
 
-    The constructor raises the breaker's error if it rejects the request. Without a breaker
-    every request is permitted.
+    The constructor raises the breaker's error if it rejects the request. Without a breaker every
+    request is permitted.
     """
 
     def __init__(self, breaker: Breaker | None) -> None:

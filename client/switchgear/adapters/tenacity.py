@@ -41,8 +41,8 @@ def outermost(name: str, counters: Counters | None = None, **terms: Any) -> Oute
 class unless_refused(retry_base):
     """A tenacity predicate like `given` that is False for outcomes which must not be retried.
 
-    These are refusals, cancellations, catastrophic failures, and outcomes that an outer retry
-    would retry. `given` must not be asynchronous. `is_outermost` is that of :func:`may_retry`.
+    These are refusals, cancellations, catastrophic failures, and outcomes that an outer retry would
+    retry. `given` must not be asynchronous. `is_outermost` is that of :func:`may_retry`.
     """
 
     def __init__(

@@ -95,9 +95,8 @@ class CommandContext:
     ) -> Iterator[None]:
         """Context manager: run code, such as showing progress, after the console accepted a change.
 
-        If the code fails, the change itself has succeeded: `print_change` is called, and
-        the exit that is raised begins with `message`. Without `print_change`, the error is
-        raised unchanged.
+        If the code fails, the change itself has succeeded: `print_change` is called, and the exit
+        that is raised begins with `message`. Without `print_change`, the error is raised unchanged.
         """
         try:
             yield

@@ -46,8 +46,8 @@ class UnusableFile(Exception):
 class CachedDocument:
     """A document of the console, with its `epoch` and `version`.
 
-    Documents of the epochs in `left_epochs` are older; a client that has applied this one
-    refuses them.
+    Documents of the epochs in `left_epochs` are older; a client that has applied this one refuses
+    them.
     """
 
     epoch: str
@@ -134,8 +134,7 @@ class FileCache:
     def _open_folder(self, path: Path) -> Iterator[int]:
         """Context manager: open the folder, if it belongs to this user alone; yield its descriptor.
 
-        Files are looked up relative to the descriptor, so the folder can't be swapped
-        meanwhile.
+        Files are looked up relative to the descriptor, so the folder can't be swapped meanwhile.
         """
         descriptor = os.open(path, _READ | getattr(os, "O_DIRECTORY", 0))
         try:
@@ -245,8 +244,8 @@ def file_name(url: str, service: str, kind: str) -> str:
 def find_file_name(settings: Settings, service: str, kind: str) -> str:
     """Return the name of the cached file for this service and kind of document.
 
-    It is :func:`file_name` of the console's URL. Settings without a URL use the only existing
-    file of this service and kind; if there are none or several, the name for an empty URL.
+    It is :func:`file_name` of the console's URL. Settings without a URL use the only existing file
+    of this service and kind; if there are none or several, the name for an empty URL.
     """
     if settings.url is not None or settings.state_dir is None:
         return file_name(settings.url or "", service, kind)

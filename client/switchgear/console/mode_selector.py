@@ -36,13 +36,16 @@ class ModeSelector:
         return self.mode
 
     def record_success(self) -> None:
-        """Record that the current mode works, which resets its failures."""
+        """Record that the current follow mode works, which resets its count of failures."""
         self.failures = 0
         if self.mode == self._top:
             self._retries = 0
 
     def record_failure(self, now: float, *, is_permanent: bool = False) -> None:
-        """Record a failure of the current mode; if `is_permanent`, select the next mode at once."""
+        """Record a failure of the current follow mode.
+
+        If `is_permanent`, select the next mode at once.
+        """
         self.failures += 1
         if self.mode == "stream" and (is_permanent or self.failures >= STREAM_FAILURES):
             self._step_down("held", now)

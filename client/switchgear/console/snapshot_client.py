@@ -79,8 +79,8 @@ class SnapshotClient:
     def stream(self) -> Iterator[bool]:
         """Follow the event stream; for each piece received, yield True if a new snapshot came.
 
-        The iterator never ends normally. It raises :class:`RequestFailed` when the stream
-        is lost, or :class:`ModeUnavailable` if streams do not get through.
+        The iterator never ends normally. It raises :class:`RequestFailed` when the stream is lost,
+        or :class:`ModeUnavailable` if streams do not get through.
         """
         self.hint_seconds = None
         headers = {**self._headers(), "Accept": "text/event-stream", "Cache-Control": "no-cache"}
@@ -171,9 +171,8 @@ class SnapshotClient:
     ) -> None:
         """Limit the console's clock by the maximum age of the new snapshot `after`.
 
-        The maximum age is the time since `before`, the previous snapshot, was last
-        confirmed; for a pushed snapshot at most `MAX_PUSH_SECONDS`. Without a comparable
-        `before` there is no limit.
+        The maximum age is the time since `before`, the previous snapshot, was last confirmed; for a
+        pushed snapshot at most `MAX_PUSH_SECONDS`. Without a comparable `before` there is no limit.
         """
         if before is None or after.epoch != before.epoch or after.version <= before.version:
             return

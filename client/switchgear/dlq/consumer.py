@@ -75,13 +75,12 @@ def dead_letter(redis: RedisClient, **arguments: Unpack[DeadLetterArguments]) ->
             dead_letter(client, stream="axiom:events", group="mailer", entry_id=id, error=error,
                         attempts=3)
 
-    The message's content is read from the stream. Pass `fields` for a message that is no longer
-    in the stream or was not read from a group. With `consumer`, do nothing unless the message
-    is still pending for this consumer. A repeated call has no effect, and its outcome is
-    `SETTLED`.
+    The message's content is read from the stream. Pass `fields` for a message that is no longer in
+    the stream or was not read from a group. With `consumer`, do nothing unless the message is still
+    pending for this consumer. A repeated call has no effect, and its outcome is `SETTLED`.
 
-    Raise :class:`ValueError` or :class:`TypeError` for invalid arguments, before anything is
-    done, and the errors of the Redis client.
+    Raise :class:`ValueError` or :class:`TypeError` for invalid arguments, before anything is done,
+    and the errors of the Redis client.
     """
     letter = letters.make_letter(**arguments)
     one_slot = exchanges.share_slot(redis, letter.stream, letter.dead_stream)

@@ -209,8 +209,8 @@ class ConsumerCore(Settings):
     def _release(self) -> Steps[None]:
         """Make messages that this consumer holds reclaimable at once by other workers.
 
-        After an error in handling a message, that one is no longer held; it is reclaimed
-        once it is idle.
+        After an error in handling a message, that one is no longer held; it is reclaimed once it is
+        idle.
         """
         ids = self._claimed.drop_all()
         if ids or self.is_stopped:

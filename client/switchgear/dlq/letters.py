@@ -72,10 +72,9 @@ class FailedMessage:
         """Add the message to the dead letters and acknowledge it, if this consumer still holds it.
 
         `one_slot` tells that one script may access both streams. Then this is atomic and
-        idempotent, if the message has fewer than 3500 fields. Otherwise the dead letter is
-        added before the acknowledgement, and a crash in between may add it twice. Raises
-        :class:`ValueError` if the message's content is neither in `pairs` nor in the
-        stream.
+        idempotent, if the message has fewer than 3500 fields. Otherwise the dead letter is added
+        before the acknowledgement, and a crash in between may add it twice. Raises
+        :class:`ValueError` if the message's content is neither in `pairs` nor in the stream.
         """
         if one_slot:
             reply = yield self._script_command(() if self.group else self.pairs)

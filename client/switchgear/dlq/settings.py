@@ -40,17 +40,17 @@ class Counts:
 class Settings:
     """Settings of a consumer.
 
-    A message is tried `attempts` times, with full-jitter pauses of up to `backoff_seconds`,
-    doubled after each attempt, 60 seconds at most. Exceptions in `permanent` are not retried. A
-    refusal (a switch is engaged, a breaker is open) does not count as an attempt: the message
-    waits `refused_seconds`, or as long as the breaker is open.
+    A message is tried `attempts` times, with full-jitter pauses of up to `backoff_seconds`, doubled
+    after each attempt, 60 seconds at most. Exceptions in `permanent` are not retried. A refusal (a
+    switch is engaged, a breaker is open) does not count as an attempt: the message waits
+    `refused_seconds`, or as long as the breaker is open.
 
     `batch` messages are read at once, and held for `held_seconds` at most. Messages of other
     workers are reclaimed after `idle_seconds`, and become dead letters without an attempt after
     `max_deliveries` deliveries.
 
-    A new group starts at `start`: `0` for all messages, `$` for new ones. `dead_stream`
-    overrides `names`. Raises :class:`ValueError` for invalid values.
+    A new group starts at `start`: `0` for all messages, `$` for new ones. `dead_stream` overrides
+    `names`. Raises :class:`ValueError` for invalid values.
     """
 
     stream: str
@@ -93,8 +93,8 @@ class Settings:
     def stop(self) -> None:
         """Make the consumer's `run()` end after the current message.
 
-        Safe in signal handlers and other threads. Unhandled messages of the current batch
-        are released to other workers.
+        Safe in signal handlers and other threads. Unhandled messages of the current batch are
+        released to other workers.
         """
         self._stopped = True  # Without a lock, which a signal handler could deadlock on.
 

@@ -61,8 +61,8 @@ def print_job(call: CommandContext, one: Document) -> None:
 def follow_job(call: CommandContext, job_id: int, begun: Callable[[], None] | None = None) -> None:
     """Show the progress of a job until it is over, and print it. Raise unless it completed.
 
-    If the progress can't be followed, `begun` is called: it prints the console's response to
-    the request that started the job.
+    If the progress can't be followed, `begun` is called: it prints the console's response to the
+    request that started the job.
     """
     detail = f"The job began, but it could not be followed (switchgear dlq job follow {job_id}):"
     with call.report_if_lost(begun, detail), call.screen.progress() as progress:

@@ -84,8 +84,8 @@ def follow_ramp(
 ) -> None:
     """Show the progress of a ramp until it is over, and print it. Raise unless it completed.
 
-    If the progress can't be followed, `begun` is called: it prints the console's response to
-    the request that started the ramp.
+    If the progress can't be followed, `begun` is called: it prints the console's response to the
+    request that started the ramp.
     """
     given = f"The ramp began, but it could not be followed (switchgear ramp follow {ramp_id}):"
     with call.report_if_lost(begun, given), call.screen.progress() as progress:

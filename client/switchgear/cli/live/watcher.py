@@ -132,8 +132,7 @@ class Watcher:
     def _refetch(self, topics: Iterable[str]) -> None:
         """Refetch `topics`, and topics whose last refetch failed.
 
-        A failure is printed as a note; only bad credentials raise
-        :class:`exits.CommandExit`.
+        A failure is printed as a note; only bad credentials raise :class:`exits.CommandExit`.
         """
         self._unread.update(topics)
         self._refetched_at = time.monotonic()
