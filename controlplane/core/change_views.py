@@ -23,7 +23,7 @@ class ServiceForm(forms.Form):
     renamed: Mapping[str, str] = {}  # Field names of the service → of the form.
 
     def add_service_errors(self, errors: Mapping[str, Sequence[str]]) -> None:
-        """Show the errors, by field, that a service function raised, beside their fields."""
+        """Show a service function's errors, given by field name, beside the fields of the form."""
         for field, texts in errors.items():
             name = self.renamed.get(field, field)
             self.add_error(name if name in self.fields else None, list(texts))

@@ -10,7 +10,7 @@ NORMAL, DEGRADED, CRITICAL, EMERGENCY = range(4)
 
 @dataclass(frozen=True)
 class Cause:
-    """A failing component, with the functions that fail and those that still work.
+    """A cause of degradation: a failing component, and the functions that fail or still work.
 
     `what` identifies it (`postgresql`, `core->oracle`), and `since` is in RFC 3339, or "".
     """

@@ -48,7 +48,7 @@ def escape_surrogates(text: str) -> str:
 def refuse_unknown(
     section: str, document: Mapping[str, Any], known: Iterable[str], errors: Errors
 ) -> None:
-    """Add an error for each unknown key; ignored, a mistyped parameter would have no effect."""
+    """Add an error for each unknown key, because a misspelled key would otherwise be ignored."""
     names = list(known)
     unknown = [str(name) for name in document if name not in names]
     # Limited, because finding the closest key is slow for many or long keys.

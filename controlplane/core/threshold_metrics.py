@@ -48,7 +48,7 @@ class MetricQuery:
 
     @property
     def exact_limit(self) -> Decimal:
-        """The limit without binary rounding: 0.01 is exactly a hundredth."""
+        """The limit as a decimal number without binary rounding: 0.01 is exactly a hundredth."""
         return Decimal(repr(self.limit))
 
     def beyond(self, some: float, whole: float = 1) -> bool:

@@ -1,4 +1,4 @@
-"""Attention items over HTTP."""
+"""API of the attention items: everything that waits for a person."""
 
 from typing import Any
 

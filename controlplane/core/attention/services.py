@@ -1,4 +1,4 @@
-"""Attention items of all registered sources, most severe first."""
+"""Reader of the attention items of all registered sources, most severe first."""
 
 import functools
 import time

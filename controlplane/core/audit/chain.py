@@ -59,7 +59,7 @@ def verify(
     *,
     after: tuple[int, str] = (0, GENESIS),
 ) -> ChainVerdict:
-    """Verify rows in id order, and against `anchors` (id → hash) that were published elsewhere.
+    """Verify audit rows in id order, and against `anchors` (id → hash) published elsewhere.
 
     Anchors reveal a truncated trail, and a rewritten trail with recomputed hashes. `after` is the
     id and hash of the row before the first of `rows`.

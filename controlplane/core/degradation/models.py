@@ -5,7 +5,7 @@ from django.db.models import Q
 
 
 class Degradation(models.Model):
-    """The active causes, as JSON of `degradation_levels.Cause`; a single row.
+    """The active degradation causes, as JSON of `degradation_levels.Cause`; a single row.
 
     `revision` increases with every change, which makes the data plane reload the causes. `since` is
     the time of the last change of the level. A cause that is unreported, or reported at a lower

@@ -152,7 +152,7 @@ def check_duration(value: Any) -> str:
 
 
 def parse_number(text: str) -> Any:
-    """Return the number in a form text, or the text itself if it is no number."""
+    """Return the number written in a form text, or the text itself if it is no number."""
     typed = text.removesuffix("%").strip()
     if not _NUMBER.fullmatch(typed):  # Python also reads `1_0`, `٥` and `nan`.
         return text
@@ -161,7 +161,7 @@ def parse_number(text: str) -> Any:
 
 
 def parse_seconds(text: str) -> Any:
-    """Return the seconds of a number or duration in a form text, or the text if it is neither."""
+    """Return the seconds that a form text gives as a number or duration, or the text if neither."""
     value = parse_number(text)
     if not isinstance(value, str):
         return value

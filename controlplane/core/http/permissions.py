@@ -1,4 +1,4 @@
-"""Actor of a request, and DRF permissions."""
+"""The actor of an HTTP request, and DRF permissions."""
 
 from typing import Any, cast
 

@@ -1,4 +1,4 @@
-"""The idempotency table."""
+"""The table of idempotency keys."""
 
 from django.db import models
 

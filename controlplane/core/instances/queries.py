@@ -101,7 +101,7 @@ class InstanceStatus:
 
 
 class VersionCounts:
-    """Numbers of instances by the version they apply; -1 stands for no applied version."""
+    """Numbers of instances by the version that they apply; the key -1 stands for no version."""
 
     def __init__(self, counts: Mapping[int, int]) -> None:
         self._versions = sorted(counts)
@@ -158,7 +158,7 @@ def count_versions(head: Head, now: datetime) -> tuple[VersionCounts, VersionCou
 
 
 def count_versions_at_head() -> tuple[datetime, Head, int, VersionCounts, VersionCounts]:
-    """Return the database's time, the published head, its epoch's first version, and the counts.
+    """Return the database's time, the published head, the first version of its epoch, and counts.
 
     The counts are those of :func:`count_versions`; one query reads everything.
     """

@@ -93,7 +93,7 @@ class LeasedJob:
     def checkpoint(
         self, data: Any, *, done: int, now: datetime, total: int | None = None, size: int
     ) -> None:
-        """Store the position in the current step and the progress, and renew the lease.
+        """Store the job's position in the current step and its progress, and renew the lease.
 
         `done` of `total` items are processed; `size` is the JSON size of `data` in bytes. Call this
         every 50 to 200 items or 30 to 60 seconds. Raises :class:`LeaseLost`, also if a person has

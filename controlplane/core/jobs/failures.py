@@ -1,4 +1,4 @@
-"""Classification and text of job errors."""
+"""Classification of the errors of jobs, and their texts."""
 
 import time
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The API resource of a job."""
+"""The JSON of a job in API responses."""
 
 from collections.abc import Mapping
 from datetime import datetime

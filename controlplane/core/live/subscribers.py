@@ -1,4 +1,4 @@
-"""Subscribers of live updates: credentials, origin check of their page, and process state. Pure."""
+"""Types and checks for the clients of live updates: sessions, tokens and page origins. Pure."""
 
 import re
 from collections.abc import Collection, Mapping

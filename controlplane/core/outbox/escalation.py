@@ -1,4 +1,4 @@
-"""The table of escalations."""
+"""The database table of escalations."""
 
 from django.db import models
 from django.db.models import Q

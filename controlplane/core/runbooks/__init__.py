@@ -1,4 +1,4 @@
-"""Runbooks: instructions for known kinds of problems, found by alert."""
+"""Runbooks: instructions for known kinds of problems, chosen by patterns of their alerts."""
 
 from .library import find_slug, link_address, page_path
 

@@ -31,7 +31,7 @@ ACTOR_ICONS = {"user": "person", "token": "token", "slack": "slack", "system": "
 
 @register.filter
 def any_of(names: Sequence[str]) -> str:
-    """Return names as alternatives: `anna`, `anna or olga`, `anna, kim or olga`."""
+    """Join names as alternatives: `anna`, `anna or olga`, `anna, kim or olga`."""
     *others, last = names
     return f"{', '.join(others)} or {last}" if others else last
 
@@ -124,19 +124,19 @@ def parsed(text: str) -> datetime:
 
 @register.filter
 def lasts(until: datetime, since: datetime) -> str:
-    """Return the time from `since` to `until` in at most two units."""
+    """Format the time from `since` to `until`, in at most two units: `3 d 4 h`."""
     return durations.format_readable(until - since)
 
 
 @register.filter
 def number(value: int) -> str:
-    """Return a count with thousands separators: `12,000`."""
+    """Format a count with thousands separators: `12,000`."""
     return f"{value:,}"
 
 
 @register.filter
 def percent(share: Decimal) -> str:
-    """Return a share without trailing zeros and unrounded: `12.5 %`, `0.07 %`."""
+    """Format a share without trailing zeros and unrounded: `12.5 %`, `0.07 %`."""
     return f"{share.normalize():f} %"
 
 
@@ -205,7 +205,7 @@ def who(kind: str, name: str = "") -> SafeString:
 
 
 def time_left(left: timedelta) -> str:
-    """Return a duration as `6 d 23 h` or `23:59:41`, with ` over` appended if it has passed."""
+    """Format a duration as `6 d 23 h` or `23:59:41`, with ` over` appended if it has passed."""
     over = left <= timedelta()
     # Rounded up before the end and down after it, so that neither side gains a second.
     seconds = int(-left.total_seconds()) if over else math.ceil(left.total_seconds())
@@ -214,7 +214,7 @@ def time_left(left: timedelta) -> str:
 
 
 def age(elapsed: timedelta) -> str:
-    """Return an age in one unit: `12 s`, `4 min`, `3 h`, `2 d`."""
+    """Format an age in one unit: `12 s`, `4 min`, `3 h`, `2 d`."""
     seconds = max(0, int(elapsed.total_seconds()))
     for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
         if seconds >= length:
