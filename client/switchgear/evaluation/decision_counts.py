@@ -42,9 +42,9 @@ class CachedQuery:
     """The decisions on calls with one query under one :class:`EvaluationView`, and their counts.
 
     If all calls get one decision, `decision` holds it, `answer` is True if it allows them, and
-    `count_call` counts a call. Both are None if the decision depends on the targeting key, on
-    chance or on the time. The counts are used only while `is_cached` is True; otherwise each call
-    is added to :class:`SwitchCounts`.
+    `count_call` counts a call. If the decision depends on the targeting key, on chance or on the
+    time, `decision` and `answer` are None. The counts are used only while `is_cached` is True;
+    otherwise each call is added to :class:`SwitchCounts`.
     """
 
     __slots__ = ("_constant", "answer", "by_switch", "count_call", "decision", "is_cached", "query")

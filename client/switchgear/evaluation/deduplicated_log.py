@@ -26,7 +26,7 @@ class DeduplicatedLog:
         self._logged: defaultdict[Kind, set[str]] = defaultdict(set)
 
     def wrong_question(self, query: SwitchQuery) -> None:
-        """Log the values given as keys that can't be a key.
+        """Log the values in `query` that are no valid keys.
 
         Strings are logged as warnings, since they may be user input; wrong types as errors, since
         they are bugs.

@@ -52,7 +52,7 @@ class SwitchEntry:
 
     @property
     def lapses_at(self) -> float | None:
-        """The time at which the engagement ends even without a newer snapshot; None for never."""
+        """The time when the engagement ends by itself, without a newer snapshot; None for never."""
         if self.state != "engaged" or self.on_expiry != "release" or self.expires_at is None:
             return None
         return self.expires_at + GRACE_SECONDS

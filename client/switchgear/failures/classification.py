@@ -95,7 +95,7 @@ def retry_summary(error: BaseException) -> RetrySummary | None:
 
 
 def is_catastrophic(error: BaseException) -> bool:
-    """Return True if `error`, one of its causes, or a member of its group is catastrophic."""
+    """Return True if `error`, a cause of it, or a member of it as a group is catastrophic."""
     return any(isinstance(each, _catastrophic) for each in walk_errors(error, contexts=True))
 
 

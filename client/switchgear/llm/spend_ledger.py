@@ -68,14 +68,14 @@ class SpendLedger:
             self._parts.append((now + width, tokens))
 
     def drop_before(self, until: float) -> None:
-        """Drop the tokens spent in slots of the window that ended at or before `until`."""
+        """Drop the tokens spent in those slots of the window that ended at or before `until`."""
         while self._parts and self._parts[0][0] <= until:
             self.spent -= self._parts.popleft()[1]
 
     def seconds_until(self, used: int, until: float) -> float:
-        """Return the seconds until at most `used` tokens are in use; 0.0 if calls in flight decide.
+        """Return the seconds until at most `used` tokens are in use.
 
-        `until` is the start of the window.
+        It is 0.0 if that depends on calls in flight. `until` is the start of the window.
         """
         left = self.spent + self.reserved
         for end, tokens in self._parts:

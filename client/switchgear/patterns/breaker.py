@@ -144,5 +144,5 @@ class Breaker(CallRecorder, BareDecorator):
         return permit, None if self._slow_seconds is None else self._clock() - queued_seconds()
 
     def _elapsed_seconds(self, began: float | None) -> float | None:
-        """Return the seconds since the start time `began`, without time in queues, or None."""
+        """Return the seconds since `began`, without time in queues; None if `began` is None."""
         return None if began is None else self._clock() - queued_seconds() - began

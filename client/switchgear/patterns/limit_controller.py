@@ -64,7 +64,7 @@ class MeasuredPermit:
         self._is_recorded = False
 
     def record(self, outcome: object) -> None:
-        """Record the end of the call and its outcome, unless it was recorded before."""
+        """Record that the call has ended with `outcome`, unless its end was recorded before."""
         if not self._is_recorded:
             self._is_recorded = True
             self._controller.record(self._began, self.is_timed, outcome)

@@ -171,9 +171,9 @@ class RetryCallState(retried_calls.RetriedCall):
         return not is_too_long and self._can_retry()
 
     def _can_retry(self) -> bool:
-        """Return True if the settings allow any retry, even while the budget is exhausted.
+        """Return True if the settings allow retries at all.
 
-        So inner retries leave failures to this one, and don't retry them instead.
+        This holds even while the budget is exhausted, so that inner retries don't retry instead.
         """
         budget = self.settings.budget
         is_allowed = budget is None or budget.rate > 0 or budget.per_second > 0

@@ -116,7 +116,7 @@ class BreakerStateMachine:
             self.release(probe)
 
     def force(self, mode: Mode) -> bool:
-        """Force the breaker into `mode`, with an empty window; return False if it is so already."""
+        """Force `mode` on the breaker and empty its window; return False if it was in this mode."""
         if mode == self.mode:
             return False
         cause = "override ended" if mode == "normal" else f"override {mode}"
@@ -230,9 +230,9 @@ class BreakerStateMachine:
         self.transition("open", now, cause)
 
     def _expire(self, now: float) -> None:
-        """Reopen a half-open breaker if a probe has been in flight for longer than the limit.
+        """Reopen a half-open breaker if a probe has been in flight for longer than its limit.
 
-        The breaker stays open as long as the last time, counted from the end of the limit.
+        The breaker is open as long as before the probe, counted from the end of the limit.
         """
         limit = self.parameters.half_open_max_seconds
         oldest = next(iter(self.generation.probes.values()), None)

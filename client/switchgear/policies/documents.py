@@ -221,7 +221,10 @@ def _read_error_labels(given: Any) -> tuple[str | int, ...]:
 
 
 def _read_bulkhead(given: Any) -> BulkheadParameters:
-    """Return the bulkhead parameters in a section; missing fields come from its tier."""
+    """Return the bulkhead parameters in a section of the document.
+
+    Missing fields come from the tier that the section names.
+    """
     values = _known_fields(BulkheadParameters, given)
     tier = given.get("tier")
     if tier is None:

@@ -163,7 +163,7 @@ class FallbackSelector:
         self._chain: Fallback | None = None
 
     def select(self, document: Mapping[str, Any] | None) -> Fallback | None:
-        """Return the fallback to use with the console's `fallback` section, `document`, or None."""
+        """Return the fallback to use, or None. `document` is the console's `fallback` section."""
         if document is None:
             return self._code_fallback
         if document.get("mode") == MODE_NONE:
