@@ -1,7 +1,4 @@
-"""ASGI application of the web process: data plane, then request gate, then Django and sockets.
-
-The data plane answers the paths that it knows; the request gate limits the others.
-"""
+"""ASGI application of the web process: the data plane, and behind a gate Django and sockets."""
 
 import os
 import sys

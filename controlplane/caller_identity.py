@@ -54,10 +54,7 @@ class Callers:
         return RequestCaller(("user", user), known=True)
 
     def note(self, signed_in: Mapping[str, Any]) -> None:
-        """Cache sessions that Django validated: `signed_in` has the user id by session key.
-
-        The id is None if the session has ended.
-        """
+        """Cache who is signed in, as Django found: user ids by session key, None for ended ones."""
         for key, user in signed_in.items():
             name = session_digest(key)
             if user is None:
@@ -69,10 +66,7 @@ class Callers:
                 self._people.popitem(last=False)
 
     def _unknown_caller(self, scope: Scope, kind: str) -> RequestCaller:
-        """Return a caller known by address only.
-
-        `kind` is that of its unverified credential, such as `token`; empty without one.
-        """
+        """Return a caller known only by address, and by the `kind` of its unverified credential."""
         peer = (scope.get("client") or ("",))[0]
         forwarded = [value for name, value in scope["headers"] if name == b"x-forwarded-for"]
         address = client_address(peer, b",".join(forwarded).decode("latin-1"))

@@ -44,10 +44,7 @@ class Budget:
         self.counted = 0
 
     async def read(self, receive: Receive, limit: int) -> bytes:
-        """Read and return the request's body, of at most `limit` bytes.
-
-        Raises TooLarge, TooSlow, Busy if memory is full, and DomainError if it ends early.
-        """
+        """Return the request's body; raise TooLarge, TooSlow, Busy, or DomainError if it ends early."""
         try:
             async with asyncio.timeout(READ_SECONDS):
                 return await self._read(receive, limit)

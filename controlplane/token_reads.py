@@ -90,10 +90,7 @@ class TokenReads(BaseHandler):
 
 
 def is_token_read(scope: Scope) -> bool:
-    """Return True for a GET or HEAD request to the API with a token.
-
-    A body or a second `Authorization` header disqualifies it.
-    """
+    """Return True for a GET or HEAD of the API by token, without body or second `Authorization`."""
     if scope["method"] not in METHODS or not scope["path"].startswith(API):
         return False
     has_token = has_authorization = False

@@ -49,10 +49,7 @@ class WebProcessState:
         )
 
     def authenticate_token(self, headers: Headers) -> Subscriber:
-        """Return the WebSocket subscriber for the token in `headers`.
-
-        Raises DomainError if the token is missing, invalid or not allowed to subscribe.
-        """
+        """Return the subscriber whose token is in `headers`; raise DomainError if not allowed."""
         state = self._state
         scopes = {scope for topic in topics.list_topics() for scope in topic.scopes}
         token = authenticate(state.tokens, headers, *sorted(scopes), clock=state.unix)
@@ -96,7 +93,7 @@ class WebPlane(Plane):
         for number in (signal.SIGTERM, signal.SIGINT):
             servers = handlers.get(number)
             if servers is not None:
-                others = signal.getsignal(number)  # Still called, and at once.
+                others = signal.getsignal(number)  # Handlers that are still called, at once.
                 loop.add_signal_handler(number, self._start_goodbye, servers._run)
                 signal.signal(number, others)
 

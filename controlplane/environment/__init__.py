@@ -99,10 +99,7 @@ def read_environment(variables: Mapping[str, str] = os.environ) -> Environment:
 
 
 def _load_or_create_key(folder: Path) -> str:
-    """Return the SECRET_KEY in a private file of `folder`, generated there at the first start.
-
-    Concurrent first starts create only one key.
-    """
+    """Return the SECRET_KEY stored in `folder`; generate and store one if there is none."""
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:

@@ -33,10 +33,7 @@ class Batch:
 
 
 class Schedule:
-    """Decides which ticks are due; each is due at multiples of its interval.
-
-    `find_idle` returns those of the given ticks that have no work.
-    """
+    """Decides which ticks are due, at multiples of their intervals; `find_idle` finds idle ones."""
 
     def __init__(self, ticks_by_name: Mapping[str, RegisteredTick], find_idle: FindIdle) -> None:
         self._ticks = ticks_by_name

@@ -63,10 +63,7 @@ class Postgres:
 
 
 def prepare_server(layout: Layout, home: Path, *, durable: bool) -> Postgres:
-    """Return the PostgreSQL server to run; create its cluster if there is none.
-
-    Raises `CannotRun`.
-    """
+    """Return the PostgreSQL server to run, after creating a missing cluster; raise `CannotRun`."""
     directory = home / "postgres"
     data_cluster = Cluster(directory, identity.service_user(directory), durable)
     programs = binaries.usable_by(data_cluster.user, binaries.find(data_cluster.major), home)

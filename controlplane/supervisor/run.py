@@ -72,7 +72,7 @@ def run(
 
 
 def _remove_addresses(place: Layout) -> None:
-    with contextlib.suppress(OSError):  # Its process id shows that it is out of date.
+    with contextlib.suppress(OSError):  # A leftover is recognized by its process id.
         (place.run / "services.json").unlink(missing_ok=True)
 
 

@@ -20,10 +20,7 @@ def build_registration_options(user: User) -> str:
 
 
 def verify_registration(text: str) -> dict[str, Any]:
-    """Verify the browser's response for a new passkey; return the data to store of the passkey.
-
-    Raises :class:`InvalidInput` if the response is wrong.
-    """
+    """Return the data to store of a new passkey; raise InvalidInput if its response is wrong."""
     answer = _parse_response(text)
     try:
         read = auth.parse_registration_response(answer)

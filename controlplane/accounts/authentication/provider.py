@@ -94,10 +94,7 @@ class ProviderAdapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]
         return config
 
     def verify_identity(self, answer: dict[str, Any], nonce: str) -> Identity:
-        """Verify the provider's token response `answer`, and return the person's identity.
-
-        Raises OAuth2Error if it can't be verified.
-        """
+        """Verify a token response; return the person's identity, or raise OAuth2Error."""
         claims = self._claims(answer.get("id_token"), nonce)
         more = claims
         if self.openid_config.get("userinfo_endpoint"):

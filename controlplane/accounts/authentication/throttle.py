@@ -1,7 +1,4 @@
-"""Rate limits of sign-in attempts, per user name and address, and per address.
-
-They need no Redis: attempts are counted in memory, failures in the database.
-"""
+"""Rate limits of sign-in attempts, by user name and address and by address; without Redis."""
 
 import math
 import random
@@ -87,10 +84,7 @@ def count_attempt(request: HttpRequest, username: str = "") -> None:
 
 
 def begin_anonymous_session(request: HttpRequest, now: datetime) -> None:
-    """Begin a session that holds a passkey challenge before the sign-in.
-
-    If an address has too many such sessions, its oldest are deleted.
-    """
+    """Begin a session for a passkey challenge; beyond a limit, delete the address's oldest ones."""
     if request.session.session_key is not None:
         return
     ip = client_ip(request)

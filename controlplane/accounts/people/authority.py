@@ -16,10 +16,7 @@ MAX_APPROVERS = 10
 
 
 def require_still(actors: Iterable[Actor]) -> None:
-    """Check that the actors still have their permissions; raise :class:`Forbidden` if one has not.
-
-    Permissions may have been lost since the actor's HTTP request began.
-    """
+    """Raise :class:`Forbidden` unless all actors still have the permissions that they began with."""
     for actor in set(actors):
         if actor.role is None or actor.user_id is None:
             continue

@@ -71,7 +71,7 @@ def change_user(*, user: User, actor: Actor, now: datetime, **changes: Any) -> U
     if was_admin and not user.is_admin and not others.exists():
         raise Conflict("This is the last active admin; make another one first.")
     sessions.lock_sessions(user)
-    Credentials.objects.select_for_update().get()  # A trigger changes it.
+    Credentials.objects.select_for_update().get()  # Before the audit trail: a trigger updates it.
     _record("user.changed", user, actor, now, before=before, after=_audit_state(user))
     if user.is_active != was_active:
         sessions.end_all(user=user, actor=actor, now=now)

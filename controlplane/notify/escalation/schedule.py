@@ -67,10 +67,7 @@ class ScheduleDecision:
 def evaluate(
     status: EscalationStatus, steps: Sequence[ScheduledStep], now: datetime
 ) -> ScheduleDecision:
-    """Return the notification that is due at `now`, and when to check next.
-
-    Steps missed during an outage are notified together.
-    """
+    """Return what is due at `now`, and when to check next; missed steps are notified together."""
     if (acknowledged_at := status.acknowledged_at) is not None:
         due_at = max(acknowledged_at, status.notified_at or acknowledged_at) + QUIET_PERIOD
         if due_at > now:

@@ -4,10 +4,7 @@ from django.db import models
 
 
 class AnsweredRequest(models.Model):
-    """The digest of a request from Slack that was handled, so that a repeat is ignored.
-
-    It is kept longer than the request's signature is valid.
-    """
+    """The digest of a handled request from Slack, kept so that a repeat is recognized."""
 
     digest = models.CharField(max_length=64, primary_key=True)
     at = models.DateTimeField()

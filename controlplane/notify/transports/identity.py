@@ -15,10 +15,7 @@ def environment_name() -> str:
 
 
 def stable_id(message: OutboxMessage) -> str:
-    """Return the id by which receivers recognize a repeated message: `msg_…`.
-
-    It is unique across installations and restored backups.
-    """
+    """Return a message's id for receivers, `msg_…`, unique across installations and restores."""
     parts = (
         settings.ENVIRONMENT_NAME,
         str(message.pk),

@@ -54,10 +54,7 @@ def post_event(
     *,
     transport: httpx.AsyncBaseTransport | None = None,
 ) -> None:
-    """POST an event to an on-call service, through the egress guard.
-
-    Raises a `DeliveryFailure` unless the service accepts it.
-    """
+    """POST an event to an on-call service; raise a `DeliveryFailure` unless it is accepted."""
     response = post(url, body, headers, transport=transport or GuardedTransport(WEBHOOKS))
     reason = f"HTTP {response.status} from {service}"
     if response.status in {401, 403}:
@@ -68,10 +65,7 @@ def post_event(
 
 
 def read_settings(destination: str, settings: ChannelSettings, key: SettingSpec) -> dict[str, str]:
-    """Return the settings of a destination's channel.
-
-    Raises :class:`PermanentFailure` if the setting `key` has no value.
-    """
+    """Return a channel's settings; raise :class:`PermanentFailure` if the setting `key` is empty."""
     channel = find_channel(destination)
     values = settings.values(channel) if channel else {}
     if not values.get(key.name):

@@ -30,10 +30,7 @@ _tls_context = functools.cache(httpx.create_ssl_context)
 
 @dataclass(frozen=True)
 class ReceiverResponse:
-    """A receiver's response; `retry_after_seconds` is None without `Retry-After`.
-
-    `body` is cut at a maximum length.
-    """
+    """A receiver's response: status, beginning of the body, seconds of `Retry-After` if given."""
 
     status: int
     body: bytes

@@ -66,11 +66,7 @@ class _TooLong(Exception):
 
 
 def _channel_to_read(destination: str, calls: SlackCalls) -> str:
-    """Return the id of the destination's channel, or of a person's direct messages.
-
-    If a channel's name is given and no thread was started there, its id is unknown, and the name is
-    returned.
-    """
+    """Return the id of a destination's channel or direct messages; its name if no id is known."""
     address = subjects.channel_of(destination)
     if _PERSON.fullmatch(address):
         opened = calls.read("conversations.open", {"users": address}).get("channel", {})

@@ -107,7 +107,7 @@ TRANSPORTS.register(
         secrets=SETTINGS.seen_secrets,
         address_examples=(KEY,),
         settings=SETTINGS,
-        takes_every_event=True,  # Programs may count them.
+        takes_every_event=True,  # Programs may count events.
         docs=(
             DocsRow(
                 "webhook", "a target with a URL", "no", "is sent again with the same `webhook-id`"
