@@ -68,7 +68,7 @@ class Restarts:
         return self.quick_in_a_row >= QUICK_DEATHS_ALLOWED
 
     def delay_seconds(self, lived_seconds: float) -> float:
-        """Count a death; return the delay of the restart, which doubles with each death in a row."""
+        """Count a death; return the delay of the restart, which doubles with every next death."""
         is_quick = lived_seconds < QUICK_DEATH_SECONDS
         self.quick_in_a_row = self.quick_in_a_row + 1 if is_quick else 0
         self.in_a_row = 1 if lived_seconds >= STEADY_SECONDS else self.in_a_row + 1

@@ -16,7 +16,7 @@ MAX_APPROVERS = 10
 
 
 def require_still(actors: Iterable[Actor]) -> None:
-    """Raise :class:`Forbidden` unless all actors still have the permissions that they began with."""
+    """Raise :class:`Forbidden` unless all actors still have the permissions they began with."""
     for actor in set(actors):
         if actor.role is None or actor.user_id is None:
             continue
