@@ -44,7 +44,7 @@ class Budget:
         self.counted = 0
 
     async def read(self, receive: Receive, limit: int) -> bytes:
-        """Read the request's body; raise TooLarge, TooSlow, Busy, or DomainError if it ends early."""
+        """Read the request's body; raise TooLarge, TooSlow, Busy, or DomainError if it is cut."""
         try:
             async with asyncio.timeout(READ_SECONDS):
                 return await self._read(receive, limit)

@@ -61,7 +61,7 @@ def read_manifest(path: Path) -> Manifest:
 
 @contextmanager
 def open_backup(path: Path) -> Iterator[tuple[Manifest, IO[bytes]]]:
-    """Yield the manifest and the dump of a backup file; raise :class:`InvalidInput` if damaged."""
+    """Context manager: manifest and dump of a backup; raise :class:`InvalidInput` if damaged."""
     try:
         with tarfile.open(path, "r:") as archive:
             inside = {member.name: member for member in archive.getmembers()}

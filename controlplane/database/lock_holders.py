@@ -83,7 +83,7 @@ class Blocker:
 
 
 class StatementWatch:
-    """Times the statements of transactions; while one takes too long, a thread ends blockers."""
+    """Times transactions' statements; while one takes too long, a thread ends blocking sessions."""
 
     def __init__(self) -> None:
         self._running: dict[int, float] = {}

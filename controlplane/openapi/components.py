@@ -27,7 +27,7 @@ def rename_components(document: dict[str, Any]) -> None:
 
 
 def name_of(serializer: str) -> str:
-    """Return the public component name for the name of a serializer class."""
+    """Return the public component name made from a serializer's name."""
     for pattern, name in _RULES:
         if found := pattern.match(serializer):
             inner = found[1]

@@ -54,7 +54,7 @@ class Terminal:
             self._queue.append(f"switchgear | {line}\n".encode(errors="replace"))
 
     def show(self, block: str) -> None:
-        """Queue a block of text, printed unchanged."""
+        """Queue a block of text, which is printed unchanged, without prefixes."""
         self._queue.append(block.encode(errors="replace"))
 
     def pass_on(self, name: str, line: bytes) -> None:

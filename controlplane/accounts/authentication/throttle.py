@@ -42,7 +42,7 @@ _lock = threading.Lock()
 
 @contextmanager
 def limit_hashing() -> Iterator[None]:
-    """Context manager for a password comparison, which takes 0.3 s of CPU: few run at once.
+    """Context manager: lets few password comparisons run at once, as each takes 0.3 s of CPU.
 
     Enter it before the first query, so that a waiting request holds no database connection. Raises
     :class:`TooManyRequests` if too many requests wait, or this request waits too long.

@@ -143,7 +143,7 @@ def claim_exhausted(now: datetime) -> list[ClaimedMessage]:
 
 @transaction.atomic
 def claim_message(destination: str) -> ClaimedMessage | float | None:
-    """Lease the next due message of a destination: the most urgent, then the longest waiting.
+    """Lease and return the next due message of a destination: the most urgent, longest waiting one.
 
     If the rate limit is reached, return the seconds to wait; if no message is due, None. Updates
     made obsolete by a later message are skipped.

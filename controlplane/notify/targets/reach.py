@@ -27,7 +27,7 @@ class Reach:
 
 @dataclass(frozen=True)
 class Rung:
-    """A step of an escalation, with the current reach of its target."""
+    """A step of an escalation, with whom its target reaches at present."""
 
     step: EscalationStep
     reach: Reach
@@ -64,7 +64,7 @@ def is_configured(destination: str) -> bool:
 
 
 def read_ladders(severities: Sequence[str], now: datetime) -> dict[str, list[Rung]]:
-    """Return the steps of each severity's escalation, in order, with their reach."""
+    """Return the steps (the ladder) of each severity's escalation, in order, with their reach."""
     steps = steps_of(severities)
     return group_rungs(
         steps, severities, directory.read_directory(step.target for step in steps), now

@@ -33,7 +33,10 @@ def cached_routing() -> Iterator[None]:
 
 
 def find_destinations(event: str, scope: str, severity: str, now: datetime) -> list[str]:
-    """Return the destinations of the routes that match an event, without duplicates."""
+    """Return the destinations to which routes send a matching event, without duplicates.
+
+    On-call services are left out unless the event opens an incident.
+    """
     cache, key = _read.get(), (event, scope, severity)
     if cache is not None and key in cache:
         return list(cache[key])

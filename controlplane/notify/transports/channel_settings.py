@@ -59,7 +59,7 @@ class ChannelSettings:
         self._seen_secrets.update(text for text in texts if len(text) >= 8)
 
     def seen_secrets(self) -> list[str]:
-        """Return the secrets that this process has read, the longest first."""
+        """Return the secrets that this process has read so far, to redact them, longest first."""
         return sorted(self._seen_secrets, key=len, reverse=True)
 
     def values(self, target: Target) -> dict[str, str]:

@@ -65,7 +65,7 @@ def post_event(
 
 
 def read_settings(destination: str, settings: ChannelSettings, key: SettingSpec) -> dict[str, str]:
-    """Return a channel's settings; raise :class:`PermanentFailure` if it lacks the setting `key`."""
+    """Return a channel's settings; raise :class:`PermanentFailure` if it has no value of `key`."""
     channel = find_channel(destination)
     values = settings.values(channel) if channel else {}
     if not values.get(key.name):

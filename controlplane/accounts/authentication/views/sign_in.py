@@ -108,7 +108,7 @@ def second_factor(request: HttpRequest) -> HttpResponse:
 
 
 def check_second_factor(request: HttpRequest, user: User, name: str) -> DomainError | None:
-    """Return None for a valid code or passkey, else the error; count failures against `name`."""
+    """Return None for a valid code or passkey, else the error, counted as a failure of `name`."""
     try:
         if "credential" in request.POST:
             passkey = passkeys.verify_authentication(request.POST["credential"], user)

@@ -50,7 +50,7 @@ class Command(ShellCommand, migrate.Command):
 
 @contextmanager
 def _hold_locks(say: Callable[[str], None]) -> Iterator[None]:
-    """Hold the locks against other migrations and against restores of a backup.
+    """Context manager: holds the locks against other migrations and against restores of a backup.
 
     Waits while another process migrates, because Django would let both apply the same migration.
     Raises CommandError while a backup is being restored.
