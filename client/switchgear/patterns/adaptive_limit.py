@@ -108,7 +108,7 @@ class AdaptiveLimit:
     def _is_slow(self, typical: float) -> bool:
         """Return True if calls of a window took so long that the callee is overloaded.
 
-        `typical` is their median duration; the baseline is computed from such medians.
+        Adds `typical`, their median duration, to those that the baseline is computed from.
         """
         before, self._before_decrease = self._before_decrease, None
         if before is not None:

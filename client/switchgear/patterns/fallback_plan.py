@@ -38,7 +38,7 @@ TargetHook = Callable[[FallbackTarget | None, FallbackTarget, BaseException], ob
 
 
 class NotGood(Exception):
-    """Raised inside a fallback in place of an answer that `is_good` rejected."""
+    """Raised in place of an answer that the fallback's `is_good` rejected."""
 
 
 @dataclass(kw_only=True)
