@@ -55,7 +55,7 @@ def compile_at(build: Callable[[Any], Rows]) -> Statement:
 
 
 def substitute_now(parameters: list[Any], now: datetime) -> list[Any]:
-    """Return the parameters with the time `now` in place of the placeholder :data:`MOMENT`."""
+    """Return the SQL parameters with the time `now` in place of the placeholder :data:`MOMENT`."""
     return [now if value == _PLACEHOLDER else value for value in parameters]
 
 

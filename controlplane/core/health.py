@@ -151,7 +151,7 @@ def _query_database() -> tuple[dict[str, float], bool]:
 
 
 def _is_migrated() -> bool:
-    """Return True once the schema is migrated and no restore runs; True needs no query again."""
+    """Return True once the schema is migrated and no restore runs; that result is cached."""
     global _migrated
     if not _migrated:
         with suppress(TimeoutError, DatabaseError, InterfaceError):

@@ -172,7 +172,7 @@ class RegisteredNames(KeysView[str], Sequence[str]):
 
 @functools.cache
 def _modules_by_name() -> Mapping[str, Sequence[str]]:
-    """Map the last name of each module, such as `metrics`, to the dotted paths of all such modules.
+    """Map the name of each module, such as `metrics`, to the dotted paths of all modules so named.
 
     Only this project's apps are searched.
     """

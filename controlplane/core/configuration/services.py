@@ -108,7 +108,7 @@ def load_folder(
     actor: Actor,
     now: datetime,
 ) -> Loaded:
-    """Load all files in a folder, or those of the app `only`, in one transaction.
+    """Load the configuration files in a folder, all or those of the app `only`, in one transaction.
 
     Raises :class:`InvalidInput` with file and key of every problem, and :class:`Conflict` if a
     limit is reached; then nothing has changed.

@@ -42,7 +42,7 @@ def actor_of(request: HttpRequest | Request) -> Actor:
 
 
 def remember_actor(request: HttpRequest, actor: Actor) -> None:
-    """Set the actor of a request, for :func:`actor_of` and the request log."""
+    """Store the actor on the request, where :func:`actor_of` and the request log read it."""
     setattr(request, "actor", actor)  # noqa: B010 - Django's class does not declare it
 
 

@@ -58,7 +58,7 @@ def client_ip(request: HttpRequest) -> str:
 
 
 def client_address(peer: str, forwarded_for: str) -> str:
-    """Return the client's address from the connection's peer and `X-Forwarded-For`."""
+    """Return the address of the client, given the connection's peer and `X-Forwarded-For`."""
     address = _parse_address(peer)
     if address is None or not _is_proxy(address):
         return peer
