@@ -133,7 +133,7 @@ def record_audit(
     reason: str = "",
     **after: Any,
 ) -> None:
-    """Write an audit row about a drill; the arguments `after` are added to its values."""
+    """Write an audit row about a drill, to which the keyword arguments `after` are added."""
     audit.record(
         actor=actor,
         action=action,

@@ -1,4 +1,4 @@
-"""Fixtures of drill tests: a moment an hour from now, so that commits lie at known times."""
+"""Fixtures of drill tests, whose clock is an hour ahead, so that commits lie at known times."""
 
 from datetime import datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""Marked instances that report, and drills run turn by turn."""
+"""Helpers of drill tests: instances report that they are marked, and ticks run the drill's job."""
 
 from datetime import datetime, timedelta
 

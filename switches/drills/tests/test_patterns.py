@@ -1,4 +1,4 @@
-"""Patterns of marks: exact matches, and no similar names."""
+"""Patterns of marks: they match exactly, and match no similar names."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Workers that die at any line: the next one continues, and each effect happens once."""
+"""Workers of drills that die at any probe point: the next one continues, with no effect twice."""
 
 from datetime import timedelta
 
@@ -35,7 +35,7 @@ POINTS = [
 
 
 class Killed(BaseException):
-    """A simulated SIGKILL: nothing after this line runs."""
+    """Raised at a probe point to simulate a SIGKILL of the worker."""
 
 
 def list_points(now):

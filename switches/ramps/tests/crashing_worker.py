@@ -1,8 +1,9 @@
-"""Worker processes that turn ramps on their own clock until they are killed.
+"""Worker processes that run ticks of ramps at given times until they are killed.
 
-Run as `python -m switches.ramps.tests.crashing_worker`, with the database settings as a line of
-JSON; each further line is a life. A process is forked for it from one that never connects, so that
-hundreds cost little. It reports in lines of JSON; the last one is how it ended.
+Run as `python -m switches.ramps.tests.crashing_worker`. The first line of stdin is JSON with the
+database settings; each further line starts a worker, with the arguments of :func:`_live`. Workers
+are forked from a process that never connects to the database, so that hundreds cost little. Each
+reports in lines of JSON; the last one is how it ended.
 """
 
 import contextlib
@@ -21,7 +22,7 @@ NEVER = 10**6
 
 
 class Nursery:
-    """Starts workers, one at a time; call `end` at last."""
+    """The process that forks workers, one at a time; call :meth:`end` when done."""
 
     def __init__(self, database: dict[str, Any]) -> None:
         self._process = subprocess.Popen(
@@ -46,10 +47,11 @@ class Nursery:
         to_the_end: bool = False,
         after: int = 0,
     ) -> "Life":
-        """Run ticks at these seconds since `began`, until the ramp is over or `to_the_end`.
+        """Start a worker that runs ticks at these seconds after `began`, until it ends or stops.
 
-        The first time a tick from `since` on reaches the point `at`, the process sends itself the
-        signal; with `after`, after that many statements inside transactions.
+        The worker ends with the ramp, or with the last tick if `to_the_end`. In the first tick from
+        `since` on that reaches the probe point `at`, it sends itself the signal `number`; with
+        `after`, it does so after that many statements in transactions.
         """
         if self._living is not None:
             self._living.kill()  # A test that failed left it.
@@ -88,7 +90,7 @@ class Nursery:
 
 
 class Life:
-    """The record of a worker: its points in each tick, and the ticks that moved a ramp."""
+    """A worker process: its probe points by tick, and the ticks in which a ramp moved."""
 
     def __init__(self, nursery: Nursery) -> None:
         self._nursery = nursery
@@ -99,7 +101,7 @@ class Life:
         self._is_over = False
 
     def go_on(self) -> None:
-        """Wait until it ends or is stopped."""
+        """Read the worker's reports until it ends or is stopped."""
         while True:
             report = self._nursery.read()
             if "pid" in report:
@@ -113,12 +115,12 @@ class Life:
                 return
 
     def thaw(self) -> None:
-        """Let one that stopped go on, and hear it to the end."""
+        """Continue a stopped worker, and read its reports until it ends."""
         os.kill(self.pid, signal.SIGCONT)
         self.go_on()
 
     def kill(self) -> None:
-        """Make an end of it, if it has none yet, and hear it to the end."""
+        """Kill the worker if it still runs, and read its reports until it ends."""
         if self.pid and not self._is_over:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)

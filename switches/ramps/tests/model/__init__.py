@@ -1,1 +1,1 @@
-"""Ramps against a model: whatever is drawn happens to the real thing and to plain data alike."""
+"""Model-based test of ramps: drawn actions are applied to the product and to a model alike."""

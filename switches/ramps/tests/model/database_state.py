@@ -1,4 +1,4 @@
-"""Reads the state of the real installation in a handful of statements."""
+"""Queries for the state of the product's database, in few statements."""
 
 import json
 from collections import Counter, defaultdict
@@ -72,11 +72,11 @@ class AuditRow(NamedTuple):
 
 @dataclass(frozen=True)
 class Shown:
-    """The visible state.
+    """The database state that is compared with the model.
 
-    `switches` are as services see them; `ramps` are by switch, oldest first; `effects` (step and
-    name) by job; `audit` has the rows since the last look, and `told` the number of messages of
-    each.
+    `switches` are the snapshot's entries by id; `ramps` are by switch, oldest first; `effects`
+    (step and name) are by job. `audit` has the rows since the last comparison, and `told` the
+    number of messages by audit id.
     """
 
     version: int
@@ -90,7 +90,7 @@ class Shown:
 
 
 def everything(after: int) -> Shown:
-    """All of it, in one round trip; of the audit trail the rows after that one."""
+    """Return the whole state in one round trip, with the audit rows after the id `after`."""
     head, entries, episodes, ramps, effects, approvals, audit, messages = _answers(
         [HEAD, ENTRIES, EPISODES, RAMPS, EFFECTS, APPROVALS, AUDIT, MESSAGES], [after, after]
     )
@@ -114,13 +114,13 @@ def everything(after: int) -> Shown:
 
 
 def done_since(after: int) -> tuple[list[AuditRow], dict[int, RampRow]]:
-    """Return the audit trail since then, and every ramp by its number."""
+    """Return the audit rows after the id `after`, and every ramp by its id."""
     audit, ramps = _answers([AUDIT, RAMPS], [after])
     return _parsed(audit), {row.pk: row for row in map(RampRow._make, ramps)}
 
 
 def audit(after: int) -> list[AuditRow]:
-    """The rows after that one."""
+    """Return the audit rows after the id `after`."""
     return _parsed(_answers([AUDIT], [after])[0])
 
 
@@ -130,12 +130,12 @@ def fences() -> dict[int, int]:
 
 
 def whole_jobs(pks: list[int]) -> list[Any]:
-    """Every column of these jobs and of their steps, but for the count of what was stopped."""
+    """Return all columns of these jobs and their steps, except the count of stopped writes."""
     return sorted(_answers([WHOLE_JOBS], [pks])[0]) if pks else []
 
 
 def _by_job(effects: list[Any]) -> dict[int, list[tuple[int, str]]]:
-    """Each is known to be done, and has a key of its own."""
+    """Return the side effects by job; assert that each is done and has a unique key."""
     found, keys = defaultdict(list), set()
     for job, index, name, key, done_at in effects:
         assert done_at is not None
@@ -153,7 +153,7 @@ def _parsed(rows: list[Any]) -> list[AuditRow]:
 
 
 def _answers(texts: list[str], values: list[Any]) -> list[list[Any]]:
-    """Return the rows of each statement; they are sent together."""
+    """Return the rows of each statement; all statements are sent together."""
     with connection.cursor() as cursor:
         cursor.execute(";".join(texts), values)
         found = [cursor.fetchall()]

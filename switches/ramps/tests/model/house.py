@@ -1,4 +1,4 @@
-"""The real installation beside the model: whatever is done is done to both, and compared."""
+"""The product beside the model: each action is done in both, and the states are compared."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -31,7 +31,7 @@ REFUSALS = {Conflict: "conflict", Forbidden: "forbidden", InvalidInput: "invalid
 STATES = {"pending": "pending_approval", "cancelled": "aborted"}
 STEPS = {"running": "dwelling", "compensated": "failed"}
 UNTOLD = {"ramp.requested", "gate.reported", "job.compensation_failed"}
-"""What the audit trail has and no message of the same key tells."""
+"""Audit actions without a message of their own."""
 
 
 def to_time(seconds: int) -> datetime:
@@ -39,7 +39,7 @@ def to_time(seconds: int) -> datetime:
 
 
 class House:
-    """An empty installation in an open transaction, with three people and three switches."""
+    """An empty installation in an open transaction, and its model: three people, three switches."""
 
     def __init__(self) -> None:
         self.world = World({id: Switch(id) for id in SWITCHES})
@@ -93,7 +93,7 @@ class House:
         )
 
     def intervene(self, verb: str, switch: str, who: Person) -> None:
-        """Advance, pause, resume or abort the last ramp of the switch, if it ever had one."""
+        """Advance, pause, resume or abort the switch's last ramp; do nothing if it has none."""
         if not (ramps := self.world.switches[switch].ramps):
             return
         ideal = getattr(self.world, verb)
@@ -108,7 +108,7 @@ class House:
         )
 
     def decide(self, latest: int, who: Person, verdict: str) -> None:
-        """Approve or deny what was asked for; 0 is what was asked for last."""
+        """Approve or deny an approval request; `latest` counts from the newest, which is 0."""
         if not self.world.requests:
             return
         request = self.world.requests[-1 - latest % len(self.world.requests)]
@@ -140,7 +140,7 @@ class House:
         )
 
     def all_is_well(self) -> None:
-        """The first dwell is over, every gate is, and whoever is asked approves."""
+        """End the first dwell, let every gate pass, and approve every open request."""
         self.wait_for_dwell()
         for gate in GATES:
             self.report(gate, "ok", 0)
@@ -161,7 +161,7 @@ class House:
         self.world.now += seconds
 
     def wait_for_dwell(self) -> None:
-        """Until the first of the dwells is over that are not yet."""
+        """Move the clock to the end of the first dwell that is not over yet."""
         live = [switch.live for switch in self.world.switches.values()]
         ends = [ramp.step.ends for ramp in live if ramp and ramp.step.state == "dwelling"]
         if to_come := [end for end in ends if end > self.world.now]:
@@ -175,7 +175,10 @@ class House:
         return {"scope": scope, "key": key, "actor": self.actors[who.name], "now": now}
 
     def both(self, ideal: Callable[[], object], real: Callable[[], object]) -> None:
-        """Do it in the model and for real: it is refused in both or neither, and does the same."""
+        """Do an action in the model and in the product, and compare the results.
+
+        Assert that either both refuse it, for a reason that the model allows, or neither does.
+        """
         allowed: frozenset[str] = frozenset()
         try:
             ideal()
@@ -191,7 +194,7 @@ class House:
         self.compare()
 
     def compare(self) -> None:
-        """Assert that the installation shows and has announced what the model says."""
+        """Assert that the product's state and messages are those of the model."""
         state = database_state.everything(self.last_audit)
         self._compare_told(state)
         self._compare_requests(state)
@@ -249,7 +252,7 @@ class House:
         self.last_audit = max([self.last_audit, *(row.id for row in state.audit)])
 
     def verify(self) -> None:
-        """Assert that the audit trail is whole and tells by itself the state of every switch."""
+        """Assert that the audit trail is intact and that every switch's state follows from it."""
         assert audit.verify().intact
         rows = database_state.audit(self.first_audit)
         entries = retell((row.target, row.action, row.before, row.after) for row in rows)
@@ -275,7 +278,10 @@ def as_json(plan: Plan) -> list[dict[str, Any]]:
 
 
 def has_message(row: AuditRow) -> bool:
-    """The end of a ramp that waited for approval is told by the message about that."""
+    """Return True if the audit row has a message of its own.
+
+    The end of a ramp that waited for approval has none: the approval's message reports it.
+    """
     began = row.action != "ramp.aborted" or "version" in row.after
     return began and row.action not in UNTOLD
 

@@ -1,4 +1,4 @@
-"""Actions drawn by Hypothesis: people, workers, deaths, the clock, and gates."""
+"""Hypothesis state machine that draws actions of people, workers and gates, and clock changes."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ from switches.ramps.tests.model.ramp import Gate, Plan, Share
 from switches.ramps.tests.model.workers import Script, Worker
 
 Happening = tuple[Any, ...]
-"""The name of something that may happen, and what it takes."""
+"""The name of a method of :class:`House` (or `tick`), and its arguments."""
 
 EXTERNAL = [Gate("external", name) for name in SEEN]
 MANUAL = st.builds(lambda timeout: Gate("manual", timeout=timeout), st.sampled_from([5, 60, 7200]))
@@ -84,13 +84,13 @@ MEANWHILE = st.one_of(
     st.tuples(st.tuples(st.just("engage"), RAMPING, WHO, SECONDS, POLICY)),
     st.tuples(st.tuples(st.just("release"), RAMPING, st.just(AMIR), st.none())),
 )
-"""What comes between two lines of a worker: mostly something that makes it late."""
+"""Actions between two probe points of a worker, most of which make it lose its lease."""
 HOW = st.sampled_from(["well", "well", "as it is", *SEEN])
 POINT, OPEN_POINT = st.integers(1, 14), st.integers(1, 4)
 
 
 class Ramps(RuleBasedStateMachine):
-    """Each sequence has the whole installation for itself: its transaction is never committed."""
+    """Draws sequences of actions; each has an empty database, as nothing is committed."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -118,7 +118,7 @@ class Ramps(RuleBasedStateMachine):
     def set_off(
         self, switches: int, plan: tuple[Plan, ...], seconds: int, policy: str | None
     ) -> None:
-        """Most of what is worth seeing happens to switches that ramp."""
+        """Engage some switches and start ramps, as most drawn actions concern ramping switches."""
         self.house = House()
         for switch, path in zip(SWITCHES[:switches], (*plan, None), strict=False):
             is_global = switch == SWITCHES[2]
@@ -173,7 +173,7 @@ class Ramps(RuleBasedStateMachine):
         self.work(Script(meanwhile={point: come}))
 
     def prepare(self, how: str) -> None:
-        """Have there be something to do for a worker, or not."""
+        """Let all gates pass (`well`), or the gate `how` fail, so that a worker has work to do."""
         if how == "well":
             self.happen(("all_is_well",))
         elif how != "as it is":
@@ -215,7 +215,7 @@ class Ramps(RuleBasedStateMachine):
 
 
 TALLY: Counter[str] = Counter()
-"""How often each point was passed, or was where a worker died; and how much was done in all."""
+"""Counts of passed probe points, of deaths by point, of broken transitions and of steps."""
 
 
 def note_points(worker: Worker) -> None:

@@ -1,7 +1,7 @@
 """A model of an installation with ramps, written from the contract alone.
 
-Plain data, no code of the product. `story` is the expected audit trail, `version` the number of
-publications.
+It is plain data and uses no code of the product. `story` is the expected audit trail, `version` the
+number of publications.
 """
 
 from dataclasses import replace
@@ -26,12 +26,12 @@ from switches.ramps.tests.model.ramp import (
 )
 
 EARLY, LONG_ENOUGH = 25, 60
-"""Percent and seconds: a plan that spends less time at this share or less counts as at once."""
+"""A plan that spends fewer seconds at up to this percentage counts as immediate."""
 HOLDS_BY_DEFAULT = ("global", "segment")
 
 
 class World(Parts):
-    """The actions of people, workers, the clock and programs on the model."""
+    """The modeled installation, with the actions of people, workers, the clock and programs."""
 
     # What people do with switches.
 
@@ -55,7 +55,7 @@ class World(Parts):
 
     @staticmethod
     def _releases_sooner(switch: Switch, expires: int, policy: str) -> bool:
-        """Return True for an expiry that would let a ramping segment go without a second person."""
+        """Return True if the expiry would release a ramping segment without a second person."""
         if switch.is_released or switch.scope != "segment" or policy != "release":
             return False
         return switch.on_expiry != "release" or expires < switch.expires
@@ -70,7 +70,7 @@ class World(Parts):
         self._publish(id, "switch.extended")
 
     def release(self, id: str, who: Person, plan: Plan | None) -> None:
-        """Release by ramp, or at once without a plan."""
+        """Release a switch by a ramp, or immediately without a plan."""
         switch = self.switches[id]
         if switch.is_released or (plan and switch.live and not switch.pending):
             raise Refused("conflict")
@@ -194,14 +194,14 @@ class World(Parts):
     # Workers.
 
     def claim(self, found: list[Ramp]) -> Held:
-        """A worker takes these in hand, which are those it found."""
+        """Let a worker claim the ramps that the real worker has claimed."""
         for ramp in found:
             ramp.turn, ramp.leased_until = ramp.turn + 1, self.now + LEASE
             ramp.touched, ramp.not_before = self.now, min(ramp.not_before, self.now)
         return Held(self.now, [(ramp, ramp.turn) for ramp in found])
 
     def look(self, held: Held) -> dict[str, Move]:
-        """Return the next moves of the ramps that the worker still holds, by switch."""
+        """Return, by switch, the next transitions of the ramps whose lease the worker still has."""
         moves = {}
         for ramp in held.list_current():
             ramp.set_right(held.now)
@@ -229,7 +229,7 @@ class World(Parts):
         return None
 
     def not_compensated(self, id: str, now: int) -> None:
-        """Taking it back failed: a person is called, and it is tried again."""
+        """Record a failed compensation: it is escalated to a person and tried again."""
         _, ramp = self._ramp(id)
         if ramp.state != "failed":
             self._tell(id, "job.compensation_failed")

@@ -1,6 +1,6 @@
-"""The parts of the model of an installation, and what its services share.
+"""Base of the modeled installation: its data, and the changes that its actions share.
 
-Plain data, no code of the product.
+It uses no code of the product.
 """
 
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ from switches.ramps.tests.model.ramp import (
 
 @dataclass
 class Switch:
-    """`ramps` are those of its life, the last one last."""
+    """A modeled switch; `ramps` are all its ramps, oldest first."""
 
     id: str
     percent: float = 100
@@ -53,7 +53,7 @@ class Switch:
 
 @dataclass
 class Held:
-    """The ramps that a worker claimed, and when."""
+    """The ramps that a modeled worker claimed, each with its turn, and the time of the claim."""
 
     now: int
     turns: list[tuple[Ramp, int]]
@@ -64,7 +64,7 @@ class Held:
 
 @dataclass
 class Parts:
-    """All there is; what it does by itself is its child's."""
+    """The data of the modeled installation, with the changes from which `World` builds actions."""
 
     switches: dict[str, Switch]
     now: int = 0
@@ -120,14 +120,14 @@ class Parts:
         self._publish(switch.id, "switch.released")
 
     def _end(self, ramp: Ramp, state: str, now: int, step: str = "") -> None:
-        """`step` is what becomes of the present one, if it has begun."""
+        """End a ramp in `state`; its current step, if it has begun, ends in the state `step`."""
         if ramp.state != "pending_approval":
             self._leave(ramp, step, now)
         ramp.fence_worker()
         ramp.state, ramp.blind_since = state, None
 
     def _leave(self, ramp: Ramp, state: str, now: int) -> None:
-        """Whoever was asked need not answer any more; or did not in time, if that is past."""
+        """End the current step, and void its approval request or, past its deadline, expire it."""
         ramp.step.state = state
         for request in self._pending(ramp.switch, "ramp_gate"):
             self._close(request, "void" if request.is_open(now) else "expired", "")
@@ -152,7 +152,10 @@ class Parts:
     def _ask(
         self, kind: str, id: str, by: str, ends: int | None, wish: Wish = (None, "")
     ) -> Request:
-        """`ends` is None where the contract does not say: whoever compares fills it in."""
+        """Open an approval request that ends at `ends`.
+
+        None means that the contract doesn't say when; the comparison then takes over the real end.
+        """
         request = Request(kind, id, by, ends, wish)
         self.requests.append(request)
         self._tell(id, "approval.requested")

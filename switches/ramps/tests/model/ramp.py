@@ -1,6 +1,6 @@
 """A model of a ramp, written from the contract alone: plain data, no code of the product.
 
-Times are whole seconds on a clock that tests set. A gate says `pass`, `fail`, `no_data` or
+Times are whole seconds on a clock that tests set. A gate's verdict is `pass`, `fail`, `no_data` or
 `waiting`.
 """
 
@@ -15,7 +15,7 @@ AT_WORK = ("running", "holding", "paused")
 
 
 class Refused(Exception):
-    """The action is not allowed now; of several reasons any may be given."""
+    """Raised if the model refuses an action; the product may give any of these reasons."""
 
     def __init__(self, *kinds: str) -> None:
         super().__init__(*kinds)
@@ -37,7 +37,7 @@ class Gate:
 
 @dataclass(frozen=True)
 class Share:
-    """A step of a plan."""
+    """A step of a modeled plan."""
 
     percent: float
     dwell: int
@@ -51,7 +51,7 @@ AUTOMATIC: Plan = (Share(5, 300), Share(25, 300), Share(100, 300))
 
 @dataclass(frozen=True)
 class Said:
-    """The latest verdict from outside, when it was observed, and when a fail was, last."""
+    """An external gate's latest verdict, the time of its observation, and that of the last fail."""
 
     verdict: str
     at: int
@@ -59,12 +59,12 @@ class Said:
 
 
 Wish = tuple[Plan | None, str]
-"""The plan of a release (None: at once), and the state it was to be released from."""
+"""The plan of a requested release (None: immediate), and the state of its switch."""
 
 
 @dataclass
 class Request:
-    """A request for a second person: of a release, or of a step's manual gate."""
+    """A modeled approval request, for a release or a step's manual gate."""
 
     kind: str
     switch: str
@@ -80,7 +80,7 @@ class Request:
 
 @dataclass
 class Step:
-    """`is_told`: people know that it was held."""
+    """A modeled step; `is_told` is True once its hold was announced."""
 
     share: Share
     state: str = PENDING
@@ -91,7 +91,10 @@ class Step:
     is_told: bool = False
 
     def set_right(self, now: int) -> "Step":
-        """Correct the step after the clock was set back: one from the future begins anew."""
+        """Return the step, corrected after the clock was set back.
+
+        A step that began in the future begins again.
+        """
         if self.began > now + FRESH:
             return replace(self, began=now, ends=now + self.share.dwell, is_told=False)
         if self.ends > now + self.share.dwell + FRESH:
@@ -101,9 +104,9 @@ class Step:
 
 @dataclass
 class Ramp:
-    """`turn` counts who took it in hand: workers that claim it, people who intervene.
+    """A modeled ramp; `turn` counts the claims by workers and the interventions of people.
 
-    A worker that took it in an earlier turn may not change it any more.
+    A worker that claimed it in an earlier turn can't change it any more.
     """
 
     switch: str
@@ -141,7 +144,7 @@ class Ramp:
         return 100 if self.is_last else self.steps[self.index + 1].share.percent
 
     def set_right(self, now: int) -> None:
-        """Correct times that are ahead because the clock was set back."""
+        """Correct times that lie in the future because the clock was set back."""
         if self.paused_at is not None and self.paused_at > now + FRESH:
             self.step.ends -= self.paused_at - now
             self.paused_at = now
@@ -161,18 +164,18 @@ class Ramp:
         self.effects.append((index, "publish"))
 
     def fence_worker(self) -> None:
-        """Let somebody intervene, so that its worker is too late."""
+        """Start a new turn without a worker, so that the present worker can't change the ramp."""
         self.turn, self.leased_until = self.turn + 1, None
 
     def is_free(self, now: int) -> bool:
-        """Return True if no worker holds it; without clock changes a lease ends after 15 s."""
+        """Return True if no worker has a lease; a lease lasts 15 s unless the clock is changed."""
         left = 0 if self.leased_until is None else self.leased_until - now
         return left <= 0 or left > LEASE
 
     def has_to_be_seen(self, now: int) -> bool:
-        """Return True if a worker that runs now has to evaluate it.
+        """Return True if a worker that runs now must evaluate the ramp.
 
-        Where the clock was set back by less than a lease it may take as long until it does.
+        After the clock was set back by less than a lease, the evaluation may be late by as much.
         """
         at_work = self.state in AT_WORK or self.state == "failed"
         set_back = self.touched > now + LEASE
@@ -185,18 +188,18 @@ class Ramp:
 
 @dataclass(frozen=True)
 class Move:
-    """The next move: `advance`, `hold` (blind since then), `compensate` or `stay`."""
+    """A ramp's next transition: `advance`, `hold`, `compensate` or `stay`."""
 
     kind: str
     blind_since: int | None = None
 
 
 def decide(ramp: Ramp, verdicts: list[str], now: int) -> Move:
-    """Return the next move.
+    """Return the ramp's next transition.
 
-    A failing gate takes it back at any time. Otherwise nothing happens before the dwell is over, or
-    while it is paused. Without data it holds, no longer than it may; for a person as long as they
-    are given.
+    A failing gate compensates it at any time. Otherwise it stays while it is paused or in its
+    dwell. Without data it holds for at most `max_hold`; for a manual gate it holds until the
+    request ends.
     """
     if ramp.state == "failed" or "fail" in verdicts:
         return Move("compensate")
@@ -213,7 +216,7 @@ def decide(ramp: Ramp, verdicts: list[str], now: int) -> Move:
 
 
 def judge(gate: Gate, step: Step, observation: Said | None, now: int) -> str:
-    """Return the verdict of a gate. No later word undoes a fail since the step began."""
+    """Return the verdict of a gate; a fail since the step began outweighs any later observation."""
     if gate.kind == "manual":
         return _answer(step.asked, now)
     if observation is None:

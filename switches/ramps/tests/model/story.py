@@ -1,6 +1,6 @@
-"""State and share of every switch, retold from the rows of the audit trail alone.
+"""State and share of every switch, derived from the rows of the audit trail alone.
 
-Plain data, no code of the product.
+It uses no code of the product.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,17 +14,17 @@ ENDS_RAMP = {"switch.engaged", "ramp.compensated", "ramp.aborted"}
 
 
 def retell(rows: Iterable[tuple[str, str, Any, Any]]) -> dict[str, tuple[str, float]]:
-    """State and share of each switch, after these rows: target, action, before, after.
+    """Return state and share of each switch after these rows (target, action, before, after).
 
-    Raises AssertionError for a row that does not follow from those before it: nothing flows again
-    after a kill unless a ramp was started or the switch released, and no publication is untold.
+    Raise AssertionError for a row that doesn't follow from the earlier ones: traffic flows after an
+    engage only by a ramp or a release, and every publication has a row.
     """
     told: dict[str, tuple[str, float]] = {}
-    version = 0  # That of the first row is whatever was published before.
+    version = 0  # The first row may have any version.
     for target, action, before, after in rows:
         if action not in PUBLISHED and not action.startswith(("ramp.", "episode.")):
             continue
-        if "version" not in after:  # A ramp that waits for approval changes nothing yet.
+        if "version" not in after:  # A ramp that waits for approval changes no switch.
             continue
         was = told.get(target, ("released", 100))
         assert describe_state(before) == was, (

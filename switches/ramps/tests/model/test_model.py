@@ -1,4 +1,4 @@
-"""Ramps against the model, and the model against the rule that it knows nothing of ours."""
+"""Ramps compared with the model, and the model's independence from the product's code."""
 
 import ast
 import os
@@ -26,9 +26,9 @@ DRAWN = settings(
 
 @pytest.fixture
 def _house(db: None, settings: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Create the tables as migrations do; nothing here commits.
+    """Create the tables that migrations create; tests commit nothing.
 
-    A look takes no time, so that its results do not depend on the machine's load.
+    Evaluations of ramps take no time, so that results don't depend on the machine's load.
     """
     messages.configure(settings)
     monkeypatch.setattr("switches.ramps.tick.time", SimpleNamespace(monotonic=lambda: 0.0))

@@ -1,4 +1,4 @@
-"""A worker followed from point to point: what it takes in hand, what it does, where it dies."""
+"""A real worker followed from probe point to probe point, with its effects applied to the model."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -13,26 +13,27 @@ from switches.ramps.tests.model.ramp import Move, Ramp
 WORKER = "system:ramps"
 TOLD_AS = {"advance": "ramp.advanced", "compensate": "ramp.compensated", "hold": "ramp.held"}
 OPEN = ("ramp.claimed", "ramp.looked", "ramp.worked")
-"""Points outside a transaction, apart from those behind each move: others may come in between."""
+"""Probe points outside a transaction, besides those after each commit; others may act there."""
 
 
 class Died(BaseException):
-    """The worker is gone, at this very line."""
+    """Raised at a probe point to simulate the worker's death."""
 
 
 class Broke(Exception):
-    """Something went wrong in a move."""
+    """Raised at a probe point to simulate an error in a transition."""
 
 
 class Disproved(BaseException):
-    """An action in between found a difference; no worker may handle that as its own failure."""
+    """Raised if an action between two points differs from the model; no worker may handle it."""
 
 
 @dataclass
 class Script:
-    """Events by point, counted from 1: a death, a broken move, or something in between.
+    """The probe points, counted from 1, at which the worker dies or a transition breaks.
 
-    The last is counted over the points outside transactions only.
+    `meanwhile` maps points to actions of others; only points outside transactions are counted for
+    it.
     """
 
     dies: int = 0
@@ -55,19 +56,19 @@ class Worker:
     died_at: str = ""
 
     def tick(self) -> None:
-        """A whole turn, as the engine has it."""
+        """Run a whole tick as the job engine does."""
         now = self.house.world.now
         self._run(lambda: engine.run_tick("ramps.turn", to_time(now), self.probe))
         assert self.held is not None or not self._overlooked([])
 
     def claim(self) -> None:
-        """The first part of a turn only: it holds the leases, and stands still."""
+        """Run only the first part of a tick: claim the leases, then stand still."""
         self.turns = claims.claim_jobs(["ramp"], to_time(self.house.world.now), most=2000)
         self._claimed()
         self.house.compare()
 
     def go_on(self) -> None:
-        """The rest of it, whatever happened since."""
+        """Run the rest of the tick; assert that ramps whose lease was lost are unchanged."""
         assert self.held is not None
         kind, then = kinds.get_kinds()["ramp"], to_time(self.held.now)
         late = self._late()
@@ -158,7 +159,7 @@ class Worker:
         return [self.house.pks[id_] for id_ in ours if id_ not in still]
 
     def _settle(self) -> None:
-        """Do in the model what the worker has done since: as far as the audit trail tells so."""
+        """Apply to the model what the worker has done since, according to the audit trail."""
         ours = {id: move for id, move in self.moves.items() if self._is_ours(id)}
         if not ours:
             return
