@@ -15,7 +15,7 @@ from switches import services
 
 REASON = "OpenAI 5xx on completions since 02:10, INC-4411"
 SAFE_NOW = "5xx below 0.1 % for twenty minutes, vendor confirms"
-# What the browser sends along for a part of the page, and from inside the dialog.
+# Headers that htmx sends for a part of the page, and from inside the dialog.
 PART = {"HX-Request": "true", "HX-Target": "live"}
 DIALOG = {"HX-Request": "true", "HX-Target": "dialog-body"}
 

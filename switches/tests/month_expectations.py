@@ -1,4 +1,4 @@
-"""Expectations of the simulated month: expiries of episodes, and ramps that begin at some."""
+"""Expectations of the simulated month: expiries of episodes, and the ramps that start at some."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -12,9 +12,9 @@ SHARES = 4
 
 @dataclass
 class Term:
-    """An expiry of an episode, or a week of a permanent one, until a person replaced or ended it.
+    """The time of an episode until an expiry, or a permanent episode's week until re-confirmation.
 
-    Only people set `until`.
+    `until` is the time at which a person replaced or ended it.
     """
 
     switch: str
@@ -43,7 +43,7 @@ class Term:
 
     @property
     def lets_go_by_itself(self) -> bool:
-        """Return True if nobody has to act at its end, unless somebody aborts its ramp."""
+        """Return True if its end releases the switch without a person, unless a ramp is aborted."""
         if self.permanent or (self.ascent is not None and self.ascent.aborted_at):
             return False
         return self.policy in ("release", "ramp")
@@ -51,7 +51,7 @@ class Term:
 
 @dataclass
 class Ascent:
-    """A ramp: the times of each share (the last: released), unless it was aborted."""
+    """An expected ramp: the time at which each share begins (the last: released), and its abort."""
 
     switch: str
     episode: int

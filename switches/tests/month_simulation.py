@@ -1,7 +1,7 @@
 """A simulated month: switches, people who react late or never, and a clock that may stop.
 
-People act between the turns of the clock. Their actions are recorded here, apart from the product's
-own records, so that the test can derive what had to follow.
+People act between the ticks. Their actions are recorded here, apart from the product's own records,
+so that the test can derive what must follow.
 """
 
 import heapq
@@ -54,7 +54,7 @@ Act = Callable[[datetime], None]
 
 
 class Month:
-    """The recorded month: `terms` and `ascents` that had to follow, and `turns` of the clock."""
+    """The simulated month, its ticks, and the `terms` and ramps (`ascents`) that must follow."""
 
     def __init__(self, seed: int, olga: Actor, ada: Actor) -> None:
         self.random = random.Random(seed)
@@ -79,7 +79,7 @@ class Month:
             if number < in_the_incident:
                 self._schedule(INCIDENT, self._engaging(switch, policy, "24h"))
                 continue
-            grid = 5 * MINUTE if number % 16 == 0 else 12 * HOUR  # A full hour fills fewer turns.
+            grid = 5 * MINUTE if number % 16 == 0 else 12 * HOUR  # Full hours need fewer ticks.
             start = self.random.randrange(28 * DAY // grid) * grid
             at = BEGIN + start + timedelta(seconds=30)
             self._schedule(at, self._engaging(switch, policy, self.random.choice(list(LASTS))))
@@ -98,7 +98,7 @@ class Month:
                 self._turn(turn)
 
     def _turn(self, now: datetime) -> None:
-        """Run a turn of one beat, or of two at once."""
+        """Run the ticks of one time once, or sometimes twice."""
         self.turns.append(now)
         for _ in range(2 if self.random.random() < 0.1 else 1):
             services.expire_due(now)
@@ -152,7 +152,7 @@ class Month:
         return act
 
     def _look_after(self, term: Term, now: datetime) -> None:
-        """Let a person react to what ended: soon, or after more than a day."""
+        """Let a person react to the end of a term: soon, or after more than a day."""
         soon = now + (self.random.choice(DELAYS) if self.random.random() > 0.03 else NEVER)
         if term.lets_go_by_itself:
             return
@@ -267,7 +267,7 @@ class Month:
 
     @staticmethod
     def _ends(term: Term, now: datetime) -> bool:
-        """End the term and return True if it was still open."""
+        """End the term, and return True if it was open."""
         if term.until is not None:
             return False
         term.until = now

@@ -62,7 +62,7 @@ def call(api, method, path, body, ids):
 
 
 def door(response):
-    """Return True if the caller was permitted; a conflict (409) is about the state."""
+    """Return True unless the response is 403; a conflict (409) is not about permission."""
     if response.status_code == 403:
         assert response["Content-Type"] == "application/problem+json"
         return False

@@ -58,7 +58,7 @@ def test_everything_that_waits_takes_few_statements(busy):
 
     kinds = {one.kind for one in overview.waiting}
     assert {"overdue", "expiring", "forgotten", "unconfirmed"} <= kinds
-    # Inside a test's transaction each source has a savepoint, which a request has not.
+    # In a test's transaction each source has a savepoint; in a request it has none.
     assert len([one for one in queries if "SAVEPOINT" not in one["sql"]]) < MAX_STATEMENTS
 
 

@@ -23,7 +23,7 @@ def utc(text):
     return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
-# What the clocks showed is worked out by hand; Lord Howe moves them by half an hour.
+# Local times are worked out by hand; Lord Howe's clocks change by half an hour.
 @pytest.mark.parametrize(
     ("zone", "chosen", "moment"),
     [

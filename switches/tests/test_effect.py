@@ -153,7 +153,7 @@ class TestMeasured:
 
 @pytest.fixture(scope="class")
 def third(class_db):
-    """Create the switch of version 3 of 5."""
+    """Create five switches, and return the one whose last change is version 3 of 5."""
     for number in range(5):
         engaged(f"segment:s{number}")
     return Switch.objects.get(version=3)
@@ -246,7 +246,7 @@ class TestPastExpiry:
         ("on_expiry", "minutes", "percent", "is_past"),
         [
             ("release", 61, 0, True),
-            ("release", 60, 0, False),  # within the time that clocks may differ by
+            ("release", 60, 0, False),  # within the tolerance for clock differences
             ("release", 59, 0, False),
             ("hold", 61, 0, False),
             ("ramp", 61, 0, False),
@@ -277,11 +277,11 @@ class TestFallenSilent:
     @pytest.mark.parametrize(
         ("seconds", "version", "is_told"),
         [
-            (29, 0, False),  # still counted as there
+            (29, 0, False),  # still counted as present
             (31, 0, True),
             (31, None, True),
-            (31, 1, False),  # had said that it applies it
-            (31, 2, True),  # a version nobody published
+            (31, 1, False),  # had acknowledged the version
+            (31, 2, True),  # a version that was never published
             (299, 0, True),
             (301, 0, False),  # gone
         ],

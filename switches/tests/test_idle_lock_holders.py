@@ -121,7 +121,7 @@ def test_migration_is_left_alone():
 
 @pytest.mark.faults
 def test_reader_that_only_an_index_waits_for_is_left_alone():
-    """Only the concurrent index build waits for the reader's snapshot."""
+    """The concurrent index build waits for the reader's snapshot, and no change does."""
     build = "CREATE INDEX CONCURRENTLY core_heartbeat_scratch ON core_heartbeat (at)"
     snapshot = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ", "SELECT FROM switches_publication"
 

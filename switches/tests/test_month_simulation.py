@@ -25,7 +25,7 @@ from switches.tests.month_expectations import A_WHILE, Term
 from switches.tests.month_simulation import DAY, END, HOUR, IDLE, INCIDENT, SILENCE, Month
 
 SWITCHES, IN_THE_INCIDENT = 300, 60
-# Of one destination and hour, not counting what people did (engaged, extended, acknowledged …).
+# Per destination and hour, without messages on actions of people (engaged, extended, …).
 LOUDEST_HOUR = 20
 BY_PEOPLE = (
     *("switch.engaged", "switch.extended", "episode.acknowledged", "episode.reconfirmed"),
@@ -64,13 +64,13 @@ def month(db, somebody_on_call, _quick):
 
 
 def first_turn(month: Month, since: datetime) -> datetime | None:
-    """Return the first turn of the clock from then on."""
+    """Return the time of the first tick since then."""
     at = bisect_left(month.turns, since)
     return month.turns[at] if at < len(month.turns) else None
 
 
 def ends_told(*events: str) -> Counter[tuple[int, datetime, datetime]]:
-    """Return (episode, end, time of the message), by single messages and by digests."""
+    """Count messages about ends, single or in digests, by episode, end and time of the message."""
     found: Counter[tuple[int, datetime, datetime]] = Counter()
     for message in OutboxMessage.objects.filter(event__in=events, destination="slack"):
         facts = message.payload
@@ -87,7 +87,7 @@ def audited(action: str, by: str) -> set[tuple[str, datetime]]:
 
 
 def owed(month: Month, term: Term) -> list[datetime]:
-    """Return when the reminders were due: at the first turn within a day, and an hour."""
+    """Return the times of a term's reminders: the first ticks a day and an hour before its end."""
     day, hour = term.ends_at - DAY, term.ends_at - HOUR
     windows = [(day, term.ends_at)] if term.permanent else [(day, hour), (hour, term.ends_at)]
     due = []
@@ -147,7 +147,7 @@ def _none_outlives_its_expiry_unnoticed(month: Month) -> None:
 
 
 def _every_ramp_comes_to_its_end_in_time(month: Month) -> None:
-    """Assert that each share began at the first turn after the previous dwell, and no other."""
+    """Assert that each share, and no other, began at the first tick after the previous dwell."""
     moves = defaultdict(list)
     for entry in AuditEntry.objects.filter(
         action__in=("ramp.started", "ramp.advanced", "switch.released")
@@ -188,7 +188,7 @@ def _people_are_called_until_somebody_knows_then_daily(month: Month) -> None:
         about = message.payload.get("escalations") or [message.payload["escalation"]]
         for escalation in about:
             notices[escalation].add(message.created_at)
-    slack = HOUR + SILENCE  # The clock comes round hourly then, and stops for an hour.
+    slack = HOUR + SILENCE  # Ticks then come hourly, and stop for an hour.
     calm_escalations = 0
     for one in Escalation.objects.all():
         assert one.subject.startswith("episode:")

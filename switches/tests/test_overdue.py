@@ -317,7 +317,7 @@ class TestManyUnderARule:
 
 @contextmanager
 def _a_rule_that_comes_in_between():
-    """Let the database protect the other switch as soon as one is released."""
+    """Context manager: a database trigger protects the other switch as soon as one is released."""
     with connection.cursor() as cursor:
         cursor.execute(
             """

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db
 
 
 class Listening:
-    """Receives notes on the real channel, and runs changes as if committed."""
+    """Receives change notices over the real Redis channel, and commits the changes."""
 
     def __init__(self, pubsub, committing) -> None:
         self._pubsub = pubsub

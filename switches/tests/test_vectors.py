@@ -73,7 +73,7 @@ def test_entry_counts_as_what_the_vector_says(vector: dict[str, Any]) -> None:
     def is_let_through(draw: int) -> bool:
         return evaluate(question, {entry.id: entry}, now=now, draw=lambda: draw).allowed
 
-    # By the lowest bucket and the highest: nobody passes, everybody does, or some do.
+    # Allowed for the lowest and the highest bucket: nobody passes, everybody, or some.
     outcomes = {(False, False): "engaged", (True, True): "released", (True, False): "ramping"}
     assert outcomes[is_let_through(0), is_let_through(BUCKETS - 1)] == vector["treated_as"]
     assert (not is_let_through(0)) is vector["blocks_everybody"]

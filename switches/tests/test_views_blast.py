@@ -117,7 +117,7 @@ def test_ids_stay_unique_with_the_dialog_over_the_page():
     under = page(client.get(FINANCE))
     over = page(client.get("/switches/engage/?scope=segment&key=finance", headers=DIALOG))
 
-    # What stands in a template is in no page yet.
+    # Content of a template element is not shown yet.
     pages = [
         re.sub(r"<template.*?</template>", "", html, flags=re.DOTALL) for html in (under, over)
     ]

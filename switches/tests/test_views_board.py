@@ -123,7 +123,7 @@ def test_number_of_queries_does_not_grow_with_the_board():
         return len(caught)
 
     engaged("feature:f0")
-    client.get("/")  # What waits for attention is counted once in some seconds.
+    client.get("/")  # The count of attention items is cached for some seconds.
     few = queries()
     engage_alike(Episode.objects.get(), [f"feature:f{number}" for number in range(1, 20)])
 

@@ -53,7 +53,7 @@ def test_no_two_commands_have_the_same_keys_or_title():
     [('<nav id="nav"', "</nav>"), ('<div class="menu__panel">', "</div>\n</details>")],
 )
 def test_navigation_and_menu_have_nothing_that_the_palette_lacks(role, begins, ends):
-    resolve("/")  # Addresses are read in now, not within the first request.
+    resolve("/")  # Load the URLs now, not in the first request.
     html = page(browser_as(role).get("/"))
     shown = html[html.index(begins) : html.index(ends, html.index(begins))]
     leads_to = set(re.findall(r'<a (?:class="menu__item" )?href="([^"]+)"', shown))

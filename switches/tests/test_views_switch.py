@@ -100,7 +100,7 @@ class TestPage:
             return len(caught)
 
         engaged("segment:finance")
-        queries()  # What waits for attention is counted once in some seconds.
+        queries()  # The count of attention items is cached for some seconds.
         few = queries()
         for _ in range(5):
             released()

@@ -89,7 +89,7 @@ class TestPassing:
         assert drill.measured["release"]["p99_ms"] == 70
 
     def test_who_is_marked_later_is_not_measured(self, drill, now):
-        """An instance marked later may have received this version without the drill."""
+        """An instance marked later may have received this snapshot version without the drill."""
         turn(now)
         acknowledge("core/other", now=now)
         mark("core/other", "core/*", now=now)

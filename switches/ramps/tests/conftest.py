@@ -16,7 +16,7 @@ def slack_configured(settings: Any) -> None:
 
 @pytest.fixture
 def destination(db: None) -> None:
-    """Create a destination that gets every message by itself."""
+    """Create a channel to which every message is routed."""
     now = db_now()
     target = Target.objects.create(
         name="all", kind="channel", address="webhook", webhook_url="http://[::1]/", created_at=now

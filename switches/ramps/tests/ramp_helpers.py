@@ -1,4 +1,4 @@
-"""Helpers of ramp tests: start ramps, and evaluate them at chosen moments."""
+"""Helpers of ramp tests: start ramps, and run ticks at chosen times."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -55,7 +55,7 @@ def start_ramp(
     by: Actor = SHELL,
     **more: Any,
 ) -> Ramp:
-    """Return a ramp that has just begun, of a switch engaged for a day, or as `more` says."""
+    """Engage a switch for a day, or as `more` says, and return the ramp of its release."""
     engage(switch, now, **more)
     ramp = release(switch, now, by=by, plan=plan).ramp
     assert ramp is not None
@@ -63,12 +63,12 @@ def start_ramp(
 
 
 def run_tick(now: datetime) -> int:
-    """Run the tick; return the number of transitions."""
+    """Run a tick of the ramps; return the number of transitions."""
     return engine.run_tick("ramps.turn", now)
 
 
 def report_gate(verdict: str, now: datetime, gate: str = "smoke", **evidence: Any) -> None:
-    """Report an external gate."""
+    """Report the verdict of an external gate."""
     external.record_verdict(name=gate, verdict=verdict, evidence=evidence, actor=SHELL, now=now)
 
 

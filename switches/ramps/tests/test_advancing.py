@@ -1,4 +1,4 @@
-"""Advancing: judged by the gates now, one step at a time, and large shares by two people."""
+"""Advancing a ramp: gates are evaluated anew, one step at a time, large shares by two people."""
 
 import pytest
 

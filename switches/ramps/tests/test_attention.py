@@ -26,7 +26,7 @@ WHY = "provider confirmed the fix 2.14.1"
 
 @pytest.fixture
 def on_call(settings):
-    """Kim is on call, and reached in Slack."""
+    """Put Kim on call, who is notified in Slack."""
     messages.configure(settings)
     now = db_now()
     kim = Target.objects.create(name="kim", kind="person", slack_user_id="UKIM", created_at=now)
@@ -46,7 +46,7 @@ def look(now):
 
 
 def everything(now):
-    """All that waits, by kind."""
+    """Return all items of the attention page."""
     return [item for source in ATTENTION_SOURCES.values() for item in source.function(now)]
 
 

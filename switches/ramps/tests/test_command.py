@@ -1,4 +1,4 @@
-"""Ramps from the server's shell: begun, shown and aborted."""
+"""Ramps from the server's shell: started, shown and aborted."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""A new engage ends a ramp whatever it is at, answers like any other, and stays."""
+"""A new engage ends a ramp in any state, returns what every engage returns, and stays in force."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Expiries and ramps: one ramp for each expiry, and OVERDUE where that went back."""
+"""Ramps at expiries: one ramp per expiry, and an overdue switch if the ramp is compensated."""
 
 from datetime import timedelta
 
@@ -36,7 +36,7 @@ WHY = "not while the vendor is down"
 
 
 def expired(now, **more):
-    """An episode whose time is up now, and its ramp if one began."""
+    """Engage a switch whose expiry is now; return its episode and its ramp, if one started."""
     engage(CHAT, now - HOUR, expires_in="1h", **more)
     services.expire_due(now)
     return Episode.objects.get(), Ramp.objects.filter(live=True).first()
@@ -84,7 +84,7 @@ def test_taken_back_past_its_expiry_it_is_held_and_overdue():
 def test_a_gate_past_the_expiry_does_the_same():
     now = db_now()
     ramp = start_ramp(now, GATED, expires_in="30s")
-    assert services.expire_due(now + seconds(31)) == 0  # Its ramp has it.
+    assert services.expire_due(now + seconds(31)) == 0  # Its ramp handles it.
     report_gate("fail", now + seconds(40))
 
     run_tick(now + seconds(41))

@@ -1,7 +1,7 @@
-"""A worker killed at each point of each move: the next one finishes, and everything happens once.
+"""A worker killed at any probe point of a transition: the next one finishes, each effect once.
 
-The workers are processes, and kill -9 is real; only the clock is the test's, so that a lease of 15
-seconds is over when it says so. A point that no worker comes to fails its test.
+Workers are processes and get a real SIGKILL; only their clock is the test's, so that a lease of 15
+seconds expires at once. If no worker reaches a point, its test fails.
 """
 
 import json
@@ -52,7 +52,7 @@ POINTS = {
 
 @dataclass(frozen=True)
 class Case:
-    """A move at a step of a ramp: `move` is what the worker dies in."""
+    """A transition (`move`) at a step of a ramp, during which the worker is killed."""
 
     move: str
     step: int
@@ -75,7 +75,7 @@ class Case:
 
     @property
     def actions(self) -> list[str]:
-        """The actions that the audit trail lists, in order."""
+        """Return the actions that the audit trail must list, in order."""
         if self.move in ("advance", "complete"):
             return ["switch.engaged", "ramp.started", *["ramp.advanced"] * 2, "switch.released"]
         held = ["ramp.held"] if self.move == "hold" else []
@@ -106,7 +106,7 @@ def nurseries(django_db_setup):
 
 
 def begin(case: Case, name: str) -> Ramp:
-    """A ramp that has just begun; its external gate fails as soon as anybody may look at it."""
+    """Return a started ramp; to be compensated, its external gate fails in the case's step."""
     key = name.replace(".", "-")
     engaged = {"scope": "feature", "key": key, "actor": SHELL, "now": db_now()}
     services.engage(**engaged, reason="provider outage, 5xx since 02:10", expires_in="24h")
@@ -128,13 +128,16 @@ def began(ramp: Ramp) -> datetime:
 
 
 def took(ramp: Ramp) -> list[float]:
-    """Seconds from its beginning to the end of each step that began."""
+    """Return the seconds from the ramp's start to the end of each finished step."""
     steps = JobStep.objects.filter(job=ramp.pk, finished_at__isnull=False).order_by("index")
     return [(step.finished_at - began(ramp)).total_seconds() for step in steps]
 
 
 def assert_all_happened_once(case: Case, ramp: Ramp, version: int) -> None:
-    """`version` is that of the publication before the ramp's switch was engaged."""
+    """Assert that each audit row, publication, message and side effect of the ramp exists once.
+
+    `version` is that of the snapshot before the ramp's switch was engaged.
+    """
     job = Job.objects.get(pk=ramp.pk)
     rows = list(AuditEntry.objects.filter(target=ramp.switch_id).order_by("id"))
     after = [json.loads(row.after) for row in rows]

@@ -1,4 +1,4 @@
-"""A worker frozen (SIGSTOP) at any point of a ramp step doesn't block an engage."""
+"""A worker stopped (SIGSTOP) at any point of a ramp step doesn't block an engage."""
 
 import time
 
@@ -40,12 +40,12 @@ def nursery():
 
 
 def frozen(nursery, ramp, now, **where):
-    """A worker that turns once, when the first step is due, and stops itself there."""
+    """Start a worker that runs the tick at which the first step is due, and stops itself in it."""
     return nursery.live(ramp.pk, now, ticks=range(2, 3), number=19, **where)
 
 
 def engage_again(switch):
-    """Engage, and return the seconds that it took."""
+    """Engage the switch, and return the seconds that it took."""
     started = time.monotonic()
     engage(switch, db_now(), reason="fails again at five percent")
     return time.monotonic() - started

@@ -1,4 +1,4 @@
-"""A ramp that fails and can't be taken back: a person is called, and it is tried until it works."""
+"""Ramps whose compensation fails: it is escalated to a person, and tried until it works."""
 
 from contextlib import contextmanager
 from datetime import timedelta
@@ -30,7 +30,7 @@ CALLED = "job.compensation_failed"
 
 @contextmanager
 def refusing(table, condition):
-    """While inside, PostgreSQL refuses what is written to the table under the condition."""
+    """Context manager: let PostgreSQL refuse writes to the table that meet the condition."""
     with connection.cursor() as cursor:
         cursor.execute(
             "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql"

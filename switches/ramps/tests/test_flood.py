@@ -1,4 +1,4 @@
-"""Hundreds of ramps at once: each in its own thread, and the channel gets one message for all."""
+"""Hundreds of ramps at once: a message in each thread, and one for all in the channel."""
 
 from collections import Counter
 from datetime import timedelta
@@ -45,13 +45,13 @@ def turn(now):
 
 
 def told_since(now):
-    """The events told in the channel since then, but for those of threads alone."""
+    """Return the number of messages to the channel since `now`, by event."""
     found = OutboxMessage.objects.filter(created_at__gte=now, destination="slack")
     return Counter(found.values_list("event", flat=True))
 
 
 def in_a_thread(episode):
-    """As if the message that it was engaged had begun a thread already."""
+    """Create the thread that the message about the engage would have begun."""
     Thread.objects.create(
         destination="slack",
         subject=f"episode:{episode.pk}",

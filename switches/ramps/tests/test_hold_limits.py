@@ -1,4 +1,4 @@
-"""Limits of holds: with a clock that was set back, for rules and data, paused or edited."""
+"""Limits of holds for rules and missing data, in paused or edited ramps, with clocks set back."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""A ramp does not go on while something is wrong with a service that it lets traffic back to."""
+"""A ramp holds while operators hold a service that checks its switch."""
 
 from datetime import timedelta
 

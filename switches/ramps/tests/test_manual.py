@@ -1,4 +1,4 @@
-"""Manual gates: who is asked, who may answer, and what comes of each answer."""
+"""Manual gates: the approval request, the people who may decide, and the effect of a decision."""
 
 from datetime import timedelta
 
@@ -33,7 +33,7 @@ HOURS = timedelta(hours=1)
 
 
 def waiting(now, plan=PLAN):
-    """A ramp of Kim's whose dwell is over, and the approval that it waits for."""
+    """Start a ramp that waits for its manual gate after the dwell; return it and its approval."""
     ramp = start_ramp(now, plan, by=get_person("approver"))
     run_tick(now + seconds(60))
     return ramp, Approval.objects.get(kind="ramp_gate")

@@ -34,7 +34,7 @@ def kim():
 
 
 def begin(api, *gates_of_first, switch="feature:chat", dwell=300):
-    """Engage, and release by ramp in three steps, the first of them with these gates."""
+    """Engage a switch and start a ramp of three steps, the first of which has these gates."""
     api.engage(switch)
     first = {"percent": 5, "dwell_seconds": dwell, "gates": list(gates_of_first)}
     others = [{"percent": percent, "dwell_seconds": dwell} for percent in (25, 100)]
@@ -45,7 +45,7 @@ def begin(api, *gates_of_first, switch="feature:chat", dwell=300):
 
 
 def later(seconds):
-    """Look at every ramp, so many seconds from now."""
+    """Run a tick of the ramps `seconds` from now, and return its time."""
     now = db_now() + timedelta(seconds=seconds)
     engine.run_tick("ramps.turn", now)
     return now
@@ -88,7 +88,7 @@ def test_nothing_says_that_it_expires_while_it_ramps(slack, kim):
     deliver()
 
     texts = [message["text"] for message in slack.messages if "RAMPING" in message["text"]]
-    assert len(texts) == 5  # The head, and in its thread: begun, held, paused, resumed.
+    assert len(texts) == 5  # The first, and in its thread: started, held, paused, resumed.
     assert not [text for text in texts if "xpire" in text or "until" in text]
 
 
@@ -238,7 +238,7 @@ def test_value_that_names_no_ramp_does_nothing(in_slack, kim, value):
 
 
 def asked_in_slack(slack):
-    """The message that asks for a manual gate's approval, as it stands in the channel."""
+    """Return the Slack message that requests the approval of a manual gate."""
     (message,) = [sent for sent in slack.messages if "Approval wanted" in sent["text"]]
     return message
 

@@ -1,4 +1,4 @@
-"""Releasing everything by a ramp: it waits for a second person, and what comes of that."""
+"""A ramp of the global switch, which waits for a second person's approval."""
 
 from datetime import timedelta
 
@@ -34,7 +34,7 @@ HOUR = timedelta(hours=1)
 
 
 def request_release(now, **more):
-    """The ramp that Kim asked for, and its approval."""
+    """Request the global switch's release by a ramp; return the ramp and its approval."""
     if not Episode.objects.exists():
         engage(ALL, now)
     done = release(ALL, now, by=get_person(), **more)

@@ -1,4 +1,4 @@
-"""Reading a plan: everything that is wrong is named, and what is read reads the same again."""
+"""Validation of plans: every error is reported, and a validated plan validates to itself."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""The plan as it is typed: what a form sends is the plan that was meant, whatever was typed."""
+"""The form editor of plans: a submitted form yields the plan that was typed."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Numbers of a plan, as they are typed in a form and as JSON has them."""
+"""Numbers of a plan, as typed into the form and as JSON."""
 
 import pytest
 

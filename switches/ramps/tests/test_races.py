@@ -1,4 +1,4 @@
-"""Two at one ramp at the same moment, in real threads: one wins, and nothing is done twice."""
+"""Concurrent actions on one ramp, in threads: one wins, and no effect happens twice."""
 
 from collections.abc import Callable
 from typing import Any
@@ -38,7 +38,7 @@ STEPS = [{"percent": percent, "dwell_seconds": 10} for percent in (5, 25, 100)]
 
 
 def tried(call: Callable[[], Any]) -> Callable[[], Any]:
-    """The call, with a conflict as its answer."""
+    """Return a function that calls `call` and returns its :class:`Conflict` instead of raising."""
 
     def attempt() -> Any:
         try:
@@ -64,7 +64,7 @@ def test_two_looks_at_once_move_it_once():
 
 @pytest.mark.parametrize("after", [2, 11])
 def test_engage_against_a_look_wins_whoever_comes_first(after):
-    """Within the dwell a gate fails, after it the next step is due."""
+    """At 2 s, in the dwell, the tick finds a failing gate; at 11 s, it finds the next step due."""
     for number in range(ROUNDS):
         now, switch = db_now(), f"feature:f{number}"
         ramp = start_ramp(

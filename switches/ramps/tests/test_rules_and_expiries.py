@@ -1,4 +1,4 @@
-"""Ramps beside rules, expiries and the requests of others."""
+"""Ramps together with safety rules, expiries and other people's requests."""
 
 import json
 from datetime import timedelta
@@ -48,7 +48,7 @@ TO_THE_END = [{"percent": 5, "dwell_seconds": 0}, {"percent": 100, "dwell_second
 
 class TestLastOneOfARule:
     def create_rule_and_ramp(self, now):
-        """Both of a rule that keeps one of them engaged; the first ramps."""
+        """Engage both switches of an `at_least_one` rule, and start a ramp of the first."""
         for switch in (A, B):
             engage(switch, now, by=get_person(), expires_in="60s")
         create_rule("at_least_one", A, B)
@@ -96,7 +96,7 @@ class TestLastOneOfARule:
     def test_nor_does_it_go_at_its_expiry(self):
         now = db_now()
         self.create_rule_and_ramp(now)
-        Episode.objects.filter(switch=B).update(on_expiry="release")  # From before the rule.
+        Episode.objects.filter(switch=B).update(on_expiry="release")  # As if set before the rule.
         run_tick(now + seconds(1))
 
         services.expire_due(now + seconds(61))

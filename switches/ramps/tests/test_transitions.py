@@ -381,7 +381,7 @@ class TestRules:
     ]
 
     def at_the_door(self, now):
-        """A ramp about to go to all, of the last one that a rule wants engaged."""
+        """Start a ramp whose step to 100 % a rule forbids, as its switch is the last engaged."""
         ramp = start_ramp(now, self.PLAN)
         create_rule("at_least_one", "feature:*", name="one way")
         run_tick(now + seconds(60))

@@ -1,4 +1,4 @@
-"""The timeline of a ramp, its page and the list, and what people do there without a script."""
+"""The timeline of a ramp, its page and the list, and people's actions there without JavaScript."""
 
 import pytest
 from django.db import connection
@@ -100,7 +100,7 @@ class TestTimeline:
 
         queries(short)
         assert queries(long) == queries(short) <= 8
-        # Session, person, time, ramp, steps; three for whether everything is stopped meanwhile.
+        # Session, person, time, ramp, steps; three for the banner.
 
     def test_holding_one_says_why_and_for_how_long(self):
         ramp = start_ramp(plan=gated_plan({"type": "external", "gate": "smoke"}))

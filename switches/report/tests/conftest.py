@@ -1,4 +1,4 @@
-"""Fixtures of report tests: the running week, and a section that fails."""
+"""Fixtures of report tests: the running week, and a section that can't be read."""
 
 from collections.abc import Iterator
 from datetime import datetime

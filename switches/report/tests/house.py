@@ -1,4 +1,4 @@
-"""A house with a week behind it: episodes at chosen moments, and who reads their report."""
+"""An installation with a week behind it: episodes at chosen times, and a reader of its report."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -28,18 +28,18 @@ len(REPORT_SECTIONS)
 
 
 def make_moment(day: int, hour: int = 0, minute: int = 0) -> datetime:
-    """A moment of the week: day 0 is its Monday."""
+    """Return a time in the week; day 0 is its Monday."""
     return MONDAY + timedelta(days=day, hours=hour, minutes=minute)
 
 
 def began(moment: datetime = MONDAY - timedelta(days=40)) -> None:
-    """The installation's first audit row."""
+    """Write the installation's first audit row."""
     with transaction.atomic():
         audit.record(actor=SHELL, action="user.created", target="user:kim", now=moment)
 
 
 def beat(moment: datetime) -> int:
-    """Run the tick of reports and the jobs it starts; return how many moved."""
+    """Run the tick of reports and the jobs it starts; return how many jobs moved."""
     reports.run_due(moment)
     return engine.run_tick("jobs.turn", moment)
 
@@ -49,7 +49,7 @@ def kim() -> User:
 
 
 def engage(switch: str, moment: datetime, **more: Any) -> Episode:
-    """Engage a switch at a moment, for a day with a good reason, or as `more` says."""
+    """Engage a switch at a time, for a day with a good reason, or as `more` says."""
     scope, _, key = switch.partition(":")
     arguments = {"reason": GOOD, "expires_in": "24h", "on_expiry": "hold", **more}
     done = services.engage(scope=scope, key=key, actor=kim().as_actor(), now=moment, **arguments)

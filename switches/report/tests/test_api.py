@@ -1,4 +1,4 @@
-"""Reports over HTTP: the history, one week, the running week, and a signature."""
+"""The API of reports: the list, one week, the running week, and signing."""
 
 from datetime import datetime, timedelta
 
@@ -19,7 +19,7 @@ HISTORY = "/reports/weekly/"
 
 @pytest.fixture
 def kept(running):
-    """The last three weeks, the oldest first."""
+    """Generate the reports of the last three weeks; return the weeks, oldest first."""
     found = [running.later(-n) for n in (3, 2, 1)]
     for week in found:
         services.generate_report(week=week, actor=SHELL, now=db_now())
@@ -61,7 +61,7 @@ def test_the_running_week_takes_few_queries(running):
         with CaptureQueriesContext(connection) as queries:
             api.get(f"{HISTORY}{running}/")
 
-        # Only a test has a transaction around it, and so a savepoint for each section.
+        # Each section has a savepoint, because tests run in a transaction.
         assert len([query for query in queries if "SAVEPOINT" not in query["sql"]]) < 30
 
 

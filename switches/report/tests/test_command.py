@@ -1,4 +1,4 @@
-"""`manage.py report weekly`: reads without a trace, and with --send keeps and tells once."""
+"""`manage.py report weekly`: writes nothing without --send, and with it saves and sends once."""
 
 import json
 from io import StringIO

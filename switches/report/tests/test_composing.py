@@ -73,6 +73,6 @@ def test_days_go_by_the_clock_of_the_house(settings):
 
 
 def only(monkeypatch, *builders):
-    """Have the report consist of these sections alone."""
+    """Replace the registered report sections by these."""
     items = {str(place): RegisteredFunction(build) for place, build in enumerate(builders)}
     monkeypatch.setattr(REPORT_SECTIONS, "_items", items)

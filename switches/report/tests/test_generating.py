@@ -1,4 +1,4 @@
-"""A report is made once for a week, told once, and made up for after the house was away."""
+"""A report is generated and sent once per week, also after the console was down."""
 
 import hashlib
 from dataclasses import replace
@@ -43,7 +43,7 @@ def list_messages(event="report.ready"):
 def test_nothing_is_made_before_monday_at_nine():
     began()
 
-    assert beat(DUE - SECOND) > 0  # The week before is due since a week.
+    assert beat(DUE - SECOND) > 0  # The previous report has been due for a week.
     assert not WeeklyReport.objects.filter(week=str(WEEK)).exists()
 
 

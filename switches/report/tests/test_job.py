@@ -1,4 +1,4 @@
-"""The weekly report as a job: made and told once wherever a worker dies, and never forgotten."""
+"""The job of the weekly report: generated and sent once, wherever a worker dies."""
 
 from dataclasses import replace
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Ten thousand open episodes: the report takes little work, and stays small."""
+"""A report on ten thousand open episodes takes little time, and stays small."""
 
 import time
 
@@ -49,12 +49,12 @@ def crowd(module_db):
         cursor.execute("ALTER TABLE core_auditentry DISABLE TRIGGER core_audit_follows")
         for statement in CROWD:
             cursor.execute(statement, {"many": MANY, "monday": MONDAY})
-        # As autovacuum does within a minute; until then a planner may believe in empty tables.
+        # As autovacuum does within a minute; without it the planner may expect empty tables.
         cursor.execute("ANALYZE switches_switch, switches_episode, core_auditentry")
 
 
 def test_it_is_made_with_little_work_and_shows_the_first_rows_of_many(crowd):
-    """On an idle machine within a second; work and queries are counted, as others work here too."""
+    """Processor time and queries are measured, as elapsed time depends on the machine's load."""
     compose(WEEK, DUE)  # Imports, and the first use of each query.
 
     began = time.process_time()

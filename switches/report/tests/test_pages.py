@@ -1,4 +1,4 @@
-"""The pages: the history, a report to read and print, and the form to sign it."""
+"""The pages of reports: the list, a report to read and print, and the form to sign it."""
 
 import pytest
 
@@ -24,7 +24,7 @@ def week():
 
 @pytest.fixture
 def kept(week):
-    """Last week's report, of a week with something of everything."""
+    """Generate last week's report, with an engaged and a released switch; return its path."""
     noon = week.starts_at(get_zone()) + (week.ends_at(get_zone()) - week.starts_at(get_zone())) / 2
     engage("segment:finance", noon, reason=RTL, expires_in="30d")
     engage("feature:search", noon)

@@ -1,4 +1,4 @@
-"""The weaknesses found in reasons."""
+"""Weaknesses of reasons."""
 
 import pytest
 from hypothesis import given

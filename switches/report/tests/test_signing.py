@@ -1,4 +1,4 @@
-"""Signing off: a person who may approve, once, for a week that is over."""
+"""Signing a report: once, by a person who may approve, for a week that is over."""
 
 from functools import partial
 

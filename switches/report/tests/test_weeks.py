@@ -1,4 +1,4 @@
-"""Weeks on the clocks of the world: they follow each other without a gap, whatever clocks do."""
+"""Weeks in all time zones follow each other without gaps, also when clocks change."""
 
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo, available_timezones

@@ -42,7 +42,7 @@ def in_group(rule, switch):
 
 
 def badness(rule, engaged):
-    """Return how far a state is from what the rule requires; 0 is satisfied."""
+    """Return how far the engaged switches violate the rule; 0 if they don't."""
     count = sum(in_group(rule, switch) for switch in engaged)
     if rule.kind == "at_most":
         return max(0, count - rule.n)

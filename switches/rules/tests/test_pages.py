@@ -245,7 +245,7 @@ def test_broken_glass_stands_above_every_page_until_it_is_reviewed():
     assert "1 review not signed yet" in shown
     released("segment:b")
     assert "2 reviews not signed yet" in page(viewer.get("/audit/"))
-    for review in Approval.objects.all():  # Of breaking the glass, and of the server's shell.
+    for review in Approval.objects.all():  # Of the break-glass, and of the server's shell.
         approver.post(f"/approvals/{review.pk}/approve/", {"comment": "fair enough"})
 
     assert not Approval.objects.exclude(state="approved").exists()

@@ -75,7 +75,7 @@ def test_page_tells_of_a_straggler_that_comes_later(desks):
 
     report_version("core/a2", 0, db_now())
 
-    # Once everybody applies it, the panel looks every five seconds.
+    # Once all instances apply it, the panel polls every five seconds.
     expect(panel.locator(".effect__text")).to_have_text("Applied by 1 of 2 instances", timeout=9000)
     expect(panel).to_contain_text("Traffic may still flow through 1 instance")
 
@@ -172,7 +172,7 @@ def test_tab_that_nobody_looks_at_asks_for_no_effect(desks):
 
     hide = "Object.defineProperty(document, 'hidden', {configurable: true, value: %s})"
     page.evaluate(hide % "true")
-    page.wait_for_timeout(500)  # What was under way when it was hidden.
+    page.wait_for_timeout(500)  # Requests that were under way when the page was hidden.
     requests_made = []
     page.on("request", lambda request: requests_made.append(request.url))
     page.wait_for_timeout(2500)
@@ -219,7 +219,7 @@ def test_panel_that_gets_no_answer_says_so(desks):
     expect(panel).to_contain_text("As of")
     expect(page.locator("#dialog [data-announcer]")).to_contain_text("Current again")
 
-    # What the browser itself says about being offline is no complaint about us.
+    # The browser's own messages about being offline are not errors of the page.
     desk.complaints = [text for text in desk.complaints if "ERR_INTERNET" not in text]
     desk.complaints = [text for text in desk.complaints if "htmx:" not in text]
 

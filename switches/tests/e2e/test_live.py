@@ -84,7 +84,7 @@ def test_lost_connection_is_told_dims_and_mends(desks):
     desk.context.set_offline(False)
     expect(page.locator("[data-as-of]")).to_contain_text("As of")
     expect(page.locator("[data-dims]").first).not_to_have_class(re.compile("is-stale"))
-    # What the browser itself says about being offline is no complaint about us.
+    # The browser's own messages about being offline are not errors of the page.
     desk.complaints = [text for text in desk.complaints if "ERR_INTERNET" not in text]
     desk.complaints = [text for text in desk.complaints if "htmx:sendError" not in text]
 
@@ -95,7 +95,7 @@ def test_switch_page_follows_what_others_do(desks):
     page.locator(".audit-list summary").first.click()
 
     Episode.objects.update(acknowledged_by="user:lee", acknowledged_at="2026-11-21T02:00:00Z")
-    engaged("feature:unrelated")  # any audit row is news
+    engaged("feature:unrelated")  # any audit row updates the page
 
     expect(page.get_by_role("region", name="Now")).to_contain_text("lee")
     expect(page.locator(".audit-list details").first).to_have_attribute("open", "")

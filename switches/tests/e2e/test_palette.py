@@ -53,7 +53,7 @@ def test_switch_named_verbatim_is_engaged_by_keys_alone(desks):
 
     keys.press("Control+k")
     keys.type("engage feature:nl2sql")
-    keys.press("Enter")  # at once: before the list can be that of the last letter
+    keys.press("Enter")  # at once: before the list is updated for the last letter
     expect(page.get_by_label("Key", exact=True)).to_have_value("nl2sql")
     expect(page.get_by_label("Scope")).to_have_value("feature")
     page.get_by_label("Reason", exact=True).focus()
@@ -222,7 +222,7 @@ def test_dead_console_is_told_and_traps_nobody(desks):
 def test_one_that_is_late_is_given_up_and_who_is_signed_out_is_told_so(desks):
     desk = desks.open_desk(person("operator"))
     page = desk.open("/runbooks/")
-    page.route("**/find/**", lambda route: None)  # Whoever asks hears nothing, ever.
+    page.route("**/find/**", lambda route: None)  # Requests are never answered.
     page.clock.install()
     page.keyboard.press("Control+k")
     page.clock.run_for(8_200)
@@ -231,7 +231,7 @@ def test_one_that_is_late_is_given_up_and_who_is_signed_out_is_told_so(desks):
     page.unroute("**/find/**")
     desk.context.clear_cookies(name="sessionid")
     page.keyboard.type("nl2sql")
-    page.clock.run_for(500)  # Less than until the page itself asks, and leads to the sign-in.
+    page.clock.run_for(500)  # Less than until the page polls and redirects to the sign-in.
     expect(page.locator("#palette-list")).to_contain_text("You are signed out")
 
 

@@ -19,7 +19,7 @@ name => [...document.querySelectorAll(name)].map(one => {
 })
 """
 CLEAR, WHITE, BLACK = "rgba(0, 0, 0, 0)", "rgb(255, 255, 255)", "rgb(0, 0, 0)"
-A4 = {"width": 718, "height": 1000}  # What the margins leave of the page.
+A4 = {"width": 718, "height": 1000}  # The page without its margins.
 
 
 def looks(page, name):

@@ -102,7 +102,7 @@ def test_tab_that_nobody_looks_at_asks_for_no_verdicts(desks):
     page = desks.open_desk(person("viewer")).open(f"/ramps/{ramp.pk}/")
     hide = "Object.defineProperty(document, 'hidden', {configurable: true, value: true})"
     page.evaluate(hide)
-    page.wait_for_timeout(500)  # What was under way when it was hidden.
+    page.wait_for_timeout(500)  # Requests that were under way when the page was hidden.
     requests_made = []
     page.on("request", lambda request: requests_made.append(request.url))
 

@@ -54,10 +54,10 @@ def row(page, key):
 
 def test_change_appears_by_itself_and_a_calm_page_hardly_asks(page, client):
     requests_made = []
-    page.wait_for_timeout(3_000)  # The first word has the page ask once for everything.
+    page.wait_for_timeout(3_000)  # The first notice makes the page fetch everything once.
     page.on("request", lambda request: requests_made.append(request.url))
 
-    # What comes up late in an installation is a change too: for half a minute polls follow it.
+    # A late start of a component is a change too, which polls follow for half a minute.
     for _ in range(6):
         requests_made.clear()
         page.wait_for_timeout(CALM_SECONDS * 1000)

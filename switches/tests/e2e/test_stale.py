@@ -22,13 +22,13 @@ def test_release_waits_while_stale_and_engaging_does_not(desks):
     engaged("segment:finance")
     desk = desks.open_desk(person("operator"))
     page = desk.open("/")
-    # What the page asks by itself finds nobody; what a person asks does.
+    # Polls of the page fail; requests of a person succeed.
     page.route("**/*", lambda route: _only_people(route))
     expect(page.locator("[data-as-of]")).to_contain_text("Not current since")
 
     release = page.get_by_role("link", name="Release segment:finance")
     expect(release).to_have_attribute("aria-disabled", "true")
-    release.click(force=True)  # what is disabled can be pressed all the same
+    release.click(force=True)  # force: the button is disabled
     expect(page.locator("#toasts")).to_contain_text("not current since")
     expect(page.get_by_role("dialog")).to_be_hidden()
 
@@ -41,7 +41,7 @@ def test_release_waits_while_stale_and_engaging_does_not(desks):
 
     page.get_by_role("button", name="Done").click()
     page.unroute("**/*")
-    # The dialog, which has one of its own, is emptied a moment after it is closed.
+    # The dialog has its own notice, and is emptied a moment after it is closed.
     expect(page.locator("#main [data-as-of]")).to_contain_text("As of", timeout=20_000)
     expect(release).not_to_have_attribute("aria-disabled", "true")
     release.click()
@@ -62,7 +62,7 @@ def test_silence_without_a_failure_is_stale_too(desks):
     page = desk.open("/")
     expect(page.locator("[data-as-of]")).to_contain_text("As of")
     page.clock.install()
-    # Nothing fails and nothing comes: as after the machine slept.
+    # No response and no error, as after the machine slept.
     page.evaluate(
         "document.addEventListener('htmx:beforeRequest', (e) => e.preventDefault(), true)"
     )

@@ -47,7 +47,7 @@ def test_z_works_while_the_dialog_still_tells_of_it(desks):
     page = desks.open_desk(person("operator")).open("/")
     page.keyboard.press("e")
     page.get_by_label("Key", exact=True).fill("finance")
-    page.get_by_label("Reason", exact=True).fill("zzz " + REASON)  # there it is a letter
+    page.get_by_label("Reason", exact=True).fill("zzz " + REASON)  # in the field, z is a letter
     page.get_by_role("button", name="Engage segment:finance").click()
     expect(page.get_by_role("button", name="Done")).to_be_focused()
 

@@ -56,7 +56,7 @@ class House:
         self.fences: dict[int, int] = {}
         self.salts: dict[str, str] = {}
 
-    # What people do.
+    # Actions of people.
 
     def engage(self, switch: str, who: Person, seconds: int, policy: str | None) -> None:
         self.engaged += 1
@@ -123,7 +123,7 @@ class House:
             ),
         )
 
-    # What comes from outside, and time.
+    # Verdicts of external gates, and the clock.
 
     def report(self, gate: str, verdict: str, age: int) -> None:
         seen = self.world.now - age
@@ -167,7 +167,7 @@ class House:
         if to_come := [end for end in ends if end > self.world.now]:
             self.world.now = min(to_come)
 
-    # Both.
+    # Comparison.
 
     def build_arguments(self, switch: str, who: Person) -> dict[str, Any]:
         scope, _, key = switch.partition(":")

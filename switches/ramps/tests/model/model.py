@@ -33,7 +33,7 @@ HOLDS_BY_DEFAULT = ("global", "segment")
 class World(Parts):
     """The modeled installation, with the actions of people, workers, the clock and programs."""
 
-    # What people do with switches.
+    # Actions on switches.
 
     def engage(self, id: str, reason: str, seconds: int, policy: str | None) -> None:
         switch = self.switches[id]
@@ -86,7 +86,7 @@ class World(Parts):
             self._void(id, "release")
         return self._begin(switch, self._new_ramp(switch, who.name, plan), self.now)
 
-    # What people do with ramps: with the last one of a switch.
+    # Actions on the last ramp of a switch.
 
     def advance(self, id: str, who: Person) -> None:
         switch, ramp = self._ramp(id)
@@ -134,7 +134,7 @@ class World(Parts):
         ramp.fence_worker()
         return self._compensate(switch, ramp, "ramp.aborted", self.now)
 
-    # Second persons.
+    # Decisions of second persons.
 
     def decide(self, request: Request, who: Person, verdict: str) -> None:
         own = who.name == request.by
@@ -159,7 +159,7 @@ class World(Parts):
             if request.state == "pending" and not request.is_open(self.now):
                 self._close(request, "expired", "")
 
-    # Time, and what comes from outside.
+    # Expiries and verdicts of external gates.
 
     def report(self, gate: str, verdict: str, observed_at: int) -> None:
         if observed_at > self.now + FRESH:

@@ -51,7 +51,7 @@ def test_the_model_has_no_code_of_ours(module):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)  # It takes seconds; to shrink what it finds takes minutes.
+@pytest.mark.timeout(900)  # Takes seconds, but shrinking a failure takes minutes.
 @pytest.mark.usefixtures("_house")
 def test_ramps_do_what_the_model_says():
     examples = settings.default.max_examples * 3 // 10
