@@ -102,7 +102,7 @@ class TaskCancellation:
         self._on_source_change()  # The switch may have been engaged since it was last checked.
 
     def end(self, error: BaseException | None) -> None:
-        """Unsubscribe; raise the refusal if `error` is the cancellation by this object."""
+        """End the watch; raise the refusal if `error` is the cancellation that the watch caused."""
         self._unsubscribe()
         if self._scope.end(error) and self._refusal is not None:
             raise self._refusal from error
@@ -174,10 +174,9 @@ def notify_on_refusal(sources: Sources, wake: Callback) -> Iterator[None]:
 
 
 def sleep(seconds: float, sources: Sources = (), cause: BaseException | None = None) -> None:
-    """Block for `seconds`.
+    """Block for `seconds`; raise the refusal as soon as a cancel source refuses.
 
-    As soon as one of `sources` or of this context's sources refuses, raise that refusal, caused by
-    `cause`.
+    The cancel sources are `sources` and those of this context. `cause` becomes the refusal's cause.
     """
     if not is_waiting_skipped and seconds > 0:
         if not sources and current_scope.get() is None:

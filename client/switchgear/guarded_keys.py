@@ -1,4 +1,4 @@
-"""The keys of one guarded call, which are checked before it begins and while it waits."""
+"""The switch keys of one guarded call, which are checked before it begins and while it waits."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

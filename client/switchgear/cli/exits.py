@@ -72,7 +72,7 @@ class CommandExit(Exception):
 
 
 def make_exit(code: int, slug: str, detail: str, **more: Any) -> CommandExit:
-    """Return the exception that ends the command with `code` and a problem of its own.
+    """Return the exception that ends the command with `code` and a problem found by the CLI itself.
 
     The type of the problem document ends with `slug`.
     """

@@ -28,7 +28,10 @@ def start_thread(name: str, run: Callable[[], None], problem: str) -> threading.
 
 
 class FollowerThread(ABC):
-    """A daemon thread that repeats :meth:`_follow_once` from :meth:`start` to :meth:`stop`."""
+    """A daemon thread that follows the console from :meth:`start` to :meth:`stop`.
+
+    It repeats :meth:`_follow_once`, which a subclass implements.
+    """
 
     def __init__(self, name: str, clock: ConsoleClock, timings: Timings) -> None:
         self.error: str | None = None
