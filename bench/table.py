@@ -117,7 +117,7 @@ class ResultTable:
         self._line("snapshot 304, 10,000 known, 1,000 engaged", *cells, target=target)
 
     def print_ramps(self, result: RampCosts) -> None:
-        """Print the cost of the periodic ramp task over all ramps, and the time to roll back many."""
+        """Print the cost of the periodic ramp task over all ramps, and of rolling many back."""
         _head("", "CPU ms", "database", "wall ms", "ms a ramp")
         count = f"{result.count:,} ramps"
         looked, moved, back = result.dwelling, result.advancing, result.going_back

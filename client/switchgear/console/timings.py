@@ -119,7 +119,10 @@ class SendSchedule:
         self.due_at = time.monotonic() + poll_delay(self.interval_seconds, self.draw)
 
     def record_failure(self, error: RequestFailed, retry_after_seconds: float | None) -> None:
-        """Schedule the next request after a backoff; log a refusal, once until the next success."""
+        """Schedule the next request after a backoff.
+
+        A refusal by the console is logged only if it is the first since the last success.
+        """
         self.failures += 1
         pause = failure_delay(self.failures, self.draw, error.status, retry_after_seconds)
         if error.status == 403:
