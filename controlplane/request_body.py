@@ -14,7 +14,7 @@ MAX_BYTES = 128 * 1024 * 1024
 
 
 class Bodies:
-    """The memory of all request bodies that are read at the moment, limited to `max_bytes`."""
+    """The memory that request bodies occupy together, limited to `max_bytes`."""
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
         self._max_bytes = max_bytes

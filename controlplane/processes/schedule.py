@@ -70,9 +70,9 @@ class Schedule:
 
 
 class IdleTicks:
-    """Finds the ticks that have no work, by queries in a thread.
+    """Finds the ticks that have no work, by a query in a thread.
 
-    If the queries fail or take too long, it finds none, so that all ticks are sent.
+    If the query fails or takes too long, it finds none, so that all ticks are sent.
     """
 
     def __init__(self, max_wait_seconds: float = MAX_WAIT_SECONDS) -> None:

@@ -26,7 +26,7 @@ SET_UP_FIRST = "Set up a second factor first, at /preferences/security/: your ro
 
 @dataclass(frozen=True)
 class Factors:
-    """A person's second factors; `codes_left` counts unused recovery codes, None without any."""
+    """A person's second factors; `codes_left` is None if the person has no recovery codes."""
 
     totp_since: datetime | None
     passkeys: tuple[Authenticator, ...]
@@ -122,7 +122,7 @@ def remove_all(*, user: User, actor: Actor, now: datetime) -> None:
 
 @transaction.atomic
 def replace_codes(*, user: User, actor: Actor, now: datetime) -> list[str]:
-    """Replace the recovery codes; raise :class:`Conflict` if the person has no second factor."""
+    """Replace the recovery codes and return them; raise :class:`Conflict` without a second factor."""
     _lock_user(user)
     if not has_factor(user):
         raise Conflict("Recovery codes stand in for a second factor; add one first.")
