@@ -122,7 +122,7 @@ def remove_all(*, user: User, actor: Actor, now: datetime) -> None:
 
 @transaction.atomic
 def replace_codes(*, user: User, actor: Actor, now: datetime) -> list[str]:
-    """Replace the recovery codes and return them; raise :class:`Conflict` without a second factor."""
+    """Replace and return the recovery codes; raise :class:`Conflict` without a second factor."""
     _lock_user(user)
     if not has_factor(user):
         raise Conflict("Recovery codes stand in for a second factor; add one first.")
