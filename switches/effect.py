@@ -159,10 +159,7 @@ def measure_effect(switch: Switch, now: datetime) -> SwitchEffect | None:
 
 
 def find_silent_instances(switch: Switch, now: datetime) -> tuple[Straggler, ...]:
-    """Return up to 20 instances that went silent before applying the switch's last change.
-
-    The instances that reported latest come first.
-    """
+    """Return up to 20 instances that went silent before applying the last change, latest first."""
     row = Publication.objects.get(pk=1)
     head = Head(row.epoch, row.version)
     found = queries.list_silent_instances(switch.version, head, now, most=MAX_NAMED_STRAGGLERS)

@@ -48,10 +48,7 @@ def list_present(marked: Marks, now: datetime) -> list[str]:
 
 
 def measure_effect(marked: Marks, version: int, since: datetime) -> MarkedEffect:
-    """Return counts of marked instances that acknowledged a change published at `since`.
-
-    `version` is the snapshot version of the change.
-    """
+    """Return counts of marked instances that acknowledged `version`, published at `since`."""
     row = Publication.objects.get(pk=1)
     reports = exports.load_statuses(
         marked.names,

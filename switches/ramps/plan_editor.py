@@ -215,10 +215,7 @@ def read_form(data: Mapping[str, str]) -> Editor | None:
 
 
 def press_button(editor: Editor, button: str, data: Mapping[str, str]) -> Editor:
-    """Return the plan editor after a press of an add or remove button.
-
-    An unknown button changes nothing.
-    """
+    """Return the plan editor changed by an add or remove button, unchanged by an unknown one."""
     if button == ADD_STEP:
         return _add_step(editor)
     match = _BUTTON.fullmatch(button)

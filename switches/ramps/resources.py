@@ -209,7 +209,7 @@ def _describe_message(message: OutboxMessage) -> dict[str, Any]:
 
 
 def _fetch_approvals(ramps: list[Ramp]) -> dict[int, int]:
-    """Return, by ramp id, the pending approval's id for its release or current manual gate."""
+    """Return, by ramp id, the id of its pending approval: of the release or a manual gate."""
     requests = {ramp.pk: manual_gates.find_request(ramp) for ramp in ramps}
     ramps_by_request = {request: ramp for ramp, request in requests.items() if request}
     if not ramps_by_request:

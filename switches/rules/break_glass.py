@@ -105,10 +105,7 @@ def override_refusals(
 
 
 def override_record(reason: str, rules: Sequence[str], at: str, actor: Actor) -> dict[str, Any]:
-    """Return the record of an override for an episode's `broke_glass`.
-
-    `at` is the overriding action: `engage`, `extend` or `release`.
-    """
+    """Return an override's record for `broke_glass`; `at` is `engage`, `extend` or `release`."""
     named = ", ".join(rules)
     return {"rule": named, "rules": list(rules), "reason": reason, "at": at, "by": actor.name}
 

@@ -21,7 +21,7 @@ _KEY_PATTERN = re.compile(KEY_PATTERN.replace("[", "[*"))
 
 @dataclass(frozen=True)
 class SafetyRule:
-    """A safety rule; `switches` are ids or patterns, `n` is the maximum of kind `at_most`."""
+    """A safety rule; `switches` are ids or patterns, `n` is the maximum if `kind` is `at_most`."""
 
     name: str
     kind: str

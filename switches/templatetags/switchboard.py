@@ -103,10 +103,7 @@ def scope_names() -> str:
 
 @register.simple_tag
 def scope_keys() -> str:
-    """Return the scopes as text for page scripts: `global:all segment feature experiment`.
-
-    A scope with only one key includes that key.
-    """
+    """Return the scopes as text for scripts, with the key if it is fixed: `global:all segment`."""
     return " ".join(
         scope.name + (f":{scope.only_key}" * bool(scope.only_key)) for scope in SCOPES.values()
     )

@@ -101,10 +101,7 @@ def page_path(row: Trip) -> str:
 
 
 def engage_path(row: Trip) -> str:
-    """Return the path of the engage form, filled in for the trip.
-
-    For an unknown scope, return the path of the trips page.
-    """
+    """Return the path of the engage form for the trip; for an unknown scope, of the trips page."""
     scope, _, key = row.switch.partition(":")
     if scope not in SCOPES:
         return "/trips/"

@@ -48,10 +48,7 @@ def resolve_alert(*, switch: str, fingerprint: str, actor: Actor, now: datetime)
 
 
 def dismiss_trip(*, trip_id: int, reason: str, actor: Actor, now: datetime) -> Trip:
-    """Dismiss a trip: close its escalation to people, without engaging its switch.
-
-    Raise :class:`Conflict` if it has no open escalation.
-    """
+    """Close a trip's escalation without engaging; raise :class:`Conflict` if none is open."""
     actor.require("switches:write")
     if problems := reasons.find_text_problems(
         reason, called="reason", advice="Say why it may go on."
@@ -121,10 +118,7 @@ def close_engaged(now: datetime) -> int:
 
 
 def _engaged_since(questions: Iterable[Escalation], condition: Q) -> set[int]:
-    """Return the ids of these escalations' trips whose switch a person engaged or keeps engaged.
-
-    `condition` limits the episodes that count.
-    """
+    """Return ids of trips whose switch a person engaged in an episode that meets `condition`."""
     trips = {pk for question in questions for pk in escalations.member_trips(question)}
     since = Episode.objects.filter(
         condition,

@@ -35,10 +35,7 @@ def validate_request(
     evidence: Mapping[str, Any] | None,
     expires_in: str | None,
 ) -> StopRequest:
-    """Return the validated trip request, its reason completed if vague.
-
-    Raise :class:`InvalidInput` with every invalid field.
-    """
+    """Return the valid trip request with its reason completed, or raise :class:`InvalidInput`."""
     errors: dict[str, list[str]] = {}
     try:
         identify(*switch.partition(":")[::2])

@@ -46,10 +46,7 @@ def callers_panel(request: PersonRequest, scope: str, key: str) -> HttpResponse:
 
 
 def build_progress(switch: Switch, now: datetime, place: str = PAGE) -> dict[str, Any]:
-    """Return template context for the effect of a switch's last change.
-
-    `effect` is None if the switch was never published.
-    """
+    """Return template context for a switch's last change; `effect` is None if never published."""
     measured = measure_effect(switch, now)
     if measured is None:
         return {"effect": None}
@@ -81,10 +78,7 @@ def build_progress(switch: Switch, now: datetime, place: str = PAGE) -> dict[str
 
 
 def build_cells(applied: int, instances: int) -> list[bool]:
-    """Return the cells of a progress bar, True if filled.
-
-    The last cell is filled only if all instances apply the change.
-    """
+    """Return a progress bar's cells, True if filled; the last only if all instances apply."""
     count = min(instances, MAX_CELLS)
     if not count:
         return []
