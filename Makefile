@@ -65,6 +65,7 @@ lint: .venv/.stamp-dev
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
 	@$(PY) .ci/check_language.py
+	@! git grep -nE '^(<{7}|>{7}) ' || { echo 'lint: conflict markers are left above' >&2; exit 1; }
 	@$(PY) -m mypy .
 	@PYTHONPATH=client $(PY) -c 'from importlinter.cli import lint_imports_command; lint_imports_command()'
 	@exec $(SUPERVISOR) exec -- sh -euc '\

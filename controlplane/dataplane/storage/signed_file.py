@@ -216,8 +216,7 @@ class SignedFiles(Generic[T]):
 
     def _content(self, path: Path) -> bytes:
         """Return a regular file's bytes; refuse one that other users can access. Never block."""
-        plainly = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        with open(os.open(path, plainly), "rb") as file:
+        with open(path, "rb", opener=_open_plainly) as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
                 raise InvalidFile("it is not a plain file")
@@ -233,8 +232,7 @@ class SignedFiles(Generic[T]):
             raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(self._current))
         draft.unlink(missing_ok=True)  # Left by a killed process.
         try:
-            privately = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-            with open(os.open(draft, privately, 0o600), "wb", buffering=0) as file:
+            with open(draft, "xb", buffering=0, opener=_open_privately) as file:
                 view = memoryview(content)
                 while view:
                     view = view[file.write(view) :]
@@ -269,6 +267,14 @@ def _file_identity(path: Path) -> tuple[int, ...]:
     """Return a value that changes whenever the file's content or mode changes."""
     status = path.lstat()
     return status.st_dev, status.st_ino, status.st_size, status.st_ctime_ns
+
+
+def _open_plainly(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
+
+
+def _open_privately(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW, 0o600)
 
 
 def check_count(value: Any) -> int:

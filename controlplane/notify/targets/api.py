@@ -22,6 +22,7 @@ from controlplane.core.http.fields import (
 )
 from controlplane.core.http.openapi import BY_SESSION
 from controlplane.core.http.permissions import actor_of
+from controlplane.core.http.resources import Resource
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
 from controlplane.core.roles import Power
 from controlplane.notify.models.targets import Route, Target
@@ -29,7 +30,7 @@ from controlplane.notify.transports import destinations
 
 from . import services
 from .fields import Reference, TargetRequest
-from .resources import RouteShape, target_resource, target_resources
+from .resources import target_resource, target_resources
 from .services import NewSecret
 
 MASKED = "As much as may be shown; the rest may be a secret."
@@ -115,6 +116,15 @@ class TestMessageShape(serializers.Serializer[Any]):
 
 class RemovalShape(serializers.Serializer[Any]):
     removed = serializers.BooleanField()
+
+
+class RouteShape(Resource[Route]):
+    id = serializers.IntegerField()
+    event = serializers.CharField()
+    scope = serializers.CharField()
+    severity = serializers.CharField()
+    target = serializers.CharField(source="target.name")
+    target_id = serializers.IntegerField()
 
 
 @extend_schema_field({"oneOf": [{"type": "integer"}, {"type": "string"}]})

@@ -4,26 +4,14 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
-from rest_framework import serializers
-
 from controlplane.core import canonical
 from controlplane.core.canonical import timestamp
-from controlplane.core.http.resources import Resource
-from controlplane.notify.models.targets import Route, Target
+from controlplane.notify.models.targets import Target
 from controlplane.notify.transports import destinations
 from controlplane.notify.transports.base import TRANSPORTS
 
 from . import destination_names, directory, reach
 from .directory import Directory
-
-
-class RouteShape(Resource[Route]):
-    id = serializers.IntegerField()
-    event = serializers.CharField()
-    scope = serializers.CharField()
-    severity = serializers.CharField()
-    target = serializers.CharField(source="target.name")
-    target_id = serializers.IntegerField()
 
 
 def target_settings(target: Target, known: Directory | None = None) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from controlplane.notify.transports import destinations
 
 from . import directory, fields, reach, usage
 from .fields import TargetRequest
-from .resources import RouteShape, settings_digest, target_settings
+from .resources import settings_digest, target_settings
 
 TARGETS_LOCK = 0x7A56E75  # arbitrary, unique among advisory locks
 EVENT_PATTERN = re.compile(r"[a-z0-9_.*?-]{1,64}")
@@ -173,7 +173,7 @@ def add_route(
     if Route.objects.filter(**where).exists():
         raise Conflict(f"These messages go to {found.name} already.")
     route = Route.objects.create(**where, created_at=now)
-    _record_audit("route.created", found, actor, now, after=RouteShape.render(route))
+    _record_audit("route.created", found, actor, now, after=_describe_route(route))
     return route
 
 
@@ -184,7 +184,7 @@ def remove_route(*, route_id: int, actor: Actor, now: datetime) -> None:
     route = Route.objects.select_related("target").filter(pk=route_id).first()
     if route is None:
         raise NotFound(f"There is no route {route_id}.")
-    before = RouteShape.render(route)
+    before = _describe_route(route)
     route.delete()
     _record_audit("route.removed", route.target, actor, now, before=before)
 
@@ -258,3 +258,14 @@ def seal_webhook_urls(now: datetime) -> int:
     for target in plain:
         target.save(update_fields=["webhook_url"])
     return len(plain)
+
+
+def _describe_route(route: Route) -> dict[str, Any]:
+    return {
+        "id": route.pk,
+        "event": route.event,
+        "scope": route.scope,
+        "severity": route.severity,
+        "target": route.target.name,
+        "target_id": route.target_id,
+    }

@@ -143,7 +143,7 @@ def test_hooks_and_people_who_settle_do_not_lock_each_other_out():
     for number in range(12):
         pair[0].post("/hooks/alertmanager", {"alerts": [alerts[number]]})
     again = [{**alert, "fingerprint": f"b{alert['fingerprint']}"} for alert in alerts]
-    ids = list(Trip.objects.filter(outcome="person").values_list("id", flat=True))
+    ids = list(Trip.objects.filter(outcome="person").order_by("id").values_list("id", flat=True))
 
     responses = at_once(
         lambda: pair[0].post("/hooks/alertmanager", {"alerts": again}),
