@@ -15,10 +15,11 @@ SERVED_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class SizeCosts:
-    """The load figures of polls answered with 304, `small` with few switches and `large` with many.
+    """The effect of the number of switches on polling.
 
-    `known` and `new` are the latencies, with many switches, from the commit of an engagement to a
-    held poll: `known` for existing switches, `new` for switches created by the engagement.
+    `small` and `large` are load figures of polls answered with 304, with few and with many
+    switches. `known` and `new` are latencies, with many switches, from the commit of an engagement
+    to the response of a held poll, for existing switches and for switches that it creates.
     """
 
     small: LoadFigures

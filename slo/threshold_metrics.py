@@ -92,9 +92,10 @@ def read_latency(query: MetricQuery, now: datetime) -> Iterator[MetricReading]:
 
 
 def _load_edges(part: str) -> dict[tuple[str, str], list[tuple[float, int]]]:
-    """Return the bucket edges of histograms as (milliseconds, SLI id), by service and metric.
+    """Return the latency limits of SLIs, which are bucket edges of reported histograms.
 
-    If `part` is not empty, only those of the metric of this name.
+    The result has (milliseconds, SLI id) by service and metric; if `part` is not empty, only of the
+    metric of that name.
     """
     rows = Sli.objects.filter(slo__isnull=True, edge_ms__isnull=False, first__isnull=False)
     if part:

@@ -224,5 +224,5 @@ ALIASES = {"failure_threshold": "failure_count", "window_seconds": "window_size"
 
 
 def section_parameters(section: str) -> Iterator[Parameter]:
-    """Return the parameters of a policy section, in the order of the table."""
+    """Return the parameters of a policy section, in the order of `PARAMETERS`."""
     return (one for one in PARAMETERS if one.section == section)

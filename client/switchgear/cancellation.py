@@ -153,8 +153,9 @@ def find_refusal(sources: Sources = ()) -> Refused | None:
 
 
 def check(sources: Sources = (), cause: BaseException | None = None) -> None:
-    """Raise the refusal, if `sources` or the sources of this context refuse the running call.
+    """Raise the refusal if a cancellation source, such as a kill switch, refuses the running call.
 
+    Both `sources` and the sources of this context are checked.
     `cause` becomes the cause of the raised error.
     """
     refusal = find_refusal(sources)

@@ -26,7 +26,7 @@ _BLOCK = tarfile.BLOCKSIZE
 def write(path: Path, fill: Callable[[Callable[[bytes], None]], Manifest]) -> Manifest:
     """Write the backup file atomically.
 
-    `fill` is called with a function that writes a piece of the dump, and returns the manifest.
+    `fill(write_piece)` has to write the dump piece by piece, and to return the manifest.
     Raises :class:`Conflict` if the file exists or another process is writing it, and OSError if
     writing fails. The leftovers of a killed run are overwritten.
     """

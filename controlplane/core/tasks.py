@@ -50,7 +50,7 @@ def purge_idempotency_keys(now: datetime) -> int:
 
 @ticks.tick("gates.purge", seconds=60, queue="housekeeping")
 def purge_gates(now: datetime) -> int:
-    """Delete old event counts and external verdicts."""
+    """Delete old data of ramp gates: event counts, and verdicts of external services."""
     return retention.purge([EVENTS, VERDICTS], now, most=MAX_EVENTS_AT_ONCE)
 
 

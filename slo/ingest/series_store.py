@@ -99,7 +99,10 @@ class StoredSeries(NamedTuple):
 
 
 def load_series(keys: Collection[SourceKey]) -> dict[SourceKey, dict[str, StoredSeries]]:
-    """Return the stored series of each source, by boot."""
+    """Return, for each source (an SLI's instance that pushes counters), its stored series by boot.
+
+    A boot is one run of the instance's process.
+    """
     found: dict[SourceKey, dict[str, StoredSeries]] = {}
     arguments = {
         "slis": postgres_arrays.number_array(sli for sli, _ in keys),

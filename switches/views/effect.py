@@ -46,7 +46,10 @@ def callers_panel(request: PersonRequest, scope: str, key: str) -> HttpResponse:
 
 
 def build_progress(switch: Switch, now: datetime, place: str = PAGE) -> dict[str, Any]:
-    """Return template context for a switch's last change; `effect` is None if never published."""
+    """Return template context: the instances that have applied a switch's last change.
+
+    `effect` is None if the switch has never been published.
+    """
     measured = measure_effect(switch, now)
     if measured is None:
         return {"effect": None}

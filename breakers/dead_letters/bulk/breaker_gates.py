@@ -20,9 +20,9 @@ MAX_HELD = 20
 
 
 def find_consumer_dependencies(stream: LetterStream) -> list[str]:
-    """Return names (`producer->consumer`) of registered dependencies over the origin stream.
+    """Return names (`producer->consumer`) of registered dependencies through the origin stream.
 
-    If the letters name their consumer groups, consumers of other groups are left out.
+    If the letters name consumer groups, only consumers in these groups are included.
     """
     failed = Letter.objects.filter(stream=stream).exclude(consumer_group="")
     groups = set(failed.values_list("consumer_group", flat=True).distinct())

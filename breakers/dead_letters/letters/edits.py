@@ -64,9 +64,9 @@ def _names_as_shown(entry: LetterEntry) -> dict[str, bytes]:
 
 
 def _encode_values(name: bytes, given: Any, times: int) -> list[bytes]:
-    """Return the new values of a field that occurs `times` times in the message.
+    """Encode the edited values of a field, one for each of its `times` occurrences.
 
-    Raises `ValueError` if the field can't get these values.
+    Raises `ValueError` if `given` can't be written to this field.
     """
     if not name:
         raise ValueError("This can't be the name of a field.")

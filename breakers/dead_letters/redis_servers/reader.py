@@ -35,8 +35,8 @@ def read_page(
     """Return up to `limits.entries` entries between the ids `first` and `last`, inclusive.
 
     If `after` is given, the page starts after that entry, in the requested order. One call reads a
-    few megabytes at most, but at least one entry; a shorter page then has `more`. Raises
-    :class:`ServerUnavailable` and :class:`ServerRefused`.
+    few megabytes at most, but at least one entry; if that cuts the page short, its `more` is True.
+    Raises :class:`ServerUnavailable` and :class:`ServerRefused`.
     """
     if after == ids.MAX_ID and not newest_first:
         return EntryPage([], False)  # Redis rejects a range that starts after the greatest id.

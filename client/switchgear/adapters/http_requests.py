@@ -39,7 +39,7 @@ _DEFAULT_TIMEOUTS = httpx.Timeout(5.0).as_dict()
 
 
 class TransportPatterns(Protocol):
-    """Interface of the patterns that a transport applies: :class:`Policy` or :class:`Patterns`."""
+    """The timeout, retry, breaker … of a request; a :class:`Policy`, or :class:`Patterns`."""
 
     @property
     def guard(self) -> Guard | None: ...

@@ -36,7 +36,7 @@ class ModeSelector:
         return self.mode
 
     def record_success(self) -> None:
-        """Record that the current follow mode works, which resets its count of failures."""
+        """Record that the current mode, stream or poll, works: reset its count of failures."""
         self.failures = 0
         if self.mode == self._top:
             self._retries = 0

@@ -143,7 +143,7 @@ class CpuThrottle:
     def pause_seconds(self) -> float:
         """Return the seconds to pause now, in proportion to the CPU time since the last pause.
 
-        Return 0.0 if that is at most `FREE_SECONDS`.
+        Return 0.0 if that CPU time is at most `FREE_SECONDS`.
         """
         busy = time.thread_time() - self._rested_at
         if busy <= FREE_SECONDS:

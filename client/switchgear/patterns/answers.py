@@ -103,7 +103,7 @@ class StreamLabel:
         self._before = 0
 
     def unwrap(self, answer: Answer[T]) -> T:
-        """Store the label of `answer`, and return its value, the stream."""
+        """Store the label of `answer`, its fallback target, and return the stream in it."""
         self.answer = replace(answer, value=None)  # type: ignore[arg-type, assignment]
         return answer.value
 

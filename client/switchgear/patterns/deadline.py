@@ -22,8 +22,9 @@ class Deadline(TimeLimited):
     returned unchanged. Code may check :func:`remaining_seconds`, as all patterns and transports of
     this library do. Generators are limited as by a `Timeout`.
 
-    A breaker directly inside sees the deadline's cut-off as a cancellation and does not count it:
-    put a `Timeout(None)` innermost, so that a call that hangs is counted.
+    A breaker directly inside sees the deadline's cut-off as a cancellation and does not count it.
+    Put a `Timeout(None)` inside the breaker: it takes over the deadline's limit and raises an
+    error that the breaker counts.
 
     With `cuts=False` no coroutine is cancelled, which is cheaper: use `cuts=False` around a
     `Timeout` that covers every wait inside.

@@ -30,8 +30,8 @@ def outgoing(failure: BaseException | None = None) -> dict[str, str]:
 
     `X-Request-Timeout-Ms` is included if the time is limited. If the request is part of a retry,
     the number of the attempt, from 0, is in `X-Retry-Attempt`, or on the last attempt in
-    `X-Retry-Last-Attempt`. `failure` is the error that the request raises if it fails: a retry
-    counts only if it would retry this error; if `failure` is None, every retry counts.
+    `X-Retry-Last-Attempt`. `failure` is the error that the request raises if it fails: only
+    retries that would repeat the request after it are considered; if None, all.
     """
     headers: dict[str, str] = {}
     left = time_limits.remaining_seconds()

@@ -94,9 +94,9 @@ class _EngagedBlocks:
 
 
 def _apply(client: lifecycle.Client, switch: str, reasons: list[str]) -> None:
-    """Engage a switch in a client with the latest of the blocks' `reasons`.
+    """Engage a switch in a client, with the last of the open `with` blocks' `reasons`.
 
-    Without any, the switch has the state of the console or of the client's settings again.
+    If no block is open, return the switch to its state in the console or the client's settings.
     """
     if reasons:
         client._store.force(switch, reasons[-1])

@@ -1,4 +1,4 @@
-"""Content of the file of policies and degradation causes. Pure."""
+"""Encoding and decoding of the saved file of policies and degradation causes. Pure."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace

@@ -34,7 +34,7 @@ def post_message(message: OutboxMessage, calls: SlackCalls) -> None:
 
 
 def thread_of(message: OutboxMessage) -> Thread | None:
-    """Return the thread of a message's subject; None if there is none yet."""
+    """Return the Slack thread about what a message concerns, such as a ramp; None if none yet."""
     if not message.subject:
         return None
     return Thread.objects.filter(destination=message.destination, subject=message.subject).first()
