@@ -22,9 +22,9 @@ def served(static: Path) -> set[str]:
 
 
 def test_library_that_is_not_installed_is_left_out(tmp_path):
-    put(tmp_path, "css/switchgear.css", "package.json", "package-lock.json")
+    put(tmp_path, "css/tokens.css", "package.json", "package-lock.json")
 
-    assert served(tmp_path) == {"css/switchgear.css"}
+    assert served(tmp_path) == {"css/tokens.css"}
 
 
 def test_of_a_library_only_what_pages_load_is_served(tmp_path):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
-CSS = (Path(settings.BASE_DIR) / "static/css/switchgear.css").read_text()
+CSS = (Path(settings.BASE_DIR) / "static/css/tokens.css").read_text()
 SURFACES = ("canvas", "surface", "sunken", "hover")
 TEXT = [(ink, on) for ink in ("ink", "ink-2", "ink-3", "accent", "stop") for on in SURFACES] + [
     ("flow", "canvas"),
