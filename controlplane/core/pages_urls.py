@@ -31,7 +31,7 @@ urlpatterns = [
         for verb in ("pause", "resume", "cancel")
     ),
     path("find/", palette.find_page, {"template": "core/palette.html"}, name="find_page"),
-    path("find/part/", palette.find_page, {"template": "_palette_found.html"}, name="find_part"),
+    path("find/part/", palette.find_page, {"template": "_palette_results.html"}, name="find_part"),
     path("runbooks/", runbooks.runbooks_page, name="runbooks_page"),
     path("runbooks/<slug:slug>/", runbooks.runbook_page, name="runbook_page"),
 ]

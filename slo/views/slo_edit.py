@@ -31,9 +31,9 @@ from .responses import OptionalReasonForm
 
 SAVE, PREVIEW = "save", "preview"
 PARTS = {
-    "preview": "slo/_budget_preview.html",
+    "preview": "slo/_slo_preview.html",
     "rules": "slo/_rules.html",
-    "actions": "slo/_alert_actions.html",
+    "actions": "slo/_action_fields.html",
 }
 """Templates of the parts of the form that htmx reloads, by the id of their element."""
 KINDS = (

@@ -31,7 +31,7 @@ from slo.thresholds import rules, services, statuses
 from . import responses
 from .responses import OptionalReasonForm
 
-FORM = "slo/thresholds_form.html"
+FORM = "slo/threshold_form.html"
 SEVERITIES = (
     ("critical", "Critical", "somebody is called at once"),
     ("warning", "Warning", "the team answers within half an hour"),
@@ -154,7 +154,7 @@ def remove_page(request: PersonRequest, name: str) -> HttpResponse:
         form,
         carry_out,
         scope=SCOPE,
-        template="slo/thresholds_remove.html",
+        template="slo/threshold_remove.html",
         context=lambda now: {
             "rule": rule,
             "sentence": rules.describe_rule(rule),

@@ -84,14 +84,14 @@ def edit_rule(request: PersonRequest, rule_id: int | None = None) -> HttpRespons
         switches = "\n".join(row.switches)
         initial = {"name": row.name, "kind": row.kind, "switches": switches, "n": str(row.n or 1)}
     form = ProposeForm(submitted_data(request), initial=initial)
-    return _handle_proposal(request, row, form, "switches/rules_form.html")
+    return _handle_proposal(request, row, form, "switches/rule_form.html")
 
 
 @signed_in
 @require_http_methods(["GET", "POST"])
 def remove_rule(request: PersonRequest, rule_id: int) -> HttpResponse:
     row, form = _get_rule(rule_id), ReasonForm(submitted_data(request))
-    return _handle_proposal(request, row, form, "switches/rules_remove.html")
+    return _handle_proposal(request, row, form, "switches/rule_remove.html")
 
 
 def _handle_proposal(

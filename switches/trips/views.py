@@ -113,7 +113,7 @@ def dismiss_trip(request: PersonRequest, trip_id: int) -> HttpResponse:
         form,
         carry_out,
         scope="switches:write",
-        template="switches/trips_dismiss.html",
+        template="switches/trip_dismiss.html",
         context=lambda now: {"trip": trip},
         back=reverse("trips_page"),
         refused=lambda error: _show_refusal(request, error),

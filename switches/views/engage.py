@@ -113,7 +113,7 @@ def engage_preview(request: PersonRequest) -> HttpResponse:
     except Conflict as conflict:
         context["conflict"] = conflict
     context |= _blast_context(form.get_text("scope"), form.get_text("key"), now)
-    return render(request, "switches/_engage_plan.html", context)
+    return render(request, "switches/_engage_preview.html", context)
 
 
 def _list_refusals(form: EngageForm, conflict: Conflict | None) -> list[Refusal]:

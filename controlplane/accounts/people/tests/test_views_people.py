@@ -74,7 +74,7 @@ def test_list_takes_the_same_queries_however_long(root):
     html, many = queries()
 
     assert len(many) == len(few), many
-    assert html.count('class="item-row"') == 50
+    assert html.count('class="list-row"') == 50
     assert "61 people, page 1 of 2" in html
 
 
