@@ -79,7 +79,7 @@ def test_rest_of_the_targets_is_on_further_pages():
     routes = client.get("/targets/?routes=2").content.decode()
 
     assert "many channel 0000" in first
-    last = '"item-row__what"><bdi>many person 0069'
+    last = '"list-row__what"><bdi>many person 0069'
     assert last not in first
     assert last in second
     assert 'id="matrix"' in second
