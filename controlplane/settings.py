@@ -60,7 +60,6 @@ INSTALLED_APPS = [
     "django_htmx",
     "rest_framework",
     "drf_spectacular",
-    "drf_spectacular_sidecar",
 ]
 
 MIDDLEWARE = [
@@ -279,9 +278,6 @@ SPECTACULAR_SETTINGS = {
         "controlplane.dataplane.openapi.add_paths",
         "controlplane.openapi.hooks.finish",
     ],
-    "SWAGGER_UI_DIST": "SIDECAR",
-    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
-    "SWAGGER_UI_SETTINGS": {"deepLinking": True, "validatorUrl": None},
 }
 
 LOGGING = logs.LOGGING

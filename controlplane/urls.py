@@ -8,7 +8,7 @@ from breakers.urls import api_urlpatterns as breakers_api
 from controlplane.accounts.urls import api_urlpatterns as accounts_api
 from controlplane.core.urls import api_urlpatterns as core_api
 from controlplane.notify.urls import api_urlpatterns as notify_api
-from controlplane.openapi.views import DocsView, SchemaView
+from controlplane.openapi.views import SchemaView, reference_index, reference_section
 from slo.urls import api_urlpatterns as slo_api
 from switches.urls import api_urlpatterns as switches_api
 
@@ -35,7 +35,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
         ),
     ),
     path("api/schema/", SchemaView.as_view(), name="schema"),
-    path("api/docs/", DocsView.as_view(), name="docs"),
+    path("api/docs/", reference_index, name="docs"),
+    path("api/docs/<slug:slug>/", reference_section, name="docs_section"),
     path("admin/", admin.site.urls),
     path("", include("controlplane.core.ops_urls")),
     path("", include("controlplane.accounts.pages_urls")),

@@ -1,8 +1,11 @@
-"""Views of the OpenAPI document, as JSON or YAML and as a Swagger page."""
+"""Views of the OpenAPI document: JSON, YAML, and the pages of the API reference."""
 
+from functools import lru_cache
 from typing import Any
 
-from django.http import HttpResponse
+import orjson
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
 from django.utils.cache import get_conditional_response, patch_vary_headers
 from drf_spectacular.renderers import (
     OpenApiJsonRenderer,
@@ -10,13 +13,12 @@ from drf_spectacular.renderers import (
     OpenApiYamlRenderer,
     OpenApiYamlRenderer2,
 )
-from drf_spectacular.views import SpectacularSwaggerSplitView
 from rest_framework.permissions import AllowAny
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from controlplane.core.content_encoding import accepts_gzip
-from controlplane.openapi import document
+from controlplane.openapi import document, reference
 
 CACHE_CONTROL = "public, max-age=60"
 
@@ -51,9 +53,31 @@ class SchemaView(APIView):
         return get_conditional_response(request._request, etag, response=response) or response
 
 
-class DocsView(SpectacularSwaggerSplitView):
-    """Swagger page of the OpenAPI document, without inline scripts, which the CSP forbids."""
+def reference_index(request: HttpRequest) -> HttpResponse:
+    """Page that lists all operations of the API by section; public, as the document is."""
+    document, sections = _read_reference()
+    return render(
+        request, "openapi/reference.html", {"document": document, "sections": sections.values()}
+    )
 
-    template_name = "openapi/docs.html"
-    authentication_classes: list[Any] = []
-    permission_classes = [AllowAny]
+
+def reference_section(request: HttpRequest, slug: str) -> HttpResponse:
+    """Page of one section: its operations with parameters, bodies, examples and responses."""
+    section = _read_reference()[1].get(slug)
+    if section is None:
+        raise Http404
+    return render(request, "openapi/reference.html", {"section": section})
+
+
+def _read_reference() -> tuple[dict[str, Any], dict[str, reference.Section]]:
+    """Return the OpenAPI document and its sections.
+
+    Raises :class:`Unavailable` while another thread builds the document.
+    """
+    return _parse(document.get_representation(document.JSON).plain)
+
+
+@lru_cache(maxsize=1)
+def _parse(content: bytes) -> tuple[dict[str, Any], dict[str, reference.Section]]:
+    parsed: dict[str, Any] = orjson.loads(content)
+    return parsed, reference.build_sections(parsed)

@@ -110,3 +110,10 @@ def test_whoever_tried_too_often_is_told_when_to_come_back(desks):
 
     expect(page.get_by_role("heading", name=re.compile("^Wait"))).to_be_visible()
     assert faults_of(page) == ""
+
+
+@pytest.mark.parametrize("path", ["/api/docs/", "/api/docs/switches/"])
+def test_api_reference(desks, path):
+    page = desks.open_desk(kim()).open(path)
+
+    assert faults_of(page) == ""

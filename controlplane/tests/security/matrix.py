@@ -279,6 +279,7 @@ health/ready  GET open
 health/ready/data  GET open
 api/schema/  GET open
 api/docs/  GET open
+api/docs/<slug:slug>/  GET open
 """
 
 
