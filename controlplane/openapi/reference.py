@@ -27,7 +27,7 @@ class Field:
 
 
 @dataclass(frozen=True)
-class Body:
+class Content:
     """A request's or response's content: its media type, fields and example (JSON text)."""
 
     media_type: str
@@ -41,7 +41,7 @@ class Result:
 
     status: str
     description: str
-    body: Body | None
+    body: Content | None
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Operation:
     summary: str
     description: str
     parameters: tuple[Field, ...]
-    body: Body | None
+    body: Content | None
     results: tuple[Result, ...]
     anchor: str
 
@@ -110,14 +110,14 @@ def _read_result(document: Schema, status: str, raw: Schema) -> Result:
     return Result(status, result.get("description", ""), body)
 
 
-def _read_body(document: Schema, raw: Schema) -> Body | None:
+def _read_body(document: Schema, raw: Schema) -> Content | None:
     for media_type, content in _resolve(document, raw).get("content", {}).items():
         example = content.get("example")
         if example is None:
             example = next((case.get("value") for case in content.get("examples", {}).values()), "")
         text = example if isinstance(example, str) else _format_json(example)
         fields = tuple(_list_fields(document, content.get("schema", {})))
-        return Body(media_type, fields, text)
+        return Content(media_type, fields, text)
     return None
 
 
