@@ -67,6 +67,9 @@ lint: .venv/.stamp-dev
 	@$(PY) .ci/check_language.py
 	@! git grep -nE '^(<{7}|>{7}) ' || { echo 'lint: conflict markers are left above' >&2; exit 1; }
 	@$(PY) -m mypy .
+	@command -v node >/dev/null || { echo 'make lint needs Node.js 20 or later' >&2; exit 2; }
+	@$(LIBRARIES) --dev
+	@static/node_modules/.bin/tsc --project static/tsconfig.json
 	@PYTHONPATH=client $(PY) -c 'from importlinter.cli import lint_imports_command; lint_imports_command()'
 	@exec $(SUPERVISOR) exec -- sh -euc '\
 	  $(PY) -m pytest -m lint client/tests; \

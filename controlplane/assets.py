@@ -10,7 +10,7 @@ from whitenoise.storage import CompressedManifestStaticFilesStorage
 LIBRARIES = {"vendor/uplot": "uplot/dist"}
 """Folder of each library in its npm package, by the path it is served under."""
 LEFT_OUT = (
-    *("node_modules", "package.json", "package-lock.json", "requirements.txt"),
+    *("node_modules", "package.json", "package-lock.json", "tsconfig.json", "requirements.txt"),
     *("*.d.ts", "*.cjs.js", "*.esm.js", "*.iife.js"),
 )
 

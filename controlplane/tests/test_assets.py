@@ -22,7 +22,7 @@ def served(static: Path) -> set[str]:
 
 
 def test_library_that_is_not_installed_is_left_out(tmp_path):
-    put(tmp_path, "css/tokens.css", "package.json", "package-lock.json")
+    put(tmp_path, "css/tokens.css", "package.json", "package-lock.json", "tsconfig.json")
 
     assert served(tmp_path) == {"css/tokens.css"}
 

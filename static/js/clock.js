@@ -1,7 +1,9 @@
+// @ts-check
 // Updates countdowns and ages by the server's clock, in the same format as the templates.
 // Other modules set the server's time by a `clock:set` event (milliseconds since 1970).
 
 const SOON = 3600;
+/** @type {[string, number][]} Names and seconds of units, longest first. */
 const UNITS = [["d", 86400], ["h", 3600], ["min", 60]];
 let offset = 0;
 
@@ -9,10 +11,12 @@ function serverNow() {
   return Date.now() + offset;
 }
 
+/** @param {number} number */
 function padTwo(number) {
   return String(number).padStart(2, "0");
 }
 
+/** @param {number} seconds */
 function clockText(seconds) {
   const hours = Math.floor(seconds / 3600);
   if (hours >= 48) return `${Math.floor(hours / 24)} d ${hours % 24} h`;
@@ -21,15 +25,18 @@ function clockText(seconds) {
   return hours ? `${hours}:${padTwo(minutes)}:${rest}` : `${minutes}:${rest}`;
 }
 
+/** @param {number} seconds */
 function ageText(seconds) {
   const [unit, length] = UNITS.find(([, size]) => seconds >= size) ?? ["s", 1];
   return `${Math.floor(seconds / length)} ${unit} ago`;
 }
 
+/** @param {Element} element @param {string} text */
 function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
+/** @param {HTMLElement} element @param {ServerTime} now */
 function tickCountdown(element, now) {
   const left = (Number(element.dataset.until) - now) / 1000;
   if (element.hasAttribute("data-short")) {
@@ -59,6 +66,7 @@ function tick() {
 }
 
 // Hide an expired control; move the focus to the next one.
+/** @param {HTMLElement} element */
 function hideExpired(element) {
   const focused = element.contains(document.activeElement);
   const next = element.closest("dialog, tr, section")?.querySelector("[data-focus], a[href]");
@@ -78,6 +86,6 @@ document.addEventListener("clock:tick", tick);
 
 const stamp = Number(document.querySelector("[data-now]")?.dataset.now);
 // Add the time since the first byte of the page, which the navigation entry tells.
-const [navigation] = performance.getEntriesByType("navigation");
+const [navigation] = /** @type {PerformanceNavigationTiming[]} */ (performance.getEntriesByType("navigation"));
 if (stamp) offset = stamp + performance.now() - (navigation?.responseStart ?? 0) - Date.now();
 scheduleTick();

@@ -1,3 +1,4 @@
+// @ts-check
 // Saved views of a list: named filters, saved in this browser for each user. Filters are in the URL's
 // query, so a view is a query.
 
@@ -7,6 +8,10 @@ const STORAGE_KEY = `switchgear.saved.${container?.dataset.saved}.${location.pat
 const MAX_VIEWS = 12;
 const TRANSIENT = ["page", "since", "before"]; // the position in the list is no part of a view
 
+/**
+ * @typedef {{ name: string, query: string }} View
+ * @returns {View[]}
+ */
 function loadViews() {
   try {
     return JSON.parse(localStorage.getItem(STORAGE_KEY)) ?? [];
@@ -15,6 +20,7 @@ function loadViews() {
   }
 }
 
+/** @param {View[]} views */
 function saveViews(views) {
   localStorage.setItem(STORAGE_KEY, JSON.stringify(views.slice(0, MAX_VIEWS)));
   renderViews();
@@ -30,8 +36,8 @@ function normalizedQuery(search = location.search) {
 function renderViews() {
   const views = loadViews();
   const rows = views.map((view) => {
-    const row = container.querySelector("template").content.cloneNode(true).firstElementChild;
-    const link = row.querySelector("[data-view]");
+    const row = /** @type {Element} */ (container.querySelector("template").content.firstElementChild.cloneNode(true));
+    const link = /** @type {HTMLAnchorElement} */ (row.querySelector("[data-view]"));
     link.href = `${location.pathname}${view.query ? `?${view.query}` : ""}`;
     link.textContent = view.name;
     if (view.query === normalizedQuery()) link.setAttribute("aria-current", "true");
@@ -45,13 +51,13 @@ function renderViews() {
   list.replaceChildren(...rows);
   list.hidden = !rows.length;
   container.querySelector("details").hidden = !normalizedQuery() || views.some((view) => view.query === normalizedQuery());
-  container.hidden = list.hidden && container.querySelector("details").hidden;
+  container.hidden = Boolean(list.hidden && container.querySelector("details").hidden);
 }
 
 if (container) {
   container.querySelector("form").addEventListener("submit", (event) => {
     event.preventDefault();
-    const field = document.getElementById("saved-name");
+    const field = /** @type {HTMLInputElement} */ (document.getElementById("saved-name"));
     const name = field.value.trim();
     if (!name) return;
     saveViews([{ name, query: normalizedQuery() }, ...loadViews().filter((one) => one.name !== name)]);

@@ -1,3 +1,4 @@
+// @ts-check
 // Times are shown in the user's zone; a key or the button in the footer switches all of them to UTC
 // and back. The server renders both texts.
 
@@ -9,6 +10,7 @@ function isUtc() {
   return document.documentElement.dataset.times === "utc";
 }
 
+/** @param {ParentNode} root */
 function applyZone(root) {
   for (const time of root.querySelectorAll("time[data-utc]")) {
     time.dataset.local ??= time.textContent;
@@ -20,13 +22,14 @@ function applyZone(root) {
 // A refresh brings local times again: convert them before the browser paints.
 const observer = new MutationObserver((changes) => {
   for (const { target } of changes) {
-    const time = target.parentElement?.closest("time[data-utc]") ?? (target.matches?.("time[data-utc]") ? target : null);
+    const time = target.parentElement?.closest("time[data-utc]") ?? (target instanceof HTMLElement && target.matches("time[data-utc]") ? target : null);
     if (time && time.textContent !== time.dataset.utc) time.dataset.local = time.textContent;
   }
   applyZone(document);
   observer.takeRecords();
 });
 
+/** @param {boolean} utc */
 function setUtc(utc) {
   if (utc) document.documentElement.dataset.times = "utc";
   else delete document.documentElement.dataset.times;
