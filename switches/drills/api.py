@@ -40,7 +40,7 @@ class DrillBody(EmptyBody):
     switch = Text(help_text="Switch id such as `segment:finance`; not the global switch.")
     mode = Text(
         required=False,
-        help_text="`live` (the default) blocks the marked instances for a moment; `dry` only "
+        help_text="`live` (the default) blocks the drill instances for a moment; `dry` only "
         "counts them.",
     )
     reason = Text(help_text="Purpose of the drill.")

@@ -18,8 +18,8 @@ def list_failed_drills(_now: datetime) -> list[AttentionItem]:
         AttentionItem(
             kind="drill",
             severity="warning",
-            title=f"The drill of {drill.switch_id} failed",
-            detail=f"{drill.failure_reason} Mend that, and rehearse it again.",
+            title=f"Drill of {drill.switch_id} failed",
+            detail=f"{drill.failure_reason} Fix this, then drill it again.",
             path=f"/drills/#drill-{drill.pk}",
             since=drill.job.finished_at or drill.job.created_at,
         )
@@ -37,8 +37,8 @@ def list_never_rehearsed(now: datetime) -> list[AttentionItem]:
         AttentionItem(
             kind="rehearsal",
             severity="info",
-            title=f"{pluralize(count, 'switch')} never rehearsed",
-            detail="Nobody knows that they stop what they should. Rehearse each in a drill.",
+            title=f"{pluralize(count, 'switch')} never tested",
+            detail="Run a drill of each to prove that services obey it.",
             path="/drills/#unproven",
             since=since or now,
         )

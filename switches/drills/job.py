@@ -30,10 +30,10 @@ APPLIED_WITHIN = timedelta(seconds=60)
 POLL_INTERVAL = timedelta(milliseconds=500)
 ACTOR = system_actor("drills")
 NO_INSTANCES = (
-    "No marked instance was heard from within 30 seconds: nobody polls under a marked name. "
-    "Look at the marks, and whether the instances run."
+    "No drill instance has reported in the last 30 seconds. Check that the drill instances are "
+    "running, and that they report under these names."
 )
-TOO_LATE = "Whoever ran the drill came back too late to see it ({part}); it had ended by itself."
+TOO_LATE = "The worker was away when the drill ended, so its effect was not measured ({part})."
 SKIPPED = StepPassed({"skipped": True})
 
 
@@ -186,19 +186,19 @@ def advance_drills(turns: Sequence[LeasedJob], now: datetime, probe: Probe) -> i
 
 def describe_stopped(state: str) -> str:
     """Return the reason why a switch in this `state`, engaged or ramping, can't be drilled."""
-    return f"The switch is {state}: what is real is proven by its own effect."
+    return f"The switch is {state}. Only a released switch can be drilled."
 
 
 def _describe_unproven(part: str, found: marked_instances.MarkedEffect) -> str:
     if found.by_everybody:
         return ""
     if not found.instances:
-        return f"No marked instance is left ({part})."
+        return f"No drill instance is left ({part})."
     behind = found.instances - found.applied
     named = ", ".join(found.stragglers[:5]) + ("…" if behind > 5 else "")
     return (
-        f"{behind:,} of {found.instances:,} did not say within {APPLIED_WITHIN.seconds} seconds "
-        f"that they apply it ({part}): {named}."
+        f"{behind:,} of {found.instances:,} instances had not confirmed it after "
+        f"{APPLIED_WITHIN.seconds} seconds ({part}): {named}."
     )
 
 

@@ -47,6 +47,16 @@ def list_present(marked: Marks, now: datetime) -> list[str]:
     return exports.list_live_instances(marked.names, marked.services, now)
 
 
+def list_choices(now: datetime, limit: int) -> list[tuple[str, str]]:
+    """Return up to `limit` patterns with labels: live services as a whole, then their instances."""
+    names = exports.list_live_instances_of_all(now, limit)
+    counts = Counter(name.partition("/")[0] for name in names)
+    services = [
+        (f"{service}/{ALL}", f"all of {service}: {count:,}") for service, count in counts.items()
+    ]
+    return [*services, *((name, "") for name in names)][:limit]
+
+
 def measure_effect(marked: Marks, version: int, since: datetime) -> MarkedEffect:
     """Return counts of marked instances that acknowledged `version`, published at `since`."""
     row = Publication.objects.get(pk=1)

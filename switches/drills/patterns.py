@@ -8,7 +8,7 @@ from controlplane.core.errors import InvalidInput
 ALL = "*"
 PART_LENGTH = 120
 _HOW_TO_WRITE = (
-    "Write service/instance as the instance names itself, or service/* for all of a service: "
+    "Use service/instance, as the instance reports it, or service/* for all instances: "
     "core/canary-1, core/*."
 )
 TOKEN_PREFIX = "token:"  # noqa: S105 - callers without a name of their own; never marked
@@ -50,7 +50,7 @@ def read_pattern(text: str) -> str:
     if not is_service or not _is_part(instance):
         raise InvalidInput({"pattern": [_HOW_TO_WRITE]})
     if ALL in instance and not is_whole_service:
-        raise InvalidInput({"pattern": ["The * stands alone, for all of a service: core/*."]})
+        raise InvalidInput({"pattern": ["Use * alone, for all instances of a service: core/*."]})
     return pattern
 
 

@@ -11,12 +11,12 @@ from switches.scopes import GLOBAL
 from . import queries, transitions
 
 STEPS = {
-    "look": "Look who is there",
+    "look": "Find the drill instances",
     "engage": "Engage",
-    "engaged_applied": "Wait until they stop",
+    "engaged_applied": "Wait until they block",
     "release": "Release",
-    "released_applied": "Wait until they go on",
-    "record": "Write it down",
+    "released_applied": "Wait until they let traffic flow",
+    "record": "Record the result",
 }
 SKIPPED = "skipped"
 

@@ -2,10 +2,10 @@
 
 from datetime import datetime, timedelta
 
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 from switches.episodes import live_drills
-from switches.models import Drill, Switch
+from switches.models import Drill, Switch, SwitchState
 from switches.scopes import GLOBAL
 
 PROOF_DURATION = timedelta(days=90)
@@ -15,6 +15,13 @@ PROOF_DURATION = timedelta(days=90)
 def list_drillable_switches() -> QuerySet[Switch]:
     """Return all switches except the global one, which can't be drilled."""
     return Switch.objects.exclude(scope=GLOBAL.name)
+
+
+def list_released_switch_ids(limit: int) -> list[str]:
+    """Return up to `limit` ids of switches that can be drilled now, longest unproven first."""
+    released = Switch.objects.in_state(SwitchState.RELEASED).exclude(scope=GLOBAL.name)
+    oldest_first = released.order_by(F("last_proven_at").asc(nulls_first=True), "pk")
+    return list(oldest_first.values_list("pk", flat=True)[:limit])
 
 
 def find_never_proven() -> QuerySet[Switch]:

@@ -30,14 +30,14 @@ def not_rehearsed_section(_start: datetime, _end: datetime, now: datetime) -> Re
     }
     return build_section(
         "not_rehearsed",
-        "Never rehearsed or not for 90 days",
+        "Not tested in the last 90 days",
         rows,
         lambda switch: switch_path(switch.pk),
         total=total,
         tone="warn" if total else "good",
-        summary=f"{pluralize(total, 'switch')} not proven by a drill within 90 days, {never:,} of "
-        "them never. Begin a drill, or let one come round.",
-        empty="Every switch was proven by a drill within 90 days.",
+        summary=f"{pluralize(total, 'switch')} not proven in the last 90 days, {never:,} of them "
+        "never tested. Start a drill, or schedule one.",
+        empty="Every switch passed a drill in the last 90 days.",
         switch="pk",
         owner="owner",
         last_proven_at="last_proven_at",

@@ -26,9 +26,9 @@ from . import patterns
 ADVICE = "Say what it is for, for example “before the sale weekend”."
 MAX_ROUND_DAYS = 365
 HOW_TO_MARK = (
-    "No instance is marked for drills, so there is nobody to rehearse with. Mark some first, by "
-    'POST /api/v1/drills/instances/ {"pattern": "core/canary-1"} or on the drills page; '
-    "core/* stands for all of a service."
+    "There are no drill instances. Add some on the Drills page, or by "
+    'POST /api/v1/drills/instances/ {"pattern": "core/canary-1"}; '
+    "core/* adds all instances of core."
 )
 
 
@@ -65,7 +65,7 @@ def check_drillable(scope: str, key: str, mode: str, reason: str) -> None:
     errors: dict[str, list[str]] = {}
     if scope == GLOBAL.name:
         others = join_words(list(question_fields()))
-        errors["switch"] = [f"The global switch is not drilled: rehearse {others}."]
+        errors["switch"] = [f"The global switch can't be drilled. Choose {others}."]
     if mode not in live_drills.MODES:
         errors["mode"] = [f"Must be one of {', '.join(live_drills.MODES)}."]
     if problems := reasons.find_text_problems(reason, called="reason", advice=ADVICE):
@@ -94,7 +94,7 @@ def create_drill(
     if episode is not None:
         raise Conflict(describe_stopped(episode.state), state=episode.state.value)
     if under_way is not None:
-        raise Conflict(f"A drill of {switch.pk} is under way already.", drill=under_way.pk)
+        raise Conflict(f"A drill of {switch.pk} is already running.", drill=under_way.pk)
     if not DrillMark.objects.exists():
         raise Conflict(HOW_TO_MARK)
     job = control.create_job(
@@ -107,7 +107,7 @@ def create_drill(
         key=job_key,
     )
     if job is None:
-        raise Conflict(f"This drill of {switch.pk} has begun already.")
+        raise Conflict(f"This drill of {switch.pk} has already started.")
     scheduled = job_key is not None
     drill = Drill.objects.create(
         job=job, switch=switch, mode=mode, scheduled=scheduled, salt=secrets.token_hex(8)
@@ -203,7 +203,7 @@ def remove_schedule(*, scope: str, key: str, actor: Actor, now: datetime) -> Non
         lock_switch(scope, key)
         row = DrillSchedule.objects.filter(switch_id=switch_id).first()
         if row is None:
-            raise NotFound(f"No drill of {switch_id} comes round.")
+            raise NotFound(f"{switch_id} has no drill schedule.")
         record_schedule_event("drill.unscheduled", row, row.reason, actor, now)
         row.delete()
 

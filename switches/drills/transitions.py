@@ -150,11 +150,11 @@ def describe_outcome(drill: Drill) -> str:
     measurement = drill.measured.get("look" if drill.mode == live_drills.DRY else "engage", {})
     count = measurement.get("instances", 0)
     if drill.mode == live_drills.DRY:
-        return f"It would reach {_format_instances(count)}."
+        return f"A live drill would block {_format_instances(count)}."
     back = drill.measured.get("release", {})
     return (
-        f"{_format_instances(count)} stopped{_format_delay(measurement)}, "
-        f"and let traffic flow again{_format_delay(back)}."
+        f"{_format_instances(count)} blocked traffic{_format_delay(measurement)}, "
+        f"and let it flow again{_format_delay(back)}."
     )
 
 

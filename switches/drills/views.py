@@ -28,6 +28,14 @@ from switches.models import Drill, DrillMark, DrillSchedule
 SHOWN = 25
 MARKS_SHOWN = 200
 UNPROVEN_SHOWN = 50
+CHOICES_SHOWN = 200
+REPEATS = (
+    ("", "Never"),
+    ("7d", "Every week"),
+    ("14d", "Every 2 weeks"),
+    ("30d", "Every 30 days"),
+    ("90d", "Every 90 days"),
+)
 
 
 class BeginForm(ServiceForm):
@@ -104,14 +112,15 @@ def new_drill(request: PersonRequest) -> HttpResponse:
         arguments = form.service_arguments()
         drill = services.begin_and_schedule(**arguments, every=every, actor=actor, now=now)
         path = f"{reverse('drills_page')}#drill-{drill.pk}"
-        return respond_done(request, f"The drill of {drill.switch_id} begins.", path)
+        return respond_done(request, f"Drill of {drill.switch_id} started.", path)
 
     def get_context() -> dict[str, Any]:
         marked = marked_instances.read_marks()
         return {
             "marked": bool(marked),
             "present": marked_instances.list_present(marked, now),
-            "named": marked_instances.MAX_NAMED,
+            "drillable": queries.list_released_switch_ids(CHOICES_SHOWN),
+            "repeats": REPEATS,
         }
 
     return _handle_form(request, form, begin_drill, "switches/drill_new.html", get_context)
@@ -130,7 +139,7 @@ def cancel_drill(request: PersonRequest, drill_id: int) -> HttpResponse:
     def cancel() -> HttpResponse:
         reason = form.get_text("reason")
         services.cancel_drill(drill_id=drill_id, reason=reason, actor=actor, now=db_now())
-        message = f"The drill of {drill.switch_id} has ended; nobody is stopped by it."
+        message = f"Drill of {drill.switch_id} canceled; its instances are released."
         return respond_done(request, message, reverse("drills_page"))
 
     return _handle_form(
@@ -148,17 +157,20 @@ def new_mark(request: PersonRequest) -> HttpResponse:
     def mark() -> HttpResponse:
         pattern = form.get_text("pattern")
         row, _ = services.mark_instances(pattern=pattern, actor=actor, now=db_now())
-        message = f"{row.pattern} takes part in drills."
+        message = f"{row.pattern} added to drills."
         return respond_done(request, message, reverse("drills_page"))
 
-    return _handle_form(request, form, mark, "switches/drill_mark.html")
+    def get_context() -> dict[str, Any]:
+        return {"choices": marked_instances.list_choices(db_now(), CHOICES_SHOWN)}
+
+    return _handle_form(request, form, mark, "switches/drill_mark.html", get_context)
 
 
 @signed_in
 @require_POST
 def remove_mark(request: PersonRequest) -> HttpResponse:
     pattern = request.POST.get("pattern", "")
-    done = f"{pattern} takes part in no drill any more."
+    done = f"{pattern} removed from drills."
     return _remove(request, done, services.remove_mark, pattern=pattern)
 
 
@@ -166,7 +178,7 @@ def remove_mark(request: PersonRequest) -> HttpResponse:
 @require_POST
 def remove_schedule(request: PersonRequest) -> HttpResponse:
     scope, _, key = request.POST.get("switch", "").partition(":")
-    done = f"No drill of {scope}:{key} comes round."
+    done = f"Schedule of {scope}:{key} removed."
     return _remove(request, done, services.remove_schedule, scope=scope, key=key)
 
 
@@ -176,7 +188,7 @@ def _remove(
     try:
         service(**arguments, actor=actor_of(request), now=db_now())
     except DomainError as error:
-        return show_refusal(request, "Nothing was changed", error, "drills_page")
+        return show_refusal(request, "Nothing changed", error, "drills_page")
     return respond_done(request, done, reverse("drills_page"))
 
 

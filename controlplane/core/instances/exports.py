@@ -56,6 +56,10 @@ _LIVE = """
     WHERE heard_at >= %(there)s AND (id = ANY(%(names)s) OR service = ANY(%(services)s))
     ORDER BY id
 """
+_LIVE_OF_ALL = """
+    SELECT id FROM core_instance WHERE heard_at >= %s AND NOT starts_with(id, %s)
+    ORDER BY id LIMIT %s
+"""
 _STATUSES = """
     SELECT i.id,
            CASE WHEN i.applied_epoch = %(epoch)s AND i.applied_version <= %(newest)s
@@ -143,6 +147,11 @@ def list_live_instances(
     """
     parameters = {"names": list(names), "services": list(services), "there": now - HEARD_WITHIN}
     return [id for (id,) in fetch_all(_LIVE, parameters)]
+
+
+def list_live_instances_of_all(now: datetime, limit: int) -> list[str]:
+    """Return up to `limit` ids of live instances with names of their own, sorted."""
+    return [id for (id,) in fetch_all(_LIVE_OF_ALL, [now - HEARD_WITHIN, TOKEN_PREFIX, limit])]
 
 
 def load_statuses(

@@ -56,7 +56,7 @@ def test_all_never_rehearsed_are_one_item(now):
     register("global:all", "feature:a", "feature:b", now=now)
 
     (item,) = attention.list_never_rehearsed(now)
-    assert (item.severity, item.title) == ("info", "2 switches never rehearsed")
+    assert (item.severity, item.title) == ("info", "2 switches never tested")
 
 
 def test_failed_drill_waits_until_a_later_one_passes(now):
@@ -64,7 +64,7 @@ def test_failed_drill_waits_until_a_later_one_passes(now):
     assert failed(now).passed is False
 
     (item,) = attention.list_failed_drills(now)
-    assert (item.severity, item.title) == ("warning", "The drill of segment:finance failed")
+    assert (item.severity, item.title) == ("warning", "Drill of segment:finance failed")
 
     later = now + timedelta(hours=1)
     passed(later)

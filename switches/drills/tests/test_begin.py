@@ -76,7 +76,7 @@ class TestBeginning:
         mark(CANARY, now=now)
         begin(now=now)
 
-        with pytest.raises(Conflict, match="under way"):
+        with pytest.raises(Conflict, match="already running"):
             begin(now=now)
         assert begin("segment:chat", now=now).pk
 

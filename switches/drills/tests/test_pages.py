@@ -19,7 +19,7 @@ from switches.drills.tests.drill_helpers import (
     turn,
 )
 from switches.models import Drill, DrillMark, DrillSchedule, Switch
-from switches.tests.browsers import DIALOG, PART, Tags, browser_as, page, text
+from switches.tests.browsers import DIALOG, PART, Tags, browser_as, engaged, page, text
 
 pytestmark = pytest.mark.django_db
 
@@ -44,8 +44,8 @@ class TestPage:
         page_text = text(get_page())
 
         assert "Passed" in page_text
-        assert "Stopped: 1 of 1" in page_text
-        assert "1 instance stopped within" in page_text
+        assert "Blocked: 1 of 1" in page_text
+        assert "1 instance blocked traffic within" in page_text
         assert WHY in page_text
 
     def test_tells_why_one_failed(self, moment):
@@ -55,7 +55,7 @@ class TestPage:
         run_drill(drill, now=moment)
 
         assert "Failed" in text(get_page())
-        assert "No marked instance was heard from" in text(get_page("viewer"))
+        assert "No drill instance has reported" in text(get_page("viewer"))
 
     def test_running_one_can_be_ended(self, moment):
         drill = begin(now=moment)
@@ -63,7 +63,7 @@ class TestPage:
 
         html = get_page()
 
-        assert "Wait until they stop…" in text(html)
+        assert "Wait until they block…" in text(html)
         assert Tags(html).having("a", href=f"/drills/{drill.pk}/cancel/")
         assert not Tags(get_page("viewer")).having("a", href=f"/drills/{drill.pk}/cancel/")
 
@@ -72,8 +72,8 @@ class TestPage:
 
         page_text = text(get_page())
 
-        assert "1 heard from within 30 s" in page_text
-        assert "nobody of that name is heard from now" in page_text
+        assert "1 reported in the last 30 s" in page_text
+        assert "none reported in the last 30 s" in page_text
 
     def test_lists_what_nobody_rehearsed(self, moment):
         run_drill(begin(now=moment), CANARY, now=moment)
@@ -118,18 +118,18 @@ class TestForms:
     def test_form_in_the_dialog_says_whom_it_stops(self, moment):
         html = page(browser_as("operator").get("/drills/new/?switch=segment:chat", headers=DIALOG))
 
-        assert "1 marked instance would really be stopped" in text(html)
+        assert "A live drill blocks 1 instance" in text(html)
         assert Tags(html).value("switch") == "segment:chat"
         assert "<html" not in html
 
     @pytest.mark.parametrize(
         ("fields", "status", "message"),
         [
-            ({"switch": "global:all"}, 422, "The global switch is not drilled"),
+            ({"switch": "global:all"}, 422, "The global switch can't be drilled"),
             ({"switch": "finance"}, 422, "Must be one of"),
             ({"reason": ""}, 422, "A reason is required"),
             ({"every": "soon"}, 422, "Write a whole number"),
-            ({"switch": "segment:busy"}, 409, "under way already"),
+            ({"switch": "segment:busy"}, 409, "already running"),
         ],
     )
     def test_what_is_wrong_is_said_beside_its_field(self, moment, fields, status, message):
@@ -195,17 +195,17 @@ class TestPartOfASwitch:
 
         html = self.part(switch, moment)
 
-        assert "Never rehearsed." in text(html)
+        assert "Never tested." in text(html)
         assert Tags(html).having("a", href="/drills/new/?switch=segment%3Aa")
 
     def test_proven_lately_does_not_and_long_ago_does(self, moment):
         run_drill(begin(now=moment), CANARY, now=moment)
         switch = Switch.objects.get()
 
-        assert "Last proven" in text(self.part(switch, moment))
+        assert "Last passed" in text(self.part(switch, moment))
         assert "note--warn" not in self.part(switch, moment, "viewer")
         later = switch.last_proven_at + timedelta(days=91)
-        assert "Not proven for more than 90 days" in text(self.part(switch, later, "admin"))
+        assert "Not tested in the last 90 days" in text(self.part(switch, later, "admin"))
 
     def test_running_drill_shows_its_step_and_when_it_ends(self, moment):
         begin(now=moment)
@@ -213,12 +213,35 @@ class TestPartOfASwitch:
 
         page_text = text(self.part(Switch.objects.get(), db_now()))
 
-        assert "Running Wait until they stop…" in page_text
+        assert "Running Wait until they block…" in page_text
         assert "Engage · passed" in page_text
-        assert "the marked instances flow again by" in page_text
+        assert "The drill instances are released by" in page_text
 
     def test_global_switch_has_no_button(self, moment):
         html = self.part(Switch(id="global:all", scope="global", key="all"), moment)
 
-        assert "not drilled" in html
+        assert "can't be drilled" in html
         assert "/drills/new/" not in html
+
+
+class TestChoices:
+    def test_form_lists_released_switches(self, moment):
+        for key in ("flowing", "stopped"):
+            Switch.objects.create(
+                id=f"feature:{key}", scope="feature", key=key, registered_at=moment
+            )
+        engaged("feature:stopped")
+
+        html = page(browser_as("operator").get("/drills/new/"))
+
+        assert Tags(html).having("option", value="feature:flowing")
+        assert not Tags(html).having("option", value="feature:stopped")
+
+    def test_form_lists_live_instances_and_their_services(self, moment):
+        report_present("core/canary-2", now=moment)
+        report_present("core/gone", now=moment - timedelta(minutes=5))
+
+        html = page(browser_as("approver").get("/drills/instances/new/"))
+
+        options = [tag["value"] for tag in Tags(html).having("option")]
+        assert options == ["core/*", CANARY, "core/canary-2"]

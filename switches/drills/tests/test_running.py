@@ -118,7 +118,7 @@ class TestPassing:
 
         drill.refresh_from_db()
         assert drill.measured["engage"]["instances"] == 0
-        assert "No marked instance is left" in drill.failure_reason
+        assert "No drill instance is left" in drill.failure_reason
 
     def test_who_joins_a_marked_service_is_stopped_and_measured(self, now):
         mark("core/*", now=now)
@@ -241,7 +241,7 @@ class TestFailing:
         ended = run_drill(begin(now=now), now=now)
 
         assert ended.passed is False
-        assert "No marked instance" in ended.failure_reason
+        assert "No drill instance" in ended.failure_reason
         assert version() == before
         assert ended.engaged_at is None
 
@@ -267,7 +267,7 @@ class TestFailing:
 
         drill.refresh_from_db()
         assert drill.passed is False
-        assert "No marked instance is left" in drill.failure_reason
+        assert "No drill instance is left" in drill.failure_reason
 
     def test_late_worker_does_not_take_an_ended_one_for_proof(self, drill, now):
         turn(now)
@@ -277,7 +277,7 @@ class TestFailing:
         ended = run_drill(drill, CANARY, now=late)
 
         assert ended.passed is False
-        assert "too late" in ended.failure_reason
+        assert "was away" in ended.failure_reason
 
     def test_earlier_failure_leaves_what_was_proven_before(self, drill, now):
         run_drill(drill, CANARY, now=now)
@@ -423,8 +423,8 @@ class TestWords:
             "drill.failed", {"switch": "segment:finance", "said": "1 of 2", "reason": WHY}
         )
 
-        assert content.title == "The drill of segment:finance failed"
-        assert ("What came of it", "1 of 2") in content.lines
+        assert content.title == "Drill of segment:finance failed"
+        assert ("Result", "1 of 2") in content.lines
 
 
 def test_engaging_for_real_through_the_service_ends_the_drill(now, drill):

@@ -135,7 +135,7 @@ def test_one_that_is_under_way_by_hand_is_left_alone(now):
 
     schedules.begin_due(now + WEEK)
 
-    assert "under way" in missed()[0]
+    assert "already running" in missed()[0]
     assert Drill.objects.count() == 1
 
 
