@@ -10,6 +10,7 @@ from controlplane.core.gates.models import Gate as Gate
 from controlplane.core.gates.models import Hold as Hold
 from controlplane.core.idempotency.models import IdempotencyKey as IdempotencyKey
 from controlplane.core.instances.models import Acknowledgement as Acknowledgement
+from controlplane.core.instances.models import CheckCount as CheckCount
 from controlplane.core.instances.models import Instance as Instance
 from controlplane.core.jobs.models import Job as Job
 from controlplane.core.jobs.models import JobEffect as JobEffect

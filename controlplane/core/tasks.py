@@ -14,7 +14,7 @@ from . import retention, ticks
 from .audit import services as audit
 from .gates.retention_rules import EVENTS, VERDICTS
 from .idempotency.retention_rules import IDEMPOTENCY_KEYS
-from .instances.retention_rules import ACKNOWLEDGEMENTS, INSTANCES
+from .instances.retention_rules import ACKNOWLEDGEMENTS, CHECK_COUNTS, INSTANCES
 from .jobs.retention_rules import build_rules
 from .trip_requests.retention_rules import TRIP_REQUESTS
 
@@ -56,8 +56,9 @@ def purge_gates(now: datetime) -> int:
 
 @ticks.tick("instances.purge", seconds=60, queue="housekeeping")
 def purge_instances(now: datetime) -> int:
-    """Delete instances without a poll, report or check for 24 h, and old acknowledgements."""
-    return retention.purge([INSTANCES, ACKNOWLEDGEMENTS], now, most=MAX_AT_ONCE)
+    """Delete old instances, acknowledgements and check counts, by their retention rules."""
+    purged = retention.purge([INSTANCES, ACKNOWLEDGEMENTS], now, most=MAX_AT_ONCE)
+    return purged + retention.purge(CHECK_COUNTS, now, most=MAX_EVENTS_AT_ONCE)
 
 
 @ticks.tick("jobs.purge", seconds=3600, queue="housekeeping")

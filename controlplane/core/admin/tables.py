@@ -35,6 +35,9 @@ register_read_only(
     order="-id",
     search="=instance",
 )
+register_read_only(
+    models.CheckCount, "id switch seconds start allowed blocked", order="-id", search="=switch"
+)
 register_read_only(models.Tick, "name ran_at ran_by")
 register_read_only(models.Heartbeat, "name at")
 register_read_only(

@@ -1,4 +1,4 @@
-"""Instances of services and their acknowledgements of versions, written by the data plane."""
+"""Instances, their acknowledgements of versions and check counts, written by the data plane."""
 
 from typing import ClassVar
 
@@ -73,3 +73,28 @@ class Acknowledgement(models.Model):
 
     def __str__(self) -> str:
         return f"{self.instance} applies {self.epoch}.{self.version}"
+
+
+class CheckCount(models.Model):
+    """The allowed and blocked checks of a switch in one minute or hour, over all instances.
+
+    A row covers `seconds` (60 or 3600) from `start`, in Unix seconds. A span without reported
+    checks has no row.
+    """
+
+    switch = models.CharField(max_length=250, db_collation="C")
+    seconds = models.PositiveSmallIntegerField()
+    start = models.BigIntegerField()
+    allowed = models.BigIntegerField(default=0, db_default=0)
+    blocked = models.BigIntegerField(default=0, db_default=0)
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["switch", "seconds", "start"], name="check_count_once"),
+        ]
+        indexes: ClassVar = [
+            models.Index(fields=["seconds", "start"], name="check_count_by_time"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.switch}: {self.allowed} allowed, {self.blocked} blocked"

@@ -1,7 +1,9 @@
-"""Retention of instances and acknowledgements."""
+"""Retention of instances, acknowledgements and check counts."""
 
 from datetime import timedelta
+from functools import partial
 
+from controlplane.core.instances.check_series import HOUR_SECONDS, MINUTE_SECONDS
 from controlplane.core.retention import RETENTION_RULES, RetentionRule
 
 ACKNOWLEDGEMENTS = RetentionRule(
@@ -27,4 +29,29 @@ INSTANCES = RetentionRule(
     why="Who would have to apply a change; nobody who is silent for a day counts.",
 )
 
-RETENTION_RULES.register(ACKNOWLEDGEMENTS, INSTANCES)
+_check_counts = partial(
+    RetentionRule,
+    model="core.CheckCount",
+    since="to_timestamp(start)",
+    order="seconds, start",
+    tick="instances.purge",
+)
+_OLD_COUNTS = "seconds = {} AND start < extract(epoch FROM %(before)s::timestamptz)::bigint"
+CHECK_MINUTES = _check_counts(
+    name="check-minutes",
+    period=timedelta(hours=48),
+    where=_OLD_COUNTS.format(MINUTE_SECONDS),
+    why="Allowed and blocked checks of each switch by the minute, for its plot.",
+    exempt="Counts by the hour.",
+)
+CHECK_HOURS = _check_counts(
+    name="check-hours",
+    period=timedelta(days=90),
+    where=_OLD_COUNTS.format(HOUR_SECONDS),
+    bounds=(2, 400),
+    why="Allowed and blocked checks of each switch by the hour, for its plot.",
+    exempt="Counts by the minute.",
+)
+CHECK_COUNTS = (CHECK_MINUTES, CHECK_HOURS)
+
+RETENTION_RULES.register(ACKNOWLEDGEMENTS, INSTANCES, *CHECK_COUNTS)

@@ -13,13 +13,11 @@ from .breaker_notices import BreakerNotices
 from .breaker_reports import BreakerChanges
 from .dependency_discovery import DependencyIds
 from .instance_rows import InstanceReport
+from .minute_shares import spread_by_minute
 from .report_fields import COUNTERS
 
 FLUSH_SECONDS = 10.0
-MINUTE_SECONDS = 60
 MAX_SUMS = 50_000
-MAX_LOOKBACK = 60
-"""Most minutes that one report is spread over; counts of earlier minutes are left out."""
 MAX_SUM = 2**53
 """Upper limit of a sum, so that the database's 8-byte integers don't overflow."""
 _FALLBACK = COUNTERS.index("fallback")
@@ -115,7 +113,7 @@ class MinuteSums:
     ) -> None:
         """Add counter increments of a dependency, spread evenly over a time span."""
         self.add_total(dependency, fallbacks=counts[_FALLBACK])
-        for minute, share in _spread_by_minute(since.timestamp(), until.timestamp(), counts):
+        for minute, share in spread_by_minute(since.timestamp(), until.timestamp(), counts):
             sums = self._sums.get((dependency, minute))
             if sums is None:
                 if len(self._sums) >= self._most:
@@ -143,22 +141,3 @@ class MinuteSums:
         totals = self._totals.setdefault(dependency, [0, 0])
         totals[0] = min(totals[0] + trips, MAX_SUM)
         totals[1] = min(totals[1] + fallbacks, MAX_SUM)
-
-
-def _spread_by_minute(
-    since: float, until: float, counts: Sequence[int]
-) -> list[tuple[int, Sequence[int]]]:
-    """Return the part of `counts` that falls in each minute; the parts add up exactly."""
-    last = int(until // MINUTE_SECONDS)
-    first = min(last, int(since // MINUTE_SECONDS))
-    if first == last:
-        return [(last, counts)]
-    length = until - since
-    result: list[tuple[int, Sequence[int]]] = []
-    for minute in range(max(first, last - MAX_LOOKBACK + 1), last + 1):
-        begins = max(since, minute * MINUTE_SECONDS) - since
-        ends = min(until, (minute + 1) * MINUTE_SECONDS) - since
-        share = [int(n * ends / length) - int(n * begins / length) for n in counts]
-        if any(share):
-            result.append((minute, share))
-    return result

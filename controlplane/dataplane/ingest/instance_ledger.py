@@ -25,6 +25,7 @@ from controlplane.dataplane.postgres.database import Connection
 from . import instance_sql, report_writer, write_errors
 from .breaker_writer import BreakerWriter
 from .check_counts import CallerCounts, CheckCounter
+from .check_sums import CheckSums
 from .instance_rows import InstanceReport
 from .instance_sql import Ack, InstanceQuota, Presence
 from .pending_reports import WEIGHT_AT_ONCE, PendingReport, PendingReports, make_unavailable
@@ -80,6 +81,7 @@ class InstanceLedger:
         self.parser = report_writer.ReportParser()
         self._failure_log = FailureLog()
         self._breaker_writer = BreakerWriter()
+        self.check_sums = CheckSums()
         self._counts: list[tuple[str, CallerCounts]] = []
         self._woken = asyncio.Event()
         self._has_reports = asyncio.Event()
@@ -144,6 +146,7 @@ class InstanceLedger:
             or self._counts
             or self.check_counter
             or self._breaker_writer.minutes
+            or self.check_sums
             or self._woken.is_set()
         ):
             await self._wait_for_wakeup()
@@ -196,8 +199,13 @@ class InstanceLedger:
             presences, acks = self.presence_buffer.take_due(
                 time.monotonic(), MAX_ROWS, self._timing.max_pause
             )
-            self._failure_log.log_drops(self.presence_buffer.dropped + self.check_counter.left_out)
+            self._failure_log.log_drops(
+                self.presence_buffer.dropped
+                + self.check_counter.left_out
+                + self.check_sums.left_out
+            )
             self.presence_buffer.dropped = self.check_counter.left_out = 0
+            self.check_sums.left_out = 0
             has_more = len(presences) == MAX_ROWS or len(acks) == MAX_ROWS
             if presences or acks:
                 await self._write_presence(connection, write, presences, acks)
@@ -211,7 +219,10 @@ class InstanceLedger:
             await self._write_or_drop(
                 connection, "totals", write(breakers.flush_totals(connection))
             )
-        return has_more or bool(self._pending or self._counts)
+        sums = self.check_sums
+        if sums.is_due():
+            await self._write_or_drop(connection, "check_sums", write(sums.flush(connection)))
+        return has_more or bool(self._pending or self._counts) or sums.is_due()
 
     async def _write_presence(
         self, connection: Connection, write: Write, presences: list[Presence], acks: list[Ack]
@@ -252,7 +263,9 @@ class InstanceLedger:
         """Write reports together; if one of them may be invalid, write them one by one."""
         try:
             duplicates, refused_sli = await write(
-                report_writer.write_reports(connection, reports, self._breaker_writer)
+                report_writer.write_reports(
+                    connection, reports, self._breaker_writer, self.check_sums
+                )
             )
         except Exception as error:
             self._breaker_writer.dependencies.clear()
@@ -279,7 +292,8 @@ class InstanceLedger:
     ) -> None:
         allowed = await write(self._quota.admit(connection, counts.keys()))
         admitted = {caller: calls for caller, calls in counts.items() if caller in allowed}
-        await write(report_writer.write_counts(connection, admitted, self._wall()))
+        writing = report_writer.write_counts(connection, admitted, self._wall(), self.check_sums)
+        await write(writing)
 
     async def _write_or_drop(
         self, connection: Connection, what: str, writing: Awaitable[None]

@@ -13,6 +13,7 @@ from . import breaker_reports, instance_sql, report_merge
 from .breaker_reports import BreakerChanges
 from .breaker_writer import BreakerWriter
 from .check_counts import CallerCounts
+from .check_sums import CheckIncrement, CheckSums, list_increments
 from .instance_rows import InstanceReport, SloEvents
 from .instance_sql import Ack
 from .pending_reports import ROW_WEIGHT, PendingReport
@@ -58,7 +59,10 @@ def weigh_counts(counts: CallerCounts) -> int:
 
 
 async def write_reports(
-    connection: Connection, pending: Sequence[PendingReport], breaker_writer: BreakerWriter
+    connection: Connection,
+    pending: Sequence[PendingReport],
+    breaker_writer: BreakerWriter,
+    check_sums: CheckSums,
 ) -> tuple[list[bool], list[tuple[str, str]]]:
     """Merge reports into their instances' rows, in one transaction.
 
@@ -69,6 +73,7 @@ async def write_reports(
     duplicates: list[bool] = []
     acks: list[Ack] = []
     events: list[SloEvents] = []
+    checks: list[CheckIncrement] = []
     news = BreakerChanges()
     yielder = _Yielder()
     ids = await breaker_writer.resolve_ids(connection, [each.report for each in pending])
@@ -86,6 +91,7 @@ async def write_reports(
             if is_new and epoch is not None and version is not None and at is not None:
                 acks.append(Ack(epoch, version, row.id, at))
             events += report_merge.list_new_events(row, merged, each.report, each.services)
+            checks += list_increments(row, merged, each.report.checks, each.at)
             news.add(row, merged, each.report, each.at)
             if merged is not row:
                 merged = breaker_reports.drop_breakers(
@@ -99,6 +105,7 @@ async def write_reports(
         refused = await instance_sql.write_events(connection, events)
         tripped = await breaker_writer.write(connection, news, ids)
     breaker_writer.count(news, ids, tripped)
+    check_sums.add(checks)
     for row in changed:
         if row.contested_at != before[row.id].contested_at:
             tokens = [token for token, _ in row.reported.get("tokens", ())]
@@ -107,14 +114,22 @@ async def write_reports(
 
 
 async def write_counts(
-    connection: Connection, counts: Mapping[str, CallerCounts], now: datetime
+    connection: Connection,
+    counts: Mapping[str, CallerCounts],
+    now: datetime,
+    check_sums: CheckSums,
 ) -> None:
+    """Add `/check` counts to their clients' rows, in one transaction."""
     services = {caller: calls.service for caller, calls in counts.items()}
+    checks: list[CheckIncrement] = []
     yielder = _Yielder()
     async with connection.transaction():
         before = await instance_sql.lock_rows(connection, services)
         rows = dict(before)
         for caller, calls in counts.items():
-            rows[caller] = report_merge.add_calls(rows[caller], calls.switches, now, calls.since)
+            row = rows[caller]
+            rows[caller] = report_merge.add_calls(row, calls.switches, now, calls.since)
+            checks += list_increments(row, rows[caller], calls.switches, now, calls.since)
             await yielder.yield_after(weigh_counts(calls))
         await instance_sql.store_rows(connection, before, [*rows.values()])
+    check_sums.add(checks)

@@ -8,7 +8,8 @@ from django.db import connection
 
 from breakers.models import Dependency, Minute
 from controlplane.dataplane.ingest import breaker_writer
-from controlplane.dataplane.ingest.breaker_writer import MAX_LOOKBACK, MinuteSums
+from controlplane.dataplane.ingest.breaker_writer import MinuteSums
+from controlplane.dataplane.ingest.minute_shares import MAX_LOOKBACK
 from controlplane.dataplane.tests.breaker_reports import (
     NEXT_BOOT,
     OPENED,
