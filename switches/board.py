@@ -1,13 +1,14 @@
 """Rows of the switchboard: filtering, search and order by urgency."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.db.models import Case, F, IntegerField, Q, QuerySet, Value, When
 
 from controlplane.core.actors import Person
+from controlplane.core.instances.check_series import CheckSeries, load_recent_series
 from switches.models import Episode, Switch, SwitchState
 from switches.scopes import GLOBAL, SCOPES
 from switches.services.undo import UNDO_WINDOW
@@ -41,7 +42,8 @@ class SwitchboardFilters:
 class SwitchboardRow:
     """A switch as a row of the switchboard, with its live or pending ramp.
 
-    Until `undo_until`, the viewer may undo the engage; None if they may not.
+    Until `undo_until`, the viewer may undo the engage; None if they may not. `calls` are the calls
+    of the last hour.
     """
 
     switch: Switch
@@ -49,6 +51,7 @@ class SwitchboardRow:
     condition: str
     undo_until: datetime | None
     ramp: Mapping[str, Any] | None = None
+    calls: CheckSeries | None = None
 
 
 def read_filters(given: Any) -> SwitchboardFilters:
@@ -80,7 +83,11 @@ def find_rows(
     switches = _filter_switches(filters).order_by(urgency, soonest, "id")
     found = list(switches[start : start + PAGE_SIZE + 1])
     ramps = summarize_live_ramps([switch.pk for switch in found[:PAGE_SIZE] if switch.episode])
-    rows = [board_row(switch, user, now, ramps.get(switch.pk)) for switch in found[:PAGE_SIZE]]
+    calls = load_recent_series([switch.pk for switch in found[:PAGE_SIZE]], now)
+    rows = [
+        replace(board_row(switch, user, now, ramps.get(switch.pk)), calls=calls[switch.pk])
+        for switch in found[:PAGE_SIZE]
+    ]
     return rows, len(found) > PAGE_SIZE
 
 

@@ -44,8 +44,10 @@ def read_head_and_time() -> tuple[int, datetime]:
     return head, now
 
 
-def respond_if_unchanged(request: PersonRequest, head: int, now: datetime) -> HttpResponse | None:
-    """Return a 204 response if `head`, the last audit id, is the request's `since`; else None."""
+def respond_if_unchanged(
+    request: PersonRequest, head: int | str, now: datetime
+) -> HttpResponse | None:
+    """Return a 204 response if `head`, the poll token, is the request's `since`; else None."""
     if not request.htmx or request.GET.get("since") != str(head):
         return None
     return respond_nothing_new(now)

@@ -41,6 +41,7 @@ urlpatterns = [
     path("switches/<str:scope>/<str:key>/", switch_page.switch_page, name="switch_page"),
     path("switches/<str:scope>/<str:key>/effect/", effect.effect_panel, name="switch_effect"),
     path("switches/<str:scope>/<str:key>/callers/", effect.callers_panel, name="switch_callers"),
+    path("switches/<str:scope>/<str:key>/calls/", effect.calls_panel, name="switch_calls"),
     path("switches/<str:scope>/<str:key>/extend/", actions.extend, name="extend"),
     path("switches/<str:scope>/<str:key>/release/", release.release_page, name="release"),
     path("switches/<str:scope>/<str:key>/acknowledge/", actions.acknowledge, name="acknowledge"),

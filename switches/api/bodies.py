@@ -2,7 +2,7 @@
 
 from rest_framework import serializers
 
-from controlplane.core.http.fields import EmptyBody, Filters, Text
+from controlplane.core.http.fields import EmptyBody, Filters, Moment, Text
 from switches.models import OnExpiry, SwitchState
 from switches.rules.break_glass import TWO_PERSON
 from switches.scopes import SCOPES
@@ -73,3 +73,13 @@ class SwitchFilters(Filters):
     q = serializers.CharField(
         required=False, max_length=200, help_text="Text in the id, owner or description."
     )
+
+
+class CallFilters(Filters):
+    by = serializers.ChoiceField(
+        ("minute", "hour"),
+        required=False,
+        help_text="Length of the spans; `minute` by default. Minutes are kept for two days.",
+    )
+    since = Moment(required=False, help_text="Start, inclusive.")
+    until = Moment(required=False, help_text="End, exclusive.")

@@ -15,6 +15,7 @@ from controlplane.core.http.resources import (
     Resource,
     TimestampField,
 )
+from controlplane.core.instances.models import CheckCount
 from controlplane.core.instances.queries import Caller
 from switches.blast import CallingService, SwitchBlastRadius
 from switches.models import Episode, OnExpiry, Switch, SwitchState
@@ -89,6 +90,15 @@ class SwitchShape(serializers.Serializer[Switch]):
         allow_null=True, help_text="Id of the ramp that is live or waits for approval."
     )
     effect = EffectShape(allow_null=True, help_text="Null if the switch was never published.")
+
+
+class CallsShape(Resource[CheckCount]):
+    """The calls of a switch in `seconds` from `start`, over all instances."""
+
+    start = TimestampField(source="starts_at")
+    seconds = serializers.IntegerField()
+    allowed = serializers.IntegerField()
+    blocked = serializers.IntegerField()
 
 
 class BlankAsNullChoiceField(serializers.ChoiceField):

@@ -14,6 +14,8 @@ from controlplane.core.actors import Actor
 from controlplane.core.clock import db_now
 from controlplane.core.errors import InvalidInput
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
+from controlplane.core.instances.check_series import HOUR_SECONDS, MINUTE_SECONDS
+from controlplane.core.instances.models import CheckCount
 from controlplane.core.page_registry import PREVIEW_FIELDS
 from switches import services
 from switches.blast import blast_radius, current_refusals
@@ -21,10 +23,11 @@ from switches.models import Episode, Switch, SwitchQuerySet
 from switches.services.registration import DESCRIPTIVE, identify
 from switches.switch_list import COLUMNS, read_resource, serialize_rows, with_episode_and_ramp
 
-from .bodies import DescribeSwitchBody, SwitchFilters
+from .bodies import CallFilters, DescribeSwitchBody, SwitchFilters
 from .shapes import (
     ONE_SWITCH,
     BlastRadiusShape,
+    CallsShape,
     EpisodeShape,
     PreviewShape,
     SwitchActionShape,
@@ -98,6 +101,33 @@ class EpisodeHistoryView(ListView[Episode]):
 
     def apply_filters(self, rows: QuerySet[Episode], filters: dict[str, Any]) -> QuerySet[Episode]:
         return rows.filter(switch_id=identify(self.kwargs["scope"], self.kwargs["key"]))
+
+
+class CallsView(ListView[CheckCount]):
+    """Allowed and blocked calls of one switch by the minute or hour, newest first.
+
+    Counts come from the reports and checks of services. A span without any is left out.
+    """
+
+    queryset = CheckCount.objects.all()
+    serializer_class = CallsShape
+    filters = CallFilters
+    path_parameters = ONE_SWITCH
+    ordering = "-start"
+    read_scope = "switches:read"
+
+    def apply_filters(
+        self, rows: QuerySet[CheckCount], filters: dict[str, Any]
+    ) -> QuerySet[CheckCount]:
+        seconds = HOUR_SECONDS if filters.get("by") == "hour" else MINUTE_SECONDS
+        rows = rows.filter(
+            switch=identify(self.kwargs["scope"], self.kwargs["key"]), seconds=seconds
+        )
+        if "since" in filters:
+            rows = rows.filter(start__gte=filters["since"].timestamp())
+        if "until" in filters:
+            rows = rows.filter(start__lt=filters["until"].timestamp())
+        return rows
 
 
 class PreviewView(ApiView):

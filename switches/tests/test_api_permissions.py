@@ -20,6 +20,7 @@ ENDPOINTS = [
     ("get", "/switches/", None, ROLES, "switches:read"),
     ("get", f"{F}/", None, ROLES, "switches:read"),
     ("get", f"{F}/history", None, ROLES, "switches:read"),
+    ("get", f"{F}/calls", None, ROLES, "switches:read"),
     ("get", f"{F}/preview", None, ROLES, "switches:read"),
     ("get", "/snapshot", None, ROLES, "switches:read"),
     ("post", "/check", {"features": ["beta"]}, ROLES, "switches:read"),

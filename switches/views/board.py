@@ -7,6 +7,7 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
+from controlplane.core.instances.check_series import MINUTE_SECONDS, counted_until
 from controlplane.core.page_responses import PersonRequest, render_live, signed_in
 from switches import board, page_updates
 from switches.models import Switch
@@ -23,9 +24,9 @@ def switchboard(request: PersonRequest) -> HttpResponse:
 @signed_in
 @require_GET
 def switchboard_rows(request: PersonRequest) -> HttpResponse:
-    """Render the board's live part, or 204 if no audit row follows the page's last, `since`."""
+    """Render the board's live part, or 204 if it has not changed since the poll token `since`."""
     head, now = page_updates.read_head_and_time()
-    nothing_new = page_updates.respond_if_unchanged(request, head, now)
+    nothing_new = page_updates.respond_if_unchanged(request, _build_token(head, now), now)
     if nothing_new is not None:
         return nothing_new
     context = {**_build_context(request, head, now), "oob": True}
@@ -51,7 +52,7 @@ def _build_context(request: PersonRequest, head: int, now: datetime) -> dict[str
     rows, more = board.find_rows(filters, request.user, now)
     return {
         "live": True,
-        "head": head,
+        "head": _build_token(head, now),
         "now": now,
         "filters": filters,
         "rows": rows,
@@ -59,3 +60,8 @@ def _build_context(request: PersonRequest, head: int, now: datetime) -> dict[str
         "known": Switch.objects.count(),
         "scopes": SCOPES.values(),
     }
+
+
+def _build_token(head: int, now: datetime) -> str:
+    """Return the board's poll token, which also changes each minute, for the rows' sparklines."""
+    return f"{head}-{counted_until(now) // MINUTE_SECONDS}"

@@ -1,4 +1,4 @@
-"""Live parts of a switch's page: the effect of the last change, and the callers."""
+"""Live parts of a switch's page: the effect of the last change, the callers and the calls."""
 
 from datetime import datetime
 from typing import Any
@@ -10,6 +10,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.page_responses import PersonRequest, render_live, signed_in
 from switches import page_updates
 from switches.blast import blast_radius
+from switches.call_plot import RANGES, load_call_plot
 from switches.effect import SwitchEffect, find_silent_instances, measure_effect
 from switches.engage_suggestions import find_similar_keys
 from switches.models import Switch, SwitchState
@@ -43,6 +44,19 @@ def callers_panel(request: PersonRequest, scope: str, key: str) -> HttpResponse:
     switch_id, now = read_switch(scope, key).pk, db_now()
     context = {"scope": scope, "key": key, "blast": blast_radius(switch_id, now), "now": now}
     return render_live(request, "switches/_callers.html", context)
+
+
+@signed_in
+@require_GET
+def calls_panel(request: PersonRequest, scope: str, key: str) -> HttpResponse:
+    switch, now = read_switch(scope, key), db_now()
+    return render_live(request, "switches/_calls.html", build_calls(request, switch, now))
+
+
+def build_calls(request: PersonRequest, switch: Switch, now: datetime) -> dict[str, Any]:
+    """Return template context: the plot of a switch's calls over the range `?calls=`."""
+    plot = load_call_plot(switch.pk, request.GET.get("calls", ""), now)
+    return {"switch": switch, "now": now, "calls": plot, "call_ranges": RANGES}
 
 
 def build_progress(switch: Switch, now: datetime, place: str = PAGE) -> dict[str, Any]:

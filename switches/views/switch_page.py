@@ -20,7 +20,7 @@ from switches.scopes import GLOBAL
 from switches.trips.views import switch_context
 
 from .actions import read_switch
-from .effect import build_progress
+from .effect import build_calls, build_progress
 
 EPISODES_SHOWN = 8
 ENTRIES_SHOWN = 10
@@ -54,6 +54,7 @@ def _build_context(request: PersonRequest, switch: Switch, now: datetime) -> dic
         "blast": blast_radius(switch.pk, now),
         "origin": request.build_absolute_uri("/")[:-1],
         **build_progress(switch, now),
+        **build_calls(request, switch, now),
         **views.build_context(request, timeline.find_timeline(switch, row.episode, now), now),
         **switch_context(switch.pk),
         **drills.switch_context(switch, now),

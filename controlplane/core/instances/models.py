@@ -1,5 +1,6 @@
 """Instances, their acknowledgements of versions and check counts, written by the data plane."""
 
+from datetime import UTC, datetime
 from typing import ClassVar
 
 from django.db import models
@@ -98,3 +99,7 @@ class CheckCount(models.Model):
 
     def __str__(self) -> str:
         return f"{self.switch}: {self.allowed} allowed, {self.blocked} blocked"
+
+    @property
+    def starts_at(self) -> datetime:
+        return datetime.fromtimestamp(self.start, UTC)
