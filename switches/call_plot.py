@@ -22,7 +22,7 @@ from switches.ramps.live_ramps import was_released_at_once
 HOUR, DAY = 3600, 86_400
 RANGES = {"1h": HOUR, "6h": 6 * HOUR, "24h": DAY, "7d": 7 * DAY, "90d": 90 * DAY}
 """Seconds of each range; minutes are kept for two days, hours for ninety."""
-USUAL_RANGE = "6h"
+USUAL_RANGE = "1h"
 HEIGHT = 100
 MAX_MARKS = 20
 MIN_DISTANCE = 7.0
