@@ -11,6 +11,8 @@ from controlplane.core.page_registry import AttentionItem, attention_source
 from controlplane.core.threshold_metrics import find_metric
 from slo.alerts import notifications
 from slo.arithmetic.minutes import end_of
+from slo.dashboard import data_gaps
+from slo.evaluation import alert_readings
 from slo.models import Alert, EvaluatedMinute, Sli, Slo, SloStatus, ThresholdRule
 from slo.models.alerts import WORST_FIRST
 
@@ -46,18 +48,31 @@ def list_alerts(now: datetime) -> Sequence[AttentionItem]:
         known = find_metric(rule.metric)
         if known is not None and known[0].waiting is not None:
             alerts = alerts.exclude(rule=rule.name, subject__in=list(known[0].waiting(now)))
+    rows = alerts.select_related("slo__status").order_by(WORST_FIRST, "opened_at", "pk")[:MAX_ITEMS]
+    readings = [(one, alert_readings.read_alert(one, now)) for one in rows]
+    blockers = data_gaps.find_blockers(
+        {
+            one.slo: reading.no_data_since
+            for one, reading in readings
+            if one.slo and reading.no_data_since
+        }
+    )
     return [
         AttentionItem(
             kind="slo_alert",
             severity=one.severity,
             title=one.summary.replace("->", " → "),
-            detail=str(one.facts.get("to_do") or "")
-            or f"{', '.join(filter(None, (one.subject, one.label)))}: acknowledge it, so that "
-            "nobody else is called; its page has what was counted.",
+            detail=" ".join(
+                [
+                    reading.sentence,
+                    *(blocker.sentence for blocker in blockers.get(one.slo_id or 0, ())),
+                    str(one.facts.get("to_do") or "Acknowledge it to pause its escalation."),
+                ]
+            ),
             path=notifications.alert_path(one),
             since=min(one.opened_at, now),
         )
-        for one in alerts.order_by(WORST_FIRST, "opened_at", "pk")[:MAX_ITEMS]
+        for one, reading in readings
     ]
 
 
@@ -82,18 +97,24 @@ def list_unread_sources(now: datetime) -> Sequence[AttentionItem]:
 @attention_source(44, only_if=long_unknown_statuses)
 def list_long_unknown(now: datetime) -> Sequence[AttentionItem]:
     """Return items for SLOs that have been unknown for an hour, so that no rule can fire."""
-    rows = long_unknown_statuses(now).select_related("slo")
+    rows = long_unknown_statuses(now).select_related("slo").order_by("since", "pk")[:MAX_ITEMS]
+    blockers = data_gaps.find_blockers({one.slo: one.since for one in rows})
     return [
         AttentionItem(
             kind="slo_unknown",
             severity="warning" if one.slo.rules else "info",
-            title=f"Nothing is known of {one.slo.name}",
-            detail=f"For {format_readable(now - one.since)}. Until events are counted again none "
-            "of its rules can fire, and ramps that it guards are held.",
+            title=f"{one.slo.name} has no data",
+            detail=" ".join(
+                [
+                    f"For {format_readable(now - one.since)}: its rules can't fire, and ramps that "
+                    "it gates are held.",
+                    *(blocker.sentence for blocker in blockers.get(one.slo.pk, ())),
+                ]
+            ),
             path=notifications.slo_path(one.slo),
             since=min(one.since, now),
         )
-        for one in rows.order_by("since", "pk")[:MAX_ITEMS]
+        for one in rows
     ]
 
 
@@ -105,9 +126,10 @@ def list_exhausted(now: datetime) -> Sequence[AttentionItem]:
         AttentionItem(
             kind="slo_budget",
             severity="warning",
-            title=f"The budget of {one.slo.name} is spent",
-            detail=f"{1 - (one.remaining_ratio or 0):.0%} of what may fail in {one.slo.window_days}"
-            " days has failed. Reliability goes before features until it recovers.",
+            title=f"The error budget of {one.slo.name} is spent",
+            detail=f"{1 - (one.remaining_ratio or 0):.0%} of the budget for {one.slo.window_days} "
+            f"days was spent at {end_of(one.minute):%H:%M} UTC. Put reliability before features "
+            "until it recovers.",
             path=notifications.slo_path(one.slo),
             since=min(one.since, now),
         )
@@ -136,9 +158,9 @@ def list_evaluation_stopped(now: datetime) -> Sequence[AttentionItem]:
         AttentionItem(
             kind="slo_unjudged",
             severity="critical",
-            title="SLOs are not judged",
-            detail=f"For {format_readable(now - since)} no rule could fire. See whether the "
-            "worker, beat and the watchdog run.",
+            title="SLOs are not evaluated",
+            detail=f"No rule could fire for {format_readable(now - since)}. Check that the worker, "
+            "beat and the watchdog run.",
             path=reverse("slos_page"),
             since=since,
         )

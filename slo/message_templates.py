@@ -10,10 +10,10 @@ from controlplane.core.message_templates import MESSAGE_TEMPLATES, MessageTempla
 _DETAILS = (
     ("Rule", "rule"),
     ("Service", "service"),
-    ("Since", "at"),
+    ("Opened", "at"),
     ("What to do", "to_do"),
-    ("Budget left", "budget_left"),
-    ("It lasts until", "exhausts_at"),
+    ("Budget left when it opened", "budget_left"),
+    ("Lasts at that rate until", "exhausts_at"),
     ("Owner", "owner"),
     ("Runbook", "runbook"),
 )
@@ -25,24 +25,22 @@ MESSAGE_TEMPLATES.register(
     MessageTemplate(
         "slo.alert_over",
         "🌤️",
-        "Over: {said}",
-        (("It was so since", "since_at"), ("Why it is over", "why")),
+        "Resolved: {said}",
+        (("Opened", "since_at"), ("Why it resolved", "why")),
         incident_action="resolve",
     ),
     MessageTemplate(
         "slo.alerts",
         "🔥",
-        "Alerts: {count}",
-        (("They are", "list"), ("The first of them", "first_said")),
+        "Alerts opened: {count}",
+        (("Alerts", "list"), ("First", "first_said")),
         severity="warning",
     ),
-    MessageTemplate(
-        "slo.alerts_over", "🌤️", "Alerts that are over: {count}", (("They were", "list"),)
-    ),
+    MessageTemplate("slo.alerts_over", "🌤️", "Alerts resolved: {count}", (("Alerts", "list"),)),
     MessageTemplate(
         "slo.alerts_missed",
         "🕰️",
-        "Alerts that came and went while nobody judged: {count}",
-        (("They were", "list"), ("The first of them", "first_said")),
+        "Alerts that opened and resolved before anyone was notified: {count}",
+        (("Alerts", "list"), ("First", "first_said")),
     ),
 )

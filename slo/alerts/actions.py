@@ -6,7 +6,7 @@ Action keys contain the alert's id, so performing an action twice has no further
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from django.db.models import Exists, OuterRef, Q, QuerySet, Value
@@ -89,7 +89,11 @@ def plan_alert_actions(alert: Alert) -> Iterator[PlannedAction]:
     for action in alert.slo.actions if alert.slo else ():
         if alert.slo and alert.label in LABELS.get(action.get("on", PAGE), ()):
             key, page = notifications.alert_subject(alert), notifications.alert_path(alert)
-            yield PlannedAction(action, alert.slo, key, alert.summary, page, evidence)
+            reason = alert.summary
+            if action["do"] == HOLD_RAMPS:  # A hold's reason is read long after the opening.
+                opened = f"{alert.opened_at.astimezone(UTC):%-d %b %H:%M} UTC"
+                reason = f"alert {alert.pk}, open since {opened}: {reason}"
+            yield PlannedAction(action, alert.slo, key, reason, page, evidence)
 
 
 def perform_actions(planned: Sequence[PlannedAction], now: datetime) -> None:

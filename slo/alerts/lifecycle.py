@@ -24,7 +24,7 @@ MAX_OPENED = 2000
 MAX_OUTPUT_LENGTH = 500
 
 _CONTINUE = """
-    UPDATE slo_alert AS alert SET firing_at = %(now)s, latest = seen.evidence
+    UPDATE slo_alert AS alert SET firing_at = %(now)s, latest = seen.evidence, latest_at = %(now)s
     FROM unnest(%(ids)s::bigint[], %(evidence)s::jsonb[]) AS seen (id, evidence)
     WHERE alert.id = seen.id
 """
@@ -79,6 +79,7 @@ def update_alerts(
             opened_at=now,
             firing_at=now,
             latest=one.evidence,
+            latest_at=now,
             acknowledged_at=now if one.acknowledged_by else None,
         )
         for one in changes.opened[:MAX_OPENED]

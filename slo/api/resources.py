@@ -183,9 +183,14 @@ class AlertShape(Resource[Alert]):
     said = serializers.CharField(source="summary")
     path = serializers.CharField()
     opened_at = TimestampField()
-    firing_at = TimestampField(help_text="When the rule last fired.")
+    firing_at = TimestampField(
+        help_text="When the rule last fired, plus the time since then in which it was unknown."
+    )
     evidence = serializers.DictField(help_text="Figures when the alert opened.")
     latest = serializers.DictField(help_text="Figures when the rule last fired.")
+    latest_at = TimestampField(
+        source="last_fired_at", help_text="When the rule last fired, without unknown time since."
+    )
     acknowledged_at = TimestampField(allow_null=True)
     acknowledged_by = OptionalTextField()
     acknowledged_because = OptionalTextField()

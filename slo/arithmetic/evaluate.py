@@ -123,6 +123,11 @@ def burn_rate(window: WindowCounts, objective: Objective) -> float | None:
     return round_ratio(float(window.bad * denominator / (window.total * numerator)))
 
 
+def format_burn_rate(rate: float | None) -> str:
+    """Format a burn rate as a multiple of the allowed rate, `7.93×`."""
+    return "unknown" if rate is None else f"{rate:.3g}×"
+
+
 def is_above(window: WindowCounts, objective: Objective, threshold: Decimal) -> bool:
     """Return True if the exact (not rounded) burn rate of a known window exceeds a threshold."""
     numerator, denominator = _bad_share(threshold, objective.target)

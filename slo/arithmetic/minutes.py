@@ -13,6 +13,8 @@ MINUTES_A_DAY = 24 * 60
 EVALUATION_DELAY = timedelta(seconds=20)
 """A minute is evaluated this long after its end, so that its reports and samples have arrived."""
 MINUTE = timedelta(minutes=1)
+EVALUATION_CADENCE = 2 * MINUTE
+"""Greatest age of a status while evaluation keeps up: a minute, the delay, and ticks in between."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 

@@ -9,18 +9,19 @@ from typing import Any
 from django.db.models import Case, Count, IntegerField, Max, Q, Value, When
 from django.db.models.functions import Lower
 
+from controlplane.core.durations import format_readable
+from controlplane.core.freshness import Freshness, assess_freshness
 from slo.arithmetic.evaluate import burn_rate
-from slo.arithmetic.minutes import end_of, last_ended
+from slo.arithmetic.minutes import EVALUATION_CADENCE, MINUTES_A_DAY, end_of, last_ended
+from slo.arithmetic.windows import min_covered
 from slo.evaluation import budgets
-from slo.models import Slo, SloStatus
+from slo.models import Sli, Slo, SloStatus
 from slo.models.objective import SloQuerySet
 
 PAGE_SIZE = 50
 PAGE, TICKET, SPENT, UNKNOWN, OK = "page", "ticket", "spent", "unknown", "ok"
 FIRING = "firing"
 CONDITIONS = (FIRING, SPENT, UNKNOWN, OK)
-LATE_MINUTES = 5
-"""Age of a status, in minutes, above which it is shown as late."""
 MAX_SERVICES = 40
 
 _FIRES = Q(status__state="firing")
@@ -102,27 +103,43 @@ class SloBoardCounts:
         return self.known - self.firing - self.spent - self.unknown
 
     def is_late(self, now: datetime) -> bool:
-        return self.evaluated_at is not None and now - self.evaluated_at > timedelta(
-            minutes=LATE_MINUTES
-        )
+        return assess_freshness(self.evaluated_at, EVALUATION_CADENCE, now).is_stale
 
 
 @dataclass(frozen=True)
 class SloBoardRow:
-    """A row of the board: an SLO, its status, and its burn rates over the last day."""
+    """A row of the board: an SLO, its status, and its burn rates over the last day.
+
+    `budget_gap` says why the budget left is unknown, empty if it is known.
+    """
 
     slo: Slo
     status: SloStatus | None
     spark: Sparkline
-    late: bool
+    freshness: Freshness
+    budget_gap: str
 
     @property
     def condition(self) -> str:
         return slo_condition(self.status)
 
     @property
-    def burn_rate(self) -> float | None:
-        return None if self.status is None else self.status.burn_rates.get("1h")
+    def firing_rule(self) -> Mapping[str, Any] | None:
+        """Return the rule that fires, one that pages before one that doesn't; None if none does."""
+        firing = (
+            (one for one in self.status.rules if one["state"] == "firing") if self.status else ()
+        )
+        return min(firing, key=lambda one: one["severity"] != PAGE, default=None)
+
+    @property
+    def burn_rates(self) -> list[tuple[str, float | None]]:
+        """Return windows with their burn rates: that of the rule that fires, then the last hour."""
+        rates = self.status.burn_rates if self.status else {}
+        rule = self.firing_rule
+        return [
+            (name, rates.get(name))
+            for name in dict.fromkeys([*([rule["long"]] if rule else []), "1h"])
+        ]
 
 
 def slo_condition(status: SloStatus | None) -> str:
@@ -155,12 +172,37 @@ def load_page(filters: SloBoardFilters, now: datetime) -> tuple[list[SloBoardRow
     ordered = rows.order_by("heat", "status__remaining_ratio", "name")
     found = list(ordered[start : start + PAGE_SIZE + 1])
     sparklines = load_sparklines(found[:PAGE_SIZE], now)
-    oldest = last_ended(now) - LATE_MINUTES
     shown = [
-        SloBoardRow(slo, status, sparklines[slo.pk], bool(status and status.minute < oldest))
-        for slo, status in ((slo, getattr(slo, "status", None)) for slo in found[:PAGE_SIZE])
+        SloBoardRow(
+            slo,
+            status := getattr(slo, "status", None),
+            sparklines[slo.pk],
+            assess_status(status, now),
+            explain_unknown_budget(slo, getattr(slo, "sli", None), status, now),
+        )
+        for slo in found[:PAGE_SIZE]
     ]
     return shown, len(found) > PAGE_SIZE
+
+
+def assess_status(status: SloStatus | None, now: datetime) -> Freshness:
+    return assess_freshness(end_of(status.minute) if status else None, EVALUATION_CADENCE, now)
+
+
+def explain_unknown_budget(
+    slo: Slo, sli: Sli | None, status: SloStatus | None, now: datetime
+) -> str:
+    """Return a clause that says why the budget left is unknown, empty if it is known."""
+    if status is not None and status.remaining_ratio is not None:
+        return ""
+    if sli is None or sli.first is None:
+        return "no data yet"
+    needed = min_covered(slo.window_days * MINUTES_A_DAY)
+    counted = max(0, last_ended(now) - sli.first)
+    if counted < needed:
+        durations = [format_readable(timedelta(minutes=minutes)) for minutes in (needed, counted)]
+        return "known after {} of data, {} so far".format(*durations)
+    return "too few events or gaps in the data"
 
 
 def count_slos() -> SloBoardCounts:

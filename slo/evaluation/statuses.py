@@ -108,7 +108,7 @@ def run_unknown_actions(
     due: list[PlannedAction] = []
     active: list[PlannedAction] = []
     for one in evaluated:
-        reason = f"Nothing has been known of the SLO {one.slo.name} for {minutes} minutes"
+        reason = f"The SLO {one.slo.name} had no data for {minutes} minutes"
         page = notifications.slo_path(one.slo)
         for index, action in enumerate(one.slo.actions):
             if action.get("on_unknown") != "act":

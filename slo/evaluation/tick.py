@@ -13,7 +13,7 @@ from django.db.models.functions import Cast, Extract, Floor
 from controlplane.core.canonical import timestamp_or_none
 from controlplane.core.live.change_notices import notify_changed
 from slo.alerts import lifecycle, notifications
-from slo.arithmetic.evaluate import FIRING, UNKNOWN, RuleEvaluation
+from slo.arithmetic.evaluate import FIRING, UNKNOWN, RuleEvaluation, format_burn_rate
 from slo.arithmetic.hysteresis import AlertKey, FiringRule
 from slo.arithmetic.minutes import (
     EVALUATION_DELAY,
@@ -179,10 +179,11 @@ def build_firing_rule(evaluated: EvaluatedSlo, rule_evaluation: RuleEvaluation) 
         "budget_left": None if left is None else f"{round(left * 100, 1):g} %",
         "exhausts_at": timestamp_or_none(found.exhausts_at),
     }
+    # In the past tense, because the sentence is read again long after the alert opened.
     message = (
-        f"{slo.name} burns its error budget {_format_rate(rates[rule.long])} as fast as it may over"
-        f" {rule.long}, {_format_rate(rates[rule.short])} over {rule.short}"
-        f" (more than {json_number(rule.burn_rate):g})"
+        f"{slo.name} burned its error budget at {format_burn_rate(rates[rule.long])} the allowed"
+        f" rate over {rule.long} and {format_burn_rate(rates[rule.short])} over {rule.short}"
+        f" (limit {format_burn_rate(float(rule.burn_rate))})"
     )
     return FiringRule(
         rule=rule.key,
@@ -205,10 +206,6 @@ def build_firing_rule(evaluated: EvaluatedSlo, rule_evaluation: RuleEvaluation) 
         slo_id=slo.pk,
         facts={name: fact for name, fact in facts.items() if fact},
     )
-
-
-def _format_rate(rate: float | None) -> str:
-    return "?" if rate is None else f"{rate:.3g} times"
 
 
 def _event_counts(window: WindowCounts) -> dict[str, float]:

@@ -1,5 +1,7 @@
 """Alerts and threshold rules."""
 
+from datetime import datetime
+
 from django.db import models
 from django.db.models import Case, IntegerField, Q, Value, When
 
@@ -58,7 +60,7 @@ class Alert(models.Model):
     rule, else empty. `subject` is an SLO's name or, for a threshold rule, the measured thing
     (`core->oracle`), and `summary` the message without a full stop. `firing_at` is when the rule
     last fired, plus unknown time since then. `evidence` holds the figures at the opening, `latest`
-    those when the rule last fired.
+    those when the rule last fired, at `latest_at` (null in rows of earlier releases).
 
     Notifications include `facts`, and belong to the message thread `thread`, if set. The opening
     was announced at `notified_at`, the end at `resolution_notified_at`.
@@ -84,6 +86,7 @@ class Alert(models.Model):
     firing_at = models.DateTimeField()
     evidence = models.JSONField(default=dict)
     latest = models.JSONField(default=dict)
+    latest_at = models.DateTimeField(null=True, blank=True)
     acknowledged_at = models.DateTimeField(null=True, blank=True)
     acknowledged_by = models.CharField(max_length=200, blank=True)
     acknowledged_because = models.TextField(blank=True)
@@ -116,6 +119,11 @@ class Alert(models.Model):
 
     def __str__(self) -> str:
         return f"{self.rule} of {self.subject}"
+
+    @property
+    def last_fired_at(self) -> datetime:
+        """Return when the rule last fired, as far as known: unknown time is left out."""
+        return self.latest_at or self.opened_at
 
     @property
     def state(self) -> str:

@@ -50,13 +50,13 @@ class TimelineEntry:
 
 def load_timeline(alert: Alert, escalations: Sequence[Escalation]) -> list[TimelineEntry]:
     found = [
-        TimelineEntry(alert.opened_at, "attention", "It opened", alert.summary),
+        TimelineEntry(alert.opened_at, "attention", "Opened", alert.summary),
         *_notification_entries(alert),
         *(
             TimelineEntry(
                 datetime.fromisoformat(notified["at"]),
                 "person",
-                f"Called: {', '.join(str(name) for name in notified['who'])}",
+                f"Escalated to {', '.join(str(name) for name in notified['who'])}",
             )
             for one in escalations
             for notified in one.facts.get(NOTIFIED_FACT, [])
@@ -66,7 +66,7 @@ def load_timeline(alert: Alert, escalations: Sequence[Escalation]) -> list[Timel
     ]
     if alert.resolved_at is not None:
         why = alert.resolved_because
-        found.append(TimelineEntry(alert.resolved_at, "check", "It resolved", why))
+        found.append(TimelineEntry(alert.resolved_at, "check", "Resolved", why))
     return sorted(found, key=lambda one: one.at)
 
 
@@ -98,9 +98,9 @@ def _notification_entries(alert: Alert) -> Iterator[TimelineEntry]:
         at = min(one.finished_at or one.created_at for one in destinations)
         names = ", ".join(sorted({one.destination for one in destinations}))
         failed = sum(one.state == OutboxMessage.State.FAILED for one in destinations)
-        text = "The recovery was told" if event == notifications.RESOLVED_EVENT else "It was told"
+        text = "Recovery sent" if event == notifications.RESOLVED_EVENT else "Notification sent"
         more = f"{failed} of {len(destinations)} could not be delivered" if failed else ""
-        yield TimelineEntry(at, "delivery", f"{text}: {names}", more, path="/deliveries/")
+        yield TimelineEntry(at, "delivery", f"{text} to {names}", more, path="/deliveries/")
 
 
 def _acknowledgement_entries(alert: Alert) -> Iterator[TimelineEntry]:
@@ -112,15 +112,17 @@ def _acknowledgement_entries(alert: Alert) -> Iterator[TimelineEntry]:
         yield TimelineEntry(row.at, "eye", "Acknowledged", row.reason, who)
     if not rows and alert.acknowledged_at is not None:
         who = alert.acknowledged_by
-        yield TimelineEntry(alert.acknowledged_at, "eye", "Known from the start", "", who)
+        yield TimelineEntry(alert.acknowledged_at, "eye", "Acknowledged when it opened", "", who)
 
 
 def _trip_entries(requests: Sequence[TripRequest]) -> Iterator[TimelineEntry]:
     for one in requests:
         page = "/switches/{}/{}/".format(*one.switch.split(":", 1))
-        yield TimelineEntry(one.requested_at, "trip", f"Asked to stop {one.switch}", path=page)
+        yield TimelineEntry(
+            one.requested_at, "trip", f"Requested to engage {one.switch}", path=page
+        )
         if one.decided_at is not None:
-            text = f"{one.switch} was stopped" if one.tripped else f"{one.switch} was not stopped"
+            text = f"{one.switch} engaged" if one.tripped else f"{one.switch} not engaged"
             symbol = "engaged" if one.tripped else "info"
             yield TimelineEntry(one.decided_at, symbol, text, one.why, path=page)
 

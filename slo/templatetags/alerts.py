@@ -1,6 +1,6 @@
 """Template tags of alerts and SLO forms."""
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -11,9 +11,11 @@ from django.utils.safestring import SafeString
 
 from controlplane.core import durations
 from controlplane.core.threshold_metrics import find_metric
+from slo.arithmetic.evaluate import format_burn_rate
 from slo.arithmetic.minutes import window_minutes
 from slo.arithmetic.objective import PAGE, RuleMeaning
 from slo.backtests.trials import RuleTrial
+from slo.evaluation.alert_readings import read_alert
 from slo.models import Alert
 from slo.objectives import documents
 
@@ -21,9 +23,8 @@ from .slos import state_badge
 
 register = template.Library()
 register.filter("long", durations.format_readable)
-
-FRESH = timedelta(minutes=2)
-"""Time since a rule last fired within which it is shown as firing."""
+register.filter("reading", read_alert)
+register.filter("burn_rate", format_burn_rate)
 
 _FIELDS = {
     **documents.FIELD_LABELS,
@@ -121,13 +122,6 @@ def arrows(text: str) -> str:
 @register.filter
 def is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-@register.simple_tag
-def fires(alert: Alert, now: datetime) -> str:
-    """Return "now" if the alert's rule fires, else for how long it hasn't: "not for 5 min"."""
-    quiet = now - alert.firing_at
-    return "now" if quiet < FRESH else f"not for {durations.format_readable(quiet)}"
 
 
 @register.simple_tag

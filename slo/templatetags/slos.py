@@ -35,7 +35,7 @@ RULE_STATES = {
     "ok": ("released", "OK", "released"),
 }
 SEVERITIES = {"page": ("critical", "Page"), "ticket": ("warning", "Ticket")}
-LASTING = {"firing": "Firing for", "ok": "No rule fires, for", "unknown": "Unknown for"}
+LASTING = {"firing": "Firing for", "ok": "OK for", "unknown": "Unknown for"}
 MARKS = {
     "alert": ("warning", "Alert"),
     "episode": ("engaged", "Stopped"),
@@ -98,13 +98,14 @@ def lasting_words(state: str) -> str:
 
 @register.filter
 def times(rate: float | None) -> str:
+    """Format a burn rate as a multiple of the allowed rate: `7.9×`, `0.78×`."""
     if rate is None:
         return "–"
     size = abs(rate)
     if size and size < 0.01:
-        return "× < 0.01"
+        return "< 0.01×"
     shown = f"{rate:,.{2 if size < 1 else 1 if size < 20 else 0}f}"
-    return f"× {shown.rstrip('0').rstrip('.') if '.' in shown else shown}"
+    return f"{shown.rstrip('0').rstrip('.') if '.' in shown else shown}×"
 
 
 @register.filter

@@ -83,7 +83,7 @@ def store_statuses(slos: Sequence[Slo], now: datetime, *, since_minutes: int = 3
 def alert(slo: Slo, opened_at: datetime, minutes: int | None, **fields: object) -> Alert:
     """Create an alert of the SLO's first rule, resolved after so many minutes (None: open)."""
     ended = None if minutes is None else opened_at + timedelta(minutes=minutes)
-    summary = f"{slo.name} burns × 18.2 over 1 h and × 31 over 5 m, above × 14"
+    summary = f"{slo.name} burned its error budget at 18.2× the allowed rate over 1h"
     columns = {"rule": "1h/5m>14 page", "label": "page", "severity": "critical", "summary": summary}
     return Alert.objects.create(
         **{

@@ -23,7 +23,7 @@ def alert(subject="core-availability", **fields):
         "severity": "critical",
         "label": "page",
         "service": "core",
-        "summary": f"{subject} burns its error budget 20 times as fast as it may over 1h",
+        "summary": f"{subject} burned its error budget at 20× the allowed rate over 1h",
         "evidence": {"burn_rate": 14},
         "opened_at": at,
         "firing_at": at,

@@ -54,7 +54,7 @@ def test_board_shows_what_fires_without_a_reload_and_leads_to_its_plots(desks):
 
     row.get_by_role("link", name="core-availability").click()
     expect(page.get_by_role("heading", name="Where the budget went")).to_be_visible()
-    expect(page.locator(".slo-rules__firing")).to_contain_text("× 18.2")
+    expect(page.locator(".slo-rules__firing")).to_contain_text("18.2×")
 
 
 @needs_library
@@ -109,7 +109,7 @@ def test_plot_is_read_by_keyboard_point_by_point(desks):
     page.keyboard.press("ArrowLeft")
 
     said = page.locator("#burn [data-plot-status]")
-    expect(said).to_contain_text("1 h × ")
+    expect(said).to_contain_text("1 h ")
     before = said.text_content()
     page.keyboard.press("ArrowLeft")
     expect(said).not_to_have_text(before)
@@ -177,7 +177,7 @@ def test_now_is_what_was_judged_last_and_follows_it(desks):
     SloStatus.objects.update(burn_rates={"1h": 3.4, "6h": 0.7}, remaining_ratio=0.42)
     page = desks.open_desk(person("viewer")).open(ONE)
     hour = page.locator("#burn [data-plot-legend]").get_by_role("button", name="1 h")
-    expect(hour).to_contain_text("× 3.4")
+    expect(hour).to_contain_text("3.4×")
     expect(page.locator("#budget [data-plot-legend]")).to_have_text("Now · 42 % left")
 
     SloStatus.objects.update(burn_rates={"1h": None, "6h": 0.9}, remaining_ratio=None)

@@ -129,8 +129,8 @@ def test_page_gets_lines_limits_and_what_happened_meanwhile():
     assert {len(one["values"]) for one in found["lines"]} == {len(found["times"])}
     assert found["times"][-1] - found["times"][0] == 6 * 3600
     assert [(one["name"], one["severity"]) for one in found["limits"]] == [
-        ("page × 14", "page"),
-        ("ticket × 6", "ticket"),
+        ("page 14×", "page"),
+        ("ticket 6×", "ticket"),
     ]
     bands = {one["kind"]: one for one in found["bands"]}
     assert bands["episode"]["to"] is None

@@ -38,7 +38,7 @@ def alert(now, **fields):
         "service": "core",
         "severity": "critical",
         "label": "page",
-        "summary": "core-availability burns its error budget 15 times as fast as it may over 1h",
+        "summary": "core-availability burned its error budget at 15× the allowed rate over 1h",
         "path": "/slos/core-availability/",
         "opened_at": now - timedelta(minutes=40),
         "firing_at": now - timedelta(minutes=12),
@@ -60,7 +60,7 @@ def test_every_heading_is_there_in_order(now):
     text = draft.write_draft(alert(now), now)
 
     assert re.findall(r"^## (.*)$", text, re.MULTILINE) == HEADINGS
-    assert text.startswith("# Postmortem: core-availability burns")
+    assert text.startswith("# Postmortem: core-availability burned")
     assert "| Item | Owner | Due | State |" in text
 
 
@@ -109,11 +109,11 @@ def test_timeline_has_alert_calls_acknowledgement_and_audit_trail_in_order(now):
     said = [row.split("|")[2].strip() for row in text.splitlines() if " UTC |" in row]
     assert [re.split(r"[:(]", each)[0].strip() for each in said] == [
         "dependency",
-        "It opened",
-        "Called",
+        "Opened",
+        "Escalated to Kim, Lee",
         "Acknowledged",
         "segment",
-        "It resolved",
+        "Resolved",
         "segment",
     ]
     assert r"core-\>oracle: override set (by user:olga): before it began" in said[0]

@@ -88,7 +88,9 @@ def test_page_shows_what_was_counted_in_both_windows_and_what_is_left():
     assert "5m when it opened" in content
     assert "Budget left" in content
     assert "owner team-core" in content
-    assert "nobody yet" in content
+    assert "Acknowledged by Nobody yet" in content
+    assert "Firing now" in content
+    assert "1h now" in content
 
 
 def test_page_tells_what_was_done_by_itself_and_how_that_was_decided():
@@ -97,10 +99,10 @@ def test_page_tells_what_was_done_by_itself_and_how_that_was_decided():
 
     content = text(get_page(f"/alerts/{one.pk}/"))
 
-    assert "Ramps of coreHeld" in content
-    assert "experiment:new-plannerNot stopped" in content
+    assert "Ramps of core Held" in content
+    assert "experiment:new-planner Released Not engaged by this alert." in content
     assert "Its flap lock-out lasts." in content
-    assert "experiment:new-planner was not stopped" in content
+    assert "experiment:new-planner not engaged" in content
 
 
 def test_acknowledging_falls_silent_and_is_shown_with_what_one_does():
@@ -137,8 +139,8 @@ def test_whoever_is_called_next_is_named_with_the_step(settings):
 
     content = text(get_page(f"/alerts/{alert.pk}/", "admin"))
 
-    assert "team-lead, any moment" in content
-    assert "Nobody was called by step yet." in content
+    assert "notifies team-lead any moment" in content
+    assert "No step has been notified yet." in content
 
 
 def test_what_has_resolved_can_not_be_acknowledged():
@@ -172,15 +174,15 @@ def test_timeline_is_in_order_and_ends_with_the_end():
 
     content = text(get_page(f"/alerts/{one.pk}/"))
 
-    story = content[content.index("What happened") :]
+    story = content[content.index("Timeline") :]
     places = [
         story.index(words)
         for words in (
-            "It opened",
-            "Called: on-call (kim)",
-            "Asked to stop",
+            "Opened",
+            "Escalated to on-call (kim)",
+            "Requested to engage",
             "Acknowledged",
-            "It resolved",
+            "Resolved",
         )
     ]
     assert places == sorted(places)
@@ -199,12 +201,12 @@ def test_threshold_alert_shows_its_figure_and_its_limit():
     content = text(get_page(f"/alerts/{one.pk}/"))
 
     assert "timeout rate" in content
-    assert "Now0.05" in content
+    assert "Now 0.05" in content
     assert "limit 0.01" in content
-    assert "calls250" in content
+    assert "calls 250" in content
     assert "core → oracle" in content
     assert "core->oracle" not in content
-    assert "Done by itself" not in content
+    assert "Automatic actions" not in content
 
 
 def test_alert_of_a_switch_says_how_it_stands_now_in_words_for_people():
@@ -224,9 +226,9 @@ def test_alert_of_a_switch_says_how_it_stands_now_in_words_for_people():
     html = get_page(f"/alerts/{one.pk}/")
 
     content = text(html)
-    assert "Nowramping, 5 % flows" in content
+    assert "Now ramping, 5 % flows" in content
     assert "24 Nov 2026 08:25:24 UTC" in content
-    assert "let through0 %" in content
+    assert "let through 0 %" in content
     for machine in ("08:25:24.137867", "limit 0", "system:slo:oracle-answers", "stands"):
         assert machine not in content
 

@@ -66,9 +66,9 @@ def test_rows_come_the_worst_first():
     ]
     assert "2 firing" in text(html)
     assert "2 spent" in text(html)
-    assert "1 of them pages." in text(html)
-    assert "2 not known" in text(html)
-    assert "8 objectives. What is not known never fires, and passes no gate." in text(html)
+    assert "1 paging now." in text(html)
+    assert "2 unknown" in text(html)
+    assert "8 objectives. No data: no alerts, gates hold." in text(html)
 
 
 def test_headline_counts_what_is_not_known_and_calls_only_the_rest_met():
@@ -79,8 +79,8 @@ def test_headline_counts_what_is_not_known_and_calls_only_the_rest_met():
     html = get_page()
 
     headline = text(html.split("<h1", 1)[1].split("</h1>", 1)[0])
-    assert ("2 not known" in headline, "1 met" in headline) == (True, True)
-    assert "objective is met" not in html
+    assert ("2 unknown" in headline, "1 met" in headline) == (True, True)
+    assert "objectives met" not in html
     assert "headline--calm" not in html
 
 
@@ -89,7 +89,7 @@ def test_headline_is_calm_only_where_every_objective_is_known():
 
     html = get_page()
 
-    assert "Every objective is met" in text(html)
+    assert "All objectives met" in text(html)
     assert "headline--calm" in html
 
 
@@ -138,7 +138,7 @@ def test_row_tells_target_budget_burn_and_forecast():
     assert "95 % within 3,000 ms over 30 d" in content
     assert "84 %" in content
     assert "spent in 3 d 4 h" in content
-    assert "× 0.2" in content
+    assert "0.2×" in content
 
 
 def test_overspent_budget_has_a_minus():
@@ -157,7 +157,7 @@ def test_day_is_drawn_by_half_hours_and_unknown_is_not_none():
 
     assert columns(html, "grave") == 4
     assert columns(html, "none") == 44
-    assert "at most × 100; nothing known for 22 h" in html
+    assert "at most 100×; nothing known for 22 h" in html
 
 
 def test_excluded_half_hour_is_unknown():
@@ -170,12 +170,42 @@ def test_excluded_half_hour_is_unknown():
 
 
 def test_judgement_that_is_late_is_said_to_be():
-    create_status(factories.slo(), minute=last_ended(db_now()) - 9)
+    create_status(factories.slo(), "firing", minute=last_ended(db_now()) - 9, rules=PAGING)
 
     content = text(get_page())
 
-    assert "Nothing has been judged since" in content
-    assert "stale" in content
+    assert "No SLO has been evaluated since" in content
+    assert "no update since" in content
+    assert "paging now" not in content
+
+
+def test_firing_row_says_since_when_and_the_rate_of_its_rule():
+    rates = {"5m": 7.93, "1m": 5.13, "1h": 0.78}
+    rule = {"long": "5m", "short": "1m", "burn_rate": 3, "severity": "page", "state": "firing"}
+    status = create_status(factories.slo(), "firing", rules=[rule], burn_rates=rates)
+
+    content = text(get_page())
+
+    assert f"Paging since {status.since:%H:%M}" in content
+    assert "7.9× 5 min, limit 3×" in content
+    assert "0.78× 1 h" in content
+
+
+@pytest.mark.parametrize(
+    ("minutes", "reason"),
+    [
+        pytest.param(None, "Unknown: no data yet", id="no data"),
+        pytest.param(35, "Unknown: known after 3 d of data, 35 min so far", id="too short"),
+        pytest.param(4500, "Unknown: too few events or gaps in the data", id="gaps"),
+    ],
+)
+def test_unknown_budget_says_why(minutes, reason):
+    slo = factories.slo()
+    create_status(slo, "unknown", None)
+    if minutes is not None:
+        Sli.objects.filter(slo=slo).update(first=last_ended(db_now()) - minutes)
+
+    assert reason in text(get_page())
 
 
 def test_source_that_cannot_be_read_is_marked():

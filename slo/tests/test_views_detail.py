@@ -30,17 +30,17 @@ def test_firing_one_says_which_rule_how_fast_and_what_is_left():
     slo = factories.slo()
     month(slo, now, [Incident(30, 31, 0.05)], days=2)
     store_statuses([slo], now)
-    alert(slo, now - timedelta(minutes=20), None, summary="burns × 25 over 1 h")
+    alert(slo, now - timedelta(minutes=20), None, summary="burned at 25× over 1 h")
 
     content = text(get_page(role="operator"))
 
     assert "core-availabilityPaging" in content
     assert "99.9 % of requests served well, over 30 days" in content
-    assert "Firing for31 min" in content
-    assert "burns × 25 over 1 h" in content
-    assert "Look and acknowledge" in content
-    assert "Page above × 14 1 h × 2" in content
-    assert "Why nothing is known" not in content
+    assert "Firing for 31 min" in content
+    assert "burned at 25× over 1 h" in content
+    assert "Review" in content
+    assert "Page above 14× 1 h 2" in content
+    assert "Why it is unknown" not in content
 
 
 def test_window_that_is_covered_and_not_known_says_why():
@@ -52,7 +52,7 @@ def test_window_that_is_covered_and_not_known_says_why():
 
     content = text(get_page())
 
-    assert "In the last 5 min no event was counted." in content
+    assert "No events in the last 5 min." in content
 
 
 def test_never_judged_says_so():
@@ -60,8 +60,8 @@ def test_never_judged_says_so():
 
     content = text(get_page())
 
-    assert "Nothing was ever counted for it: push points to /api/v1/sli/" in content
-    assert "Judged up to–" in content
+    assert "No events yet: push points to /api/v1/sli/" in content
+    assert "Evaluated up to –" in content
 
 
 @pytest.mark.parametrize(("days", "period"), [(1, "1 day, rolling"), (30, "30 days, rolling")])
@@ -79,17 +79,17 @@ def test_period_is_said_as_people_say_it(days, period):
             0,
             [Incident(58, 59, None)],
             [
-                "Nothing has been counted for 59 min.",
-                "Of the last 1 h, samples cover 1 min; 6 are needed.",
+                "No events for 59 min.",
+                "Samples cover 1 min of the last 1 h; 6 min are needed.",
             ],
-            ["Of the last 6 h"],
+            ["of the last 6 h;"],
             id="a window that is not covered",
         ),
         pytest.param(
             {},
             0,
             [Incident(20, 21, None)],
-            ["core-availabilityOK", "Nothing has been counted for 21 min."],
+            ["core-availabilityOK", "No events for 21 min."],
             [],
             id="silence while a long window is known",
         ),
@@ -97,11 +97,11 @@ def test_period_is_said_as_people_say_it(days, period):
             {"min_events": 10_000_000},
             0,
             [],
-            ["In the last 1 h fewer than 10,000,000 events were counted."],
+            ["Fewer than 10,000,000 events in the last 1 h."],
             [],
             id="too few events",
         ),
-        pytest.param({}, 180, [], ["Nothing has been counted for 3 h"], [], id="silence in hours"),
+        pytest.param({}, 180, [], ["No events for 3 h"], [], id="silence in hours"),
     ],
 )
 def test_page_explains_what_is_unknown(fields, minutes_ago, incidents, shown, hidden):
@@ -150,7 +150,7 @@ def test_hours_and_days_stand_in_for_the_plots():
 
     assert html.count("data-plot-table open") == 2
     hours, days = html.split("The last 24 hours as a table")[1].split("Day by day as a table")
-    assert "1,000100× 1003,333 %" in text(hours)
+    assert "1,000100100×3,333 %" in text(hours)
     assert "−3,233 %" in text(days)
 
 
@@ -231,7 +231,7 @@ def test_late_judgement_is_said_to_be():
 
     content = text(get_page())
 
-    assert "It has not been judged since" in content
+    assert "Not evaluated since" in content
     assert end_of(last_ended(now) - 30).strftime("%H:%M") in content
 
 

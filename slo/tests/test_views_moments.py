@@ -21,4 +21,4 @@ def test_up_to_when_it_was_judged_is_told_in_utc_too():
 
     html = page(browser_as("viewer").get("/slos/core-availability/"))
 
-    assert re.search(r'Judged up to</p><p class="now__figure"><time [^>]*data-utc="', html)
+    assert re.search(r'Evaluated up to</p>\s*<p class="now__figure"><time [^>]*data-utc="', html)

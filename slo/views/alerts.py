@@ -21,10 +21,15 @@ from controlplane.core.page_responses import PersonRequest, signed_in
 from controlplane.core.runbooks import markdown
 from controlplane.notify.escalation import forecast
 from slo.alerts import lifecycle, notifications
+from slo.arithmetic.minutes import window_minutes
+from slo.dashboard import data_gaps
+from slo.evaluation import alert_readings, budgets
+from slo.evaluation.alert_readings import AlertReading
 from slo.models import Alert, SloStatus
 from slo.models.alerts import SEVERITIES, WORST_FIRST
 from slo.objectives.permissions import SCOPE
 from slo.postmortems import alert_timeline, draft
+from switches.models import Episode
 
 from . import responses
 from .responses import OptionalReasonForm
@@ -77,7 +82,9 @@ def alert_page(request: PersonRequest, alert_id: int) -> HttpResponse:
     alert = _find_alert(alert_id)
     escalations = alert_timeline.load_escalations(alert)
     latest = escalations[-1] if escalations else None
-    status = SloStatus.objects.filter(slo=alert.slo).first() if alert.slo else None
+    status = getattr(alert.slo, "status", None)
+    reading = alert_readings.read_alert(alert, now)
+    no_data_since = None if alert.resolved_at else reading.no_data_since
     is_related = Q(subject=alert.subject)
     if alert.service:
         is_related |= Q(service=alert.service)
@@ -88,13 +95,18 @@ def alert_page(request: PersonRequest, alert_id: int) -> HttpResponse:
         "escalation": latest,
         "next": forecast.next_notices([latest], now).get(latest.pk) if latest else None,
         "called_names": alert_timeline.last_called(latest) if latest else [],
-        "windows": _window_rows(alert),
+        "reading": reading,
+        "no_data_since": no_data_since,
+        "blockers": data_gaps.find_blockers({alert.slo: no_data_since}).get(alert.slo.pk, [])
+        if alert.slo and no_data_since
+        else [],
+        "windows": _window_rows(alert, reading, status),
         "figures": _figure_rows(alert),
         "budget": {
             "then": alert.evidence.get("remaining_ratio"),
             "now": status.remaining_ratio if status else None,
         },
-        "trip_requests": alert_timeline.load_trip_requests(alert),
+        "trip_requests": _trip_rows(alert),
         "holds": list(Hold.objects.filter(key=notifications.alert_subject(alert))),
         "entries": alert_timeline.load_timeline(alert, escalations),
         "runbook": notifications.find_runbook(alert),
@@ -143,11 +155,12 @@ def postmortem_page(request: PersonRequest, alert_id: int) -> HttpResponse:
 
 
 def _find_alert(alert_id: int) -> Alert:
-    return get_object_or_404(Alert.objects.select_related("slo", "threshold"), pk=alert_id)
+    rows = Alert.objects.select_related("slo__status", "slo__sli", "threshold")
+    return get_object_or_404(rows, pk=alert_id)
 
 
 def _filter_alerts(state: str, severity: str, slo: str, q: str) -> QuerySet[Alert]:
-    rows = Alert.objects.select_related("slo", "threshold")
+    rows = Alert.objects.select_related("slo__status", "threshold")
     if state != ALL:
         rows = rows.filter(resolved_at__isnull=state == OPEN)
     if severity in SEVERITIES:
@@ -160,19 +173,48 @@ def _filter_alerts(state: str, severity: str, slo: str, q: str) -> QuerySet[Aler
     return rows
 
 
-def _window_rows(alert: Alert) -> list[dict[str, Any]]:
-    begun, latest = alert.evidence.get("windows") or {}, alert.latest.get("windows") or {}
+def _window_rows(
+    alert: Alert, reading: AlertReading, status: SloStatus | None
+) -> list[dict[str, Any]]:
+    """Return the figures of each window of a burn-rate rule: at the opening, and later ones.
+
+    The later ones are those of the last evaluation, or, of a resolved alert, of the last firing.
+    """
+    opening = alert.evidence.get("windows") or {}
+    later = alert.latest.get("windows") or {}
+    if alert.resolved_at is None:
+        later = _present_windows(status, reading) if status else {}
     limit = alert.evidence.get("burn_rate") or 1
     return [
-        {
-            "name": name,
-            "then": then,
-            "now": latest.get(name),
-            "limit": limit,
-            "share": min(100, 50 * (then.get("burn_rate") or 0) / limit),
-        }
-        for name, then in begun.items()
+        {"name": name, "opening": counts, "later": later.get(name), "limit": limit}
+        for name, counts in opening.items()
     ]
+
+
+def _present_windows(status: SloStatus, reading: AlertReading) -> dict[str, dict[str, Any]]:
+    edges = {name: status.minute - window_minutes(name) for name in reading.rates}
+    counters = budgets.load_counters([status.slo], sorted({*edges.values(), status.minute}))
+    counted = counters.get(status.slo_id)
+    windows = {}
+    for name, start in edges.items():
+        counts = counted.measure(start, status.minute) if counted else None
+        windows[name] = {
+            "burn_rate": reading.rates[name],
+            "bad": float(counts.bad) if counts else None,
+            "total": float(counts.total) if counts else None,
+            "coverage": reading.coverage.get(name),
+        }
+    return windows
+
+
+def _trip_rows(alert: Alert) -> list[dict[str, Any]]:
+    """Return the alert's trip requests, each with the open episode of its switch, if any."""
+    requests = alert_timeline.load_trip_requests(alert)
+    rows = Episode.objects.filter(
+        ended_at__isnull=True, switch__in=[one.switch for one in requests]
+    )
+    episodes = {one.switch_id: one for one in rows} if requests else {}
+    return [{"request": one, "episode": episodes.get(one.switch)} for one in requests]
 
 
 def _figure_rows(alert: Alert) -> list[dict[str, Any]]:

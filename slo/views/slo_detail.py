@@ -14,6 +14,7 @@ from controlplane.core import durations
 from controlplane.core.audit.differences import AuditChange, compare_texts
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
+from controlplane.core.freshness import assess_freshness
 from controlplane.core.page_responses import PersonRequest, signed_in
 from slo.arithmetic.minutes import (
     MINUTE_SECONDS,
@@ -25,7 +26,7 @@ from slo.arithmetic.minutes import (
 )
 from slo.arithmetic.objective import BurnRateRule, describe_objective
 from slo.arithmetic.windows import min_covered
-from slo.dashboard import annotations, board, plots
+from slo.dashboard import annotations, board, data_gaps, plots
 from slo.dashboard.annotations import Annotation
 from slo.dashboard.plots import UsagePart
 from slo.evaluation import objective_loader
@@ -41,10 +42,9 @@ ENTRIES_SHOWN = 10
 MARKS_SHOWN = 12
 HOURS = 24
 WHOLE_DOCUMENT_ACTIONS = ("slo.created", "slo.changed")
-SILENT_MINUTES = 5
-NEVER_PUSHED = (
-    "Nothing was ever counted for it: push points to /api/v1/sli/, or have a client report."
-)
+SILENT_AFTER = timedelta(minutes=5)
+"""Age of the last counted minute above which an SLI counts as silent: reports arrive late."""
+NEVER_PUSHED = "No events yet: push points to /api/v1/sli/, or report them with the client library."
 
 
 @signed_in
@@ -82,9 +82,9 @@ def find_slo(name: str) -> Slo:
 
 def _current_context(slo: Slo, now: datetime) -> dict[str, Any]:
     status, sli = getattr(slo, "status", None), getattr(slo, "sli", None)
-    evaluated_at = end_of(status.minute) if status else None
+    freshness = board.assess_status(status, now)
     shown = status or SloStatus()
-    late = timedelta(minutes=board.LATE_MINUTES)
+    no_data_since = status.since if status and status.state == "unknown" else None
     return {
         "now": now,
         "slo": slo,
@@ -95,14 +95,19 @@ def _current_context(slo: Slo, now: datetime) -> dict[str, Any]:
         "last_six_hours": shown.burn_rates.get("6h"),
         "latest_values": json.dumps({"left": shown.remaining_ratio, "rates": shown.burn_rates}),
         "condition": board.slo_condition(status),
-        "evaluated_at": evaluated_at,
-        "is_late": evaluated_at is not None and now - evaluated_at > late,
+        "freshness": freshness,
+        "budget_gap": board.explain_unknown_budget(slo, sli, status, now),
+        "blockers": data_gaps.find_blockers({slo: no_data_since}).get(slo.pk, [])
+        if no_data_since
+        else [],
         "rules": _rule_rows(slo, shown),
         "reasons": explain_unknown(slo, sli, status, now),
         "silent_since": end_of(sli.last) if sli and silent_duration(sli, now) else None,
         "burning": _window_rows(slo, shown, is_evaluated=status is not None),
         "open_alerts": list(
-            Alert.objects.filter(slo=slo, resolved_at__isnull=True).order_by("opened_at")
+            Alert.objects.filter(slo=slo, resolved_at__isnull=True)
+            .select_related("slo__status")
+            .order_by("opened_at")
         ),
         "meaning": describe_objective(slo.target, slo.window_days),
     }
@@ -175,8 +180,9 @@ def silent_duration(sli: Sli | None, now: datetime) -> timedelta | None:
     """Return for how long an SLI has counted nothing; None if unknown or too short to matter."""
     if sli is None or sli.last is None:
         return None
-    silent = now - end_of(sli.last)
-    return silent if silent > timedelta(minutes=SILENT_MINUTES) else None
+    counted_at = end_of(sli.last)
+    is_silent = assess_freshness(counted_at, SILENT_AFTER, now).is_stale and counted_at < now
+    return now - counted_at if is_silent else None
 
 
 def explain_unknown(
@@ -187,14 +193,14 @@ def explain_unknown(
         return []
     if sli is None or sli.last is None:
         if slo.source.get("type") == PROMETHEUS:
-            return ["No sample has been read from Prometheus yet; it is asked once a minute."]
+            return ["No sample has been read from Prometheus yet; it is polled once a minute."]
         return [NEVER_PUSHED]
     reasons = []
     if silent := silent_duration(sli, now):
         minutes = durations.format_readable(silent - silent % timedelta(minutes=1))
-        reasons.append(f"Nothing has been counted for {minutes}.")
+        reasons.append(f"No events for {minutes}.")
     if status is None:
-        return [*reasons, "It has not been judged yet; that happens once a minute."]
+        return [*reasons, "Not evaluated yet; SLOs are evaluated once a minute."]
     unknown = (one for one in _rule_windows(slo) if status.burn_rates.get(one) is None)
     for name in sorted(unknown, key=window_minutes):
         reasons.append(explain_unknown_window(name, status.coverage, slo.min_events))
@@ -212,10 +218,10 @@ def explain_unknown_window(name: str, coverage: Mapping[str, float | None], min_
     needed = min_covered(minutes)
     long = durations.format_readable(timedelta(minutes=minutes))
     if covered < needed:
-        return f"Of the last {long}, samples cover {covered} min; {needed} are needed."
+        return f"Samples cover {covered} min of the last {long}; {needed} min are needed."
     if min_events:
-        return f"In the last {long} fewer than {min_events:,} events were counted."
-    return f"In the last {long} no event was counted."
+        return f"Fewer than {min_events:,} events in the last {long}."
+    return f"No events in the last {long}."
 
 
 @signed_in
@@ -242,7 +248,7 @@ def slo_series(request: PersonRequest, name: str) -> HttpResponse:
                 {
                     "value": float(rule.burn_rate),
                     "severity": rule.severity,
-                    "name": f"{rule.severity} × {rule.burn_rate.normalize():f}",
+                    "name": f"{rule.severity} {rule.burn_rate.normalize():f}×",
                 }
                 for rule in sorted(rules, key=lambda one: (one.severity != "page", -one.burn_rate))
             ],

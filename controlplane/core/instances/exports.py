@@ -16,8 +16,9 @@ from controlplane.core.sql import fetch_all
 from .queries import HEARD_WITHIN, Head
 
 _REQUESTED_SWITCHES = """
-    SELECT DISTINCT switch FROM (
-        SELECT checks FROM core_instance WHERE service = %s AND checks <> '{}' LIMIT 500
+    SELECT DISTINCT switch, service FROM (
+        SELECT service, checks FROM core_instance
+        WHERE service = ANY(%s) AND checks <> '{}' LIMIT 500
     ) requesting, jsonb_object_keys(checks) switch
     LIMIT 1000
 """
@@ -102,9 +103,12 @@ class ChangeStatus:
 
 def load_requested_switches(service: str) -> set[str]:
     """Return the ids of the switches that a service has asked for in checks, at most 1,000."""
-    if not service:
-        return set()
-    return {switch for (switch,) in fetch_all(_REQUESTED_SWITCHES, [service])}
+    return {switch for switch, _ in load_switch_requests([service])} if service else set()
+
+
+def load_switch_requests(services: Collection[str]) -> set[tuple[str, str]]:
+    """Return pairs of a switch id and a service that has asked for it in checks, at most 1,000."""
+    return {(switch, service) for switch, service in fetch_all(_REQUESTED_SWITCHES, [[*services]])}
 
 
 def load_check_rates(

@@ -21,6 +21,7 @@ from django.utils.safestring import SafeString
 from controlplane.core import durations
 from controlplane.core.actors import SHELL, label_of
 from controlplane.core.canonical import timestamp
+from controlplane.core.freshness import Freshness
 from controlplane.core.http.context import describe_installation
 
 register = template.Library()
@@ -169,6 +170,25 @@ def epoch(at: datetime) -> int:
 def ago(at: datetime, now: datetime) -> SafeString:
     """Return the age of `at` as an element that the clock script updates."""
     return format_html('<span data-since="{}">{} ago</span>', epoch(at), age(now - at))
+
+
+@register.simple_tag
+def figure_at(freshness: Freshness, text: str = "") -> SafeString:
+    """Render a figure with the time at which it was true, in gray if it is stale.
+
+    Without `text`, only that time is rendered.
+    """
+    if freshness.at is None:
+        return format_html('<span class="dated dated--stale">{}</span>', text or "never reported")
+    if freshness.is_stale:
+        since = format_html(
+            '<span class="dated__since">no update since {}</span>', at_minute(freshness.at)
+        )
+        return format_html('<span class="dated dated--stale">{} {}</span>', text, since)
+    if text:
+        when = local_and_utc(freshness.at)
+        return format_html('<span class="dated" title="As of {}">{}</span>', when, text)
+    return format_html('<span class="dated">as of {}</span>', at_second(freshness.at))
 
 
 @register.simple_tag

@@ -95,7 +95,7 @@ def test_ramps_of_the_service_are_held_while_the_alert_is_open():
     hold = Hold.objects.get()
     assert (hold.key, hold.service) == (f"alert:{alert().pk}", "core")
     assert hold.slos == ["core-availability", "core-latency"]
-    assert hold.why == alert().summary
+    assert hold.why == f"alert {alert().pk}, open since 21 Jun 00:02 UTC: {alert().summary}"
     assert hold.path == f"/alerts/{alert().pk}/"
     evaluate_minutes(NOON + 3, NOON + 8)
     assert not Hold.objects.exists()
@@ -131,9 +131,7 @@ def test_an_action_that_fails_closed_acts_after_five_minutes_of_unknown():
     evaluate_minutes(NOON + 59, NOON + 62)
 
     assert [switch for switch, _, _ in list_requests()] == ["experiment:new-planner"]
-    assert Hold.objects.get().why == (
-        "Nothing has been known of the SLO core-availability for 5 minutes"
-    )
+    assert Hold.objects.get().why == "The SLO core-availability had no data for 5 minutes"
 
 
 def test_what_failed_closed_is_over_once_something_is_known_and_may_happen_again():

@@ -55,8 +55,8 @@ def test_a_page_is_told_as_critical_with_what_was_counted_and_what_is_left():
     assert (message.severity, message.subject) == ("critical", f"alert:{alert().pk}")
     notice = renderer.render(message.event, message.payload)
     assert notice.title == (
-        "core-availability burns its error budget 16.9 times as fast as it may over 1h,"
-        " 200 times over 5m (more than 14)"
+        "core-availability burned its error budget at 16.9× the allowed rate over 1h"
+        " and 200× over 5m (limit 14×)"
     )
     assert ("Owner", "search team") in notice.lines
     assert ("Runbook", "https://runbooks.example/core") in notice.lines
@@ -88,7 +88,7 @@ def test_whoever_is_on_call_is_called_until_it_is_over():
     (message,) = list_messages("slo.alert_over")
     assert message.subject == f"alert:{alert().pk}"
     notice = renderer.render(message.event, message.payload)
-    assert notice.title.startswith("Over: core-availability burns")
+    assert notice.title.startswith("Resolved: core-availability burned")
     assert alert().resolution_notified_at == due_at(NOON + 8)
 
 

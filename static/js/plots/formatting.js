@@ -13,8 +13,8 @@ export const formatTime = (seconds) => formatInZone(seconds, { day: "numeric", m
 export function formatRate(value) {
   if (value == null) return UNKNOWN;
   const size = Math.abs(value);
-  if (size && size < 0.01) return "× < 0.01";
-  return `× ${Number(value.toFixed(size < 1 ? 2 : size < 20 ? 1 : 0)).toLocaleString("en-GB")}`;
+  if (size && size < 0.01) return "< 0.01×";
+  return `${Number(value.toFixed(size < 1 ? 2 : size < 20 ? 1 : 0)).toLocaleString("en-GB")}×`;
 }
 
 // Rounded down, so that the remaining budget is never overstated.

@@ -31,7 +31,7 @@ OF_SLO = [
     {"percent": 5, "dwell_seconds": 60},
     {"percent": 100, "gates": [{"type": "slo", "slo": "core-latency"}]},
 ]
-WHY = "core-latency burns its error budget 30 times as fast as it may"
+WHY = "core-latency burned its error budget at 30× the allowed rate"
 
 
 def checks(now, service="core", switch=CHAT, age=timedelta(0)):
