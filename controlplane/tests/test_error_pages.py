@@ -34,7 +34,7 @@ def test_stranger_is_told_nothing_but_the_error(client):
 
     html = page(client, "/nothing/here/")
 
-    assert "Nothing is here" in html
+    assert "Page not found" in html
     assert "All traffic is told to stop" not in html
     assert 'aria-label="Main"' not in html
 
@@ -46,8 +46,8 @@ def test_refusal_names_who_may_and_who_grants_it():
 
     html = text(page(signed_in(person("viewer", "vic")).client, "/switches/engage/"))
 
-    assert "Who may: anna, kim or olga." in html
-    assert "ask an admin for the role: olga." in html
+    assert "Who can: anna, kim or olga." in html
+    assert "ask an admin: olga." in html
 
 
 def test_one_name_is_no_list():
@@ -55,7 +55,7 @@ def test_one_name_is_no_list():
 
     html = text(page(as_role("operator").client, "/people/"))
 
-    assert "Who may: olga." in html
+    assert "Who can: olga." in html
 
 
 def test_database_that_fails_meanwhile_leaves_the_page_alone():
@@ -70,5 +70,5 @@ def test_database_that_fails_meanwhile_leaves_the_page_alone():
         response = client.get("/switches/engage/")
 
     assert response.status_code == 403
-    assert "You may not do this" in response.content.decode()
+    assert "You don’t have access" in response.content.decode()
     assert 'aria-label="Main"' not in response.content.decode()

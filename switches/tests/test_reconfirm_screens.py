@@ -108,7 +108,7 @@ class TestPage:
 
         html = page(browser(kim).get(f"{FINANCE}/reconfirm/"))
 
-        assert "It is not permanent" in html
+        assert "The engagement is not permanent" in html
 
     def test_viewer_may_not(self, kim):
         permanent(kim)

@@ -210,7 +210,7 @@ def test_password_of_somebody_with_an_app_confirms_nothing(limit):
     response = confirm(browser, password=PASSWORD)
 
     assert 'name="password"' not in page
-    assert "recovery codes" in page
+    assert "recovery code" in page
     assert response.status_code == 422
     assert browser.get(ENGAGE).status_code == 302
 

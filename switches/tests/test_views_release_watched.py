@@ -25,7 +25,7 @@ def test_plan_without_gates_says_that_nothing_stops_it_and_promises_nothing():
 
     html = page(browser_as("operator").get(FEATURE))
 
-    assert "No gate watches this ramp: nothing stops it by itself." in text(html)
+    assert "This ramp has no gates, so nothing stops it automatically." in text(html)
     assert "note--warn" in html[html.index('id="plan-watched"') :][:60]
     assert PROMISE not in html
 
@@ -33,9 +33,9 @@ def test_plan_without_gates_says_that_nothing_stops_it_and_promises_nothing():
 @pytest.mark.parametrize(
     ("gates", "notice"),
     [
-        (["manual"], "No gate watches this ramp"),
-        (["slo"], "Nothing watches steps 2, 3."),
-        (["slo", "breaker", "external"], "A gate watches each step: what goes wrong is stopped"),
+        (["manual"], "This ramp has no gates"),
+        (["slo"], "Steps 2, 3 have no gate."),
+        (["slo", "breaker", "external"], "Each step has a gate. A failing gate engages the switch"),
     ],
 )
 def test_plan_with_gates_says_what_they_watch(gates, notice):

@@ -108,7 +108,7 @@ def test_who_has_no_password_is_not_asked_for_the_present_one(browser, kim):
 
     html = signed_in(kim).client.get("/preferences/").content.decode()
 
-    assert "You have none" in html
+    assert "You have no password" in html
     assert "old_password" not in html
 
 

@@ -100,7 +100,7 @@ def test_too_many_failures_lock_out_and_say_until_when(client, kim):
     assert locking.status_code == 429
     html = locking.content.decode()
     assert "Wait 15 minutes" in html
-    assert "You can try again at" in html
+    assert "Try again at" in html
     assert 890 < int(locking["Retry-After"]) <= 900
 
 

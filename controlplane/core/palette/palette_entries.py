@@ -35,6 +35,7 @@ register_commands(
     PaletteCommand("Runbooks", "book", "runbooks_page", keys="g h", words="help how what to do"),
     PaletteCommand("Audit", "audit", "audit_page", keys="g a", words="trail who did history log"),
     PaletteCommand("Jobs", "jobs", "jobs_page", words="background work"),
+    PaletteCommand("API reference", "book", "docs", words="openapi curl http endpoints"),
     PaletteCommand(
         "Targets", "target", "targets_page", words="who is told escalation rotation slack"
     ),

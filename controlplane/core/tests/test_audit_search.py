@@ -167,7 +167,7 @@ def test_page_finds_the_same_and_says_when_it_looked_at_the_newest_only(auditor,
 
     assert whole.count("Zebra crossing is closed") >= len(spread)
     assert "only the newest" not in whole
-    assert "only the newest 20000 rows were searched" in short
+    assert "Searched only the newest 20000 rows" in short
 
 
 def test_new_entry_is_found_at_once(auditor):

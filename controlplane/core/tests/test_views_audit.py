@@ -91,7 +91,7 @@ def test_filter_that_can_not_be_read_is_told_and_left_out(query):
 
     html = trail(query)
 
-    assert "It was left out." in html
+    assert "This filter was ignored." in html
     assert rows(html) == 1
 
 
@@ -156,7 +156,7 @@ def test_admin_has_the_chain_verified():
 
     html = as_role("admin").client.post("/audit/verify/").content.decode()
 
-    assert "The audit trail is whole" in html
+    assert "The audit chain is intact" in html
     assert "All 3 rows" in html
 
 
@@ -171,8 +171,8 @@ def test_broken_chain_is_loud_and_names_the_row():
 
     html = as_role("admin").client.post("/audit/verify/").content.decode()
 
-    assert "The audit trail is broken" in html
-    assert "Row 1 does not hold" in html
+    assert "The audit chain is broken" in html
+    assert "Row 1 doesn’t match" in html
 
 
 @pytest.mark.parametrize("role", ["viewer", "operator", "approver"])

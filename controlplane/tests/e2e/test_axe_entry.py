@@ -43,7 +43,7 @@ def test_token_and_link_that_are_shown_once(desks):
     assert faults_of(page) == ""
 
     page.goto(f"{page.url.split('/tokens/')[0]}/people/{lee.pk}/")
-    page.get_by_role("button", name="Make a password link").click()
+    page.get_by_role("button", name="Create password link").click()
     expect(page.locator("#shown-once")).to_be_visible()
     assert faults_of(page) == ""
 
@@ -93,7 +93,7 @@ def test_password_that_was_forgotten(desks, settings):
     expect(page.get_by_role("heading", name="New password")).to_be_visible()
     assert faults_of(page) == ""
     page.get_by_label("New password", exact=True).fill("123")
-    page.get_by_label("New password again").fill("124")
+    page.get_by_label("Repeat new password").fill("124")
     page.get_by_role("button", name="Set it").click()
     expect(page.locator("[aria-invalid='true']").first).to_be_visible()
     assert faults_of(page) == ""

@@ -87,7 +87,7 @@ def test_ramp_is_approved_and_aborted(keys):
     hands.press(page.get_by_role("link", name="Advance now"))
     dialog = page.locator("#dialog")
     hands.write(dialog.get_by_label("Reason", exact=True), SAFE_NOW)
-    hands.press(button(dialog, "Release it now|Advance to"))
+    hands.press(button(dialog, "Release now|Advance to"))
     expect(dialog).to_be_hidden()
 
     hands.press(page.get_by_role("button", name=re.compile("Abort")).first)
@@ -145,8 +145,8 @@ def test_token_is_made_kept_and_revoked(keys):
     hands.press(dialog.get_by_label("switches:read"), "Space")
     hands.press(button(dialog, "Make it"))
     expect(dialog.locator("#token-text")).to_be_visible()
-    hands.to(button(dialog, "Copy the token"))
-    hands.press(dialog.get_by_role("link", name="I have kept it"))
+    hands.to(button(dialog, "Copy token"))
+    hands.press(dialog.get_by_role("link", name="I've saved it"))
     expect(dialog).to_be_hidden()
     assert Token.objects.get().scopes == ["switches:read"]
 

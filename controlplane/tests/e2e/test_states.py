@@ -30,7 +30,7 @@ def faults_of(page):
 def test_viewer_is_told_what_he_may_not_do_and_what_he_may(desks):
     page = desks.open_desk(person("viewer")).open("/switches/engage/")
 
-    expect(page.get_by_role("heading", name="You may not do this")).to_be_visible()
+    expect(page.get_by_role("heading", name="You don’t have access")).to_be_visible()
     expect(page.get_by_text("ask an admin for the role")).to_be_visible()
     expect(page.get_by_role("link", name="Open the switchboard")).to_be_visible()
     assert faults_of(page) == ""
@@ -39,7 +39,7 @@ def test_viewer_is_told_what_he_may_not_do_and_what_he_may(desks):
 def test_address_that_is_none_says_so_and_leads_back(desks):
     page = desks.open_desk(person("viewer")).open("/nothing/here/")
 
-    expect(page.get_by_role("heading", name="Nothing is here")).to_be_visible()
+    expect(page.get_by_role("heading", name="Page not found")).to_be_visible()
     page.get_by_role("link", name="Open the switchboard").press("Enter")
     expect(page.get_by_role("heading", name="Nothing is engaged")).to_be_visible()
 

@@ -349,7 +349,7 @@ class TestList:
         assert "feature:</span>next" in changed
 
     def test_none_yet_says_what_one_is(self):
-        assert "No ramp yet" in page(browser_as("viewer").get("/ramps/"))
+        assert "No ramps" in page(browser_as("viewer").get("/ramps/"))
 
 
 class TestBoard:

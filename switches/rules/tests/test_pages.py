@@ -72,7 +72,7 @@ def test_page_says_what_is_broken_and_what_is_at_its_limit():
     shown = text(page(browser_as("viewer").get("/rules/")))
 
     assert "2 are engaged, 1 more than allowed." in shown
-    assert "oneBroken now" in shown
+    assert "oneViolated" in shown
     assert "twoAt its limit" in shown
     assert "keptProtects" in shown
 
@@ -172,7 +172,7 @@ def test_refused_engage_offers_the_glass_with_everything_kept(headers):
 
     html = page(response)
     assert response.status_code == 409
-    assert "What would pass:" in html
+    assert "To pass the rule:" in html
     assert "Release segment:a first" in html
     assert "<b>경로</b>" not in html
     kept = {

@@ -141,7 +141,7 @@ def test_keys_are_text_where_somebody_types(desks):
     page.keyboard.press("/")
     page.keyboard.type("engage")
 
-    expect(page.get_by_label("Search reason, target, name")).to_have_value("engage")
+    expect(page.get_by_label("Search reason, target or actor")).to_have_value("engage")
     expect(page.get_by_role("dialog")).to_be_hidden()
 
 
@@ -160,7 +160,7 @@ def test_admin_verifies_the_chain_and_signs_out_from_the_menu(desks):
     page = desks.open_desk(person("admin")).open("/audit/")
 
     page.get_by_role("button", name="Verify the chain").click()
-    expect(page.get_by_role("heading", name="The audit trail is whole")).to_be_visible()
+    expect(page.get_by_role("heading", name="The audit chain is intact")).to_be_visible()
     page.keyboard.press("Escape")
     page.locator("[data-menu] summary").click()
     page.get_by_role("button", name="Sign out").click()

@@ -35,8 +35,8 @@ def test_empty_page_says_how_to_begin(role):
     response = browser_as(role).get(PAGE)
 
     assert response.status_code == 200
-    assert "No machine has asked for anything" in page(response)
-    assert "Waiting for a person" not in page(response)
+    assert "No trips" in page(response)
+    assert "Waiting for a decision" not in page(response)
     assert "Sample ratio mismatch" in page(response)
 
 
@@ -99,7 +99,7 @@ def test_what_waits_offers_to_engage_and_to_dismiss():
     assert f"/trips/{result.trip.pk}/dismiss/" in content
     viewers = page(browser_as("viewer").get(PAGE))
     assert link not in viewers
-    assert "operators engage it" in viewers
+    assert "operators engage the switch" in viewers
 
 
 def test_what_a_machine_has_stopped_meanwhile_links_to_its_page():
@@ -108,7 +108,7 @@ def test_what_a_machine_has_stopped_meanwhile_links_to_its_page():
 
     content = page(browser_as("operator").get(PAGE))
 
-    assert "Stopped for now" in content
+    assert "Engaged for now" in content
     assert "/switches/engage/?scope=segment" not in content
 
 
@@ -139,7 +139,7 @@ def test_dismissing_takes_a_reason_and_ends_the_wait():
     assert operator.post(path, {"reason": " "}, headers=DIALOG).status_code == 422
     assert operator.post(path, {"reason": "load test"}).status_code == 302
     assert operator.post(path, {"reason": "load test"}).status_code == 409
-    assert "Waiting for a person" not in page(operator.get(PAGE))
+    assert "Waiting for a decision" not in page(operator.get(PAGE))
     assert "Dismissed by user:a-operator: load test" in page(operator.get(PAGE))
     assert operator.post("/trips/999999/dismiss/", {"reason": "x"}).status_code == 404
 

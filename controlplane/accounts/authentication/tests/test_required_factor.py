@@ -34,7 +34,7 @@ def test_page_says_why(client):
 
     html = client.get("/", follow=True).content.decode()
 
-    assert "Set up a second factor to go on" in html
+    assert "Set up a second factor to continue" in html
 
 
 def test_api_says_what_to_do():

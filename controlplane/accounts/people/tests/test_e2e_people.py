@@ -22,10 +22,10 @@ def test_token_is_made_in_the_dialog_and_shown_once(desks):
     dialog.get_by_label("switches:read").check()
     dialog.get_by_role("button", name="Make it").click()
 
-    expect(dialog.get_by_role("button", name="Copy the token")).to_be_visible()
+    expect(dialog.get_by_role("button", name="Copy token")).to_be_visible()
     text = dialog.locator("#token-text").inner_text()
     assert Token.objects.get().prefix == tokens.split_token(text)[0]
-    dialog.get_by_role("link", name="I have kept it").click()
+    dialog.get_by_role("link", name="I've saved it").click()
     expect(page.get_by_text("billing")).to_be_visible()
     assert text not in page.content()
 
@@ -40,7 +40,7 @@ def test_leaver_is_out_and_their_token_goes_on(desks):
     page.get_by_role("link", name="Deactivate…").click()
     dialog = page.get_by_role("dialog")
     expect(dialog.get_by_text("This token stops")).to_be_visible()
-    dialog.get_by_label("Hand the tokens over to").select_option("lee (operator)")
+    dialog.get_by_label("Transfer tokens to").select_option("lee (operator)")
     dialog.get_by_role("button", name="Deactivate").click()
 
     expect(page.get_by_text("Deactivated.", exact=True)).to_be_visible()

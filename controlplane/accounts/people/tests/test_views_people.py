@@ -190,7 +190,7 @@ def test_targets_that_lead_to_a_leaver_without_being_theirs_are_named_before(roo
 
     html = root.get(f"/people/{kim.pk}/deactivate/", headers=DIALOG).content.decode()
 
-    _, _, section = html.partition("Messages go on to their own address")
+    _, _, section = html.partition("Messages will still go to their address")
     shown_names = section.partition("</div>")[0]
     assert re.findall(r"<bdi>([^<]+)</bdi>", shown_names) == ["as-person", "by-mail", "by-slack"]
 
@@ -278,7 +278,7 @@ def test_reset_of_second_factors_ends_their_sessions(root, kim):
     response = root.get(f"/people/{kim.pk}/factors/", headers=DIALOG)
     root.post(f"/people/{kim.pk}/factors/")
 
-    assert "Make sure that it is them" in response.content.decode()
+    assert "Verify in person or by phone" in response.content.decode()
     assert kims.get("/preferences/").status_code == 302
     assert AuditEntry.objects.filter(action="factor.reset", target="user:kim").exists()
 

@@ -198,7 +198,7 @@ def test_form_limits_a_token_to_services(root, admin):
     root.post("/tokens/new/", build_form(admin, services="core, gateway"), headers=DIALOG)
 
     assert Token.objects.get().services == ["core", "gateway"]
-    assert "Only as" in page(root)
+    assert "Only for" in page(root)
 
 
 def test_form_says_which_service_can_not_be(root, admin):

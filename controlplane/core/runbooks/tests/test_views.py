@@ -68,10 +68,10 @@ def test_what_apps_say_of_it_stands_above_a_runbook(shown):
     finally:
         RUNBOOK_STATUS.unregister(added.name)
 
-    assert "How it is now" in html
+    assert "Current state" in html
     assert "It is not known what is stopped" not in html
     assert '<a href="/x/" dir="auto">Redis &lt;is&gt; away</a>' in html
-    assert "How it is now" not in other
+    assert "Current state" not in other
 
 
 def test_page_without_a_database_says_where_its_runbook_can_be_read(

@@ -46,8 +46,8 @@ def page(desks):
     page.goto(f"{desk.url}{SECURITY}passkey/")
     page.get_by_label("Name").fill("Laptop")
     page.get_by_role("button", name="Add a passkey").click()
-    expect(page.get_by_role("heading", name="Keep these recovery codes")).to_be_visible()
-    page.get_by_role("link", name="I have kept them").click()
+    expect(page.get_by_role("heading", name="Save these recovery codes")).to_be_visible()
+    page.get_by_role("link", name="I've saved them").click()
     expect(page.locator(".factors bdi")).to_have_text("Laptop")
     page.root = desk.url
     return page
@@ -104,7 +104,7 @@ def test_passkey_confirms_in_the_dialog_and_the_form_opens_there(page):
     page.goto(f"{page.root}/switches/global/all/")
     page.locator("#do-engage").click()
     dialog = page.locator("#dialog")
-    expect(dialog.get_by_role("heading", name="Show again that it is you")).to_be_visible()
+    expect(dialog.get_by_role("heading", name="Confirm your identity")).to_be_visible()
     dialog.get_by_role("button", name="Use a passkey").click()
 
     expect(dialog.get_by_label("Reason")).to_be_visible()
