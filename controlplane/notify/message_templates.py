@@ -31,7 +31,7 @@ MESSAGE_TEMPLATES.register(
         (
             ("Told now", "now_told"),
             ("Told before", "told_before"),
-            ("Reaches nobody", "not_reached"),
+            ("Not reached", "not_reached"),
             ("Acknowledged", "acknowledged"),
             ("About it", "about"),
             ("Waiting since", "opened_at"),
@@ -65,7 +65,7 @@ MESSAGE_TEMPLATES.register(
     MessageTemplate(
         "escalation.closed",
         "☑️",
-        "Over: nobody has to act on {subject} any more",
+        "Closed: {subject} needs no more action",
         changes_state=False,
         incident_action="resolve",
     ),
@@ -75,7 +75,7 @@ MESSAGE_TEMPLATES.register(
     MessageTemplate(
         "target.test",
         "🔔",
-        "A test for {target}: if you read this, it works",
+        "Test message for {target}: it works",
         (("Sent by", "by"), ("To do", "said")),
     ),
 )

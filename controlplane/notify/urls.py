@@ -39,6 +39,7 @@ urlpatterns: list[URLPattern] = [
     *both_forms("slack/interactions", receive_press, name="slack_interactions"),
     path("deliveries/", deliveries.deliveries_page, name="deliveries_page"),
     path("deliveries/retry/", deliveries.retry_all_view, name="deliveries_retry"),
+    path("deliveries/event/", deliveries.event_deliveries_page, name="event_deliveries"),
     path("deliveries/<int:delivery_id>/", deliveries.delivery_page, name="delivery_page"),
     path("deliveries/<int:delivery_id>/retry/", deliveries.retry_view, name="delivery_retry"),
     path("deliveries/<int:delivery_id>/discard/", deliveries.discard_view, name="delivery_discard"),

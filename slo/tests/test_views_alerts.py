@@ -126,8 +126,8 @@ def test_nobody_can_be_told_is_said_without_a_countdown():
     html = get_page(f"/alerts/{alert.pk}/", "admin")
 
     called = html.split('id="called-title"', 1)[1].split("</section>", 1)[0]
-    assert "Nobody can be told." in called
-    assert 'href="/targets/">Set up targets' in called
+    assert "No one is notified." in called
+    assert 'href="/targets/">Set up notifications' in called
     assert "data-until" not in called
     assert "The routes are told" not in html
 

@@ -15,10 +15,10 @@ MAX_BAR_WIDTH = 34.0
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)")
 LONG_CELL = 30
 TONES = {
-    "bad": ("overdue", "To settle"),
-    "warn": ("warning", "To look at"),
-    "unknown": ("unknown", "Not known"),
-    "good": ("released", "Fine"),
+    "bad": ("overdue", "Action needed"),
+    "warn": ("warning", "Review"),
+    "unknown": ("unknown", "Unknown"),
+    "good": ("released", "No action"),
 }
 MARKS = {"bad": "!!", "warn": " !", "unknown": " ?", "good": "  "}
 

@@ -6,11 +6,10 @@ from datetime import datetime, timedelta
 from typing import Any
 from unicodedata import normalize
 
-from controlplane.core import durations, reasons
+from controlplane.core import canonical, durations, reasons
 from controlplane.core.actors import Actor
 from controlplane.core.approvals import reviews
 from controlplane.core.approvals.models import Approval
-from controlplane.core.audit.models import AuditEntry
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.outbox import services as outbox
 from switches.episodes import changes
@@ -114,14 +113,13 @@ def notify_break_glass(
     switch: Switch,
     episode: Episode,
     override_entry: Mapping[str, Any],
-    entry: AuditEntry,
     actor: Actor,
     now: datetime,
 ) -> Approval:
-    """Announce an override of safety rules, audited in `entry`, and return its new, open review."""
+    """Announce an override of safety rules, and return its new, open review."""
     outbox.announce(
         event="switch.broke_glass",
-        event_key=f"audit:{entry.pk}:glass",
+        event_key=message_key(episode, now),
         scope=switch.scope,
         subject=f"episode:{episode.pk}",
         facts=changes.message_facts(
@@ -142,6 +140,11 @@ def notify_break_glass(
         actor=actor,
         now=now,
     )
+
+
+def message_key(episode: Episode, at: datetime) -> str:
+    """Return the event key of the messages about an override of safety rules at the time `at`."""
+    return f"episode:{episode.pk}:glass:{canonical.timestamp(at)}"
 
 
 def violated_rules(episode: Episode) -> tuple[str, ...]:

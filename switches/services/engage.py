@@ -87,11 +87,11 @@ def engage(
             broke_glass=override_entry,
             **engagement_fields(reason, evidence, expiry, actor, now),
         )
-        entry = changes.record_change(
+        changes.record_change(
             "switch.engaged", switch, episode, actor, now, before=before, reason=reason
         )
         if override_entry:
-            review = notify_break_glass(switch, episode, override_entry, entry, actor, now)
+            review = notify_break_glass(switch, episode, override_entry, actor, now)
             notice = describe_limit(rules) if expiry.is_shorter_than(requested) else ""
             return Engagement(switch, episode, review=review, notice=notice)
         if not expiry.permanent_requested:

@@ -71,12 +71,12 @@ def extend(
         changes.update_episode(episode, fields)
         publication.publish(head, switch, now)
         escalation.close(subject=changes.episode_subject(episode), now=now)
-        entry = changes.record_change(
+        changes.record_change(
             "switch.extended", switch, episode, actor, now, before=before, reason=reason.strip()
         )
         if rules:
             override_entry = break_glass.override_record(reason.strip(), rules, "extend", actor)
-            break_glass.notify_break_glass(switch, episode, override_entry, entry, actor, now)
+            break_glass.notify_break_glass(switch, episode, override_entry, actor, now)
         return Engagement(switch, episode, notice=limit if expires_at < requested else "")
 
 

@@ -61,7 +61,7 @@ def reengage(
     changes.update_episode(episode, fields)
     publication.publish(head, switch, now)
     live_ramps.void_requests(switch, "The switch was engaged again.", actor, now)
-    entry = changes.record_change(
+    changes.record_change(
         "switch.engaged",
         switch,
         episode,
@@ -73,7 +73,7 @@ def reengage(
     )
     if rules:
         override_entry = break_glass.override_record(episode.reason, rules, "engage", actor)
-        review = break_glass.notify_break_glass(switch, episode, override_entry, entry, actor, now)
+        review = break_glass.notify_break_glass(switch, episode, override_entry, actor, now)
         notice = break_glass.describe_limit(rules) if expiry.is_shorter_than(requested) else ""
         return Engagement(switch, episode, review=review, notice=notice)
     notice = HELD_NOTICE.format(switch.pk) if is_sooner else ""

@@ -162,9 +162,7 @@ def _carry_out(
         episode.save(update_fields=["broke_glass"])
     ramp = None
     if request.steps is None:
-        entry = release_approval.release_at_once(
-            head, switch, episode, request.justification, actor, now
-        )
+        release_approval.release_at_once(head, switch, episode, request.justification, actor, now)
     else:
         why = "Another ramp was begun instead."
         overtaken = live_ramps.find_live_ramp(switch.pk)
@@ -173,13 +171,13 @@ def _carry_out(
         ramp = creation.create_ramp(
             switch, episode, request.steps, request.justification, actor, now, overridden=[*rules]
         )
-        entry = creation.activate_ramp(head, switch, episode, ramp, actor=actor, now=now)
+        creation.activate_ramp(head, switch, episode, ramp, actor=actor, now=now)
         if overtaken is not None:  # The replaced ramp's approval is obsolete.
             kind = Approval.Kind.RELEASE
             approvals.void_requests(kind=kind, target=switch.pk, actor=actor, now=now, why=why)
     if override_entry is None:
         return Release(switch, ramp=ramp)
-    review = notify_break_glass(switch, episode, override_entry, entry, actor, now)
+    review = notify_break_glass(switch, episode, override_entry, actor, now)
     return Release(switch, ramp=ramp, review=review)
 
 

@@ -20,6 +20,7 @@ from controlplane.core.jobs.models import Job
 from controlplane.core.page_registry import PREVIEW_FIELDS
 from controlplane.core.page_responses import PersonRequest, is_in_dialog, show, signed_in
 from controlplane.core.reasons import MIN_COLUMNS
+from controlplane.notify.delivery import statements
 from switches import engage_suggestions, services
 from switches.blast import blast_radius
 from switches.board import undo_until
@@ -30,7 +31,7 @@ from switches.expiry import MAX_DURATION, UNTIL_APPROVED
 from switches.forms import EngageForm
 from switches.ramps import live_ramps
 from switches.rules import guard
-from switches.rules.break_glass import SafetyRefused
+from switches.rules.break_glass import SafetyRefused, message_key
 from switches.rules.evaluation import Refusal
 from switches.scopes import (
     GLOBAL,
@@ -202,6 +203,9 @@ def _show_engaged(request: PersonRequest, done: services.Engagement, now: dateti
         "now": now,
         **build_progress(done.switch, now, DIALOG),
     }
+    if done.review:
+        event_key = message_key(done.episode, done.episode.engaged_at)
+        context |= statements.event_context(event_key, now)
     response = show(request, "switches/engage_result.html", context)
     return trigger_client_event(response, "refresh")
 

@@ -22,7 +22,9 @@ from controlplane.core.page_responses import PersonRequest, respond_done, show_r
 BACK = "approvals_page"
 PENDING_SHOWN = 100
 DECIDED_SHOWN = 25
-WHY_NOT = "Say why you deny it: whoever asked has to know what to do next. Nothing was decided."
+WHY_NOT = "Enter a reason to deny it: the requester needs to know what to do next."
+OVERRIDE_ACTIONS = {"engage": "Engage", "extend": "Extend", "release": "Release"}
+"""Labels of the actions of a break-glass override."""
 STATE_LOOKS = {
     "approved": ("released", "check", "Approved"),
     "denied": ("quiet", "close", "Denied"),
@@ -100,7 +102,7 @@ def edit(request: PersonRequest, approval_id: int) -> HttpResponse:
         )
     except (Conflict, InvalidInput) as error:
         return show_refusal(request, "Not changed", error, BACK)
-    return respond_done(request, f"{approval.summary}: asked anew.", announcements.PAGE)
+    return respond_done(request, f"{approval.summary}: requested again.", announcements.PAGE)
 
 
 def _decide(
@@ -153,11 +155,15 @@ def _describe_decision(approval: Approval) -> dict[str, Any]:
 def list_changes(kind: str, diff: Mapping[str, Any]) -> list[AuditChange]:
     """Return a change for each field of a request's `diff`, to be shown on the page.
 
-    A list of two values is the value before and after. Any other value is shown as unchanged, and
-    so is every field of a break-glass review.
+    A list of two values is the value before and after; any other value is shown as unchanged. A
+    break-glass review has the overridden rules and the action.
     """
-    if kind == "break_glass_review":
-        shown = {name: _format_value(value) for name, value in diff.items()}
+    if kind == Approval.Kind.BREAK_GLASS_REVIEW:
+        rules = diff.get("rules") or [diff.get("rule", "")]
+        shown = {
+            "overridden rule" if len(rules) == 1 else "overridden rules": ", ".join(rules),
+            "action": OVERRIDE_ACTIONS.get(diff.get("did", ""), diff.get("did")),
+        }
         return compare_fields(shown, shown)
     pairs = {
         name: value if isinstance(value, list) and len(value) == 2 else (value, value)

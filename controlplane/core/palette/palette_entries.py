@@ -37,7 +37,10 @@ register_commands(
     PaletteCommand("Jobs", "jobs", "jobs_page", words="background work"),
     PaletteCommand("API reference", "book", "docs", words="openapi curl http endpoints"),
     PaletteCommand(
-        "Targets", "target", "targets_page", words="who is told escalation rotation slack"
+        "Notifications",
+        "target",
+        "targets_page",
+        words="targets who is notified escalation rotation slack",
     ),
     PaletteCommand(
         "Deliveries", "delivery", "deliveries_page", words="messages slack e-mail webhook"

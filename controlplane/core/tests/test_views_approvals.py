@@ -36,7 +36,7 @@ def text(response):
 def test_pending_request_tells_who_asks_what_and_why(waiting):
     html = text(as_role("viewer").client.get("/approvals/"))
 
-    for part in ("1 waiting", "global:all", "duplicate charges refunded", "kim", "lapses in"):
+    for part in ("1 waiting", "global:all", "duplicate charges refunded", "kim", "expires in"):
         assert part in html
 
 
@@ -47,7 +47,7 @@ def test_approver_sees_buttons_and_others_are_told_why_not(waiting, kim):
     for role in ("viewer", "operator"):
         html = text(as_role(role).client.get("/approvals/"))
         assert approve not in html
-        assert "Approving takes the role approver or admin" in html
+        assert "Only approvers and admins approve" in html
 
 
 def test_own_request_can_be_withdrawn_but_not_approved(waiting, kim):
@@ -74,7 +74,7 @@ def test_second_person_approves_and_the_ramp_begins(waiting):
     html = text(response)
     assert "approved" in html
     assert "seen the graphs" in html
-    assert "Nothing waits for approval" in html
+    assert "No pending approvals" in html
     assert AuditEntry.objects.filter(action="ramp.started", target="global:all").exists()
 
 
@@ -92,7 +92,7 @@ def test_denial_without_a_comment_decides_nothing(waiting, comment):
     response = client.post(f"/approvals/{waiting}/deny/", {"comment": comment})
 
     assert response.status_code == 422
-    assert "Say why you deny it" in text(response)
+    assert "Enter a reason to deny it" in text(response)
     assert Approval.objects.get().state == "pending"
 
 
@@ -144,7 +144,7 @@ def test_decided_already_is_told(waiting):
 def test_lapsed_request_is_no_longer_offered(waiting):
     Approval.objects.update(expires_at=db_now() - timedelta(seconds=1))
 
-    assert "Nothing waits for approval" in text(as_role("admin").client.get("/approvals/"))
+    assert "No pending approvals" in text(as_role("admin").client.get("/approvals/"))
 
 
 def test_unknown_request_is_not_found():
@@ -176,7 +176,7 @@ def test_own_reason_is_changed_on_the_page_and_the_old_button_looks_again(waitin
         client.post(f"/approvals/{waiting}/edit/", {"reason": "결제 복구 <b>"}, follow=True)
     )
 
-    assert "asked anew" in html
+    assert "requested again" in html
     assert "결제 복구 &lt;b&gt;" in html
     assert f"replaces no. {waiting}" in html
     refused = as_role("admin").client.post(f"/approvals/{waiting}/approve/")

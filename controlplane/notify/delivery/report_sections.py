@@ -13,7 +13,8 @@ from controlplane.core.page_registry import REPORT_SECTIONS, ReportRow, ReportSe
 from controlplane.notify.targets import destination_names
 from controlplane.notify.targets.destination_names import DestinationName
 
-from . import selection
+from . import selection, statements
+from .statements import DeliveryCounts
 
 MAX_ROWS = 50
 
@@ -34,12 +35,17 @@ def deliveries_section(start: datetime, end: datetime, now: datetime) -> ReportS
         .order_by("-failed", "-sent", "destination")
     )
     names = destination_names.name_destinations(row["destination"] for row in rows)
-    sent, failed, pending = (sum(row[it] for row in rows) for it in ("sent", "failed", "pending"))
+    counts = DeliveryCounts(
+        delivered=sum(row["sent"] for row in rows),
+        waiting=sum(row["pending"] for row in rows),
+        failed=sum(row["failed"] for row in rows),
+    )
+    statement = statements.describe_week(counts, end, now)
     return ReportSection(
         slug="deliveries",
         title="Messages delivered",
-        summary=_summarize(sent, failed, pending),
-        tone="bad" if failed else "warn" if pending else "good",
+        summary=f"{statement.text}.",
+        tone="warn" if statement.tone == "pending" else statement.tone,
         columns=("Destination", "Sent", "Failed", "Pending", "Slowest"),
         rows=tuple(_make_row(row, names[row["destination"]]) for row in rows[:MAX_ROWS]),
         total=len(rows),
@@ -60,11 +66,3 @@ def _make_row(row: Mapping[str, Any], to: DestinationName) -> ReportRow:
         },
         path=f"/deliveries/?{urlencode(narrowed)}" if narrowed else "/deliveries/",
     )
-
-
-def _summarize(sent: int, failed: int, pending: int) -> str:
-    if not (sent or failed or pending):
-        return "Nothing was to be told this week."
-    failures = f"{failed:,} failed and wait for somebody to retry or discard them"
-    rest = f"; {pending:,} still to be sent." if pending else "."
-    return f"{sent:,} sent, {failures if failed else 'none failed'}{rest}"

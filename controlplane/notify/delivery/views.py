@@ -17,8 +17,10 @@ from controlplane.core.message_templates import MESSAGE_TEMPLATES, SEVERITIES
 from controlplane.core.outbox import renderer
 from controlplane.core.outbox.models import Attempt, OutboxMessage, Pace
 from controlplane.core.outbox.renderer import RenderedMessage
+from controlplane.core.outbox.services import MAX_KEY_LENGTH
 from controlplane.core.page_responses import (
     PersonRequest,
+    is_in_dialog,
     page_view,
     respond_done,
     show,
@@ -27,7 +29,7 @@ from controlplane.core.page_responses import (
 from controlplane.notify.targets import destination_names
 from controlplane.notify.targets.destination_names import DestinationName
 
-from . import failed_messages, selection
+from . import failed_messages, selection, statements
 from .api import ROWS, list_attempts
 
 PAGE_SIZE = 50
@@ -89,6 +91,7 @@ def deliveries_page(request: PersonRequest) -> HttpResponse:
         "older": messages[-1].pk if len(shown) > PAGE_SIZE else None,
         "newest": "before" not in chosen,
         "counts": selection.count_messages(),
+        "absence": "" if messages or chosen else statements.describe_absence(db_now()),
         "given_up": _count_failed() if chosen.get("state") in (None, "failed") else [],
         "suggested": _suggest_filters(),
         "severities": SEVERITIES,
@@ -106,13 +109,24 @@ def delivery_page(request: PersonRequest, delivery_id: int) -> HttpResponse:
     return show(request, "core/delivery.html", {"row": row, "open": True, "now": db_now()})
 
 
+@page_view("GET")
+def event_deliveries_page(request: PersonRequest) -> HttpResponse:
+    """Show to whom one event was delivered: the page, or the part that htmx refreshes."""
+    event_key = request.GET.get("event_key", "").replace("\x00", "")[:MAX_KEY_LENGTH]
+    context = statements.event_context(event_key, db_now())
+    context["target"] = request.GET.get("target", "")[:80]
+    if request.htmx and not is_in_dialog(request):
+        return render(request, "core/_delivery_statement.html", context)
+    return show(request, "core/event_deliveries.html", context)
+
+
 @page_view("POST")
 def retry_view(request: PersonRequest, delivery_id: int) -> HttpResponse:
     try:
         failed_messages.retry_message(message_id=delivery_id, actor=actor_of(request), now=db_now())
     except DomainError as error:
-        return show_refusal(request, "Not sent again", error, "deliveries_page")
-    return respond_done(request, "It is sent again.", f"/deliveries/{delivery_id}/")
+        return show_refusal(request, "Not retried", error, "deliveries_page")
+    return respond_done(request, "Retry started.", f"/deliveries/{delivery_id}/")
 
 
 @page_view("POST")
@@ -128,7 +142,7 @@ def discard_view(request: PersonRequest, delivery_id: int) -> HttpResponse:
         )
     except DomainError as error:
         return show_refusal(request, "Not discarded", error, "deliveries_page")
-    return respond_done(request, "It is discarded.", f"/deliveries/{delivery_id}/")
+    return respond_done(request, "Message discarded.", f"/deliveries/{delivery_id}/")
 
 
 @page_view("POST")
@@ -139,8 +153,10 @@ def retry_all_view(request: PersonRequest) -> HttpResponse:
             destination=destination, actor=actor_of(request), now=db_now()
         )
     except DomainError as error:
-        return show_refusal(request, "Not sent again", error, "deliveries_page")
-    text = f"{retried} sent again." + (f" {left} more failed there; press again." if left else "")
+        return show_refusal(request, "Not retried", error, "deliveries_page")
+    noun = "retry" if retried == 1 else "retries"
+    text = f"{retried} {noun} started."
+    text += f" {left} more failed for this destination; press again." if left else ""
     return respond_done(request, text, "/deliveries/")
 
 

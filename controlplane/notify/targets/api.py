@@ -248,9 +248,13 @@ class TestTargetView(ApiView):
 
     @mutation(EmptyBody, TestMessageShape, auth=BY_SESSION)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, target_id: int) -> Done:
-        """Send a test message to a target."""
-        target, reached = services.send_test(target_id=target_id, actor=actor, now=now)
-        return Done({"target": target.name, "to": destinations.describe_destinations(reached.to)})
+        """Send a test message to a target, at most once every 10 seconds.
+
+        The outcome is listed in the deliveries, as event `target.test`.
+        """
+        sent = services.send_test(target_id=target_id, actor=actor, now=now)
+        to = destinations.describe_destinations(sent.reach.to)
+        return Done({"target": sent.target.name, "to": to})
 
 
 class RouteList(ListView[Route]):

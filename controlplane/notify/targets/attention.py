@@ -14,14 +14,14 @@ from .reach import Rung
 PAGE = "/targets/"
 MAX_ITEMS = 300
 NO_RECIPIENTS = (
-    "Nobody is told of anything yet",
-    "No route and no step reaches anybody: what is engaged, released or overdue is seen "
-    "here alone. Set up Slack, e-mail or a webhook, then name who is on call.",
+    "No notifications configured",
+    "No route and no escalation step reaches anybody: messages are shown only in this console. Set "
+    "up Slack, e-mail or a webhook, then choose who is on call.",
 )
 NO_ROUTE_RECIPIENTS = (
-    "No message reaches anybody",
-    "No route leads to anything that is configured here: what is engaged, released "
-    "or overdue is told to nobody but who looks at this console, and who is called.",
+    "No route reaches anybody",
+    "Only escalation steps notify somebody. Changes such as an engaged switch are shown only in "
+    "this console.",
 )
 
 
@@ -50,7 +50,7 @@ def list_unreachable(now: datetime) -> list[AttentionItem]:
             AttentionItem(
                 kind="route",
                 severity="warning",
-                title=f"The route for {route.event} to {route.target.name} reaches nobody",
+                title=f"The route for {route.event} to {route.target.name} reaches no one",
                 detail=f"{route.target.name}: {found.why}.",
                 path=PAGE,
                 since=route.created_at,
@@ -89,10 +89,10 @@ def _silent_severity(severity: str, ladder: list[Rung], since: datetime) -> Atte
     return AttentionItem(
         kind="escalation",
         severity="critical" if severity == "critical" else "warning",
-        title=f"Nobody would be told of what is {severity}",
-        detail=f"None of its {len(ladder)} steps reaches anybody; only the routes would be told."
+        title=f"No escalation step reaches anybody: {severity}",
+        detail=f"None of its {len(ladder)} steps reaches anybody; only routes notify."
         if ladder
-        else "It has no steps; only the routes would be told.",
+        else "It has no steps; only routes notify.",
         path=PAGE,
         since=since,
     )
@@ -107,8 +107,8 @@ def _silent_target(rungs: list[tuple[str, Rung]]) -> AttentionItem:
     return AttentionItem(
         kind="target",
         severity="warning",
-        title=f"{target.name} reaches nobody: {why}",
-        detail=f"Would be told: {steps}. Until somebody is named, those steps are skipped.",
+        title=f"{target.name} reaches no one: {why}",
+        detail=f"Used by {steps}. These steps are skipped until the target is set up.",
         path=PAGE,
         since=target.created_at,
     )

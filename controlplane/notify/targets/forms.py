@@ -1,4 +1,4 @@
-"""Forms of the Targets page, which build a :class:`TargetRequest` for the services."""
+"""Forms of the Notifications page, which build a :class:`TargetRequest` for the services."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -16,6 +16,7 @@ from controlplane.core.message_templates import MESSAGE_TEMPLATES, SEVERITIES
 from controlplane.core.scopes import SCOPES
 from controlplane.notify.models.targets import Target
 from controlplane.notify.transports import destinations
+from controlplane.notify.transports.base import Transport
 
 from .fields import MAX_MEMBERS, MAX_STEPS, TargetRequest
 from .resources import settings_digest
@@ -43,7 +44,7 @@ class PersonTargetForm(TargetForm):
     user = forms.ChoiceField(
         required=False,
         choices=lambda: [
-            ("", "nobody's: only what is written here"),
+            ("", "No account: use only the addresses below"),
             *User.objects.order_by("username").values_list("username", "username"),
         ],
     )
@@ -55,13 +56,18 @@ class PersonTargetForm(TargetForm):
 
 
 class ChannelForm(TargetForm):
-    """Form for a channel: its address, and the settings of all transports."""
+    """Form for a channel of one transport: its address, and the settings of that transport.
+
+    The initial value `transport` is the key of the transport that the form is for; the address
+    that was submitted counts more.
+    """
 
     address = forms.CharField(max_length=200, required=False)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        for field in destinations.channel_fields():
+        self.transport = self._find_transport()
+        for field in self.transport.settings.fields if self.transport.settings else ():
             if field.is_flag:
                 form_field: forms.Field = forms.BooleanField(required=False)
             elif field.choices:
@@ -70,24 +76,45 @@ class ChannelForm(TargetForm):
                 form_field = forms.CharField(max_length=2000, required=False)
             self.fields[field.name] = form_field
 
+    def _find_transport(self) -> Transport:
+        choices = destinations.channel_transports()
+        initial = self.initial
+        for text in (self.data.get("address"), initial.get("transport"), initial.get("address")):
+            if (found := destinations.transport_for(str(text or ""))) in choices:
+                return found
+        return choices[0]
+
     @property
-    def address_examples(self) -> list[str]:
-        return [form for one in destinations.channel_transports() for form in one.address_examples]
+    def transports(self) -> list[Transport]:
+        return list(destinations.channel_transports())
+
+    @property
+    def fixed_address(self) -> str:
+        """The address of every channel of the transport; empty if each channel has its own."""
+        return (
+            self.transport.key if self.transport.address_examples == (self.transport.key,) else ""
+        )
+
+    @property
+    def typed_address(self) -> str:
+        """The address to show; empty if it is one of another transport."""
+        address = str(self["address"].value() or "")
+        found = destinations.transport_for(address)
+        return "" if found != self.transport and found.address_examples else address
 
     @property
     def setting_fields(self) -> list[dict[str, Any]]:
-        """The settings of all transports, as dicts with `field`, `bound` and `present`.
+        """The settings of the transport, as dicts with `field`, `bound` and `present`.
 
         `bound` is the form field of the setting `field`, and `present` its current value, masked if
-        it is secret. Boolean flags are included only for the channel's present transport.
+        it is secret. Boolean flags are included only for a channel that has this transport already.
         """
         own = destinations.transport_for(str(self.initial.get("address", "")))
         masked = self.initial.get("masked_settings", {})
         return [
             {"field": field, "bound": self[field.name], "present": masked.get(field.name) or ""}
-            for transport in destinations.channel_transports()
-            for field in (transport.settings.fields if transport.settings else ())
-            if not field.is_flag or transport == own
+            for field in (self.transport.settings.fields if self.transport.settings else ())
+            if not field.is_flag or self.transport == own
         ]
 
     def own_fields(self) -> dict[str, Any]:
@@ -172,7 +199,7 @@ class EscalationForm(TargetForm):
         for after, target in self.step_fields:
             given = self.cleaned_data.get(after.name) is not None
             if after.name not in self.errors and given != bool(self.get_text(target.name)):
-                self.add_error("steps", "A step has both: after how many minutes, and whom.")
+                self.add_error("steps", "A step needs both a delay and a target.")
         return self.cleaned_data
 
     def own_fields(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Contents of the Targets page: escalations, people, channels, rotations and routes."""
+"""Contents of the Notifications page: escalations, people, channels, rotations and routes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ class TargetRow:
 
 
 def page_context(now: datetime, *, page: str | None = None, routes: str | None = None) -> Any:
-    """Return the template context of the Targets page.
+    """Return the template context of the Notifications page.
 
     `page` and `routes` are the page numbers of the tables of targets and of routes.
     """
@@ -63,6 +63,7 @@ def page_context(now: datetime, *, page: str | None = None, routes: str | None =
             }
             for route in routed.object_list
         ],
+        "has_recipient": reach.has_recipient(now),
         "targets_page": listed,
         "routes_page": routed,
     }

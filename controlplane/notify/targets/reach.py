@@ -5,12 +5,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from django.db.models import Q
+
 from controlplane.core import durations
+from controlplane.core.message_templates import SEVERITIES
 from controlplane.notify.models.targets import EscalationStep, Target
 from controlplane.notify.transports import destinations
 
 from . import directory
 from .directory import Directory
+
+DIRECT_KINDS = (Target.Kind.PERSON, Target.Kind.CHANNEL)
+"""Kinds of targets that stand for themselves."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +55,7 @@ def reach_from(target: Target, known: Directory, now: datetime) -> Reach:
     """Return whom a target reaches at `now`, by the members and steps in `known`."""
     found = known.behind(target, now)
     if found is None:
-        return Reach("", (), "nobody configured")
+        return Reach("", (), "not set up")
     wanted = known.destinations(found, now)
     if to := tuple(destination for destination in wanted if is_configured(destination)):
         return Reach(found.name, to)
@@ -69,6 +75,19 @@ def read_ladders(severities: Sequence[str], now: datetime) -> dict[str, list[Run
     return group_rungs(
         steps, severities, directory.read_directory(step.target for step in steps), now
     )
+
+
+def has_recipient(now: datetime) -> bool:
+    """Return True if a step, a route or a rotation in one reaches somebody, in one query."""
+    uses = [
+        Q(**{f"{path}used_in_steps__escalation__name__in": SEVERITIES})
+        | Q(**{f"{path}routes__isnull": False})
+        for path in ("", "rotations__rotation__")
+    ]
+    used = Target.objects.filter(uses[0] | uses[1], kind__in=DIRECT_KINDS).distinct()
+    nothing_behind = Directory({}, {})
+    targets = used.select_related("user")
+    return any(reach_from(target, nothing_behind, now).to for target in targets)
 
 
 def steps_of(severities: Sequence[str]) -> list[EscalationStep]:
@@ -91,7 +110,7 @@ def _explain(found: Target, wanted: list[str]) -> str:
     if found.user is not None and not found.user.is_active:
         return f"the account {found.user.username} is closed"
     if not wanted:
-        return "nobody configured"
+        return "not set up"
     kinds = {destination.partition(":")[0] for destination in wanted}
     names = " and ".join(sorted(destinations.describe_destinations(kinds)))
     return f"{names} not configured on this server"

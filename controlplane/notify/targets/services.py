@@ -1,5 +1,6 @@
 """Writes of targets and routes, for admins only; audited without secrets."""
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +13,8 @@ from django.db.migrations.recorder import MigrationRecorder
 from controlplane.core import encryption
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
-from controlplane.core.errors import Conflict, InvalidInput, NotFound
+from controlplane.core.audit.models import AuditEntry
+from controlplane.core.errors import Conflict, InvalidInput, NotFound, TooManyRequests
 from controlplane.core.message_templates import SEVERITIES
 from controlplane.core.outbox import services as outbox
 from controlplane.core.outbox.escalation import Escalation
@@ -30,6 +32,18 @@ EVENT_PATTERN = re.compile(r"[a-z0-9_.*?-]{1,64}")
 SEALED_SINCE = "0022_seal_webhook_urls"
 SEALING_DELAY = timedelta(hours=1)
 """Time after an upgrade in which older processes, which can't read sealed URLs, may run."""
+
+TEST_PAUSE = timedelta(seconds=10)
+"""Minimum time between two test messages to a target."""
+
+
+@dataclass(frozen=True)
+class SentTest:
+    """A test message to a target, whose outbox messages have the key `event_key`."""
+
+    target: Target
+    reach: reach.Reach
+    event_key: str
 
 
 @dataclass(frozen=True)
@@ -116,28 +130,44 @@ def remove_target(*, target_id: int, actor: Actor, now: datetime) -> None:
 
 
 @transaction.atomic
-def send_test(*, target_id: int, actor: Actor, now: datetime) -> tuple[Target, reach.Reach]:
-    """Send a test message to a target; raise :class:`Conflict` if it reaches nobody."""
+def send_test(*, target_id: int, actor: Actor, now: datetime) -> SentTest:
+    """Send a test message to a target.
+
+    Raises :class:`Conflict` if it reaches nobody, and :class:`TooManyRequests` within `TEST_PAUSE`
+    of the target's previous test.
+    """
     actor.require_power(Power.ADMINISTER)
     target = get_target(target_id)
+    _require_test_pause(target, now)
     reached = reach.reach_from(target, directory.read_directory([target]), now)
     if not reached.to:
-        raise Conflict(f"{target.name} reaches nobody: {reached.why}.")
+        raise Conflict(f"{target.name} reaches no one: {reached.why}.")
     after = {"to": destinations.describe_destinations(reached.to)}
     entry = _record_audit("target.tested", target, actor, now, after=after)
+    event_key = f"audit:{entry.pk}"
     outbox.announce(
         event="target.test",
-        event_key=f"audit:{entry.pk}",
+        event_key=event_key,
         facts={
             "target": target.name,
             "by": actor.label,
-            "said": "Nothing. Nothing has happened.",
+            "said": "Nothing to do: this is only a test.",
             "path": "/targets/",
         },
         to=reached.to,
         now=now,
     )
-    return target, reached
+    return SentTest(target, reached, event_key)
+
+
+def _require_test_pause(target: Target, now: datetime) -> None:
+    """Raise :class:`TooManyRequests` if the target was tested within `TEST_PAUSE`."""
+    tests = AuditEntry.objects.filter(action="target.tested", target=f"target:{target.name}")
+    last = tests.order_by("-id").values_list("at", flat=True).first()
+    if last is not None and (left := last + TEST_PAUSE - now) > timedelta(0):
+        seconds = math.ceil(left.total_seconds())
+        detail = f"{target.name} was tested a moment ago. Try again in {seconds} s."
+        raise TooManyRequests(detail, retry_after=seconds)
 
 
 @transaction.atomic

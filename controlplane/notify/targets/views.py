@@ -1,18 +1,21 @@
-"""The Targets page, and the forms to change targets and routes."""
+"""The Notifications page, and the forms to change targets and routes."""
 
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import urlencode
 
 from django.http import Http404, HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
+from django.urls import reverse
 
 from controlplane.core.actors import Actor
 from controlplane.core.change_views import submitted_data
 from controlplane.core.clock import db_now
-from controlplane.core.errors import Conflict, InvalidInput
+from controlplane.core.errors import Conflict, InvalidInput, TooManyRequests
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.page_responses import (
     PersonRequest,
+    is_in_dialog,
     page_view,
     respond_done,
     show,
@@ -20,7 +23,6 @@ from controlplane.core.page_responses import (
 )
 from controlplane.core.roles import Power
 from controlplane.notify.models.targets import Route, Target
-from controlplane.notify.transports import destinations
 
 from . import matrix, services, usage
 from .fields import TargetRequest
@@ -49,14 +51,18 @@ def new_target(request: PersonRequest, kind: str) -> HttpResponse:
     actor = _require_admin(request)
     if kind not in FORMS:
         raise Http404
-    start = {"time_zone": request.user.time_zone, "rotation_days": 7}
+    start = {
+        "time_zone": request.user.time_zone,
+        "rotation_days": 7,
+        "transport": request.GET.get("transport", ""),
+    }
     form = FORMS[kind](submitted_data(request), initial=start)
     context = {"kind": kind, "heading": f"Add {TITLES[kind]}"}
     return _save_or_show(
         request,
         form,
         lambda asked: services.create_target(asked=asked, actor=actor, now=db_now()),
-        "is there",
+        "is added",
         context,
     )
 
@@ -69,7 +75,8 @@ def change_target(request: PersonRequest, target_id: int) -> HttpResponse:
     kind = request.GET.get("kind", target.kind)
     if kind not in FORMS:
         raise Http404
-    form = FORMS[kind](submitted_data(request), initial=initial_values(target))
+    initial = {**initial_values(target), "transport": request.GET.get("transport", "")}
+    form = FORMS[kind](submitted_data(request), initial=initial)
     other_kinds = [] if target.kind == Target.Kind.ESCALATION else ["person", "channel", "on_call"]
     context = {
         "target": target,
@@ -107,13 +114,12 @@ def remove_target(request: PersonRequest, target_id: int) -> HttpResponse:
 @page_view("POST")
 def test_target(request: PersonRequest, target_id: int) -> HttpResponse:
     try:
-        target, reached = services.send_test(
-            target_id=target_id, actor=actor_of(request), now=db_now()
-        )
-    except Conflict as conflict:
-        return show_refusal(request, "Nothing was sent", conflict, "targets_page")
-    to = ", ".join(destinations.describe_destinations(reached.to))
-    return respond_done(request, f"A test for {target.name} is on its way to {to}.", PAGE)
+        sent = services.send_test(target_id=target_id, actor=actor_of(request), now=db_now())
+    except (Conflict, TooManyRequests) as error:
+        status = Conflict.status if is_in_dialog(request) else error.status
+        return show_refusal(request, "Nothing was sent", error, "targets_page", status=status)
+    query = urlencode({"event_key": sent.event_key, "target": sent.target.name})
+    return redirect(f"{reverse('event_deliveries')}?{query}")
 
 
 @page_view("GET", "POST")

@@ -69,7 +69,7 @@ def reviews_section(start: datetime, end: datetime, now: datetime) -> ReportSect
         summary=f"{pluralize(unsigned, 'review')} not signed by a second person."
         if unsigned
         else f"{pluralize(total, 'review')} of this week, all signed.",
-        empty="Nobody broke the glass, and no review is open.",
+        empty="No break-glass this week, and no open review.",
         switch="target",
         what="summary",
         why=reason_of,
@@ -98,7 +98,7 @@ def approvals_section(start: datetime, end: datetime, now: datetime) -> ReportSe
         total=total,
         tone="warn" if pending or counts["expired"] else "good",
         summary=f"{', '.join(parts)}.",
-        empty="Nobody had to be asked.",
+        empty="No approval requests.",
         about="target",
         what="summary",
         state="state",

@@ -58,7 +58,7 @@ def test_what_is_not_known_comes_before_what_is_fine_and_is_never_all_calm(monke
     content = compose_week()
 
     assert [part["tone"] for part in worst_first(content)] == ["unknown", "good"]
-    assert [part["word"] for part in build_sections(content)] == ["Fine", "Not known"]
+    assert [part["word"] for part in build_sections(content)] == ["No action", "Unknown"]
     assert " ? unknown: " in [*render_lines(content, UTC, "")]
 
 

@@ -6,6 +6,8 @@ from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
 from controlplane.core.page_registry import REPORT_SECTIONS, ReportSection
 from controlplane.core.registry import RegisteredFunction
+from controlplane.notify.delivery.tests.message_samples import hook
+from controlplane.notify.models.targets import EscalationStep
 from switches.models import WeeklyReport
 from switches.report import services, weeks
 from switches.report.compose import get_zone
@@ -99,6 +101,7 @@ def test_charts_are_drawn_without_a_style_and_told_in_words(kept):
 
 
 def test_the_running_week_can_be_read_and_not_signed(week):
+    EscalationStep.objects.update(target=hook())
     html = page(browser_as("approver").get(f"{HISTORY}{week.later(1)}/"))
 
     assert "So far" in html
@@ -115,7 +118,7 @@ def test_part_that_is_not_known_has_a_badge_that_says_so(week, monkeypatch):
     tile = html.split('href="#blind"', 1)[1].split("</a>", 1)[0]
     badge = html.split('id="blind-title"', 1)[1].split("</div>", 1)[0]
     assert "Budgets: not known" in tile
-    assert "Not known" in badge
+    assert "Unknown" in badge
     assert "state--quiet" in badge
     assert "All calm" not in html
 

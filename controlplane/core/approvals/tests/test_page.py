@@ -40,7 +40,7 @@ def test_rest_is_on_further_pages_after_all_reviews():
     assert "permanent number 149" in pages[2]
     assert "Reviews to sign" not in pages[2]
     assert "page=2" in pages[0]
-    assert "All decided" not in "".join(pages)
+    assert "Nothing to decide" not in "".join(pages)
 
 
 def test_number_of_queries_does_not_grow_with_what_waits():

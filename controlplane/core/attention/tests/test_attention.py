@@ -65,10 +65,10 @@ def test_source_that_fails_hides_nothing_but_itself(now):
 def test_unconfigured_places_and_silent_severities_are_named(now, settings):
     titles = {one.title: one for one in services.read_all(now).waiting}
 
-    assert titles["Nobody would be told of what is critical"].severity == "critical"
-    on_call = titles["on-call reaches nobody: nobody configured"]
+    assert titles["No escalation step reaches anybody: critical"].severity == "critical"
+    on_call = titles["on-call reaches no one: not set up"]
     assert "critical at once, critical after 5 min" in on_call.detail
-    assert "No message reaches anybody" not in titles
+    assert "No route reaches anybody" not in titles
 
 
 def test_nothing_configured_at_all_is_one_line(now, settings):
@@ -76,7 +76,7 @@ def test_nothing_configured_at_all_is_one_line(now, settings):
 
     (waiting,) = services.read_all(now).waiting
 
-    assert (waiting.title, waiting.severity) == ("Nobody is told of anything yet", "critical")
+    assert (waiting.title, waiting.severity) == ("No notifications configured", "critical")
 
 
 def test_everybody_is_reached_and_nothing_waits(now):
@@ -92,13 +92,13 @@ def test_no_route_and_dead_route_are_told(now):
     cto = Target.objects.get(name="cto")
     Route.objects.create(event="switch.*", target=cto, created_at=now)
     titles = [one.title for one in services.read_all(now).waiting]
-    assert "The route for switch.* to cto reaches nobody" in titles
+    assert "The route for switch.* to cto reaches no one" in titles
 
     Route.objects.exclude(target=cto).delete()
     fill("team-lead", "lee@example.org")
 
     titles = [one.title for one in services.read_all(now).waiting]
-    assert "No message reaches anybody" in titles
+    assert "No route reaches anybody" in titles
 
 
 def test_escalation_without_a_page_of_its_own_is_told_until_acknowledged(now):
@@ -142,8 +142,8 @@ def test_nobody_can_be_told_says_so_and_promises_no_moment(now, settings):
     html = as_role("admin").client.get("/attention/").content.decode()
 
     climbing = html.split('id="climbing"', 1)[1]
-    assert "Nobody can be told." in climbing
-    assert 'href="/targets/">Set up targets' in climbing
+    assert "No one is notified." in climbing
+    assert 'href="/targets/">Set up notifications' in climbing
     assert "within seconds" not in html
     assert "time left:" not in html
     assert "data-until" not in html

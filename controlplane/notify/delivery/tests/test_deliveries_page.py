@@ -39,8 +39,8 @@ def test_nobody_sees_it_without_signing_in(client):
 
 
 def test_without_messages_it_says_so(operator):
-    assert "Nothing was sent yet" in html(operator)
-    assert "Nothing has failed" in html(operator, "/deliveries/?state=failed")
+    assert "No target is configured: nobody is notified" in html(operator)
+    assert "No failed messages" in html(operator, "/deliveries/?state=failed")
 
 
 def test_a_message_is_told_with_state_destination_and_attempts(operator):
@@ -77,7 +77,7 @@ def test_filters_are_those_of_the_api_and_a_bad_one_is_told(operator):
     assert count_deliveries(html(operator, "/deliveries/?destination=slack&state=sent")) == 1
     odd = html(operator, "/deliveries/?state=lost")
     assert count_deliveries(odd) == 2
-    assert "It was left out" in odd
+    assert "This filter was ignored" in odd
 
 
 def test_pages_hold_while_messages_arrive(operator):

@@ -136,7 +136,7 @@ def test_step_that_reaches_nobody_is_skipped_at_once_and_the_message_says_so(now
 
     message = OutboxMessage.objects.get()
     assert message.destination == LEAD
-    assert message.payload["not_reached"] == "on-call: nobody configured"
+    assert message.payload["not_reached"] == "on-call: not set up"
 
 
 def test_no_step_reaches_anybody_and_the_routes_are_told(now):
@@ -149,7 +149,7 @@ def test_no_step_reaches_anybody_and_the_routes_are_told(now):
     assert list_messages() == [("slack", "escalation.step")] * 2
     payload = OutboxMessage.objects.first().payload
     assert payload["now_told"] == "whoever the routes lead to"
-    assert "cto: nobody configured" in OutboxMessage.objects.last().payload["not_reached"]
+    assert "cto: not set up" in OutboxMessage.objects.last().payload["not_reached"]
 
 
 def test_nothing_is_reachable_at_all_and_the_clock_goes_on(now):

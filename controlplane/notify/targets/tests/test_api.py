@@ -25,7 +25,7 @@ def test_matrix_of_the_beginning_is_listed_with_who_is_reached():
     by_name = {row["name"]: row for row in rows}
     assert [step["after_minutes"] for step in by_name["critical"]["steps"]] == [0, 5, 15, 30]
     assert by_name["on-call"]["on_duty"] is None
-    assert by_name["cto"]["reaches"] == {"who": "cto", "to": [], "why_not": "nobody configured"}
+    assert by_name["cto"]["reaches"] == {"who": "cto", "to": [], "why_not": "not set up"}
     assert by_name["slack"]["reaches"]["to"] == ["Slack"]
 
 

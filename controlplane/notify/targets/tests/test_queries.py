@@ -67,7 +67,7 @@ def test_attention_asks_as_often_when_much_is_missing():
     # A rotation among them has to be read as well.
     assert many_ <= few + 2
     titles = [one.title for one in attention.read_all(now).waiting]
-    assert "The route for switch.* to many on_call 0007 reaches nobody" in titles
+    assert "The route for switch.* to many on_call 0007 reaches no one" in titles
 
 
 def test_rest_of_the_targets_is_on_further_pages():

@@ -319,7 +319,7 @@ def test_test_message_goes_there_and_to_nobody_else(now):
 
     message = OutboxMessage.objects.get()
     assert (message.event, message.destination) == ("target.test", "email:kim@example.org")
-    with pytest.raises(Conflict, match="nobody configured"):
+    with pytest.raises(Conflict, match="not set up"):
         services.send_test(
             target_id=Target.objects.get(name="cto").pk, actor=an_admin("b"), now=now
         )

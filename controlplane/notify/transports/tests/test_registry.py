@@ -151,13 +151,13 @@ def test_openapi_has_the_key_and_the_fields(loft):
 
 
 def test_form_asks_for_the_fields(loft, admin):
-    page = admin.client.get("/targets/new/channel/").content.decode()
+    page = admin.client.get("/targets/new/channel/?transport=pigeon").content.decode()
 
     for text in (
         "Band of the pigeon",
         'name="pigeon_band"',
         '<option value="rock"',
-        "<code>pigeon",
+        '<input type="hidden" name="address" value="pigeon">',
     ):
         assert text in page
 
@@ -170,7 +170,7 @@ def test_form_makes_and_changes_a_channel(loft, admin):
     target = Target.objects.get(name="loft")
     page = client.get(f"/targets/{target.pk}/change/").content.decode()
 
-    assert "…0815 stays, if left empty" in html.unescape(page)
+    assert "…0815 (leave empty to keep)" in html.unescape(page)
     assert '<option value="rock" selected>' in page
     assert BAND not in page
 
