@@ -13,7 +13,7 @@ from slo.counters import reader
 from slo.evaluation import budgets, objective_loader
 from slo.models import Sli, Slo
 
-MAX_POINTS = 480
+MAX_POINTS = 720
 MAX_CHECKS = 10_000
 """Most burn rates to compute for one line, including minutes between its points."""
 STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440)
@@ -55,15 +55,21 @@ class UsagePart:
 
 
 def load_burn_plot(slo: Slo, first: int, last: int) -> PlotLines:
-    """Return burn rates over each window of the rules, from minute `first` to minute `last`."""
+    """Return burn rates over each window of the rules, from minute `first` to minute `last`.
+
+    Between the first point and the first counted minute there are no points, so that a short
+    history has the resolution of its own length.
+    """
+    sli = Sli.objects.filter(slo=slo, first__isnull=False).first()
+    counted = first if sli is None or sli.first is None else max(first, min(sli.first, last))
     # The interval between points, in minutes.
-    step = next((step for step in STEPS if last - first <= step * MAX_POINTS), STEPS[-1])
-    points = tuple(sorted({*range(-(-first // step) * step, last + 1, step), last}))
+    step = next((step for step in STEPS if last - counted <= step * MAX_POINTS), STEPS[-1])
+    fine = range(counted // step * step, last + 1, step)
+    points = tuple(sorted({first, *(point for point in fine if point > first), last}))
     objective = objective_loader.load_objective(slo)
     spans = merge_spans(objective_loader.load_exclusions([slo.pk], end_of(first)).get(slo.pk, ()))
     names = [name for rule in objective.rules for name in (rule.long, rule.short)] or ["1h", "6h"]
     names = sorted(set(names), key=window_minutes)
-    sli = Sli.objects.filter(slo=slo, first__isnull=False).first()
     if sli is None:
         return PlotLines((), step, dict.fromkeys(names, ()))
     begin = points[0] - step - window_minutes(names[-1])
@@ -71,7 +77,7 @@ def load_burn_plot(slo: Slo, first: int, last: int) -> PlotLines:
     lines = {}
     for name in names:
         minutes = window_minutes(name)
-        interval = max(1, min(step, minutes // 2), (points[-1] - points[0]) // MAX_CHECKS)
+        interval = max(1, min(step, minutes // 2), (last - counted) // MAX_CHECKS)
         worst: list[float | None] = []
         before = points[0] - 1
         for point in points:
@@ -79,7 +85,7 @@ def load_burn_plot(slo: Slo, first: int, last: int) -> PlotLines:
             windows = (measure_window(minutes, at, counts, spans) for at in checked)
             rates = (burn_rate(one, objective) for one in windows)
             worst.append(max((rate for rate in rates if rate is not None), default=None))
-            before = point
+            before = max(point, counted - step)
         lines[name] = tuple(worst)
     return PlotLines(points, step, lines)
 
@@ -136,6 +142,13 @@ class PlotSpan:
     name: str
     first: int
     last: int
+
+    @property
+    def query(self) -> str:
+        """The span as a URL query, for :func:`parse_span`."""
+        if self.name:
+            return f"range={self.name}"
+        return f"from={int(self.since.timestamp())}&to={int(self.until.timestamp())}"
 
     @property
     def since(self) -> datetime:

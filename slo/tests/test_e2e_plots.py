@@ -53,7 +53,7 @@ def test_board_shows_what_fires_without_a_reload_and_leads_to_its_plots(desks):
     expect(page.locator("#announcer")).to_have_text("core-availability is paging")
 
     row.get_by_role("link", name="core-availability").click()
-    expect(page.get_by_role("heading", name="Where the budget went")).to_be_visible()
+    expect(page.get_by_role("heading", name="Error budget left")).to_be_visible()
     expect(page.locator(".slo-rules__firing")).to_contain_text("18.2×")
 
 
@@ -75,7 +75,7 @@ def test_plot_is_drawn_zoomed_by_dragging_and_shown_whole_again(desks):
     with page.expect_response(lambda response: "from=" in response.url):
         page.mouse.up()
 
-    whole = page.locator("#burn").get_by_role("button", name="Whole span")
+    whole = page.locator("#burn").get_by_role("button", name="Whole range")
     expect(whole).to_be_visible()
     expect(page).to_have_url(re.compile(r"#burn=\d+-\d+$"))
     with page.expect_response(lambda response: "from=" in response.url):
@@ -136,7 +136,7 @@ def test_tables_stand_in_for_plots_without_their_library(desks):
 
     page = desk.open(ONE)
 
-    expect(page.get_by_role("columnheader", name="Left then")).to_be_visible()
+    expect(page.get_by_role("columnheader", name="Budget left")).to_be_visible()
     expect(page.locator("#burn canvas")).to_have_count(0)
 
 
@@ -145,7 +145,7 @@ def test_tables_stand_in_for_plots_without_scripts(desks):
 
     page = desks.open_desk(person("viewer"), java_script_enabled=False).open(ONE)
 
-    expect(page.get_by_role("columnheader", name="Left then")).to_be_visible()
+    expect(page.get_by_role("columnheader", name="Budget left")).to_be_visible()
     expect(page.get_by_role("link", name="7 d")).to_be_visible()
 
 
@@ -167,7 +167,7 @@ def test_address_of_a_part_that_is_none_harms_nothing(desks, part):
 
     page = desks.open_desk(person("viewer")).open(f"{ONE}#{part}")
 
-    expect(page.get_by_role("heading", name="Where the budget went")).to_be_visible()
+    expect(page.get_by_role("heading", name="Error budget left")).to_be_visible()
     page.wait_for_load_state("networkidle")
 
 
@@ -246,3 +246,51 @@ def test_plots_tell_times_in_utc_where_somebody_has_chosen_so(desks):
     page.evaluate("document.documentElement.dataset.times = 'utc'")
 
     assert page.evaluate(at) == "24 Nov, 16:00"
+
+
+LABELS = """marks => import('/static/js/plots/annotations.js').then((one) =>
+    one.layoutLabels(marks, (at) => at, 600, (text) => 6 * text.length))"""
+
+
+def band(begin: int, end: int | None, name: str, kind: str = "episode") -> dict[str, object]:
+    return {"kind": kind, "name": name, "from": begin, "to": end}
+
+
+def test_labels_of_events_at_the_same_time_lie_in_rows_and_do_not_overlap(desks):
+    page = desks.open_desk(person("viewer")).open("/slos/")
+    marks = [band(10 * n, 10 * n + 200, f"feature:f{n}") for n in range(3)]
+    marks += [band(400, None, "feature:long" * 9), band(590, None, "Page 1h/5m", "alert")]
+
+    found = page.evaluate(LABELS, marks)
+
+    rows = {one["mark"]["name"]: one["row"] for one in found["labels"]}
+    assert [rows[f"feature:f{n}"] for n in range(3)] == [0, 1, 2]
+    assert rows["Page 1h/5m"] != rows["feature:long" * 9]
+    assert all(one["left"] + 6 * len(one["text"]) <= 600 for one in found["labels"])
+    assert max(len(one["text"]) for one in found["labels"]) <= 29
+
+
+def test_events_without_a_free_row_have_no_label(desks):
+    page = desks.open_desk(person("viewer")).open("/slos/")
+
+    found = page.evaluate(LABELS, [band(n, None, f"feature:f{n}") for n in range(9)])
+
+    assert (found["rows"], len(found["labels"])) == (4, 4)
+
+
+@needs_library
+@pytest.mark.parametrize("options", [{}, PHONE])
+def test_page_does_not_move_while_plots_are_drawn(desks, options):
+    burning()
+    desk = desks.open_desk(person("viewer"), **options)
+    desk.page.add_init_script(
+        "window.shift = 0; new PerformanceObserver((list) => { for (const one of list.getEntries())"
+        " window.shift += one.value; }).observe({ type: 'layout-shift', buffered: true });"
+    )
+
+    page = desk.open(ONE)
+
+    expect(page.locator("#burn canvas")).to_be_visible()
+    expect(page.locator("#budget canvas")).to_be_visible()
+    page.wait_for_timeout(300)
+    assert page.evaluate("window.shift") == 0

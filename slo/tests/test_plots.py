@@ -63,6 +63,21 @@ def test_points_before_anything_was_counted_are_unknown():
     assert rates[last] is not None
 
 
+@pytest.mark.parametrize("minutes", [1440, 30 * 1440])
+def test_short_history_is_drawn_by_the_minute_in_a_wide_span(minutes):
+    now = db_now()
+    slo = factories.slo()
+    last = last_ended(now)
+    month(slo, now, days=1)
+    Sli.objects.filter(slo=slo).update(first=last - 35)
+
+    found = plots.load_burn_plot(slo, last - minutes, last)
+
+    assert found.step == 1
+    assert found.minutes[0] == last - minutes
+    assert found.minutes[1:] == tuple(range(last - 35, last + 1))
+
+
 def test_nothing_counted_draws_nothing():
     slo, last = factories.slo(), last_ended(db_now())
 

@@ -93,7 +93,14 @@ def _current_context(slo: Slo, now: datetime) -> dict[str, Any]:
         "left": shown.remaining_ratio,
         "last_hour": shown.burn_rates.get("1h"),
         "last_six_hours": shown.burn_rates.get("6h"),
-        "latest_values": json.dumps({"left": shown.remaining_ratio, "rates": shown.burn_rates}),
+        "latest_values": json.dumps(
+            {
+                "left": shown.remaining_ratio,
+                "rates": shown.burn_rates,
+                "at": freshness.at and freshness.at.timestamp(),
+                "current": freshness.is_current,
+            }
+        ),
         "condition": board.slo_condition(status),
         "freshness": freshness,
         "budget_gap": board.explain_unknown_budget(slo, sli, status, now),

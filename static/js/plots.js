@@ -1,19 +1,21 @@
-// Plots of burn rates and budgets, by uPlot. The same data is in tables beside them, which stay open
-// if the library or this script is missing. Zooming in loads finer data from the server.
+// Plots of burn rates and budgets, by uPlot. The same data is in tables below them, which open if the
+// library is missing. Zooming in loads finer data from the server.
 
 import { Plot, REFRESH_MS } from "./plots/plot.js";
 
-const reduced = window.matchMedia("(prefers-reduced-motion: reduce)");
 const plots = [];
 
 async function initialize() {
-  if (!window.uPlot) return;
   const all = [...document.querySelectorAll("[data-plot]")].map((section) => new Plot(section));
-  await Promise.all(all.map((plot) => plot.begin()));
+  if (!window.uPlot) {
+    for (const plot of all) plot.openTable();
+    return;
+  }
+  await Promise.all(all.map((plot) => plot.load()));
   plots.push(...all);
-  // Plots move the content down, so scroll to the URL's fragment again.
+  // A fragment with a range (`#burn=…`) is no id, so the browser does not scroll to it.
   const [part] = location.hash.slice(1).split("=");
-  if (part) document.getElementById(part)?.scrollIntoView({ behavior: reduced.matches ? "auto" : "instant" });
+  if (part) document.getElementById(part)?.scrollIntoView({ behavior: "instant" });
 }
 
 setInterval(() => {
@@ -30,7 +32,7 @@ for (const media of ["(prefers-color-scheme: dark)", "print"]) window.matchMedia
 
 // Show current values after each refresh of the live part.
 document.addEventListener("htmx:afterSettle", () => {
-  for (const plot of plots) if (plot.data && plot.chart.cursor.left < 0) plot.readout(plot.chart);
+  for (const plot of plots) if (plot.data && plot.chart.cursor.left < 0) plot.updateLegend(plot.chart);
 });
 
 initialize();

@@ -1,50 +1,106 @@
-// Annotations of a plot: events as bands, and the thresholds of rules as lines.
+// Annotations of a plot: events with labels above it, and the thresholds of rules as lines.
 
-const LANES = { exclusion: 0, episode: 1, ramp: 2, alert: 3 }; // drawn in this order
+const ROW_HEIGHT = 17;
+const MAX_ROWS = 4;
+const MAX_LABEL = 170; // pixels
+const GAP = 8;
+const WORDS = { exclusion: "", episode: "Stopped ", ramp: "Ramp ", alert: "" };
 
-export function drawBands(chart, found, colour) {
+export const labelFont = () => `11px ${getComputedStyle(document.body).fontFamily}`;
+
+// Return labels that don't overlap, as {mark, row, left, right, text}, and the number of rows.
+// `place` converts seconds to pixels from 0 to `width`; `measure` returns the width of a text. Marks
+// without a free row have no label; the list below the plot names them all.
+export function layoutLabels(marks, place, width, measure) {
+  const ends = [];
+  const labels = [];
+  for (const mark of [...marks].sort((a, b) => a.from - b.from)) {
+    const begin = Math.min(Math.max(place(mark.from), 0), width);
+    const end = mark.to == null ? width : Math.min(Math.max(place(mark.to), begin), width);
+    const text = shorten(WORDS[mark.kind] + mark.name, measure);
+    const left = Math.max(0, Math.min(begin, width - measure(text)));
+    const right = Math.max(end, left + measure(text));
+    let row = ends.findIndex((taken) => taken + GAP <= left);
+    if (row < 0) row = ends.length;
+    if (row >= MAX_ROWS) continue;
+    ends[row] = right;
+    labels.push({ mark, row, left, begin, end, text });
+  }
+  return { labels, rows: ends.length };
+}
+
+function shorten(text, measure) {
+  if (measure(text) <= MAX_LABEL) return text;
+  let length = text.length - 1;
+  while (length > 8 && measure(`${text.slice(0, length)}…`) > MAX_LABEL) length--;
+  return `${text.slice(0, length)}…`;
+}
+
+// Height of the labels above a plot of this width that shows the times from `from` to `to`.
+export function labelsHeight(marks, [from, to], width) {
+  const context = document.createElement("canvas").getContext("2d");
+  context.font = labelFont();
+  const place = (seconds) => ((seconds - from) / (to - from)) * width;
+  return layoutLabels(marks, place, width, (text) => context.measureText(text).width).rows * ROW_HEIGHT;
+}
+
+export function drawAnnotations(chart, marks, color) {
   const { ctx, bbox } = chart;
   const ratio = window.devicePixelRatio || 1;
-  const marks = [...found].sort((a, b) => LANES[a.kind] - LANES[b.kind]);
+  const place = (seconds) => chart.valToPos(seconds, "x");
   ctx.save();
-  ctx.beginPath();
-  ctx.rect(bbox.left, bbox.top - 10 * ratio, bbox.width, bbox.height + 10 * ratio);
-  ctx.clip();
-  for (const mark of marks) {
-    const begin = chart.valToPos(mark.from, "x", true);
-    const end = mark.to == null ? bbox.left + bbox.width : chart.valToPos(mark.to, "x", true);
-    const left = Math.max(begin, bbox.left);
-    const width = Math.max(Math.min(end, bbox.left + bbox.width) - left, 2 * ratio);
-    ctx.fillStyle = colour(`--mark-${mark.label === "ticket" ? "ticket" : mark.kind}`);
-    ctx.globalAlpha = 0.1;
-    ctx.fillRect(left, bbox.top, width, bbox.height);
-    ctx.globalAlpha = 1;
-    if (mark.kind === "exclusion") drawHatching(ctx, colour, left, bbox.top, width, bbox.height, ratio);
-    // Each kind has its own lane above the plot, so that color is not the only difference.
-    const lane = LANES[mark.kind];
-    ctx.fillRect(left, bbox.top - (10 - lane * 2.5) * ratio, width, 2 * ratio);
+  ctx.font = labelFont();
+  const { labels, rows } = layoutLabels(marks, place, bbox.width / ratio, (text) => ctx.measureText(text).width);
+  ctx.scale(ratio, ratio);
+  ctx.translate(bbox.left / ratio, bbox.top / ratio);
+  const [width, height] = [bbox.width / ratio, bbox.height / ratio];
+  for (const mark of marks) drawSpan(ctx, mark, place, width, height, color);
+  ctx.textBaseline = "bottom";
+  for (const label of labels) {
+    const bottom = (label.row - rows + 1) * ROW_HEIGHT - 3;
+    ctx.fillStyle = markColor(label.mark, color);
+    ctx.fillRect(label.begin, bottom, Math.max(label.end - label.begin, 2), 2);
+    ctx.fillStyle = color("--ink");
+    ctx.fillText(label.text, label.left, bottom);
   }
   ctx.restore();
 }
 
-function drawHatching(ctx, colour, left, top, width, height, ratio) {
+// The begin and end of an event are lines; only time that is excluded covers the plot.
+function drawSpan(ctx, mark, place, width, height, color) {
+  const begin = place(mark.from);
+  const end = mark.to == null ? width : place(mark.to);
+  ctx.strokeStyle = markColor(mark, color);
+  if (mark.kind === "exclusion") drawHatching(ctx, Math.max(begin, 0), Math.min(end, width), height);
+  ctx.setLineDash([2, 3]);
+  for (const x of mark.to == null ? [begin] : [begin, end]) {
+    if (x < 0 || x > width) continue;
+    ctx.beginPath();
+    ctx.moveTo(x, 0);
+    ctx.lineTo(x, height);
+    ctx.stroke();
+  }
+  ctx.setLineDash([]);
+}
+
+const markColor = (mark, color) => color(`--mark-${mark.label === "ticket" ? "ticket" : mark.kind}`);
+
+function drawHatching(ctx, left, right, height) {
   ctx.save();
   ctx.beginPath();
-  ctx.rect(left, top, width, height);
+  ctx.rect(left, 0, right - left, height);
   ctx.clip();
-  ctx.strokeStyle = colour("--mark-exclusion");
   ctx.globalAlpha = 0.35;
-  ctx.lineWidth = ratio;
   ctx.beginPath();
-  for (let x = left - height; x < left + width; x += 8 * ratio) {
-    ctx.moveTo(x, top + height);
-    ctx.lineTo(x + height, top);
+  for (let x = left - height; x < right; x += 8) {
+    ctx.moveTo(x, height);
+    ctx.lineTo(x + height, 0);
   }
   ctx.stroke();
   ctx.restore();
 }
 
-export function drawLimits(chart, even, named, colour) {
+export function drawLimits(chart, even, named, color) {
   const { ctx, bbox } = chart;
   const ratio = window.devicePixelRatio || 1;
   ctx.save();
@@ -54,7 +110,7 @@ export function drawLimits(chart, even, named, colour) {
   for (const limit of [{ value: even, name: "", severity: "even" }, ...named]) {
     const y = Math.round(chart.valToPos(limit.value, "y", true));
     if (y < bbox.top || y > bbox.top + bbox.height + 1) continue;
-    ctx.strokeStyle = ctx.fillStyle = colour(`--limit-${limit.severity}`);
+    ctx.strokeStyle = ctx.fillStyle = color(`--limit-${limit.severity}`);
     ctx.lineWidth = (limit.severity === "page" ? 1.75 : 1.25) * ratio;
     ctx.setLineDash(limit.severity === "page" ? [] : [5 * ratio, 4 * ratio]);
     ctx.beginPath();

@@ -1,8 +1,21 @@
-// Latest evaluated values, from the live part of the page; plots show them as "Now".
+// Latest evaluated values, from the live part of the page; plots show them where no point is chosen.
+
+import { formatTime } from "./formatting.js";
+
+function latest() {
+  const element = document.getElementById("evaluation");
+  return element ? JSON.parse(element.dataset.evaluation) : null;
+}
 
 export function currentValue(kind, window) {
-  const found = document.getElementById("judged");
+  const found = latest();
   if (!found) return null;
-  const { left, rates } = JSON.parse(found.dataset.judged);
-  return (kind === "budget" ? left : rates[window]) ?? null;
+  return (kind === "budget" ? found.left : found.rates[window]) ?? null;
+}
+
+// "Now", or the time of the last evaluation if the server calls it stale.
+export function currentLabel() {
+  const found = latest();
+  if (!found?.at) return "Not evaluated yet";
+  return found.current ? "Now" : formatTime(found.at);
 }

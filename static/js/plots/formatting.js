@@ -29,5 +29,10 @@ export const formatLeft = (value) => (value == null ? UNKNOWN : `${formatShare(v
 
 export const formatWindow = (name) => name.replace(/([0-9])([a-z])/, "$1 $2").replace(/ m$/, " min");
 
+export function formatStep(seconds) {
+  const minutes = seconds / 60;
+  return minutes < 60 ? `a point every ${minutes} min` : `a point every ${minutes / 60} h`;
+}
+
 // Date whose local fields are those of the zone, for uPlot, which has no time zones.
 export const toZone = (seconds) => window.uPlot.tzDate(new Date(seconds * 1000), zone());
