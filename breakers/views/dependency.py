@@ -15,6 +15,8 @@ from breakers.models import Dependency, Minute, Override, Service, Transition
 from breakers.policies.differences import compare_audit_values, policy_sections
 from breakers.services import overrides
 from breakers.states import dependency_status, history
+from breakers.states.dependency_status import DependencyStatus
+from controlplane.core.audit import change_feed
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.page_responses import PersonRequest, signed_in
@@ -29,6 +31,7 @@ INSTANCES_SHOWN = 50
 HOPS_ABOVE = 6
 MAX_ABOVE = 400
 MAX_CELLS = 40
+AUDITED_KINDS = ("override.", "dependency.")
 TICKS = 4  # marks below the strip, six hours apart
 
 
@@ -60,6 +63,7 @@ def _page_context(request: PersonRequest, dependency: Dependency, now: datetime)
         **_history_context(dependency, now),
         **_transitions_context(request, dependency),
         **_audit_context(request, dependency),
+        **_changes_context(dependency, status, now),
     }
 
 
@@ -154,6 +158,30 @@ def _audit_context(request: PersonRequest, dependency: Dependency) -> dict[str, 
     entries = [(entry, compare_audit_values(entry.before, entry.after)) for entry in shown]
     older = found[ENTRIES_SHOWN - 1].pk if len(found) > ENTRIES_SHOWN else None
     return {"entries": entries, "older_entries": older}
+
+
+def _changes_context(
+    dependency: Dependency, status: DependencyStatus, now: datetime
+) -> dict[str, Any]:
+    """Return the changes before the breaker opened, and the alerts after its last change.
+
+    While the breaker isn't open, these are the changes in the last hour.
+    """
+    target = f"dependency:{dependency.name}"
+    opened_at = status.last_transition_at if status.state == dependency_status.OPEN else None
+    actions = [action for action in change_feed.CHANGE_KINDS if action.startswith(AUDITED_KINDS)]
+    entries = AuditEntry.objects.filter(target=target, action__in=actions).order_by("-id")
+    latest = entries.values_list("at", flat=True).first()
+    callers = Dependency.objects.registered().filter(callee=dependency.caller)
+    services = {dependency.caller, dependency.callee, *callers.values_list("caller", flat=True)}
+    return {
+        "opened_at": opened_at,
+        "changes": change_feed.list_changes_before(
+            opened_at or now, services=[dependency.callee], targets=[target]
+        ),
+        "alerts": latest
+        and change_feed.list_alerts_after(latest, services=services, subjects=[dependency.name]),
+    }
 
 
 def _parse_number(text: str) -> int | None:

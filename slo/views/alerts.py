@@ -13,6 +13,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 
 from controlplane.core import durations
 from controlplane.core.actors import Actor
+from controlplane.core.audit import change_feed
 from controlplane.core.change_views import handle_change, submitted_data
 from controlplane.core.clock import db_now
 from controlplane.core.gates.models import Hold
@@ -110,6 +111,9 @@ def alert_page(request: PersonRequest, alert_id: int) -> HttpResponse:
         "holds": list(Hold.objects.filter(key=notifications.alert_subject(alert))),
         "entries": alert_timeline.load_timeline(alert, escalations),
         "runbook": notifications.find_runbook(alert),
+        "changes": change_feed.list_changes_before(
+            alert.opened_at, services=[alert.service], targets=_audit_targets(alert)
+        ),
         "others": list(related.order_by(WORST_FIRST, "opened_at")[:10]),
     }
     return responses.render_live(request, "alert", context)
@@ -157,6 +161,14 @@ def postmortem_page(request: PersonRequest, alert_id: int) -> HttpResponse:
 def _find_alert(alert_id: int) -> Alert:
     rows = Alert.objects.select_related("slo__status", "slo__sli", "threshold")
     return get_object_or_404(rows, pk=alert_id)
+
+
+def _audit_targets(alert: Alert) -> set[str]:
+    """Return the audit targets of the alert's rule and subject."""
+    if alert.slo is not None:
+        switches = {str(action["switch"]) for action in alert.slo.actions if action.get("switch")}
+        return {f"slo:{alert.subject}", *switches}
+    return {alert.subject, f"dependency:{alert.subject}", f"threshold:{alert.rule}"}
 
 
 def _filter_alerts(state: str, severity: str, slo: str, q: str) -> QuerySet[Alert]:

@@ -11,6 +11,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET
 
 from controlplane.core import durations
+from controlplane.core.audit import change_feed
 from controlplane.core.audit.differences import AuditChange, compare_texts
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
@@ -52,9 +53,11 @@ NEVER_PUSHED = "No events yet: push points to /api/v1/sli/, or report them with 
 def slo_page(request: PersonRequest, name: str) -> HttpResponse:
     now = db_now()
     slo = find_slo(name)
+    current = _current_context(slo, now)
     context = {
-        **_current_context(slo, now),
+        **current,
         **_history_context(request, slo),
+        **_changes_context(slo, current["open_alerts"], now),
     }
     if not responses.is_part(request):
         span, last = plots.parse_span(request.GET, now), last_ended(now)
@@ -173,6 +176,18 @@ def _history_context(request: PersonRequest, slo: Slo) -> dict[str, Any]:
         "fields": documents.describe_document(documents.to_document(slo)),
         "entries": [(entry, _describe_entry(entry)) for entry in entries[:ENTRIES_SHOWN]],
         "older_entries": entries[ENTRIES_SHOWN - 1].pk if len(entries) > ENTRIES_SHOWN else None,
+    }
+
+
+def _changes_context(slo: Slo, open_alerts: Sequence[Alert], now: datetime) -> dict[str, Any]:
+    """Return the changes in the hour before the SLO's first open alert, else in the last hour."""
+    began_at = open_alerts[0].opened_at if open_alerts else None
+    switches = {str(action["switch"]) for action in slo.actions if action.get("switch")}
+    return {
+        "alert_began_at": began_at,
+        "changes": change_feed.list_changes_before(
+            began_at or now, services=[slo.service], targets={f"slo:{slo.name}", *switches}
+        ),
     }
 
 

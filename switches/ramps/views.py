@@ -8,10 +8,13 @@ from django.http import Http404, HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from controlplane.core.audit import change_feed
+from controlplane.core.audit.models import AuditEntry
 from controlplane.core.change_views import submitted_data
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput
 from controlplane.core.http.permissions import actor_of
+from controlplane.core.instances.exports import load_checking_services
 from controlplane.core.jobs.models import Job
 from controlplane.core.page_responses import (
     PersonRequest,
@@ -28,6 +31,7 @@ from switches.models import Ramp
 from . import actions, descriptions, timeline
 from . import live_ramps as ramps
 
+PAGE = "switches/ramp.html"
 SHOWN = 50
 LIVE_SHOWN = 200
 
@@ -69,13 +73,41 @@ def ramps_page(request: PersonRequest) -> HttpResponse:
 
 @signed_in
 @require_GET
-def ramp_page(
-    request: PersonRequest, ramp_id: int, template: str = "switches/ramp.html"
-) -> HttpResponse:
+def ramp_page(request: PersonRequest, ramp_id: int, template: str = PAGE) -> HttpResponse:
     """Render a ramp's page; with the timeline's template, only the part that the page polls."""
     now = db_now()
-    context = build_context(request, timeline.build_timeline(_get_ramp(ramp_id), now), now)
+    ramp = _get_ramp(ramp_id)
+    context = build_context(request, timeline.build_timeline(ramp, now), now)
+    if template == PAGE:
+        context |= _changes_context(ramp, now)
     return render_live(request, template, context)
+
+
+def _changes_context(ramp: Ramp, now: datetime) -> dict[str, Any]:
+    """Return the changes in the hour before the ramp was held or ended, else in the last hour."""
+    job = ramp.job
+    moment, event = job.finished_at, "it ended"
+    if job.state == Job.State.HOLDING:
+        held = AuditEntry.objects.filter(target=ramp.switch_id, action="ramp.held")
+        moment, event = held.order_by("-id").values_list("at", flat=True).first(), "it was held"
+    targets = [ramp.switch_id, *_list_gate_targets(ramp)]
+    services = load_checking_services(ramp.switch_id)
+    return {
+        "changes": change_feed.list_changes_before(
+            moment or now, services=services, targets=targets
+        ),
+        "changes_heading": f"Changes in the hour before {event}"
+        if moment
+        else "Changes in the last hour",
+    }
+
+
+def _list_gate_targets(ramp: Ramp) -> list[str]:
+    """Return the audit targets of the SLOs and dependencies that the ramp's gates read."""
+    gates = [gate for step in ramp.plan for gate in step.get("gates", ())]
+    return [
+        f"{kind}:{gate[kind]}" for gate in gates for kind in ("slo", "dependency") if kind in gate
+    ]
 
 
 def build_context(

@@ -8,8 +8,10 @@ from django.views.decorators.http import require_GET
 
 from controlplane.accounts.people.authority import approvers
 from controlplane.core.approvals.models import Approval
+from controlplane.core.audit import change_feed
 from controlplane.core.audit.differences import compare_texts
 from controlplane.core.audit.models import AuditEntry
+from controlplane.core.instances.exports import load_checking_services
 from controlplane.core.page_responses import PersonRequest, signed_in
 from switches import board, page_updates
 from switches.blast import blast_radius
@@ -59,6 +61,12 @@ def _build_context(request: PersonRequest, switch: Switch, now: datetime) -> dic
         **switch_context(switch.pk),
         **drills.switch_context(switch, now),
         **_read_history(request, switch),
+        "alerts": row.episode
+        and change_feed.list_alerts_after(
+            row.episode.engaged_at,
+            services=load_checking_services(switch.pk),
+            subjects=[switch.pk],
+        ),
     }
 
 

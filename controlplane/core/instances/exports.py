@@ -22,6 +22,9 @@ _REQUESTED_SWITCHES = """
     ) requesting, jsonb_object_keys(checks) switch
     LIMIT 1000
 """
+_CHECKING_SERVICES = """
+    SELECT DISTINCT service FROM core_instance WHERE checks ? %s AND service <> '' LIMIT 200
+"""
 _CHECKS = """
     SELECT entry.key, entry.value::text FROM core_instance, jsonb_each(checks) AS entry
     WHERE entry.value ->> 'seen' >= %(since)s
@@ -109,6 +112,11 @@ def load_requested_switches(service: str) -> set[str]:
 def load_switch_requests(services: Collection[str]) -> set[tuple[str, str]]:
     """Return pairs of a switch id and a service that has asked for it in checks, at most 1,000."""
     return {(switch, service) for switch, service in fetch_all(_REQUESTED_SWITCHES, [[*services]])}
+
+
+def load_checking_services(switch_id: str) -> set[str]:
+    """Return the services whose instances check a switch, at most 200."""
+    return {service for (service,) in fetch_all(_CHECKING_SERVICES, [switch_id])}
 
 
 def load_check_rates(
