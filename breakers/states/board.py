@@ -8,7 +8,8 @@ from typing import Any
 
 from breakers.models import Dependency, Minute
 from breakers.models.registry import Criticality
-from breakers.states.history import FailureSpark, build_spark, sum_counts
+from breakers.states.history import FailureSpark, assess_failures, build_spark, sum_counts
+from controlplane.core.freshness import Freshness
 from controlplane.core.instances.exports import PRESENT_BOOT
 from controlplane.core.instances.queries import GONE_AFTER, HEARD_WITHIN
 from controlplane.core.sql import fetch_all
@@ -143,12 +144,14 @@ class BreakerBoardCounts:
 class BreakerBoardRow:
     """A dependency on the board, with its last hour.
 
-    `failure_share` (0 to 1) is None if there were no calls.
+    `failure_share` (0 to 1) is None if there were no calls. `failures` is the freshness of the
+    breakers' own failure rate.
     """
 
     status: DependencyStatus
     spark: FailureSpark
     failure_share: float | None
+    failures: Freshness
 
 
 @dataclass(frozen=True)
@@ -185,7 +188,8 @@ def load_page(filters: BreakerBoardFilter, now: datetime) -> BreakerBoardPage:
     for one in dependency_status.load_statuses(shown, now):
         hour = minutes[one.dependency.pk]
         spark = build_spark(hour, first, SPARK_MINUTES)
-        rows.append(BreakerBoardRow(one, spark, sum_counts(hour).failure_share))
+        failures = assess_failures(hour, now)
+        rows.append(BreakerBoardRow(one, spark, sum_counts(hour).failure_share, failures))
     return BreakerBoardPage(rows, len(ids) > PAGE_SIZE, counts)
 
 

@@ -10,10 +10,13 @@ from itertools import groupby
 from typing import Protocol
 
 from breakers.counts import COUNTERS, BreakerCounts
+from controlplane.core.freshness import Freshness, assess_freshness
 
 WORST = ("unknown", "closed", "half_open", "open")
 """States by their number in `Minute.worst`."""
 MINUTE = timedelta(minutes=1)
+CALLS_CADENCE = 2 * MINUTE
+"""Greatest age of the last counted call while there are calls: a minute, and reports in between."""
 
 
 class MinuteCounts(Protocol):
@@ -108,6 +111,17 @@ def _join_bands(worst: Iterable[int], step: int) -> list[Band]:
 def sum_counts(minutes: Iterable[MinuteCounts]) -> BreakerCounts:
     rows = list(minutes)
     return BreakerCounts(**{name: sum(getattr(one, name) for one in rows) for name in COUNTERS})
+
+
+def assess_failures(minutes: Iterable[MinuteCounts], now: datetime) -> Freshness:
+    """Return the freshness of breakers' failure rates, whose windows stand still without calls.
+
+    They were true at the last call in `minutes`, which is known to the minute; never if there is
+    none.
+    """
+    called = (one.minute for one in minutes if sum_counts([one]).calls)
+    last = max(called, default=None)
+    return assess_freshness(last and min(now, last + MINUTE), CALLS_CADENCE, now)
 
 
 def _minute_index(one: MinuteCounts, first: datetime) -> int:

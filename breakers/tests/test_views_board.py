@@ -201,7 +201,7 @@ def test_failures_are_those_of_now_and_else_of_the_whole_last_hour():
     oracle = dependency("core->oracle", now)
     reports(oracle, now, "open", failure_rate=None)
     minute(oracle, now, 40, success=90)
-    minute(oracle, now, 3, failure=10)
+    minute(oracle, now, 0, failure=10)
     viewer = browser_as("viewer")
 
     page_text = text(page(viewer.get("/breakers/")))
@@ -210,3 +210,23 @@ def test_failures_are_those_of_now_and_else_of_the_whole_last_hour():
 
     assert "10 % 1 h" in page_text
     assert "63 % now" in later
+
+
+@pytest.mark.parametrize(
+    ("ago", "shown"),
+    [
+        pytest.param(51, "25 % no calls since", id="its window stands still"),
+        pytest.param(None, "25 % no calls in 1 h", id="no calls for an hour"),
+    ],
+)
+def test_failures_without_calls_are_not_of_now(ago, shown):
+    now = db_now()
+    oracle = dependency("core->oracle", now)
+    reports(oracle, now, failure_rate=0.25)
+    if ago is not None:
+        minute(oracle, now, ago, success=30, failure=10)
+
+    page_text = text(page(browser_as("viewer").get("/breakers/")))
+
+    assert shown in page_text
+    assert "25 % now" not in page_text

@@ -54,6 +54,27 @@ def test_instances_stand_with_their_rates_and_stale_ones_marked():
     assert page_text.count("stale") >= 2
 
 
+@pytest.mark.parametrize(
+    ("ago", "shown"),
+    [
+        pytest.param(0, "Failing now 25 %", id="calls flow"),
+        pytest.param(51, "Failing, last known 25 % no calls since", id="no calls"),
+        pytest.param(None, "Failing, last known 25 %", id="no calls in a day"),
+    ],
+)
+def test_failure_rate_is_of_now_only_while_there_are_calls(ago, shown):
+    now = db_now()
+    row = dependency("core->oracle", now)
+    reports(row, now, failure_rate=0.25)
+    if ago is not None:
+        minute(row, now, ago, success=30, failure=10)
+
+    page_text = text(page(browser_as("viewer").get(PATH)))
+
+    assert shown in page_text
+    assert ("Failing now" in page_text) is (ago == 0)
+
+
 def test_transitions_are_newest_first_and_paged():
     now = db_now()
     row = dependency("core->oracle", now)

@@ -101,6 +101,7 @@ def _history_context(dependency: Dependency, now: datetime) -> dict[str, Any]:
         "lasting": lasting,
         "ticks": [now - timedelta(hours=24 * place / TICKS) for place in range(TICKS, 0, -1)],
         "hour": hour,
+        "failures": history.assess_failures(minutes, now),
         "counters": [(name, getattr(hour, name), hour.share(name)) for name in COUNTERS],
         "spark": history.build_spark(last_hour, this_minute - timedelta(minutes=59), 60),
         "own_tries": count_attempts(dependency.document),

@@ -173,18 +173,16 @@ def ago(at: datetime, now: datetime) -> SafeString:
 
 
 @register.simple_tag
-def figure_at(freshness: Freshness, text: str = "") -> SafeString:
+def figure_at(freshness: Freshness, text: str = "", since: str = "no update since") -> SafeString:
     """Render a figure with the time at which it was true, in gray if it is stale.
 
-    Without `text`, only that time is rendered.
+    Without `text`, only that time is rendered. `since` precedes the time of a stale figure.
     """
     if freshness.at is None:
         return format_html('<span class="dated dated--stale">{}</span>', text or "never reported")
     if freshness.is_stale:
-        since = format_html(
-            '<span class="dated__since">no update since {}</span>', at_minute(freshness.at)
-        )
-        return format_html('<span class="dated dated--stale">{} {}</span>', text, since)
+        age = format_html('<span class="dated__since">{} {}</span>', since, at_minute(freshness.at))
+        return format_html('<span class="dated dated--stale">{} {}</span>', text, age)
     if text:
         when = local_and_utc(freshness.at)
         return format_html('<span class="dated" title="As of {}">{}</span>', when, text)

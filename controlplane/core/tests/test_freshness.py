@@ -44,3 +44,9 @@ def test_figure_is_rendered_with_its_time(age, text, shown, hidden):
 
     assert [words for words in shown if words not in html] == []
     assert [words for words in hidden if words in html] == []
+
+
+def test_words_before_a_stale_time_may_be_chosen():
+    stale = assess_freshness(NOW - 52 * MINUTE, 2 * MINUTE, NOW)
+
+    assert "no calls since <time" in figure_at(stale, "25 %", "no calls since")
