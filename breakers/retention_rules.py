@@ -25,7 +25,7 @@ RETENTION_RULES.register(DISCOVERED)
 
 keep_permanently("Who forced which breaker, and why, belongs to the proof.", "breakers.Override")
 keep_permanently(
-    "Set by people or files, until they take it away.",
+    "Set and removed by people or configuration files.",
     "breakers.Registry",
     "breakers.Service",
     "breakers.Channel",

@@ -91,7 +91,7 @@ BURNS = _alert_rule(
 
 RETENTION_RULES.register(HOURS, SAMPLES, SERIES, BATCHES, REMOVED, ALERTS, BURNS)
 
-keep_permanently("Set by people or files, until they take it away.", "slo.ThresholdRule")
+keep_permanently("Set and removed by people or configuration files.", "slo.ThresholdRule")
 keep_permanently(
     "One row, or one for each thing that is judged; it goes with it.", "slo.EvaluatedMinute"
 )

@@ -27,7 +27,7 @@ keep_permanently(
     "switches.WeeklyReport",
 )
 keep_permanently(
-    "Set by people or files, until they take it away.",
+    "Set and removed by people or configuration files.",
     "switches.Switch",
     "switches.Rule",
     "switches.TripPolicy",

@@ -39,7 +39,7 @@ class TokenAdmin(ReadOnly):
     ordering = ("-id",)
     actions = ("revoke",)
 
-    @admin.action(description="Revoke the chosen tokens", permissions=["view"])
+    @admin.action(description="Revoke selected tokens", permissions=["view"])
     def revoke(self, request: HttpRequest, chosen: QuerySet[Token]) -> None:
         actor, now = actor_of(request), db_now()
         require_fresh(request, now, next_url=request.get_full_path())
@@ -48,7 +48,7 @@ class TokenAdmin(ReadOnly):
             request,
             chosen,
             lambda token: tokens.revoke_token(
-                token=token, actor=actor, now=now, reason="Revoked in the administration."
+                token=token, actor=actor, now=now, reason="Revoked in Django's admin."
             ),
             "revoked; programs that use them are refused within a second.",
         )
@@ -83,7 +83,7 @@ class UserForm(forms.ModelForm):  # type: ignore[type-arg]
         required=False,
         strip=False,
         widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
-        help_text="Needed for a new person; empty leaves a present one's password as it is.",
+        help_text="Required for a new person. Leave empty to keep an existing password.",
     )
 
     class Meta:
@@ -92,9 +92,9 @@ class UserForm(forms.ModelForm):  # type: ignore[type-arg]
             "username", "display_name", "email", "slack_user_id", "role", "time_zone", "is_active",
         )  # fmt: skip
         help_texts: ClassVar[dict[str, str]] = {
-            "slack_user_id": "Their member ID in Slack (profile, ⋮, Copy member ID). "
-            "What is pressed in Slack under it counts as done by this person.",
-            "email": "Where messages meant for them go.",
+            "slack_user_id": "Slack member ID (profile, ⋮, Copy member ID). "
+            "Slack buttons pressed by this member count as this person's actions.",
+            "email": "Address for messages to this person.",
         }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -115,7 +115,7 @@ class UserForm(forms.ModelForm):  # type: ignore[type-arg]
         if password:
             validate_password(password, self.instance)
         elif self.instance._state.adding:
-            raise forms.ValidationError("Give a first password.")
+            raise forms.ValidationError("Enter a first password.")
         return password
 
 
@@ -166,7 +166,7 @@ class UserAdmin(Table):
             self.message_user(request, error.detail, messages.ERROR)
             return redirect(request.path)
 
-    @admin.action(description="Deactivate the chosen people")
+    @admin.action(description="Deactivate selected people")
     def deactivate(self, request: HttpRequest, chosen: QuerySet[User]) -> None:
         actor, now = actor_of(request), db_now()
         require_fresh(request, now, next_url=request.get_full_path())

@@ -103,7 +103,7 @@ def _list_recent_failures(keeper: Authenticator, now: datetime) -> list[float]:
     if len(wrong) >= MAX_WRONG:
         seconds = int(wrong[0] - since) + 1
         raise TooManyRequests(
-            "There were too many wrong codes. Wait, use a passkey, or ask an admin to reset your "
+            "Too many wrong codes. Wait, use a passkey, or ask an admin to reset your "
             "second factor.",
             retry_after=seconds,
         )

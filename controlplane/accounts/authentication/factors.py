@@ -21,7 +21,7 @@ SECOND_FACTOR_TYPES = (Type.TOTP, Type.WEBAUTHN)
 """Types that count as a second factor; recovery codes only replace a lost one."""
 
 MAX_PASSKEYS = 10
-SET_UP_FIRST = "Set up a second factor first, at /preferences/security/: your role asks for one."
+SET_UP_FIRST = "Your role requires a second factor. Set one up at /preferences/security/."
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def add_totp(*, user: User, secret: str, actor: Actor, now: datetime) -> list[st
     """Add an authenticator app; return new recovery codes if the person had none."""
     _lock_user(user)
     if Authenticator.objects.filter(user=user, type=Type.TOTP).exists():
-        raise Conflict("There is an authenticator app already; remove that one first.")
+        raise Conflict("You already have an authenticator app. Remove it first.")
     TOTP.activate(user, secret)
     audit_entries.record_event(
         "factor.added", user=user, actor=actor, now=now, type=Type.TOTP.value
@@ -77,7 +77,7 @@ def add_passkey(
     """Add a verified passkey; return new recovery codes if the person had none."""
     _lock_user(user)
     if Authenticator.objects.filter(user=user, type=Type.WEBAUTHN).count() >= MAX_PASSKEYS:
-        raise Conflict(f"That is {MAX_PASSKEYS} passkeys already; remove one first.")
+        raise Conflict(f"You already have {MAX_PASSKEYS} passkeys. Remove one first.")
     Authenticator.objects.create(
         user=user, type=Type.WEBAUTHN, data={"name": name, "credential": credential}
     )
@@ -100,10 +100,10 @@ def remove_factor(*, user: User, factor_id: int | None, actor: Actor, now: datet
     chosen = {"type": Type.TOTP} if is_app else {"type": Type.WEBAUTHN, "pk": factor_id}
     row = rows.filter(**chosen).first()
     if row is None:
-        raise NotFound("There is no such second factor.")
+        raise NotFound("This second factor doesn't exist.")
     others = rows.filter(type__in=SECOND_FACTOR_TYPES).exclude(pk=row.pk).exists()
     if not others and is_required(user):
-        raise Conflict(f"The role {user.role} asks for a second factor; add another one first.")
+        raise Conflict(f"The role {user.role} requires a second factor. Add another one first.")
     row.delete()
     if not others:
         rows.delete()
@@ -117,7 +117,7 @@ def remove_all(*, user: User, actor: Actor, now: datetime) -> None:
     sessions.lock_sessions(user)
     Authenticator.objects.filter(user=user).delete()
     audit_entries.record_event("factor.reset", user=user, actor=actor, now=now)
-    sessions.end_all(user=user, actor=actor, now=now, reason="Second factors were reset.")
+    sessions.end_all(user=user, actor=actor, now=now, reason="Second factors reset.")
 
 
 @transaction.atomic
@@ -125,7 +125,7 @@ def replace_codes(*, user: User, actor: Actor, now: datetime) -> list[str]:
     """Replace and return the recovery codes; raise :class:`Conflict` without a second factor."""
     _lock_user(user)
     if not has_factor(user):
-        raise Conflict("Recovery codes stand in for a second factor; add one first.")
+        raise Conflict("Recovery codes replace a second factor. Add a second factor first.")
     Authenticator.objects.filter(user=user, type=Type.RECOVERY_CODES).delete()
     audit_entries.record_event("factor.codes_made", user=user, actor=actor, now=now)
     return list(RecoveryCodes.activate(user).generate_codes())

@@ -4,7 +4,11 @@ MESSAGE_TEMPLATES.register(
     MessageTemplate(
         "user.reset_asked",
         "🔑",
-        "A new password for {username}",
-        (("What to do", "said"), ("Asked from", "ip"), ("If it was not you", "otherwise")),
+        "New password for {username}",
+        (
+            ("What to do", "said"),
+            ("Requested from", "ip"),
+            ("If you didn't request it", "otherwise"),
+        ),
     )
 )

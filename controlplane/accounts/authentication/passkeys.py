@@ -12,7 +12,7 @@ from controlplane.accounts.models.people import User
 from controlplane.core.errors import InvalidInput
 
 MAX_ANSWER_LENGTH = 20_000  # Characters of a browser's answer.
-REFUSED = "That passkey was not accepted. Try again, or use another way."
+REFUSED = "The passkey was not accepted. Try again, or use another method."
 
 
 def build_registration_options(user: User) -> str:
@@ -28,7 +28,7 @@ def verify_registration(text: str) -> dict[str, Any]:
     except (ValidationError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise InvalidInput({"credential": [REFUSED]}) from error
     if not data.is_user_verified():
-        raise InvalidInput({"credential": ["The passkey has to ask who you are: PIN or touch."]})
+        raise InvalidInput({"credential": ["The passkey must verify you by PIN or fingerprint."]})
     name = websafe_encode(read.raw_id)
     # Without unneeded fields that the browser sent.
     return {
@@ -61,7 +61,7 @@ def verify_authentication(text: str, user: User | None) -> Authenticator:
         # A passkey alone replaces both stages. The challenge may come from a second stage, which
         # doesn't require user verification.
         if user is None and not read.response.authenticator_data.is_user_verified():
-            raise ValueError("the passkey did not ask who holds it")
+            raise ValueError("the passkey did not verify its user")
         return passkey
     except (ValidationError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise InvalidInput({"credential": [REFUSED]}) from error

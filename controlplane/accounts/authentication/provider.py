@@ -88,9 +88,9 @@ class ProviderAdapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]
         if not isinstance(config, dict) or not all(
             isinstance(config.get(name), str) for name in ENDPOINTS
         ):
-            raise OAuth2Error("the provider's description of itself is incomplete")
+            raise OAuth2Error("the provider's metadata is incomplete")
         if str(config.get("issuer", "")).rstrip("/") != settings.OIDC.issuer:
-            raise OAuth2Error("the provider says that it is another one")
+            raise OAuth2Error("the provider's metadata names another issuer")
         return config
 
     def verify_identity(self, answer: dict[str, Any], nonce: str) -> Identity:
@@ -100,7 +100,7 @@ class ProviderAdapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]
         if self.openid_config.get("userinfo_endpoint"):
             user_info = self._fetch_user_info(str(answer.get("access_token", "")))
             if not isinstance(user_info, dict) or user_info.get("sub") != claims["sub"]:
-                raise OAuth2Error("the provider tells of somebody else than its token does")
+                raise OAuth2Error("user info and ID token name different subjects")
             more = {**claims, **user_info}
         return _build_identity(claims, more)
 
@@ -118,14 +118,14 @@ class ProviderAdapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]
                 options={"require": NEEDED},
             )
         except (jwt.PyJWTError, TypeError, ValueError) as error:
-            raise OAuth2Error(f"the ID token can't be believed: {error}") from error
+            raise OAuth2Error(f"the ID token is not valid: {error}") from error
         if not nonce or not secrets.compare_digest(str(claims.get("nonce", "")), nonce):
-            raise OAuth2Error("the ID token answers another question")
+            raise OAuth2Error("the ID token has another nonce")
         for_several = isinstance(claims["aud"], list) and len(claims["aud"]) > 1
         if for_several and claims.get("azp") != settings.OIDC.client_id:
             raise OAuth2Error("the ID token is for another client")
         if not isinstance(claims["sub"], str) or not claims["sub"]:
-            raise OAuth2Error("the ID token names nobody")
+            raise OAuth2Error("the ID token has no subject")
         return claims
 
     def _find_key(self, token: str) -> Any:
@@ -139,7 +139,7 @@ class ProviderAdapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]
         if "kid" in header:
             fitting = [key for key in fitting if key.key_id == header["kid"]]
         if len(fitting) != 1:
-            raise jwt.InvalidKeyError("no key of the provider fits")
+            raise jwt.InvalidKeyError("no key of the provider matches")
         return fitting[0].key
 
 

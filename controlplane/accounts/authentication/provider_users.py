@@ -33,14 +33,14 @@ def find_or_create_user(identity: Identity, now: datetime) -> User:
     role = max(given, key=list(Role).index, default=None)
     if role is None:
         raise Forbidden(
-            f"{settings.OIDC.name} knows you, but none of your groups may use this console. Ask "
-            "whoever runs it which group to join."
+            f"{settings.OIDC.name} signed you in, but none of your groups has access to this "
+            "console. Ask its administrators which group to join."
         )
     user = links.find_owner(identity.issuer, identity.subject) or _find_by_email(identity, now)
     if user is None:
         user = _create_user(identity, role, now)
     if not user.is_active:
-        raise Forbidden("Your account here is deactivated. An admin can change that.")
+        raise Forbidden("Your account is deactivated. An admin can activate it.")
     if user.role != role:
         try:
             return people.change_user(user=user, actor=ACTOR, now=now, role=role.value)
@@ -67,12 +67,12 @@ def _find_by_email(identity: Identity, now: datetime) -> User | None:
         return None
     if len(found) > 1:
         raise Forbidden(
-            f"Several accounts here have the address {identity.email}; an admin has to mend that."
+            f"Several accounts here have the address {identity.email}; an admin has to fix this."
         )
     if not links.is_linked(found[0]):
         return _link_user(found[0], identity, now)
     raise Forbidden(
-        f"The account {found[0].username} belongs to somebody else of {settings.OIDC.name}; an "
+        f"The account {found[0].username} belongs to another user of {settings.OIDC.name}; an "
         "admin has to mend that."
     )
 
@@ -115,4 +115,4 @@ def _find_free_name(identity: Identity) -> str:
         candidate = name if number == 1 else f"{name}-{number}"
         if not User.objects.filter(username__iexact=candidate).exists():
             return candidate
-    raise Forbidden("There is no free user name for you; an admin has to make your account.")
+    raise Forbidden("No user name is free for you. An admin has to create your account.")

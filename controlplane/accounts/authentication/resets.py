@@ -68,8 +68,8 @@ def request_link(typed: str, actor: Actor, now: datetime) -> None:
                 "user": user.pk,
                 "username": user.username,
                 "ip": actor.ip,
-                "said": "Set one by the link below. It works once, for an hour.",
-                "otherwise": "Do nothing: without the link nothing changes.",
+                "said": "Use the link below to set a new password. It works once, within an hour.",
+                "otherwise": "Ignore this message. Your password doesn't change.",
             },
             to=[f"email:{user.email}"],
             now=now,
@@ -89,5 +89,5 @@ def complete_reset(*, user: User, token: str, password: str, actor: Actor, now: 
     """Set the password by a reset link and end all sessions; raise Conflict for an invalid link."""
     locked = User.objects.select_for_update(no_key=True).get(pk=user.pk)
     if not (locked.is_active and tokens.check_token(locked, token)):
-        raise Conflict("This link was used already, or its hour is over. Ask for another one.")
+        raise Conflict("This link was already used, or is older than an hour. Request a new one.")
     people.set_password(user=locked, password=password, actor=actor, now=now)

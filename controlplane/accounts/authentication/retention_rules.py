@@ -13,7 +13,7 @@ SESSIONS = RetentionRule(
     since="started_at",
     order="expire_date",
     tick="sessions.purge",
-    why="A session that has ended is of no use; the audit trail has its beginning and end.",
+    why="Ended sessions aren't needed; the audit trail records when they began and ended.",
 )
 OLD_SESSIONS = replace(
     SESSIONS, name="sessions-before", model="sessions.Session", since="expire_date"
@@ -34,7 +34,7 @@ _ATTEMPTS = RetentionRule(
     since="attempt_time",
     bounds=(1, 400),
     tick="sign_ins.purge",
-    why="Names and addresses of who tried to sign in; lock-outs are over long before.",
+    why="Names and addresses of sign-in attempts; lockouts end much earlier.",
 )
 SIGN_INS = (
     _ATTEMPTS,
@@ -48,16 +48,18 @@ ADMIN_LOG = RetentionRule(
     since="action_time",
     bounds=(30, 3650),
     tick="sign_ins.purge",
-    why="What was changed in Django's admin; the audit trail says the same for ever.",
+    why="Changes made in Django's admin; the audit trail records them, too.",
 )
 
 RETENTION_RULES.register(SESSIONS, OLD_SESSIONS, CONFIRMATIONS, *SIGN_INS, ADMIN_LOG)
 
-keep_permanently("People are deactivated, not deleted: the trail names them.", "core.User")
-keep_permanently("A token that has ended is shown as such; the trail names it.", "core.Token")
+keep_permanently(
+    "People are deactivated, not deleted, because the audit trail names them.", "core.User"
+)
+keep_permanently("Ended tokens stay listed, because the audit trail names them.", "core.Token")
 keep_permanently("One row.", "core.Credentials")
 keep_permanently(
-    "Set by people, until they take it away.",
+    "Set and removed by people.",
     "account.EmailAddress",
     "mfa.Authenticator",
     "socialaccount.SocialAccount",

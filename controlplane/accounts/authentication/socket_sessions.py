@@ -38,7 +38,7 @@ def find_session(key: str) -> Subscriber:
     users = User.objects.filter(pk=user_id if user_id.isdigit() else 0, is_active=True)
     user = users.first()
     if row is None or user is None or not matches_user(content, user.pk, user.password):
-        raise Unauthenticated("Sign in first: this session has ended.")
+        raise Unauthenticated("This session has ended. Sign in again.")
     if factors.is_required(user) and not factors.has_factor(user):
         raise Forbidden(factors.SET_UP_FIRST)
     found = Session(row.pk, user.pk, user.role, row.session_data, user.password)

@@ -18,7 +18,7 @@ from controlplane.core.roles import POWERS_OF, SCOPES_OF, Power, Role
 def known_time_zone(name: str) -> None:
     """Raise ValidationError unless the time zone database has a zone with this name."""
     if name not in available_timezones():
-        raise ValidationError(f"No time zone is named {name}.")
+        raise ValidationError(f"Unknown time zone: {name}.")
 
 
 class UserManager(BaseUserManager["User"]):

@@ -78,9 +78,7 @@ def create_person(request: UserRequest) -> HttpResponse:
         except (InvalidInput, ValidationError) as error:
             form.add_service_errors(_get_errors(error))
         else:
-            return _show_secret(
-                request, person, f"The first password of {person.username}", password
-            )
+            return _show_secret(request, person, f"First password of {person.username}", password)
     return _show_form(request, form, None)
 
 
@@ -99,7 +97,7 @@ def change_person(request: UserRequest, user_id: int) -> HttpResponse:
         except Conflict as conflict:
             form.add_service_errors({"role": [conflict.detail]})
         else:
-            return redirect_done(request, f"{person.username} is changed.", _build_url(person.pk))
+            return redirect_done(request, f"{person.username} saved.", _build_url(person.pk))
     return _show_form(request, form, person)
 
 
@@ -116,7 +114,7 @@ def deactivate_person(request: UserRequest, user_id: int) -> HttpResponse:
             deactivation.deactivate_user(user=person, heir=heir, actor=actor, now=now)
         except (Conflict, InvalidInput) as error:
             return _show_refusal(request, "Not deactivated", error)
-        return redirect_done(request, f"{person.username} is deactivated.", _build_url(person.pk))
+        return redirect_done(request, f"{person.username} deactivated.", _build_url(person.pk))
     context = {
         "person": person,
         "now": now,
@@ -133,7 +131,7 @@ def activate_person(request: UserRequest, user_id: int) -> HttpResponse:
     person = services.change_user(
         user=services.get_user(user_id), actor=actor, now=now, is_active=True
     )
-    return redirect_done(request, f"{person.username} may sign in again.", _build_url(person.pk))
+    return redirect_done(request, f"{person.username} activated.", _build_url(person.pk))
 
 
 @page_view("POST")
@@ -160,7 +158,7 @@ def reset_factors(request: UserRequest, user_id: int) -> HttpResponse:
         context = {"person": person, "required": factors.is_required(person)}
         return show(request, "core/person_factors.html", context)
     factors.remove_all(user=person, actor=actor, now=now)
-    message = f"{person.username} has no second factor now."
+    message = f"Second factors of {person.username} reset."
     return redirect_done(request, message, _build_url(user_id))
 
 
@@ -173,7 +171,7 @@ def reset_link(request: UserRequest, user_id: int) -> HttpResponse:
     except Conflict as conflict:
         return _show_refusal(request, "No link", conflict)
     url = request.build_absolute_uri(link)
-    return _show_secret(request, person, f"A link for {person.username}", url)
+    return _show_secret(request, person, f"Password link for {person.username}", url)
 
 
 def _build_url(user_id: int) -> str:

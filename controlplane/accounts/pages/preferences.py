@@ -45,13 +45,13 @@ def preferences_page(request: UserRequest) -> HttpResponse:
                 keep=request.session.session_key,
             )
             update_session_auth_hash(request, user)
-            messages.success(request, "Your password is changed; other sessions have ended.")
+            messages.success(request, "Password changed. Your other sessions have ended.")
             return redirect("preferences")
     elif request.method == "POST":
         about = PreferencesForm(request.POST, initial={"time_zone": user.time_zone})
         if about.is_valid():
             services.change_user(user=user, actor=actor_of(request), now=now, **about.cleaned_data)
-            messages.success(request, "Your preferences are saved.")
+            messages.success(request, "Preferences saved.")
             return redirect("preferences")
     wrong = about.errors or password.errors
     context = {"about": about, "password": password, "now": now}

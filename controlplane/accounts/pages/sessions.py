@@ -17,7 +17,7 @@ from controlplane.core.page_responses import page_view, redirect_done
 
 PAGE = "/preferences/sessions/"
 SHOWN = 50
-NO_OTHERS = "There was no other session."
+NO_OTHERS = "You had no other sessions."
 
 
 @page_view("GET")
@@ -39,7 +39,7 @@ def end_session(request: UserRequest) -> HttpResponse:
         return redirect_done(request, text, PAGE)
     which = request.POST.get("session", "").replace("\x00", "")
     sessions.end_session(user=request.user, session_id=which, actor=actor, now=now)
-    return redirect_done(request, "That session has ended; its pages close within seconds.", PAGE)
+    return redirect_done(request, "Session ended. Its pages close within seconds.", PAGE)
 
 
 def list_rows(user: User, request: UserRequest, now: datetime) -> tuple[list[dict[str, Any]], int]:

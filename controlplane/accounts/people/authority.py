@@ -27,8 +27,8 @@ def require_still(actors: Iterable[Actor]) -> None:
             or not POWERS_OF[actor.role] <= POWERS_OF[role]
         ):
             raise Forbidden(
-                "Your account, session or token was changed just now: it may not do this any more. "
-                "Nothing was done."
+                "Your account, session or token just changed and no longer allows this. "
+                "Nothing changed."
             )
 
 

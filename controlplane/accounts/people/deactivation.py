@@ -81,7 +81,7 @@ def deactivate_user(*, user: User, heir: User | None, actor: Actor, now: datetim
     """
     if heir is not None:
         if heir.pk == user.pk:
-            raise InvalidInput({"heir": ["Choose somebody else to take over the tokens."]})
+            raise InvalidInput({"heir": ["Choose another person to take over the tokens."]})
         services.lock_user(user, heir)
         # Lock all tokens before the audit trail, so that concurrent revocations wait, not deadlock.
         theirs = Token.objects.usable(now).filter(owner=user).order_by("pk")

@@ -13,8 +13,8 @@ BROWSERS = (
     ("curl/", "curl"),
 )
 SYSTEMS = (
-    ("iPhone", "an iPhone"),
-    ("iPad", "an iPad"),
+    ("iPhone", "iPhone"),
+    ("iPad", "iPad"),
     ("Android", "Android"),
     ("CrOS", "ChromeOS"),
     ("Windows", "Windows"),

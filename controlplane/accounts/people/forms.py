@@ -37,9 +37,9 @@ class PreferencesForm(ServiceForm):
 
 ABOUT_ROLES = {
     Role.VIEWER: "sees everything, changes nothing",
-    Role.OPERATOR: "engages, releases, ramps and works on dead letters",
-    Role.APPROVER: "all of that, and is the second person who approves",
-    Role.ADMIN: "all of that, and looks after people, tokens and rules",
+    Role.OPERATOR: "engages and releases switches, handles ramps and dead letters",
+    Role.APPROVER: "also approves requests of others",
+    Role.ADMIN: "also manages people, tokens and rules",
 }
 
 

@@ -32,7 +32,7 @@ def create_user(
     username = User.normalize_username(username)  # NFKC, as for signing in.
     # Readers of the audit trail could not tell `Kim` from `kim`.
     if taken := User.objects.filter(username__iexact=username).first():
-        raise InvalidInput({"username": [f"{taken.username} exists already."]})
+        raise InvalidInput({"username": [f"{taken.username} already exists."]})
     require_readable(display_name=str(more.get("display_name", "")))
     if "slack_user_id" in more:
         more["slack_user_id"] = validate_slack_user_id(more["slack_user_id"], of=None)
@@ -45,7 +45,7 @@ def create_user(
     # Two requests created the same person at once; the later one fails.
     except IntegrityError as error:
         field = "slack_user_id" if "slack" in str(error) else "username"
-        raise InvalidInput({field: ["Somebody else was just given this one."]}) from error
+        raise InvalidInput({field: ["Someone else just got this name."]}) from error
     _record("user.created", user, actor, now, after=_audit_state(user))
     return user
 
@@ -69,7 +69,7 @@ def change_user(*, user: User, actor: Actor, now: datetime, **changes: Any) -> U
     user.full_clean(exclude={field.name for field in User._meta.fields} - set(changes))
     others = User.objects.filter(_ADMINS).exclude(pk=user.pk)
     if was_admin and not user.is_admin and not others.exists():
-        raise Conflict("This is the last active admin; make another one first.")
+        raise Conflict("This is the last active admin. Make someone else an admin first.")
     sessions.lock_sessions(user)
     Credentials.objects.select_for_update().get()  # Before the audit trail: a trigger updates it.
     _record("user.changed", user, actor, now, before=before, after=_audit_state(user))
@@ -89,11 +89,15 @@ def validate_slack_user_id(text: str, *, of: User | None) -> str:
     found = text.strip().upper()
     if found and not SLACK_USER_ID.fullmatch(found):
         raise InvalidInput(
-            {"slack_user_id": ["A Slack member ID looks like U024BE7LH: no name, no e-mail."]}
+            {
+                "slack_user_id": [
+                    "Enter a Slack member ID such as U024BE7LH, not a name or e-mail address."
+                ]
+            }
         )
     others = User.objects.exclude(pk=of.pk if of is not None else 0)
     if found and (owner := others.filter(slack_user_id=found).first()):
-        raise InvalidInput({"slack_user_id": [f"{owner.username} is connected with it already."]})
+        raise InvalidInput({"slack_user_id": [f"{owner.username} already uses it."]})
     return found
 
 
@@ -107,7 +111,7 @@ def set_password(
     """
     current = User.objects.select_for_update(no_key=True).get(pk=user.pk)
     if not constant_time_compare(current.password, user.password):
-        raise Conflict("Somebody else changed this password just now; nothing was changed.")
+        raise Conflict("Someone else just changed this password. Nothing changed.")
     user.set_password(password)
     user.save(update_fields=["password"])
     sessions.lock_sessions(user)
@@ -130,7 +134,7 @@ def get_user(user_id: int) -> User:
     """Return a person by id; raise :class:`NotFound`."""
     user = User.objects.filter(pk=user_id).first()
     if user is None:
-        raise NotFound(f"There is no person {user_id}.")
+        raise NotFound(f"No person has the id {user_id}.")
     return user
 
 

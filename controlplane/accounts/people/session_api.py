@@ -31,7 +31,7 @@ class IsPerson(BasePermission):
     def has_permission(self, request: Request, view: APIView) -> bool:
         actor = getattr(request, "actor", None)
         if actor is not None and actor.type != "user":
-            raise Forbidden("Sessions are a person's: sign in.")
+            raise Forbidden("Sessions belong to people. Sign in.")
         return actor is not None
 
 
@@ -120,7 +120,7 @@ class SessionView(ApiView):
             found = found.filter(user_id=actor.user_id or 0)
         session = found.select_related("user").first()
         if session is None or session.user is None:
-            raise NotFound("There is no such session, or it has ended.")
+            raise NotFound("This session doesn't exist or has ended.")
         _confirm_for(session.user, actor, self.request, now)
         sessions.end_session(user=session.user, session_id=session.pk, actor=actor, now=now)
         return Done({"ended": 1})
@@ -139,7 +139,7 @@ def _get_user(username: str | None, actor: Actor) -> User:
         actor.require_power(Power.ADMINISTER)
     user = User.objects.filter(username=name.replace("\x00", "")).first()
     if user is None:
-        raise InvalidInput({"user": [f"There is nobody named {username}."]})
+        raise InvalidInput({"user": [f"No person is named {username}."]})
     return user
 
 

@@ -96,7 +96,7 @@ class SessionStore(SessionBase):
         """Change the session's key; raise :class:`SessionInterrupted` if the session has ended."""
         values = self._rows().filter(user__isnull=False).values(*KEPT_FIELDS).first()
         if SESSION_KEY in self and values is None:
-            raise SessionInterrupted("The session was ended meanwhile.")
+            raise SessionInterrupted("The session has ended.")
         super().cycle_key()
         if values and not self._begun:
             self._rows().update(**values)

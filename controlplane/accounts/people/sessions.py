@@ -43,7 +43,7 @@ def end_session(*, user: User, session_id: str, actor: Actor, now: datetime) -> 
     """End one session of a person. Raise :class:`NotFound` if they have no such session."""
     theirs = BrowserSession.objects.filter(user=user, pk=session_id)
     if not theirs.select_for_update().exists():
-        raise NotFound("That session has ended already.")
+        raise NotFound("This session has already ended.")
     _record_end(user, 1, actor, now, "")
     theirs.delete()
 

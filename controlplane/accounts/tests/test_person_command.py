@@ -97,8 +97,8 @@ def test_who_is_deactivated_is_out_until_activated(kim):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["password", "nobody"], "There is no person nobody"),
-        (["create", "kim"], "kim exists already"),
+        (["password", "nobody"], "No person is named nobody"),
+        (["create", "kim"], "kim already exists"),
         (["create", "two words"], "valid username"),
         (["deactivate", "kim"], "last active admin"),
     ],
@@ -127,7 +127,7 @@ def test_a_long_list_says_that_there_are_more_and_has_the_admins(monkeypatch, ki
 
     output = capsys.readouterr()
     assert [line.split()[0] for line in output.out.splitlines()] == ["kim", "abe"]
-    assert "These are the first 2" in output.err
+    assert "Only the first 2" in output.err
 
 
 @pytest.mark.parametrize("name", ["createsuperuser", "changepassword"])

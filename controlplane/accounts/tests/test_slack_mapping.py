@@ -73,7 +73,7 @@ def test_account_of_somebody_else_is_refused_and_they_are_named():
     change(person("operator", "kim"), slack_user_id="U024BE7LH")
     nora = person("operator", "nora")
 
-    with pytest.raises(InvalidInput, match="kim is connected"):
+    with pytest.raises(InvalidInput, match="kim already uses it"):
         change(nora, slack_user_id="u024be7lh")
     page = as_role("admin").client.post(
         f"/admin/core/user/{nora.pk}/change/", form(nora, slack_user_id="U024BE7LH")

@@ -188,7 +188,7 @@ def test_command_limits_a_token_to_services(capsys):
     assert services.authenticate_token(text).services == ["core", "gateway"]
     assert '"services":["core","gateway"]' in AuditEntry.objects.get(action="token.created").after
     call_command("token", "list")
-    assert "only as core,gateway" in capsys.readouterr().out
+    assert "only for core,gateway" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", ["a/b", "a b", "", "token:x", "x" * 121, "a\n"])

@@ -28,7 +28,7 @@ def test_time_zone_and_name_are_kept_and_noted(browser, kim):
     kim.refresh_from_db()
     assert (kim.display_name, kim.time_zone) == ("Kim Min-jun", "Asia/Seoul")
     html = response.content.decode()
-    assert "Your preferences are saved." in html
+    assert "Preferences saved." in html
     assert "KST" in html
     assert AuditEntry.objects.get().action == "user.changed"
 

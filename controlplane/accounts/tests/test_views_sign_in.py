@@ -169,7 +169,7 @@ def test_sign_out_ends_the_session_and_is_noted(client, kim):
     response = client.post("/sign-out/", follow=True)
 
     assert response.redirect_chain == [(SIGN_IN, 302)]
-    assert "You are signed out." in response.content.decode()
+    assert "Signed out." in response.content.decode()
     assert client.get("/").status_code == 302
     assert actions()[-1] == ("session.ended", "user:kim")
 

@@ -124,7 +124,7 @@ def _get_owner(username: str | None, actor: Actor) -> User:
     by = {"username": username} if username else {"pk": actor.user_id}
     owner = User.objects.filter(**by).first()
     if owner is None:
-        raise InvalidInput({"owner": [f"There is nobody named {username}."]})
+        raise InvalidInput({"owner": [f"No person is named {username}."]})
     return owner
 
 

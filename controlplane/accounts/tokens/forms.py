@@ -14,14 +14,17 @@ AREAS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
     (
         "Switches",
         (
-            ("switches:read", "ask what is stopped: what a service needs"),
-            ("report:write", "report calls and breakers: what a service needs too"),
+            ("switches:read", "read switch states; services need it"),
+            ("report:write", "report calls and breakers; services need it"),
             ("switches:write", "engage and release"),
-            ("switches:trip", "let monitoring ask for a stop"),
+            ("switches:trip", "trip switches from monitoring"),
             ("reports:read", "read the weekly reports"),
         ),
     ),
-    ("Ramps", (("ramps:write", "begin, advance and abort"), ("gates:write", "tell gates"))),
+    (
+        "Ramps",
+        (("ramps:write", "start, advance and abort ramps"), ("gates:write", "set manual gates")),
+    ),
     (
         "Breakers",
         (
@@ -35,7 +38,7 @@ AREAS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
     ),
     ("SLOs", (("slo:read", "read SLOs and budgets"), ("slo:write", "send points, change SLOs"))),
     (
-        "Looking on",
+        "Read-only",
         (("audit:read", "read the audit trail"), ("metrics:read", "scrape the metrics")),
     ),
 )

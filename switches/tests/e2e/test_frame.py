@@ -165,7 +165,7 @@ def test_admin_verifies_the_chain_and_signs_out_from_the_menu(desks):
     page.locator("[data-menu] summary").click()
     page.get_by_role("button", name="Sign out").click()
 
-    expect(page.get_by_text("You are signed out.")).to_be_visible()
+    expect(page.get_by_text("Signed out.")).to_be_visible()
 
 
 def test_django_admin_works_under_the_policy(desks, busy):

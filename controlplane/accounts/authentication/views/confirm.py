@@ -54,4 +54,4 @@ def _check_proof(request: UserRequest, have: factors.Factors, name: str) -> Doma
         return None
     throttle.count_failure(request, name)
     record_failure(request, request.user.username)
-    return InvalidInput({"password": ["That is not your password."]})
+    return InvalidInput({"password": ["Wrong password."]})

@@ -75,7 +75,7 @@ def reset_password(request: HttpRequest, uid: str, token: str) -> HttpResponse:
         # Unlock the person, who may have tried too many wrong passwords.
         throttle.reset_failures(request, user.username)
         request.session.flush()
-        messages.success(request, "Your password is set. Sign in with it.")
+        messages.success(request, "Password set. Sign in with it.")
         return redirect("login")
     context = {"form": form, "person": user}
     status = 422 if form.is_bound else 200

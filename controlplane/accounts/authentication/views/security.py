@@ -52,10 +52,10 @@ def add_app(request: UserRequest) -> HttpResponse:
         )
         codes.check_code(request.user, typed, at)  # Mark the code as used.
         request.session.pop(PENDING)
-        return _finish_adding(request, "The authenticator app is added.", recovery_codes)
+        return _finish_adding(request, "Authenticator app added.", recovery_codes)
     wrong = ""
     if request.method == "POST":
-        wrong = "That code does not fit. Check the clock of your phone, and try the next one."
+        wrong = "Wrong code. Check your phone's clock and try the next code."
     request.session[PENDING] = encryption.encrypt(secret, encryption.SECOND_FACTORS)
     adapter = SecondFactorAdapter()
     picture = adapter.build_totp_svg(adapter.build_totp_url(request.user, secret))
@@ -83,7 +83,7 @@ def add_passkey(request: UserRequest) -> HttpResponse:
                 actor=actor_of(request),
                 now=now,
             )
-            return _finish_adding(request, f"The passkey {name} is added.", recovery_codes)
+            return _finish_adding(request, f"The passkey {name} added.", recovery_codes)
         except (InvalidInput, Conflict) as error:
             wrong = error.detail
     context = {"options": passkeys.build_registration_options(request.user), "wrong": wrong}
@@ -97,7 +97,7 @@ def remove(request: UserRequest) -> HttpResponse:
     confirmation.require_fresh(request, now, next_url=PAGE)
     chosen = request.POST.get("factor", "")
     if not (chosen == "app" or (chosen.isascii() and chosen.isdigit() and len(chosen) < 19)):
-        raise InvalidInput({"factor": ["Name a passkey by its id, or app."]})
+        raise InvalidInput({"factor": ["Give the id of a passkey, or app."]})
     try:
         factors.remove_factor(
             user=request.user,
@@ -108,7 +108,7 @@ def remove(request: UserRequest) -> HttpResponse:
     except Conflict as conflict:
         messages.error(request, conflict.detail)
     else:
-        messages.success(request, "The second factor is removed.")
+        messages.success(request, "Second factor removed.")
     return redirect(PAGE)
 
 

@@ -125,7 +125,7 @@ def check_second_factor(request: HttpRequest, user: User, name: str) -> DomainEr
         pass
     throttle.count_failure(request, name)
     record_failure(request, user.username)
-    text = passkeys.REFUSED if "credential" in request.POST else "That code opens nothing."
+    text = passkeys.REFUSED if "credential" in request.POST else "Wrong code."
     return InvalidInput({"code": [text]})
 
 
@@ -167,7 +167,7 @@ def sign_out(request: HttpRequest) -> HttpResponse:
     if request.user.is_authenticated:
         sessions.record_sign_out(actor=actor_of(request), now=db_now())
     logout(request)
-    messages.success(request, "You are signed out.")
+    messages.success(request, "Signed out.")
     return redirect(settings.LOGOUT_REDIRECT_URL)
 
 

@@ -41,7 +41,7 @@ log = structlog.get_logger(__name__)
 class ProviderFailed(DomainError):
     status = 502
     slug = "provider-failed"
-    title = "Single sign-on did not work"
+    title = "Single sign-on failed"
 
 
 @never_cache
@@ -113,12 +113,15 @@ def _accept_identity(
     if state.get("process") == CONFIRM:
         owner = links.find_owner(identity.issuer, identity.subject)
         if owner is None or owner.pk != request.user.pk:
-            raise Forbidden("That was somebody else than who is signed in here.")
+            raise Forbidden("You signed in as another person than the one signed in here.")
         if identity.auth_time is None or now.timestamp() - identity.auth_time > CONFIRMED_WITHIN:
-            raise Forbidden(f"{settings.OIDC.name} did not ask you anew. Use another way.")
+            raise Forbidden(
+                f"{settings.OIDC.name} did not ask you to sign in again. Use another method."
+            )
         if factors.has_factor(owner) and not identity.with_second_factor:
             raise Forbidden(
-                f"{settings.OIDC.name} did not ask for a second factor. Use the one you have here."
+                f"{settings.OIDC.name} did not ask for a second factor. Use your second factor of"
+                " this console."
             )
         confirmation.record_confirmation(request, now.timestamp())
         actor = actor_of(request)
@@ -143,8 +146,8 @@ def _show_failure(request: HttpRequest, error: Exception) -> HttpResponse:
     return _show_refusal(
         request,
         ProviderFailed(
-            f"{settings.OIDC.name} did not confirm who you are. Try again; if it stays so, sign "
-            "in with a password or tell an admin."
+            f"{settings.OIDC.name} did not confirm your identity. Try again. If it keeps "
+            "failing, sign in with a password or contact an admin."
         ),
     )
 

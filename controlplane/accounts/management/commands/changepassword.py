@@ -4,4 +4,4 @@ from controlplane.core.shell import ReplacedCommand
 
 
 class Command(ReplacedCommand):
-    help = "Setting a password is audited here: use `manage.py person password NAME`."
+    help = "To set a password with an audit entry, use `manage.py person password NAME`."

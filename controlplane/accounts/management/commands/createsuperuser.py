@@ -4,4 +4,6 @@ from controlplane.core.shell import ReplacedCommand
 
 
 class Command(ReplacedCommand):
-    help = "Making an admin is audited here: use `manage.py person create NAME --role admin`."
+    help = (
+        "To create an admin with an audit entry, use `manage.py person create NAME --role admin`."
+    )

@@ -24,20 +24,20 @@ MAX_LISTED = 500
 
 
 class Command(ShellCommand):
-    help = "Make and list people, and help those who can't sign in. All of it is audited."
+    help = "Create and list people, and help those who can't sign in. Every change is audited."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         commands = parser.add_subparsers(dest="command", required=True)
         commands.add_parser("list", help="show people, admins first")
-        create = commands.add_parser("create", help="make one; prints the first password")
+        create = commands.add_parser("create", help="create a person; prints the first password")
         create.add_argument("name")
         create.add_argument("--role", choices=[role.value for role in Role], default="viewer")
         for command, does in (
-            ("password", "print a new password; their sessions end"),
-            ("unlock", "forget their wrong passwords and codes"),
-            ("reset-factors", "take all second factors from them; their sessions end"),
-            ("deactivate", "sign them out everywhere and stop their tokens"),
-            ("activate", "let them sign in again"),
+            ("password", "print a new password; ends their sessions"),
+            ("unlock", "reset their failed sign-in attempts"),
+            ("reset-factors", "remove their second factors; ends their sessions"),
+            ("deactivate", "end their sessions and stop their tokens"),
+            ("activate", "allow them to sign in again"),
         ):
             commands.add_parser(command, help=does).add_argument("name")
 
@@ -54,7 +54,7 @@ class Command(ShellCommand):
             state = "active" if user.is_active else "deactivated"
             self.line(f"{user.username:24} {user.role:9} {state:12} {user.display_name}".rstrip())
         if users.count() > MAX_LISTED:
-            self.stderr.write(f"These are the first {MAX_LISTED}; the page People has all.")
+            self.stderr.write(f"Only the first {MAX_LISTED} are shown. The page People lists all.")
 
     def create(self, options: dict[str, Any]) -> None:
         password, name, role = secrets.token_urlsafe(15), options["name"], options["role"]
@@ -80,12 +80,12 @@ class Command(ShellCommand):
     def reset_factors(self, options: dict[str, Any]) -> None:
         user = _find_user(options)
         factors.remove_all(user=user, actor=shell_actor(), now=db_now())
-        self.line(f"{user.username} has no second factor now, and is signed out everywhere")
+        self.line(f"{user.username} second factors removed, all sessions ended")
 
     def deactivate(self, options: dict[str, Any]) -> None:
         user = _find_user(options)
         deactivation.deactivate_user(user=user, heir=None, actor=shell_actor(), now=db_now())
-        self.line(f"{user.username} is out: sessions have ended, tokens have stopped")
+        self.line(f"{user.username} deactivated: sessions ended, tokens stopped")
 
     def activate(self, options: dict[str, Any]) -> None:
         user = _find_user(options)
@@ -102,5 +102,5 @@ def _find_user(options: dict[str, Any]) -> User:
     name = User.normalize_username(options["name"])
     user = User.objects.filter(username=name).first()
     if user is None:
-        raise NotFound(f"There is no person {name}. `manage.py person list` has them all.")
+        raise NotFound(f"No person is named {name}. `manage.py person list` lists all.")
     return user

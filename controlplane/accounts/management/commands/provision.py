@@ -23,7 +23,10 @@ ADMIN = "admin"
 
 
 class Command(ShellCommand):
-    help = "Grant the application its rights and make the first admin; prints one line of JSON."
+    help = (
+        "Grant database privileges to the application and create the first admin; prints one line"
+        " of JSON."
+    )
 
     def handle(self, *args: Any, **options: Any) -> None:
         role = settings.DATABASE_RUNTIME_ROLE

@@ -14,19 +14,21 @@ from controlplane.core.shell import ShellCommand, shell_actor
 
 
 class Command(ShellCommand):
-    help = "Make, list and revoke API tokens. A token's text is printed once and never stored."
+    help = "Create, list and revoke API tokens. A token's secret is printed once and never stored."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         commands = parser.add_subparsers(dest="command", required=True)
-        create = commands.add_parser("create", help="print a new token, alone on the last line")
+        create = commands.add_parser(
+            "create", help="create a token; prints it alone on the last line"
+        )
         add = create.add_argument
         add("name")
         add("--scopes", required=True, help="for example switches:read,report:write")
-        add("--expires", help="a duration: 90d, 24h; never if absent")
-        add("--services", default="", help="report and poll only as these: core,gateway")
-        add("--owner", help="a user name; the first admin if absent")
-        commands.add_parser("list", help="show tokens, newest first")
-        revoke = commands.add_parser("revoke", help="end a token now")
+        add("--expires", help="lifetime, such as 90d or 24h; unlimited if absent")
+        add("--services", default="", help="valid only for these services: core,gateway")
+        add("--owner", help="owner's user name; the first admin if absent")
+        commands.add_parser("list", help="list tokens, newest first")
+        revoke = commands.add_parser("revoke", help="revoke a token")
         revoke.add_argument("prefix", help="the part after sg_")
         revoke.add_argument("--reason", default="")
 
@@ -57,7 +59,7 @@ class Command(ShellCommand):
         for token in Token.objects.select_related("owner").order_by("-id")[:500]:
             state = "revoked" if token.revoked_at else "active"
             scopes = ",".join(token.scopes)
-            limit = f"  only as {','.join(token.services)}" if token.services else ""
+            limit = f"  only for {','.join(token.services)}" if token.services else ""
             self.line(
                 f"{token.prefix}  {state:8} {token.owner.username:16} {token.name}  {scopes}{limit}"
             )

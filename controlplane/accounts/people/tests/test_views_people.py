@@ -93,11 +93,11 @@ def test_new_person_signs_in_with_what_is_shown_once(root, client):
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"username": "kim"}, "exists already"),
+        ({"username": "kim"}, "already exists"),
         ({"username": "k k"}, "valid username"),
         ({"username": ""}, "required"),
         ({"email": "nobody"}, "valid email"),
-        ({"slack_user_id": "@lee"}, "looks like U024BE7LH"),
+        ({"slack_user_id": "@lee"}, "Slack member ID such as U024BE7LH"),
         ({"role": "emperor"}, "valid choice"),
         ({"time_zone": "Mars/Olympus"}, "valid choice"),
     ],

@@ -44,7 +44,7 @@ def test_page_shows_each_session_and_which_is_this_one(kim):
 
     assert "2 sessions" in html
     assert html.count("this browser") == 1
-    assert "Safari on an iPhone" in html
+    assert "Safari on iPhone" in html
     assert "203.0.113.7" in html
     assert "by passkey" in html
     assert key_of(here) not in html
