@@ -221,7 +221,8 @@ class Replay(models.Model):
 
     The job applies `action` to every letter of `stream` up to the position `until` that matches the
     filter `chosen`. `position` is the last processed position. `counts` are exact only while no
-    worker runs. `waits_for` are the dependencies whose open breaker holds the job.
+    worker runs. `waits_for` are the dependencies whose open breaker holds the job. `failed_again`
+    counts the job's retried letters whose message has become a dead letter again.
     """
 
     job = models.OneToOneField(Job, on_delete=models.CASCADE, primary_key=True)
@@ -234,6 +235,7 @@ class Replay(models.Model):
     most_retries = models.IntegerField()
     waits_for = models.JSONField(default=list)
     counts = models.JSONField(default=dict)
+    failed_again = models.BigIntegerField(default=0, db_default=0)
     approval_id = models.BigIntegerField(null=True, blank=True)
 
     class Meta:
@@ -261,7 +263,8 @@ class Departure(models.Model):
     again, which is idempotent. `fields` are the packed names and values of the entry, `edited` the
     packed message sent to the origin instead. `new_id` is the entry id in the origin after a retry,
     or in the stream after a restore. State `gone` means that another Redis client had removed the
-    letter before.
+    letter before. If a retried message fails again, `failed_again_as` is the position of its new
+    letter.
     """
 
     class Action(models.TextChoices):
@@ -298,6 +301,10 @@ class Departure(models.Model):
     restored_by = models.CharField(max_length=200, blank=True)
     restore_reason = models.TextField(blank=True)
     restored_at = models.DateTimeField(null=True, blank=True)
+    failed_again_at = models.DateTimeField(null=True, blank=True)
+    failed_again_as = models.CharField(
+        max_length=POSITION, blank=True, default="", db_default="", db_collation="C"
+    )
 
     objects: ClassVar[DepartureQuerySet] = DepartureQuerySet.as_manager()  # type: ignore[assignment]
 

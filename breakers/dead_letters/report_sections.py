@@ -15,8 +15,22 @@ from .monitoring.groups import GroupFailures
 MAX_ROWS = 50
 MAX_GROUPS = 8
 MAX_LABEL_LENGTH = 60
-FIGURES = ("arrived", "retried", "discarded", "archived", "vanished", "deepest", "depth")
-REMOVALS = {"retried": ["retry"], "discarded": ["discard", "purge"], "archived": ["age", "length"]}
+FIGURES = (
+    "arrived",
+    "retried",
+    "failed_again",
+    "discarded",
+    "archived",
+    "vanished",
+    "deepest",
+    "depth",
+)
+REMOVALS = {
+    "retried": Q(action="retry"),
+    "failed_again": Q(action="retry", failed_again_at__isnull=False),
+    "discarded": Q(action__in=["discard", "purge"]),
+    "archived": Q(action__in=["age", "length"]),
+}
 
 
 Week = dict[str, Any]
@@ -76,7 +90,7 @@ def _count_removals(start: datetime, end: datetime) -> dict[int, Mapping[str, in
     """
     gone = Departure.objects.filter(intended_at__gte=start, intended_at__lt=end)
     gone = gone.exclude(state__in=[Departure.State.INTENDED, Departure.State.GONE])
-    counts = {name: Count("pk", filter=Q(action__in=actions)) for name, actions in REMOVALS.items()}
+    counts = {name: Count("pk", filter=which) for name, which in REMOVALS.items()}
     rows = gone.order_by().values("stream").annotate(**counts).values_list("stream", *REMOVALS)
     return {pk: dict(zip(REMOVALS, figures, strict=True)) for pk, *figures in rows}
 
@@ -86,7 +100,7 @@ def _summarize_weeks(weeks: list[Week]) -> str:
     arrived, lying = total["arrived"], total["depth"]
     retried, vanished = total["retried"], total["vanished"]
     if not arrived and not lying:
-        return "No message died."
+        return "No dead letters."
     filled = sum(one["arrived"] > 0 for one in weeks)
     in_streams = "1 stream" if filled == 1 else f"{filled:,} streams"
     text = f"{_count_letters(arrived)} arrived in {in_streams}"
@@ -94,10 +108,12 @@ def _summarize_weeks(weeks: list[Week]) -> str:
     # Letters of an earlier week, or older than the discovery of their stream, did not "arrive".
     before = max(0, lying + retried + dropped + vanished - arrived)
     if before:
-        text += f", beside {before:,} that lay there at the first look"
-    text += f"; {retried:,} retried, {dropped:,} discarded or archived, and {lying:,} lie there now"
+        text += f", besides {before:,} from before"
+    failed_again = f" ({total['failed_again']:,} failed again)" if retried else ""
+    text += f"; {retried:,} retried{failed_again}, {dropped:,} discarded or archived, "
+    text += f"{lying:,} waiting now"
     if vanished:
-        text += f". {_count_letters(vanished)} vanished, not through us"
+        text += f". {_count_letters(vanished)} removed by other Redis clients"
     return f"{text}."
 
 

@@ -63,6 +63,10 @@ class DeadLetterJobShape(JobShape):
     counts = serializers.DictField(
         help_text="Numbers of letters: done, gone, skipped, why (skipped by reason), looked_at."
     )
+    failed_again = serializers.IntegerField(
+        source="replay.failed_again",
+        help_text="Retried letters whose message has become a dead letter again, so far.",
+    )
     rate_per_second = serializers.FloatField(source="replay.rate_per_second")
     most_retries = serializers.IntegerField(source="replay.most_retries")
     waits_for = serializers.ListField(child=serializers.CharField(), source="replay.waits_for")

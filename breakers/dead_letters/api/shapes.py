@@ -200,6 +200,7 @@ class LetterGroupShape(Resource[ErrorGroup]):
     pattern = RedactedField(help_text="The error with its varying parts masked.")
     sample = RedactedField()
     count = serializers.IntegerField()
+    failed_again = serializers.IntegerField(help_text="Letters that were retried before.")
     first = TimestampField(source="first_at")
     last = TimestampField(source="last_at")
     first_at = TimestampField(help_text="The same as `first`.")
@@ -279,6 +280,9 @@ class RestoredLetterShape(ArchivedLetterShape):
 
 class DeadLetterJobPlanShape(serializers.Serializer[Any]):
     eligible = serializers.IntegerField()
+    failed_again = serializers.IntegerField(
+        help_text="Eligible letters that were retried before and failed again."
+    )
     ineligible = serializers.IntegerField()
     why = serializers.DictField(child=serializers.IntegerField())
     complete = serializers.BooleanField(help_text="False if time ran out before the last letter.")

@@ -19,6 +19,8 @@ from . import selection
 
 TOO_OFTEN, IN_FLIGHT = "retried_too_often", "in_flight"
 TOO_MANY_FIELDS, TOO_LARGE = "too_many_fields", "too_large"
+FAILED_AGAIN = "failed_again"
+"""Key of the eligible letters that were retried before, among the counts by reason."""
 TOO_SLOW = "too_slow"
 """Skip reason: the server repeatedly failed to accept or return the letter in time."""
 SKIP_WORDS = {
@@ -35,11 +37,12 @@ AT_ONCE = 200
 class EligibilityCounts:
     """Numbers of letters that a bulk job can remove (`eligible`) and has to skip (`ineligible`).
 
-    `why` counts skipped letters by reason; `complete` is False if time ran out after `looked_at`
-    letters.
+    `failed_again` counts the eligible letters that were retried before, `why` skipped letters by
+    reason; `complete` is False if time ran out after `looked_at` letters.
     """
 
     eligible: int
+    failed_again: int
     ineligible: int
     why: dict[str, int]
     complete: bool
@@ -84,9 +87,10 @@ def count_eligible(
     is_indexed = indexer.catch_up(stream, now, seconds=seconds / 2)
     count = _count_by_reading if chosen.needs_payload else _count_by_index
     counts, looked_at, complete = count(stream, chosen, action, most_retries, deadline)
-    eligible = counts.pop("", 0)
+    eligible, failed_again = counts.pop("", 0), counts.pop(FAILED_AGAIN, 0)
     why = {name: number for name, number in sorted(counts.items()) if number}
-    return EligibilityCounts(eligible, sum(why.values()), why, complete and is_indexed, looked_at)
+    complete = complete and is_indexed
+    return EligibilityCounts(eligible, failed_again, sum(why.values()), why, complete, looked_at)
 
 
 def _count_by_reading(
@@ -94,7 +98,8 @@ def _count_by_reading(
 ) -> tuple[Counter[str], int, bool]:
     """Count the matching letters in the stream by the reason to skip them, empty if eligible.
 
-    Return these counts, the number of letters read, and False if time ran out before the end.
+    Eligible letters that were retried before are also counted as `FAILED_AGAIN`. Return these
+    counts, the number of letters read, and False if time ran out before the end.
     """
     in_flight = set(_open_intents(stream).values_list("position", flat=True))
     counts: Counter[str] = Counter()
@@ -104,7 +109,9 @@ def _count_by_reading(
         for entry in batch.entries:
             if chosen.matches(entry):
                 why = entry_skip_reason(entry, action=action, most_retries=most_retries)
-                counts[IN_FLIGHT if entry.position in in_flight else why] += 1
+                why = IN_FLIGHT if entry.position in in_flight else why
+                counts[why] += 1
+                counts[FAILED_AGAIN] += not why and entry.retries > 0
         looked_at, after, more = looked_at + batch.count, batch.position, batch.more
     return counts, looked_at, not more
 
@@ -124,18 +131,23 @@ def _count_by_index(
     if action == Departure.Action.RETRY:
         counts[TOO_OFTEN] = small.filter(retries__gte=most_retries).count()
     counts[""] = small.count() - counts[TOO_OFTEN]
+    counts[FAILED_AGAIN] = small.filter(retries__gt=0).count() - counts[TOO_OFTEN]
+    looked_at = counts[IN_FLIGHT] + counts[TOO_OFTEN] + counts[""]
     after = ""
     large = free.filter(size_bytes__gt=MAX_FIELDS).order_by("position")
     while rows := list(large.filter(position__gt=after)[:AT_ONCE]):
         if time.monotonic() > deadline:
-            return counts, counts.total(), False
+            return counts, looked_at, False
         by_id = {ids.to_entry_id(row.position): row for row in rows}
         for entry in reader.read_entries(stream.server, stream.name, list(by_id), OUTLINE):
             row = by_id[entry.id]
             figures = (entry.fields_total, row.size_bytes, row.retries)
-            counts[skip_reason(*figures, action=action, most_retries=most_retries)] += 1
+            why = skip_reason(*figures, action=action, most_retries=most_retries)
+            counts[why] += 1
+            counts[FAILED_AGAIN] += not why and row.retries > 0
+            looked_at += 1
         after = rows[-1].position
-    return counts, counts.total(), True
+    return counts, looked_at, True
 
 
 def _open_intents(stream: LetterStream) -> QuerySet[Departure]:

@@ -14,9 +14,10 @@ MAX_GROUPS = 500
 
 _GROUPS = """
     SELECT known.fingerprint, known.error_type, known.pattern, known.sample, lying.count,
-           lying.first_at, lying.last_at, lying.oldest, lying.newest
+           lying.failed_again, lying.first_at, lying.last_at, lying.oldest, lying.newest
     FROM (
-        SELECT group_id, count(*) AS count, min(failed_at) AS first_at, max(failed_at) AS last_at,
+        SELECT group_id, count(*) AS count, count(*) FILTER (WHERE retries > 0) AS failed_again,
+               min(failed_at) AS first_at, max(failed_at) AS last_at,
                min(position) AS oldest, max(position) AS newest
         FROM breakers_letter
         WHERE stream_id = %(stream)s
@@ -31,7 +32,8 @@ class ErrorGroup:
     """Letters in a stream with the same error fingerprint.
 
     `first_at` and `last_at` are the times of the first and last failure. `oldest` and `newest` are
-    the positions of the first and last letter in the stream. `pattern` is the error with its
+    the positions of the first and last letter in the stream. `failed_again` counts those that were
+    retried before. `pattern` is the error with its
     varying parts masked, `sample` the error of one letter.
     """
 
@@ -40,6 +42,7 @@ class ErrorGroup:
     pattern: str
     sample: str
     count: int
+    failed_again: int
     first_at: datetime
     last_at: datetime
     oldest: str

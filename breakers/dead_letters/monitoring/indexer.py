@@ -13,14 +13,17 @@ from typing import Any
 
 import orjson
 from django.db import transaction
+from django.db.models import F
 
 from breakers.dead_letters.letters import entries, fingerprints, ids
 from breakers.dead_letters.letters.entries import LetterEntry
 from breakers.dead_letters.letters.redaction import configured_redaction
-from breakers.dead_letters.models import LetterStream
+from breakers.dead_letters.models import LetterStream, Replay
 from breakers.dead_letters.redis_servers import samples, servers
 from breakers.dead_letters.redis_servers.samples import StreamSample
 from breakers.dead_letters.redis_servers.servers import ScriptCall
+from controlplane.core.errors import NotFound
+from controlplane.core.live import change_notices
 from controlplane.core.sql import execute, fetch_all
 
 from . import gaps, stream_state
@@ -28,7 +31,7 @@ from . import gaps, stream_state
 AT_ONCE = 1000
 BUDGET = 8 * 1024 * 1024  # bytes of payload that one script call may read
 MAX_VALUE_BYTES = 2048
-FIELDS = sorted({*entries.METADATA, entries.RETRY_COUNT})
+FIELDS = sorted({*entries.METADATA, entries.RETRY_COUNT, entries.RETRY_OF})
 MIN_GAP_SECONDS = 0.2
 SETTLED_WITHIN = timedelta(seconds=10)
 """Longest time from the declaration of a removal (its `done_at`) to its settlement."""
@@ -72,6 +75,18 @@ _DAYS = """
     ON CONFLICT (group_id, day) DO UPDATE SET arrived = known.arrived + excluded.arrived
 """
 
+# A retried letter is counted once, though a message delivered twice may fail again twice. A letter
+# may be back before its retry is settled, so the state of the departure does not matter.
+_FAILED_AGAIN = """
+    UPDATE breakers_departure AS departure
+    SET failed_again_at = batch.failed_at, failed_again_as = batch.position
+    FROM unnest(%(positions)s::text[], %(retried)s::text[], %(failed_at)s::timestamptz[])
+        AS batch (position, retried, failed_at)
+    WHERE departure.stream_id = %(stream)s AND departure.position = batch.retried
+      AND departure.action = 'retry' AND departure.failed_again_at IS NULL
+    RETURNING departure.job_id
+"""
+
 
 @dataclass(frozen=True)
 class IndexedEntry:
@@ -83,6 +98,7 @@ class IndexedEntry:
     consumer_group: str
     attempts: int | None
     retries: int
+    retry_of: str
     added_at: datetime | None
     failed_at: datetime
     size_bytes: int
@@ -162,10 +178,19 @@ def _parse_entry(reply: Any, now: datetime) -> IndexedEntry:
         consumer_group=redaction.group(entry)[:200],
         attempts=entry.attempts,
         retries=entry.retries,
+        retry_of=_parse_retry_of(entry),
         added_at=ids.added_at(position),
         failed_at=entry.plausible_failed_at or now,
         size_bytes=int(size_bytes),
     )
+
+
+def _parse_retry_of(entry: LetterEntry) -> str:
+    """Return the position of the letter that was retried before; empty without a valid one."""
+    try:
+        return ids.to_position(entry.retry_of) if entry.retry_of else ""
+    except NotFound:  # A producer may write anything into the field.
+        return ""
 
 
 @transaction.atomic
@@ -177,6 +202,7 @@ def _store_batch(
         return
     groups = _upsert_groups(locked, batch)
     new = _insert_letters(locked, batch, groups, now)
+    _record_failed_again(locked, new)
     arrived = _exclude_restored(locked, new)
     _count_by_day(arrived, groups, now)
     locked.indexed_to = batch[-1].position
@@ -216,6 +242,23 @@ def _insert_letters(
     values = {"stream": stream.pk, "settled": now - SETTLED_WITHIN, "rows": text}
     new = {position for (position,) in fetch_all(_LETTERS, values)}
     return [one for one in batch if one.position in new]
+
+
+def _record_failed_again(stream: LetterStream, new: Sequence[IndexedEntry]) -> None:
+    """Record in the archive, and in their bulk jobs, which retried letters have failed again."""
+    back = [one for one in new if one.retry_of]
+    if not back:
+        return
+    values = {
+        "stream": stream.pk,
+        "positions": [one.position for one in back],
+        "retried": [one.retry_of for one in back],
+        "failed_at": [one.failed_at for one in back],
+    }
+    jobs = Counter(job for (job,) in fetch_all(_FAILED_AGAIN, values) if job is not None)
+    for job, count in sorted(jobs.items()):
+        Replay.objects.filter(pk=job).update(failed_again=F("failed_again") + count)
+    change_notices.notify_changed("dlq", str(stream), *(f"job:{job}" for job in jobs))
 
 
 def _exclude_restored(stream: LetterStream, new: Sequence[IndexedEntry]) -> list[IndexedEntry]:

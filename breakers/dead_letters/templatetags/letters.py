@@ -7,9 +7,9 @@ from django.db import DatabaseError, InterfaceError
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from breakers.dead_letters.bulk import eligibility
+from breakers.dead_letters.bulk import eligibility, results
 from breakers.dead_letters.letters import ids, redaction
-from breakers.dead_letters.models import LetterStream
+from breakers.dead_letters.models import Departure, LetterStream
 from breakers.dead_letters.monitoring.stream_state import ALARM_DEPTH
 from breakers.dead_letters.views import payload
 from breakers.templatetags.breakers import render_state
@@ -36,7 +36,7 @@ ACTIONS = {
     "age": ("clock", "Too old", "quiet"),
     "length": ("archive", "Too many", "quiet"),
 }
-DOES = {"retry": "Replay", "discard": "Discard", "purge": "Purge"}
+DOES = {"retry": "Retry", "discard": "Discard", "purge": "Purge"}
 # state → icon, word, tone, instead of those of the action
 DEPARTURE_STATES = {
     "intended": ("clock", "Under way", "pending"),
@@ -77,12 +77,15 @@ def letter_stream_state(stream: LetterStream, growth: float | None = None) -> Sa
 
 
 @register.simple_tag
-def departure_state(action: str, state: str) -> SafeString:
+def departure_state(departure: Departure) -> SafeString:
     """Render the state of a removal as icon, word and color."""
-    look = DEPARTURE_STATES.get(state) or ACTIONS.get(action, ("info", action, "quiet"))
-    return render_state(*look)
+    if departure.failed_again_at is not None:
+        return render_state("warning", "Failed again", "overdue")
+    look = DEPARTURE_STATES.get(departure.state) or ACTIONS.get(departure.action)
+    return render_state(*(look or ("info", departure.action, "quiet")))
 
 
+register.filter("replay_result", results.describe_result)
 register.simple_tag(LetterStream.letter_url, name="letter_url")
 
 

@@ -121,14 +121,14 @@ def test_report_counts_what_came_and_what_left_in_the_week():
 
     (row,) = section.rows
     assert row.cells == {
-        "stream": f"default/{NAME}", "arrived": 7, "retried": 2, "discarded": 2, "archived": 1,
-        "vanished": 4, "deepest": 11, "depth": 7,
+        "stream": f"default/{NAME}", "arrived": 7, "retried": 2, "failed_again": 0,
+        "discarded": 2, "archived": 1, "vanished": 4, "deepest": 11, "depth": 7,
     }  # fmt: skip
     assert section.tone == "warn"
     assert section.summary == (
-        "7 dead letters arrived in 1 stream, beside 9 that lay there at the first look; 2"
-        " retried, 3 discarded or archived, and 7 lie there now. 4 dead letters vanished, not"
-        " through us."
+        "7 dead letters arrived in 1 stream, besides 9 from before; 2 retried (0 failed again),"
+        " 3 discarded or archived, 7 waiting now. 4 dead letters removed by other Redis"
+        " clients."
     )
 
 
@@ -160,7 +160,7 @@ def test_report_of_a_week_without_dead_letters_says_so():
     section = report.dead_letters_section(*WEEK, NOW)
 
     assert (section.summary, section.tone, section.rows, section.charts) == (
-        "No message died.",
+        "No dead letters.",
         "good",
         (),
         (),

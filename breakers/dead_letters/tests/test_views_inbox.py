@@ -81,7 +81,7 @@ def test_what_failed_most_this_week_leads_to_its_letters(letters):
 
     html = get_page("viewer", "/dead-letters/")
 
-    assert "What failed most this week" in html
+    assert "Most frequent failures this week" in html
     assert f"{address(stream)}?tab=messages&amp;fingerprint={group.fingerprint}" in html
 
 

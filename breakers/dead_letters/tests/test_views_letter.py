@@ -84,7 +84,7 @@ def test_garbage_breaks_no_page(letters):
     assert "\u202e" not in html
     assert "00 01 02 03" in html
     assert "5.0 MB" in html
-    assert "more fields not shown here" in text(html)
+    assert "more fields not shown" in text(html)
     assert len(html) < 1_000_000
     assert listed.status_code == 200
 
@@ -115,7 +115,7 @@ def test_a_retry_puts_the_message_back_and_leads_to_the_archive(letters):
     (message,) = origin(letters)
     assert message[b"amount"] == b"3"
     there = operator.get(response.headers["HX-Redirect"], follow=True)
-    assert "Its message is back in" in page(there)
+    assert "It has not failed again so far" in page(there)
     assert REASON in page(there)
 
 

@@ -10,9 +10,9 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
-from breakers.dead_letters.bulk import breaker_gates, eligibility, replays
+from breakers.dead_letters.bulk import breaker_gates, eligibility, replays, results
 from breakers.dead_letters.letters.filters import LetterFilter
-from breakers.dead_letters.models import LetterStream
+from breakers.dead_letters.models import LetterStream, Replay
 from breakers.dead_letters.redis_servers.servers import ServerRefused, ServerUnavailable
 from breakers.dead_letters.removals import execution, settlement
 from controlplane.core.approvals.models import Approval
@@ -143,6 +143,7 @@ def _form_context(
         trouble = error.detail
     criteria = chosen.as_dict()
     is_retry = action == replays.RETRY
+    last = _find_last_retry(stream) if is_retry else None
     return {
         "form": form,
         "stream": stream,
@@ -152,6 +153,8 @@ def _form_context(
         "hidden": {"action": action, **criteria}.items(),
         "group": messages.find_group(stream, chosen.fingerprint),
         "counts": counts,
+        "last_replay": last,
+        "last_result": results.describe_result(last) if last else None,
         "lasts_seconds": counts.eligible / rate if counts else None,
         "trouble": trouble,
         "waits_for": breaker_gates.find_consumer_dependencies(stream) if is_retry else [],
@@ -163,3 +166,9 @@ def _form_context(
         "url": reverse("letters_bulk", args=[stream.server, stream.name]),
         "back": stream.page_url,
     }
+
+
+def _find_last_retry(stream: LetterStream) -> Replay | None:
+    """Return the last bulk job that retried letters of the stream."""
+    rows = Replay.objects.filter(stream=stream, action=replays.RETRY).select_related("job")
+    return rows.order_by("-pk").first()

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from django.db.models import Q
 from django.http import HttpResponse
 from django.views.decorators.http import require_GET
 
@@ -18,6 +19,8 @@ from controlplane.core.page_responses import PersonRequest, signed_in
 DAYS = 7
 MAX_FAILED = 8
 REPLAYS_SHOWN = 5
+RECENT = timedelta(days=1)
+"""Time for which finished bulk jobs are shown with their result."""
 
 
 @signed_in
@@ -27,8 +30,8 @@ def inbox_page(request: PersonRequest) -> HttpResponse:
     shown = streams.list_shown(now)
     growth = streams.growth_per_minute(shown, now)
     present = [one for one in shown if one.gone_at is None]
-    jobs = Replay.objects.filter(job__kind=KIND, job__state__in=Job.LIVE)
-    jobs = jobs.select_related("job", "stream")
+    is_recent = Q(job__state__in=Job.LIVE) | Q(job__finished_at__gte=now - RECENT)
+    jobs = Replay.objects.filter(is_recent, job__kind=KIND).select_related("job", "stream")
     context = {
         "now": now,
         "lines": [(one, growth.get(one.pk) if one.sampled_at else None) for one in shown],

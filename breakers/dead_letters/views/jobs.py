@@ -1,5 +1,6 @@
 """Page of a bulk job: progress, skipped letters and hold reason."""
 
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -7,8 +8,10 @@ from django.http import Http404, HttpResponse
 from django.views.decorators.http import require_GET
 
 from breakers import names
-from breakers.dead_letters.bulk import replays
+from breakers.dead_letters.bulk import replays, results
 from breakers.dead_letters.models import Departure, Replay
+from breakers.dead_letters.monitoring import indexer
+from breakers.dead_letters.redis_servers.servers import ServerRefused, ServerUnavailable
 from breakers.dead_letters.removals import settlement
 from breakers.views import live
 from controlplane.core.clock import db_now
@@ -19,8 +22,11 @@ from controlplane.core.jobs.resources import measure_rate
 from controlplane.core.page_responses import PersonRequest, signed_in
 
 from .bulk import WORDS
+from .stream import INDEXING_SECONDS
 
 LATEST = 8
+WATCHED_FOR = timedelta(minutes=5)
+"""Time after the end of a job in which its page is refreshed often: letters may fail again."""
 VERBS = {
     Job.State.RUNNING: ("pause", "cancel"),
     Job.State.HOLDING: ("pause", "cancel"),
@@ -37,6 +43,10 @@ def replay_page(request: PersonRequest, job_id: int) -> HttpResponse:
     replay = rows.filter(pk=job_id).first() if job_id < 2**63 else None
     if replay is None:
         raise Http404
+    with suppress(ServerUnavailable, ServerRefused):
+        # Find the letters that have failed again since the last sample.
+        indexer.catch_up(replay.stream, now, seconds=INDEXING_SECONDS)
+        replay.refresh_from_db(fields=["failed_again"])
     return live.render_page(request, "dead_letters/replay", _page_context(request, replay, now))
 
 
@@ -51,6 +61,8 @@ def _page_context(request: PersonRequest, replay: Replay, now: datetime) -> dict
     return {
         "now": now,
         "replay": replay,
+        "result": results.describe_result(replay),
+        "is_watched": job.is_live or now - (job.finished_at or now) < WATCHED_FOR,
         "job": job,
         "stream": replay.stream,
         "counts": counts,

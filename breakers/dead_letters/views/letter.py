@@ -67,11 +67,22 @@ def archived_context(
         "left": left,
         "entry": entry,
         "shown": payload.build_payload(entry, revealed=revealed),
+        "sent": _build_edited(left, revealed=revealed),
+        "original_title": "Message before the edits" if left.edited else "Message",
+        "failed_again_id": ids.to_entry_id(left.failed_again_as) if left.failed_again_as else "",
         "revealed": revealed,
         "events": _events_context(history.list_events(left.stream, left.entry, redaction=hiding)),
         "may_write": actor_of(request).may(settlement.SCOPE),
         "may_restore": archive.is_restorable(left, now),
     }
+
+
+def _build_edited(left: Departure, *, revealed: bool) -> dict[str, Any] | None:
+    """Return the edited message that was sent, as `build_payload` does; None without edits."""
+    if left.edited_pairs is None:
+        return None
+    edited = truncate_for_page(LetterEntry(left.entry_id, left.edited_pairs))
+    return payload.build_payload(edited, revealed=revealed)
 
 
 def letter_context(

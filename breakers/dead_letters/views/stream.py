@@ -19,7 +19,7 @@ from controlplane.core.jobs.models import Job
 from controlplane.core.page_responses import PersonRequest, signed_in
 
 from . import messages
-from .inbox import server_context
+from .inbox import RECENT, server_context
 
 GROUPS_SHOWN = 50
 PAGE_SIZE = 50
@@ -37,7 +37,8 @@ def stream_page(request: PersonRequest, server: str, name: str) -> HttpResponse:
     requested = request.GET.get("tab", "")
     tab = requested if requested in _TABS else "groups"
     growth = streams.growth_per_minute([stream], now)[stream.pk]
-    replays = Replay.objects.filter(stream=stream, job__state__in=Job.LIVE)
+    is_recent = Q(job__state__in=Job.LIVE) | Q(job__finished_at__gte=now - RECENT)
+    replays = Replay.objects.filter(is_recent, stream=stream)
     context = {
         "now": now,
         "stream": stream,
