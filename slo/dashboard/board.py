@@ -192,17 +192,17 @@ def assess_status(status: SloStatus | None, now: datetime) -> Freshness:
 def explain_unknown_budget(
     slo: Slo, sli: Sli | None, status: SloStatus | None, now: datetime
 ) -> str:
-    """Return a clause that says why the budget left is unknown, empty if it is known."""
+    """Return why the budget left is unknown, empty if it is known."""
     if status is not None and status.remaining_ratio is not None:
         return ""
     if sli is None or sli.first is None:
-        return "no data yet"
+        return "No data yet"
     needed = min_covered(slo.window_days * MINUTES_A_DAY)
     counted = max(0, last_ended(now) - sli.first)
     if counted < needed:
         durations = [format_readable(timedelta(minutes=minutes)) for minutes in (needed, counted)]
-        return "known after {} of data, {} so far".format(*durations)
-    return "too few events or gaps in the data"
+        return "Needs {} of data, has {}".format(*durations)
+    return "Too few events, or gaps in the data"
 
 
 def count_slos() -> SloBoardCounts:

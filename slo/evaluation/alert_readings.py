@@ -55,7 +55,7 @@ def read_alert(alert: Alert, now: datetime) -> AlertReading:
     if alert.kind == Alert.Kind.THRESHOLD:
         freshness = assess_freshness(alert.last_fired_at, THRESHOLD_CADENCE, now)
         state = FIRING if freshness.is_current else UNKNOWN
-        return AlertReading(state, freshness, stale_label="Not seen firing since")
+        return AlertReading(state, freshness, stale_label="Not seen since")
     status: SloStatus | None = getattr(alert.slo, "status", None)
     if status is None:
         return AlertReading(UNKNOWN, assess_freshness(None, EVALUATION_CADENCE, now))

@@ -162,7 +162,7 @@ def test_threshold_value_that_is_old_is_not_called_now():
 
     content = text(get_page(f"/alerts/{one.pk}/"))
 
-    assert f"Not seen firing since {now - 52 * MINUTE:%H:%M}" in content
+    assert f"Not seen since {now - 52 * MINUTE:%H:%M}" in content
     assert "Last value 0.25" in content
     assert "Now 0.25" not in content
 

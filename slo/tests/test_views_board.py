@@ -187,16 +187,16 @@ def test_firing_row_says_since_when_and_the_rate_of_its_rule():
     content = text(get_page())
 
     assert f"Paging since {status.since:%H:%M}" in content
-    assert "7.9× 5 min, limit 3×" in content
-    assert "0.78× 1 h" in content
+    assert "7.9× over 5 min, limit 3×" in content
+    assert "0.78× over 1 h" in content
 
 
 @pytest.mark.parametrize(
     ("minutes", "reason"),
     [
-        pytest.param(None, "Unknown: no data yet", id="no data"),
-        pytest.param(35, "Unknown: known after 3 d of data, 35 min so far", id="too short"),
-        pytest.param(4500, "Unknown: too few events or gaps in the data", id="gaps"),
+        pytest.param(None, "No data yet", id="no data"),
+        pytest.param(35, "Needs 3 d of data, has 35 min", id="too short"),
+        pytest.param(4500, "Too few events, or gaps in the data", id="gaps"),
     ],
 )
 def test_unknown_budget_says_why(minutes, reason):
