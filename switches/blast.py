@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from math import inf
 
 from controlplane.core.approvals.risk import RiskFacts
+from controlplane.core.freshness import Freshness, assess_freshness
 from controlplane.core.instances.exports import TOKEN_PREFIX, load_switches_checked_together
 from controlplane.core.instances.models import Instance
 from controlplane.core.instances.queries import Caller, list_callers
@@ -20,6 +21,8 @@ from switches.rules.evaluation import Refusal
 from switches.scopes import GLOBAL_ID, SCOPES
 
 RECENT = timedelta(hours=1)
+RATE_PERIOD = timedelta(minutes=1)
+"""Period over which call rates are measured."""
 MAX_NAMED_CALLERS = 200
 MAX_NAMED_OVERLAPS = 50
 
@@ -40,6 +43,7 @@ class SwitchBlastRadius:
 
     `instances` lists the busiest 200 of `instances_total` callers: service processes and API
     tokens. `tokens` is the number of API tokens; any number of processes may share one.
+    `freshness` is that of the call rates, which are of the last minute.
     `overlapping` are open episodes of other switches that block part of the same traffic.
     `refusals` pairs an action (`engage` or `release`) with a safety rule's refusal of it now.
     """
@@ -51,6 +55,7 @@ class SwitchBlastRadius:
     tokens: int
     calls_per_second: float
     last_seen: datetime | None
+    freshness: Freshness
     overlapping: tuple[Episode, ...]
     refusals: tuple[tuple[str, Refusal], ...] = ()
 
@@ -71,6 +76,7 @@ def blast_radius(switch_id: str, now: datetime) -> SwitchBlastRadius:
     found, total = list_callers(
         None if switch_id == GLOBAL_ID else switch_id, now, within=RECENT, most=None
     )
+    last_seen = max((caller.last_seen for caller in found), default=None)
     named = [caller for caller in found if not caller.id.startswith(TOKEN_PREFIX)]
     return SwitchBlastRadius(
         switch=switch_id,
@@ -79,7 +85,8 @@ def blast_radius(switch_id: str, now: datetime) -> SwitchBlastRadius:
         services=group_by_service(named),
         tokens=total - len(named),
         calls_per_second=sum(caller.calls_per_second for caller in found),
-        last_seen=max((caller.last_seen for caller in found), default=None),
+        last_seen=last_seen,
+        freshness=assess_freshness(last_seen, RATE_PERIOD, now),
         overlapping=_find_overlaps(switch_id, now),
     )
 

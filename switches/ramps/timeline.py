@@ -10,7 +10,9 @@ from django.db.models import F
 
 from controlplane.core.actors import Person
 from controlplane.core.approvals.models import Approval
+from controlplane.core.freshness import Freshness, assess_freshness
 from controlplane.core.gates import kinds
+from controlplane.core.gates.verdicts import FRESH
 from controlplane.core.jobs import stuck_jobs
 from controlplane.core.jobs.models import Job, JobStep
 from switches.models import Episode, Ramp, Switch
@@ -97,7 +99,7 @@ def build_timeline(ramp: Ramp, now: datetime) -> Timeline:
         state=state,
         share=live_ramps.get_percent(ramp),
         is_released_at_once=live_ramps.was_released_at_once(ramp),
-        steps=[_build_step(ramp, state, row) for row in rows.values()],
+        steps=[_build_step(ramp, state, row, now) for row in rows.values()],
         approval=_find_approval(ramp, now),
         is_stuck=stuck_jobs.is_stuck(job, now),
         pace_seconds=FAST_POLL_SECONDS if is_due_soon else POLL_SECONDS,
@@ -143,14 +145,22 @@ def may_decide(approval: Approval | None, user: Person) -> bool:
     return approval is not None and user.may_approve and approval.requester_id != user.pk
 
 
-def _build_step(ramp: Ramp, state: str, row: JobStep) -> StepLine:
+def _build_step(ramp: Ramp, state: str, row: JobStep, now: datetime) -> StepLine:
     is_present = row.index == ramp.job.step_index
     paused_at = ramp.job.paused_at if is_present and state == "paused" else None
     return StepLine(
         row=row,
         state=_step_state(row, state, ramp),
         is_present=is_present,
-        gates=[_build_gate(ramp, row.index, *each) for each in enumerate(row.data["gates"])],
+        gates=[
+            {
+                **_build_gate(ramp, row.index, *each),
+                "freshness": _assess_gate(ramp, each[1], now)
+                if ramp.live and row.state == JobStep.State.RUNNING
+                else None,
+            }
+            for each in enumerate(row.data["gates"])
+        ],
         rest=max(row.due_at - paused_at, timedelta()) if row.due_at and paused_at else None,
     )
 
@@ -176,6 +186,17 @@ def _build_gate(ramp: Ramp, index: int, number: int, gate: Mapping[str, Any]) ->
         "evidence": evidence,
         "checked_at": datetime.fromisoformat(checked_at) if checked_at else None,
     }
+
+
+def _assess_gate(ramp: Ramp, gate: Mapping[str, Any], now: datetime) -> Freshness:
+    """Return the freshness of the evidence of a gate that is being evaluated.
+
+    Unchanged evidence isn't stored again, so it is as recent as the ramp's last evaluation, unless
+    an observation has a time of its own.
+    """
+    observed_at = (gate.get("evidence") or {}).get("observed_at")
+    at = datetime.fromisoformat(observed_at) if observed_at else ramp.job.heartbeat_at
+    return assess_freshness(at, FRESH, now)
 
 
 def _find_approval(ramp: Ramp, now: datetime) -> Approval | None:

@@ -33,21 +33,21 @@ RAMP_STATES = {
 }
 """Icon, word and tone by state, for ramps and other jobs."""
 STEP_STATES = {
-    "pending": ("clock", "To come", "quiet"),
+    "pending": ("clock", "Not started", "quiet"),
     "dwelling": ("ramping", "Dwelling", "ramping"),
     "holding": ("hold", "Holding", "pending"),
     "paused": ("pause", "Paused", "pending"),
     "passed": ("check", "Passed", "released"),
     "failed": ("close", "Failed", "engaged"),
-    "compensated": ("undo", "Taken back", "engaged"),
-    "never": ("close", "Never begun", "quiet"),
+    "compensated": ("undo", "Engaged again", "engaged"),
+    "never": ("close", "Never started", "quiet"),
 }
 VERDICTS = {
     "pass": ("check", "Pass", "released"),
     "fail": ("close", "Fail", "engaged"),
     "no_data": ("info", "No data", "pending"),
     "waiting": ("clock", "Waits", "pending"),
-    "": ("clock", "Not asked yet", "quiet"),
+    "": ("clock", "Not checked yet", "quiet"),
 }
 # Evidence shown elsewhere on the line, or internal.
 NOT_FIGURES = frozenset(

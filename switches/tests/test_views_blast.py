@@ -1,6 +1,7 @@
 """The blast radius on screens, before an engage and on the switch's page."""
 
 import re
+from datetime import timedelta
 
 import pytest
 
@@ -36,6 +37,23 @@ class TestEngaging:
             html = page(self.engage(client, "preview/", **fields))
             beside_the_button = html.partition('id="blast"')[0]
             assert "Checked by 1 instance: " in text(beside_the_button)
+
+    @pytest.mark.parametrize(
+        ("age", "shown"),
+        [
+            pytest.param(0, "10/s in the last minute", id="checked just now"),
+            pytest.param(90, "no checks since", id="silent for longer than the rate's period"),
+        ],
+    )
+    def test_rate_is_of_the_last_minute_only_while_it_is_checked(self, age, shown):
+        at = db_now() - timedelta(seconds=age)
+        report_checks("core/a1", "segment:finance", at=at, per_second=10)
+
+        content = text(page(self.engage(browser_as("operator"), "preview/")))
+
+        assert shown in content
+        assert "/s now" not in content
+        assert ("in the last minute" in content) is (age == 0)
 
     def test_tokens_are_no_services(self):
         now = db_now()

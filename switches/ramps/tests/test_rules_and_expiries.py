@@ -176,7 +176,7 @@ class TestReleasedAtOnceWhileItRamps:
         html = page(browser_as("viewer").get(path.format(ramp.pk)))
 
         content = text(html)
-        for part in ("100 %", "flows since: released at once", "Not to its end", "Never begun"):
+        for part in ("100 %", "allowed: released at once", "Ended early", "Never started"):
             assert part in content
         for part in ("engaged again", "Taken back", "Aborted"):
             assert part not in content

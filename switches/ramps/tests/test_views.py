@@ -1,11 +1,14 @@
 """The timeline of a ramp, its page and the list, and people's actions there without JavaScript."""
 
+from datetime import timedelta
+
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from controlplane.core.approvals.models import Approval
 from controlplane.core.audit.models import AuditEntry
+from controlplane.core.canonical import timestamp
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
 from controlplane.core.jobs.models import Job
@@ -32,7 +35,15 @@ class TestTimeline:
         html = page(browser_as("viewer").get(path.format(ramp.pk)))
         content = text(html)
 
-        for part in ("5 %", "flows now", "Running", "step 1 of 2", "Goes on in", SAFE_NOW, "kim"):
+        for part in (
+            "5 %",
+            "allowed now",
+            "Running",
+            "step 1 of 2",
+            "Next step in",
+            SAFE_NOW,
+            "kim",
+        ):
             assert part in content
         assert 'aria-current="step"' in html
 
@@ -48,6 +59,18 @@ class TestTimeline:
         for part in ("SLO core-availability", "Pass", "burns too fast", "burn rate 3.25"):
             assert part in content
         assert "1,204 of 1,210 events good" in content
+
+    @pytest.mark.parametrize(("seconds", "is_stale"), [(20, False), (61, True)])
+    def test_evidence_says_since_when_it_is_not_updated(self, seconds, is_stale):
+        ramp = start_ramp(plan=gated_plan({"type": "slo", "slo": "core-availability"}))
+        observed_at = timestamp(db_now() - timedelta(seconds=seconds))
+        evidence = {"good": 1204, "total": 1210, "burn_rate": 3.25, "observed_at": observed_at}
+        first_gate_result(ramp, verdict="pass", evidence=evidence, checked_at=observed_at)
+
+        html = page(browser_as("viewer").get(ramp_path(ramp)))
+
+        assert ("no update since" in html) is is_stale
+        assert ("gate__figures dated--stale" in html) is is_stale
 
     @pytest.mark.parametrize(
         ("verdict", "word"),
@@ -110,7 +133,7 @@ class TestTimeline:
 
         assert "Holding" in content
         assert "nobody has reported smoke yet" in content
-        assert "at most 1 h; then it is taken back" in content
+        assert "after 1 h without data the switch is engaged again" in content
 
     def test_aborted_one_stays_to_be_read_and_asks_no_more(self):
         ramp = start_ramp()
@@ -152,7 +175,7 @@ class TestTimeline:
         assert f'href="/ramps/{ramp.pk}/"' in html
         assert "<script>alert" not in html
         content = text(page(client.get(ramp_path(ramp))))
-        assert "5 % may still flow" in content
+        assert "5 % may still be allowed" in content
         assert "Dwelling" not in content
         assert "could not be taken back" in page(browser_as("operator").get("/"))
 
