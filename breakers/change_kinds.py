@@ -41,9 +41,11 @@ CHANGE_KINDS.register(
             ("set", "override", "{name} {mode} for {lasts}"),
             ("replaced", "override", "{name} {mode} for {lasts}"),
             ("removed", "undo", "{name} no longer {mode}"),
-            ("undone", "undo", "{name} no longer {mode}: undone"),
             ("expired", "undo", "{name} no longer {mode}: expired"),
         )
+    ),
+    ChangeKind(
+        "override.undone", "undo", "{name}: override undone", _dependency_path, _read_policy
     ),
     *(
         ChangeKind(f"dependency.{done}", "edit", text, _dependency_path, _read_policy)

@@ -22,6 +22,7 @@ MESSAGE_TEMPLATES.register(
         (
             ("Ended by", "ended_by"),
             ("Why", "justification"),
+            ("Applies again", "restored"),
             ("It was set by", "by"),
             ("It was set because", "reason"),
         ),

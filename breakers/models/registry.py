@@ -172,7 +172,7 @@ class Override(models.Model):
     """A mode that an operator or an outage policy forces upon the breakers of a dependency.
 
     `version` is the registry version that published the override. `ended_why` is `expired`,
-    `removed` or `replaced`.
+    `removed`, `replaced` or `undone`.
     """
 
     class Mode(models.TextChoices):

@@ -9,7 +9,7 @@ from controlplane.core.audit import services as audit
 from controlplane.core.canonical import timestamp
 from controlplane.core.outbox import services as outbox
 
-EXPIRED, REMOVED, REPLACED = "expired", "removed", "replaced"
+EXPIRED, REMOVED, REPLACED, UNDONE = "expired", "removed", "replaced", "undone"
 
 
 def lock_live_override(dependency: Dependency) -> Override | None:
@@ -27,15 +27,25 @@ def end_override(override: Override, why: str, *, actor: Actor, now: datetime) -
 
 
 def record_end(
-    override: Override, dependency: Dependency, *, reason: str = "", actor: Actor, now: datetime
+    override: Override,
+    dependency: Dependency,
+    *,
+    reason: str = "",
+    restored: Override | None = None,
+    actor: Actor,
+    now: datetime,
 ) -> None:
-    """Audit and announce an override's end; call it last, as it locks the audit trail."""
+    """Audit and announce an override's end; call it last, as it locks the audit trail.
+
+    `restored` is the override that applies again, if any.
+    """
     entry = audit.record(
         actor=actor,
         action=f"override.{override.ended_why}",
         target=f"dependency:{dependency.name}",
         reason=reason,
         before=audit_state(override),
+        after=audit_state(restored) if restored else None,
         now=now,
     )
     outbox.announce(
@@ -49,6 +59,7 @@ def record_end(
             "ended_by": actor.label,
             "ended_at": timestamp(override.ended_at or now),
             "justification": reason,
+            "restored": restored.mode if restored else "",
         },
         now=now,
     )

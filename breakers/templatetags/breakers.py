@@ -27,27 +27,35 @@ STATES = {
 }
 # mode → word, description
 MODES = {
-    "forced_open": ("Forced open", "Every call is turned away at once and takes its fallback."),
-    "forced_closed": ("Forced closed", "Every call goes through, however many fail."),
-    "disabled": ("Disabled", "Every call goes through, and nothing is counted."),
-    "metrics_only": ("Metrics only", "Calls are counted, but the breaker never opens."),
-    "reset": ("Reset", "Counts begin anew: the breaker closes with an empty window."),
-    "normal": ("Normal", "The breaker decides by its policy."),
+    "forced_open": ("Forced open", "Every call is rejected at once and takes the fallback."),
+    "forced_closed": ("Forced closed", "Every call is sent, however many fail."),
+    "disabled": ("Disabled", "Every call is sent; the breaker counts nothing."),
+    "metrics_only": ("Metrics only", "Every call is sent and counted; the breaker never opens."),
+    "reset": ("Reset", "The breaker closes and counts from zero."),
+    "normal": ("Normal", "The breaker follows its policy."),
+}
+# mode → label of the button that forces it; `{}` is the dependency
+FORCE_LABELS = {
+    "forced_open": "Force {} open",
+    "forced_closed": "Force {} closed",
+    "disabled": "Disable the breaker of {}",
+    "metrics_only": "Set {} to metrics only",
+    "reset": "Reset the breaker of {}",
 }
 COUNTER_WORDS = {
     "success": "Succeeded",
     "failure": "Failed",
     "timeout": "Timed out",
     "slow": "Slow",
-    "rejected": "Turned away",
-    "fallback": "Fallbacks given",
+    "rejected": "Rejected",
+    "fallback": "Fallbacks used",
     "retry": "Retries",
 }
 FALLBACK_WORDS = {
     "error": "An error",
-    "cache": "What the cache has",
+    "cache": "The cached answer",
     "provider": "Another provider",
-    "default": "A default, marked partial",
+    "default": "A default, marked as partial",
 }
 KIND_ICONS = {
     "service": "system",

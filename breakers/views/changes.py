@@ -1,42 +1,76 @@
-"""Forms that set or remove an override, or remove a dependency."""
+"""Forms that set, undo or remove an override, or remove a dependency."""
 
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.http import HttpResponse
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+from django_htmx.http import trigger_client_event
 
 from breakers.models import Dependency, Override
-from breakers.services import overrides, registry
+from breakers.services import override_undo, overrides, registry
 from breakers.services.permissions import SCOPE, require_admin
-from breakers.templatetags.breakers import MODES
+from breakers.states import dependency_status
+from breakers.states.traffic import read_traffic
+from breakers.templatetags.breakers import FORCE_LABELS, MODES
 from breakers.views.forms import HOW_LONG, OTHER, BreakerReasonForm, OverrideForm
 from controlplane.core import durations
 from controlplane.core.actors import Actor
-from controlplane.core.change_views import CarryOut, ServiceForm, handle_change, submitted_data
+from controlplane.core.change_views import (
+    CarryOut,
+    ServiceForm,
+    attempt_change,
+    handle_change,
+    submitted_data,
+)
+from controlplane.core.clock import db_now
+from controlplane.core.errors import Conflict, NotFound
 from controlplane.core.http.permissions import actor_of
-from controlplane.core.page_responses import PersonRequest, show, signed_in
+from controlplane.core.page_responses import (
+    PersonRequest,
+    is_in_dialog,
+    render_live,
+    respond_done,
+    show,
+    signed_in,
+)
 from controlplane.core.reasons import MIN_COLUMNS
 
 from .dependency import find_or_404, override_context
+
+CALLERS_SHOWN = 20
 
 
 @signed_in
 @require_http_methods(["GET", "POST"])
 def set_override(request: PersonRequest, caller: str, callee: str) -> HttpResponse:
+    """Show the form of an override; in the dialog, its success shows the override with undo."""
+    actor = actor_of(request)
+    actor.require(SCOPE)
+    dependency, now = find_or_404(caller, callee), db_now()
     form = OverrideForm(submitted_data(request), initial={"how_long": "1h"})
 
-    def carry_out(actor: Actor, now: datetime) -> str:
+    def force() -> HttpResponse:
         arguments = form.service_arguments()
         made = overrides.set_override(
             caller=caller, callee=callee, **arguments, actor=actor, now=now
         )
-        word = MODES[made.mode][0].lower()
-        lasts = durations.format_readable(made.expires_at - now)
-        return f"{caller} → {callee} is {word} for {lasts}; services are told now."
+        return _respond_forced(request, made, now)
 
-    return _handle_change(request, caller, callee, form, "breakers/override.html", carry_out)
+    done = attempt_change(
+        form, force, lambda error: render_refusal(request, dependency, error.detail)
+    )
+    if done is not None:
+        return done
+    context = {
+        **_change_context(dependency, now),
+        **_consequence_context(dependency, now),
+        "form": form,
+        "now": now,
+    }
+    status = 422 if form.is_bound else 200
+    return show(request, "breakers/override.html", context, status=status)
 
 
 @signed_in
@@ -47,9 +81,40 @@ def remove_override(request: PersonRequest, caller: str, callee: str) -> HttpRes
     def carry_out(actor: Actor, now: datetime) -> str:
         reason = form.get_text("reason")
         overrides.remove_override(caller=caller, callee=callee, reason=reason, actor=actor, now=now)
-        return f"Nothing is forced upon {caller} → {callee} any more; its breakers begin closed."
+        return f"Override of {caller} → {callee} removed; its breakers start closed."
 
     return _handle_change(request, caller, callee, form, "breakers/override_remove.html", carry_out)
+
+
+@signed_in
+@require_POST
+def undo_override(request: PersonRequest, caller: str, callee: str) -> HttpResponse:
+    dependency = find_or_404(caller, callee)
+    try:
+        restored = override_undo.undo_override(
+            caller=caller,
+            callee=callee,
+            actor=actor_of(request),
+            now=db_now(),
+            if_newest="if_newest" in request.POST,
+        )
+    except (Conflict, NotFound) as refusal:
+        return render_refusal(request, dependency, refusal.detail, heading="Not undone")
+    follows = f"{MODES[restored.mode][0].lower()} again" if restored else "no longer forced"
+    message = f"Undone: {caller} → {callee} is {follows}."
+    return respond_done(request, message, reverse("dependency_page", args=[caller, callee]))
+
+
+@signed_in
+@require_GET
+def override_status(request: PersonRequest, caller: str, callee: str) -> HttpResponse:
+    """Render the live override and its confirmations, for the dialog that forced it."""
+    dependency, now = find_or_404(caller, callee), db_now()
+    present = _find_live(dependency)
+    if present is None:
+        return HttpResponse(status=204)
+    context = {"now": now, **override_context(present, now)}
+    return render_live(request, "breakers/_override.html", context)
 
 
 @signed_in
@@ -66,6 +131,42 @@ def remove_dependency(request: PersonRequest, caller: str, callee: str) -> HttpR
         return f"{caller} → {callee} is no longer registered."
 
     return _handle_change(request, caller, callee, form, "breakers/remove.html", carry_out)
+
+
+def _respond_forced(request: PersonRequest, made: Override, now: datetime) -> HttpResponse:
+    dependency = made.dependency
+    if not is_in_dialog(request):
+        word = MODES[made.mode][0].lower()
+        lasts = durations.format_readable(made.expires_at - now)
+        message = f"{dependency.caller} → {dependency.callee} is {word} for {lasts}."
+        page = reverse("dependency_page", args=[dependency.caller, dependency.callee])
+        return respond_done(request, message, page)
+    context = {
+        "dependency": dependency,
+        "now": now,
+        "undo_until": override_undo.find_undo_until(made, actor_of(request).label, now),
+        **override_context(made, now),
+    }
+    response = show(request, "breakers/override_result.html", context)
+    return trigger_client_event(response, "refresh")
+
+
+def _find_live(dependency: Dependency) -> Override | None:
+    live = Override.objects.select_related("dependency")
+    return live.filter(dependency=dependency, ended_at__isnull=True).first()
+
+
+def _consequence_context(dependency: Dependency, now: datetime) -> dict[str, Any]:
+    """Return what the form says about the instances, calls and users that an override affects."""
+    (status,) = dependency_status.load_statuses([dependency], now)
+    name = f"{dependency.caller} → {dependency.callee}"
+    return {
+        "status": status,
+        "callers": dependency_status.list_instances(dependency, now, most=CALLERS_SHOWN),
+        "traffic": read_traffic(dependency, now),
+        "fallback": dependency.document.get("fallback") or {},
+        "labels": [(mode, label.format(name)) for mode, label in FORCE_LABELS.items()],
+    }
 
 
 def _handle_change(
@@ -90,7 +191,6 @@ def _handle_change(
 
 
 def _change_context(dependency: Dependency, now: datetime) -> dict[str, Any]:
-    present = Override.objects.filter(dependency=dependency, ended_at__isnull=True).first()
     return {
         "dependency": dependency,
         "modes": [(mode, *MODES[mode]) for mode in Override.Mode.values],
@@ -98,10 +198,16 @@ def _change_context(dependency: Dependency, now: datetime) -> dict[str, Any]:
         "other": OTHER,
         "min_columns": MIN_COLUMNS,
         "latest": now + timedelta(days=30),
-        **override_context(present, now),
+        **override_context(_find_live(dependency), now),
     }
 
 
-def render_refusal(request: PersonRequest, dependency: Dependency, detail: str) -> HttpResponse:
-    context = {"heading": "Nothing was changed", "detail": detail, "dependency": dependency}
+def render_refusal(
+    request: PersonRequest,
+    dependency: Dependency,
+    detail: str,
+    *,
+    heading: str = "Nothing was changed",
+) -> HttpResponse:
+    context = {"heading": heading, "detail": detail, "dependency": dependency}
     return show(request, "breakers/notice.html", context, status=409)

@@ -13,12 +13,13 @@ from breakers.counts import COUNTERS
 from breakers.map import amplification
 from breakers.models import Dependency, Minute, Override, Service, Transition
 from breakers.policies.differences import compare_audit_values, policy_sections
-from breakers.services import overrides
+from breakers.services import override_undo, overrides
 from breakers.states import dependency_status, history
 from breakers.states.dependency_status import DependencyStatus
 from controlplane.core.audit import change_feed
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
+from controlplane.core.http.permissions import actor_of
 from controlplane.core.page_responses import PersonRequest, signed_in
 
 from . import live
@@ -60,6 +61,8 @@ def _page_context(request: PersonRequest, dependency: Dependency, now: datetime)
         "instances": dependency_status.list_instances(dependency, now, most=INSTANCES_SHOWN),
         "policy": policy_sections(dependency.document),
         **override_context(status.override, now),
+        "undo_until": status.override
+        and override_undo.find_undo_until(status.override, actor_of(request).label, now),
         **_history_context(dependency, now),
         **_transitions_context(request, dependency),
         **_audit_context(request, dependency),

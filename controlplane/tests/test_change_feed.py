@@ -74,7 +74,7 @@ def texts(changes):
                 "set_at": "2026-11-24T19:14:00Z",
                 "expires_at": "2026-11-24T20:14:00Z",
             },
-            "core → synapse no longer disabled: undone",
+            "core → synapse: override undone",
         ),
         ("dependency.changed", "dependency:a->b", {}, "Policy of a → b changed"),
         ("service.changed", "service:core", {}, "Service core changed"),
