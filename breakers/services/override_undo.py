@@ -37,7 +37,7 @@ def undo_override(
         dependency = registry.lock_dependency(caller, callee)
         override = override_endings.lock_live_override(dependency)
         if override is None:
-            raise NotFound(f"Nothing is forced upon {dependency.name}.")
+            raise NotFound(f"{dependency.name} has no override.")
         _check_undoable(override, dependency, actor, now)
         if if_newest:
             _check_newest(override, dependency, actor)

@@ -121,7 +121,7 @@ def remove_override(
         dependency = registry.lock_dependency(caller, callee)
         override = override_endings.lock_live_override(dependency)
         if override is None:
-            raise NotFound(f"Nothing is forced upon {dependency.name}.")
+            raise NotFound(f"{dependency.name} has no override.")
         override_endings.end_override(override, override_endings.REMOVED, actor=actor, now=now)
         publication.advance(head, now, dependency)
         notify_changed("breakers", dependency.name)
@@ -173,7 +173,7 @@ def _validate(mode: str, reason: str, expires_in: str | None) -> timedelta:
     try:
         lasts = durations.parse(expires_in or "")
         if not MIN_DURATION <= lasts <= MAX_DURATION:
-            errors["expires_in"] = [f"At most {MAX_DURATION.days} days: nobody remembers longer."]
+            errors["expires_in"] = [f"Must be at most {MAX_DURATION.days} days."]
     except ValueError as error:
         errors["expires_in"] = [str(error)]
     if errors:

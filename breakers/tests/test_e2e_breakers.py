@@ -5,7 +5,7 @@ from playwright.sync_api import expect
 
 from breakers.models import Override
 from breakers.services import overrides
-from breakers.tests.house import dependency, reports
+from breakers.tests.house import dependency, minute, reports
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
 
@@ -33,14 +33,15 @@ def test_breaker_opens_operator_forces_it_closed_and_that_expires(desks):
     dialog = page.locator("#dialog")
     dialog.get_by_text("Forced closed", exact=True).click()
     dialog.get_by_text("Other…").click()
-    dialog.get_by_label("As a number and a unit").fill("8s")
+    dialog.get_by_label("Number and unit").fill("8s")
     dialog.get_by_label("Reason", exact=True).fill(REASON)
-    dialog.get_by_role("button", name="Force core->oracle").click()
+    dialog.get_by_role("button", name="Force core → oracle closed").click()
+    dialog.get_by_role("button", name="Done").click()
 
     expect(row).to_contain_text("Forced closed")
     reports(one, db_now(), instance="a1", config_version=Override.objects.get().version)
     row.get_by_role("link", name="core to oracle", exact=True).click()
-    expect(page.locator("#forced")).to_contain_text("1 of 1 instance goes by it")
+    expect(page.locator("#forced")).to_contain_text("Confirmed by 1 of 1 instance")
     expect(page.locator("#forced")).to_contain_text(REASON)
 
     page.wait_for_timeout(8000)
@@ -48,6 +49,54 @@ def test_breaker_opens_operator_forces_it_closed_and_that_expires(desks):
 
     expect(page.locator("#forced")).to_have_count(0)
     expect(page.locator("#live")).to_contain_text("override.expired")
+
+
+def test_forced_open_shows_its_consequence_and_is_undone(desks):
+    fallback = {"mode": "error", "message": "Questions are unavailable", "user_impact": "No NL2SQL"}
+    one = dependency("core->oracle", db_now(), criticality="high", fallback=fallback)
+    dependency("canvas->core", db_now())
+    reports(one, db_now(), instance="a1")
+    minute(one, db_now(), 2, success=270, failure=30)
+    page = desks.open_desk(person("operator")).open("/breakers/core/oracle/")
+    page.get_by_role("link", name="Force the breaker").click()
+    dialog = page.locator("#dialog")
+    box = dialog.get_by_role("group", name="Consequences")
+    expect(box).to_contain_text("1 instance of core calls oracle: 1.0/s")
+    expect(box).to_contain_text("core is called by canvas")
+    expect(box.get_by_text("Users see")).to_be_hidden()
+    expect(dialog.get_by_role("button", name="Choose a mode")).to_be_visible()
+
+    dialog.get_by_text("Forced open", exact=True).click()
+    expect(box.get_by_text("Questions are unavailable")).to_be_visible()
+    expect(box.get_by_text("No NL2SQL")).to_be_visible()
+    dialog.get_by_label("Reason", exact=True).fill(REASON)
+    dialog.get_by_role("button", name="Force core → oracle open").click()
+
+    expect(dialog).to_contain_text("Confirmed by 0 of 1 instance")
+    reports(one, db_now(), instance="a1", config_version=Override.objects.get().version)
+    expect(dialog).to_contain_text("Confirmed by 1 of 1 instance")
+    dialog.get_by_role("button", name="Undo").click()
+
+    expect(dialog).to_be_hidden()
+    expect(page.locator("#forced")).to_have_count(0)
+    assert Override.objects.get().ended_why == "undone"
+
+
+def test_undo_is_offered_after_the_dialog_is_closed(desks):
+    dependency("core->oracle", db_now())
+    page = desks.open_desk(person("operator")).open("/breakers/")
+    page.locator("tr[data-switch='core->oracle']").get_by_role("link", name="Force").click()
+    dialog = page.locator("#dialog")
+    dialog.get_by_text("Disabled", exact=True).click()
+    dialog.get_by_label("Reason", exact=True).fill(REASON)
+    dialog.get_by_role("button", name="Disable the breaker of core → oracle").click()
+    dialog.get_by_role("button", name="Done").click()
+
+    expect(page.locator("[data-undo-toast]")).to_contain_text("core → oracle is disabled.")
+    page.get_by_role("button", name="Undo forcing core → oracle").click()
+
+    expect(page.locator("#toasts")).to_contain_text("core → oracle is no longer forced")
+    assert Override.objects.get().ended_why == "undone"
 
 
 def test_map_is_walked_by_keyboard_and_a_box_shows_its_blast_radius(desks):

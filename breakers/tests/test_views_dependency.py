@@ -38,8 +38,8 @@ def test_discovered_one_has_a_page_that_says_so():
 
     page_text = text(page(browser_as("viewer").get(PATH)))
 
-    assert "not registered: it goes by the defaults" in page_text
-    assert "Nobody has said how its calls are guarded" in page_text
+    assert "not registered: the defaults apply" in page_text
+    assert "No policy is registered: the caller's own settings apply." in page_text
 
 
 def test_instances_stand_with_their_rates_and_stale_ones_marked():
@@ -107,9 +107,9 @@ def test_counters_of_the_hour_and_amplification_are_told():
 
     page_text = text(page(browser_as("viewer").get(PATH)))
 
-    assert "× 1.5 tries for each call" in page_text
-    assert "at worst 6 for one wish" in page_text
-    assert "Turned away5025 %" in page_text.replace(" 50", "50").replace("50 25", "5025")
+    assert "× 1.5 attempts per call" in page_text
+    assert "at worst 6 calls per request" in page_text
+    assert "Rejected5025 %" in page_text.replace(" 50", "50").replace("50 25", "5025")
 
 
 def test_change_of_the_policy_stands_as_a_difference():
@@ -131,7 +131,7 @@ def test_runbook_leads_out_without_a_referrer():
     assert '<a class="button" href="https://wiki/oracle" target="_blank" rel="noopener' in html
 
 
-def test_override_shows_who_goes_by_it_and_who_not_yet():
+def test_override_shows_who_has_confirmed_it_and_who_has_not():
     now = db_now()
     row = dependency("core->oracle", now)
     override = forced()
@@ -140,8 +140,8 @@ def test_override_shows_who_goes_by_it_and_who_not_yet():
 
     page_text = text(page(browser_as("viewer").get(PATH)))
 
-    assert "1 of 2 instances go by it" in page_text
-    assert "Not yet: core/old" in page_text
+    assert "Confirmed by 1 of 2 instances" in page_text
+    assert "Not confirmed by core/old" in page_text
 
 
 def test_override_nobody_reports_for_says_so():
@@ -150,7 +150,7 @@ def test_override_nobody_reports_for_says_so():
 
     page_text = text(page(browser_as("viewer").get(PATH)))
 
-    assert "No instance of core reports just now" in page_text
+    assert "No instance of core reported in the last 30 seconds" in page_text
 
 
 def test_operator_forces_a_state_from_the_dialog():
@@ -164,10 +164,9 @@ def test_operator_forces_a_state_from_the_dialog():
     )
 
     override = Override.objects.get()
-    assert response.status_code == 204
-    assert "core → oracle is forced open for 15 min" in response["HX-Trigger"].encode().decode(
-        "unicode_escape"
-    )
+    assert (response.status_code, "refresh" in response["HX-Trigger"]) == (200, True)
+    assert "core → oracle: forced open" in text(page(response))
+    assert 'action="/breakers/core/oracle/override/undo/"' in page(response)
     assert (override.mode, override.expires_at - override.set_at) == (
         "forced_open",
         timedelta(minutes=15),
@@ -191,10 +190,10 @@ def test_plain_form_leads_back_to_the_page():
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"mode": ""}, "Choose what to force"),
+        ({"mode": ""}, "Choose a mode."),
         ({"reason": "stop"}, "too short"),
         ({"how_long": "other", "other": "soon"}, "whole number and a unit"),
-        ({"how_long": "other", "other": "31d"}, "At most 30 days"),
+        ({"how_long": "other", "other": "31d"}, "Must be at most 30 days"),
     ],
 )
 def test_what_is_wrong_is_told_and_what_was_typed_stays(wrong, message):
@@ -225,7 +224,7 @@ def test_nothing_forced_any_more_is_a_refusal_not_an_error():
     response = browser_as("operator").post(f"{PATH}override/remove/", {}, headers=DIALOG)
 
     assert response.status_code == 409
-    assert "Nothing is forced upon core-&gt;oracle" in page(response)
+    assert "core-&gt;oracle has no override" in page(response)
 
 
 @pytest.mark.parametrize("action", ["override/", "override/remove/", "edit/", "remove/"])
@@ -250,10 +249,12 @@ def test_removed_one_keeps_its_page():
 
     assert "removed" in page_text
     assert "core calls it no more" in page_text
-    assert "Force a state" not in page_text
+    assert "Force the breaker" not in page_text
 
 
-@pytest.mark.parametrize(("hops", "message"), [(3, "at worst 16 for one wish"), (9, "at least")])
+@pytest.mark.parametrize(
+    ("hops", "message"), [(3, "at worst 16 calls per request"), (9, "at least")]
+)
 def test_chain_that_was_not_followed_to_its_end_is_at_least_so_long(hops, message):
     now = db_now()
     for number in range(hops):

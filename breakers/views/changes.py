@@ -113,7 +113,7 @@ def override_status(request: PersonRequest, caller: str, callee: str) -> HttpRes
     present = _find_live(dependency)
     if present is None:
         return HttpResponse(status=204)
-    context = {"now": now, **override_context(present, now)}
+    context = {"now": now, "place": "dialog", **override_context(present, now)}
     return render_live(request, "breakers/_override.html", context)
 
 

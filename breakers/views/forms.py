@@ -27,7 +27,7 @@ class OverrideForm(ServiceForm):
     renamed = {"expires_in": "how_long"}
 
     mode = forms.ChoiceField(
-        choices=Override.Mode.choices, error_messages={"required": "Choose what to force."}
+        choices=Override.Mode.choices, error_messages={"required": "Choose a mode."}
     )
     reason = forms.CharField(max_length=MAX_CHARACTERS * 2, required=False)
     how_long = forms.ChoiceField(

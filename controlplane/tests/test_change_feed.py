@@ -168,10 +168,10 @@ def test_changes_are_found_by_the_index_of_time():
         cursor.execute(
             """INSERT INTO core_auditentry (id, at, actor_type, actor_name, action, target, reason,
                    before, after, request_id, ip, previous_hash, hash)
-               SELECT n, %s - n * interval '30 seconds', 'user', 'kim',
+               SELECT n, %s - n * interval '5 minutes', 'user', 'kim',
                       (ARRAY['switch.engaged', 'dependency.changed', 'job.paused'])[n %% 3 + 1],
                       'feature:' || n, '', 'null', 'null', '', '', '', ''
-               FROM generate_series(1, 20000) n""",
+               FROM generate_series(1, 3000) n""",
             [now],
         )
         cursor.execute("ALTER TABLE core_auditentry ENABLE TRIGGER USER")
@@ -183,7 +183,7 @@ def test_changes_are_found_by_the_index_of_time():
         cursor.execute(f"EXPLAIN (FORMAT JSON) {found[0]['sql']}")
         plan = cursor.fetchone()[0]
 
-    assert feed.total == 80
+    assert feed.total == 8
     assert len(found) == 1
     assert "audit_by_time" in json.dumps(plan)
 

@@ -62,7 +62,8 @@ for (const element of toasts.children) removeAfter(element, SHORT_MS);
 
 /* --- undo: offered after the dialog is closed or the page is left */
 
-// { name, path, release, ends, until, dismissed }: `ends` by the browser's clock, `until` by the server's
+// { name, path, release, ends, until, dismissed, verb, done, stays, remedy }: `ends` by the browser's
+// clock, `until` by the server's; the last four are texts, those of an engagement unless the form has others
 let pendingUndo = null;
 
 function clearUndo() {
@@ -79,13 +80,15 @@ function dismissUndo() {
   if (pendingUndo) saveUndo({ ...pendingUndo, dismissed: true });
 }
 
-// Offer the user's newest engagement that can be undone.
+// Offer the user's newest engagement or override that can be undone.
 function adoptUndo(form) {
-  const { name, left, release } = form.dataset;
+  const { name, left, release, verb = "engaging", done = " is engaged.", remedy = "Release…" } = form.dataset;
+  const { stays = " stays engaged. To let traffic flow again:" } = form.dataset;
   const path = form.getAttribute("action");
   const until = Number(form.dataset.ends);
   if (pendingUndo && pendingUndo.until >= until) return false;
-  saveUndo({ name, path, release, until, ends: Date.now() + Number(left) * 1_000 });
+  const texts = { verb, done, stays, remedy };
+  saveUndo({ name, path, release, until, ...texts, ends: Date.now() + Number(left) * 1_000 });
   return true;
 }
 
@@ -101,12 +104,14 @@ function showUndo() {
   const element = template.content.cloneNode(true).firstElementChild;
   const form = element.querySelector("form");
   const left = element.querySelector("[data-left]");
-  fillName(element, pendingUndo.name, " is engaged.");
-  element.querySelector("[data-name]").textContent = ` engaging ${pendingUndo.name}`;
+  fillName(element, pendingUndo.name, pendingUndo.done);
+  element.querySelector("[data-name]").textContent = ` ${pendingUndo.verb} ${pendingUndo.name}`;
   form.action = pendingUndo.path;
   form.setAttribute("hx-post", pendingUndo.path);
   form.dataset.ends = pendingUndo.until;
-  element.querySelector("[data-release]").href = pendingUndo.release;
+  const link = element.querySelector("[data-release]");
+  link.href = pendingUndo.release;
+  link.textContent = pendingUndo.remedy;
   toasts.append(element);
   window.htmx?.process(element);
   tick(element, left, pendingUndo);
@@ -136,7 +141,7 @@ function expireUndo(element, undo) {
   const release = element.querySelector("[data-release]");
   form.hidden = true;
   release.hidden = false;
-  fillName(element, undo.name, " stays engaged. To let traffic flow again:");
+  fillName(element, undo.name, undo.stays);
   if (focused) release.focus();
   sessionStorage.removeItem(STORAGE_KEY);
   removeAfter(element, SHORT_MS);
@@ -176,7 +181,7 @@ document.addEventListener("switchgear:undo", () => {
   const shown = buttons.filter((button) => button.checkVisibility() && !button.disabled);
   const [newest] = shown.sort((one, other) => other.form.dataset.ends - one.form.dataset.ends);
   if (!newest) {
-    const message = "Nothing to undo: that goes for 30 seconds, for what you engaged yourself.";
+    const message = "Nothing to undo. You can undo what you engaged or forced for 30 seconds.";
     document.dispatchEvent(new CustomEvent("switchgear:toast", { detail: { message } }));
     return;
   }

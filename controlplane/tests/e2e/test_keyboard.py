@@ -106,7 +106,8 @@ def test_breaker_is_forced(keys):
     hands.to(dialog.locator("[name=mode]").first)
     page.keyboard.press("ArrowDown")
     hands.write(dialog.get_by_label("Reason", exact=True), REASON)
-    hands.press(button(dialog, "Force core->oracle"))
+    hands.press(button(dialog, "Force core → oracle closed"))
+    hands.press(button(dialog, "Done"))
 
     expect(dialog).to_be_hidden()
     assert Override.objects.get().reason == REASON
@@ -123,13 +124,13 @@ def test_override_is_removed(keys):
     hands = keys(kim, "/breakers/core/oracle/")
     page = hands.page
 
-    hands.press(page.get_by_role("link", name="Stop forcing"))
+    hands.press(page.get_by_role("link", name="Remove the override"))
     dialog = page.locator("#dialog")
-    hands.write(dialog.get_by_label("Why, if you like"), "5xx are gone since 03:40")
-    hands.press(button(dialog, "Stop forcing"))
+    hands.write(dialog.get_by_label("Reason (optional)"), "5xx are gone since 03:40")
+    hands.press(button(dialog, "Remove the override"))
 
     expect(dialog).to_be_hidden()
-    expect(page.get_by_role("link", name="Stop forcing")).to_have_count(0)
+    expect(page.get_by_role("link", name="Remove the override")).to_have_count(0)
     ended = Override.objects.get()
     assert ended.ended_at
     assert ended.ended_by.endswith("kim")
