@@ -230,3 +230,46 @@ def test_failures_without_calls_are_not_of_now(ago, shown):
 
     assert shown in page_text
     assert "25 % now" not in page_text
+
+
+def test_switchboard_lists_forced_breakers_with_their_removal():
+    now = db_now()
+    dependency("core->synapse", now)
+    dependency("core->oracle", now)
+    for callee, mode in (("synapse", "forced_open"), ("oracle", "reset")):
+        overrides.set_override(
+            caller="core",
+            callee=callee,
+            mode=mode,
+            reason="Vendor confirms recovery, INC-4411",
+            expires_in="1h",
+            actor=SHELL,
+            now=now,
+        )
+
+    seen = page(browser_as("viewer").get("/"))
+    offered = page(browser_as("operator").get("/"))
+
+    assert "1 breaker is forced core → synapse forced open by" in text(seen)
+    assert "override/remove/" not in seen
+    assert 'href="/breakers/core/synapse/override/remove/"' in offered
+
+
+def test_long_lists_of_forced_breakers_are_cut():
+    now = db_now()
+    for n in range(7):
+        dependency(f"core->s{n}", now)
+        overrides.set_override(
+            caller="core",
+            callee=f"s{n}",
+            mode="disabled",
+            reason="Vendor confirms recovery, INC-4411",
+            expires_in="1h",
+            actor=SHELL,
+            now=now,
+        )
+
+    content = text(page(browser_as("viewer").get("/")))
+
+    assert "7 breakers are forced" in content
+    assert "2 more" in content

@@ -1,8 +1,8 @@
 """Registries of the content that apps add to shared pages.
 
-The page *Needs attention*, the weekly report and the preview of an engage show the registered
-items in order of `position`. Apps register functions in modules named `attention`,
-`report_sections` and `preview_fields`.
+The page *Needs attention*, the weekly report, the preview of an engage and the switchboard show the
+registered items in order of `position`. Apps register functions in modules named `attention`,
+`report_sections`, `preview_fields` and `board_notices`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -30,6 +30,37 @@ class AttentionItem:
     path: str
     since: datetime
     due_at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class NoticeRow:
+    """A row of a board notice, with the page to read and the form to end it."""
+
+    text: str
+    by: str
+    ends_at: datetime
+    path: str
+    end_label: str
+    end_path: str
+
+
+@dataclass(frozen=True)
+class BoardNotice:
+    """A notice above the switchboard about changes in force that are no switches.
+
+    `heading` is a sentence without a full stop, `rows` may be only the first of `total` rows, and
+    `path` lists them all.
+    """
+
+    heading: str
+    icon: str
+    rows: tuple[NoticeRow, ...]
+    total: int
+    path: str
+
+    @property
+    def unlisted(self) -> int:
+        return self.total - len(self.rows)
 
 
 @dataclass(frozen=True)
@@ -71,6 +102,8 @@ AttentionReader = Callable[[datetime], Sequence[AttentionItem]]
 """Function of the time that returns all items of one kind, most severe first."""
 ReportBuilder = Callable[[datetime, datetime, datetime], ReportSection]
 """Function of a week's `start` and `end`, and of `now`, that returns the section."""
+NoticeReader = Callable[[datetime], BoardNotice | None]
+"""Function of the time that returns the notice, None if there is nothing to tell."""
 PreviewReader = Callable[[str, datetime], Mapping[str, Any]]
 """Function of a switch id and the time that returns fields of the engage preview."""
 
@@ -91,6 +124,7 @@ class AttentionSource(RegisteredFunction[AttentionReader]):
 
 ATTENTION_SOURCES = KindRegistry[AttentionSource]("attention", order=lambda source: source.position)
 REPORT_SECTIONS = FunctionRegistry[ReportBuilder]("report_sections")
+BOARD_NOTICES = FunctionRegistry[NoticeReader]("board_notices")
 PREVIEW_FIELDS = FunctionRegistry[PreviewReader]("preview_fields")
 
 

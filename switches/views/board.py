@@ -8,6 +8,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
 from controlplane.core.instances.check_series import MINUTE_SECONDS, counted_until
+from controlplane.core.page_registry import BOARD_NOTICES
 from controlplane.core.page_responses import PersonRequest, render_live, signed_in
 from switches import board, page_updates
 from switches.models import Switch
@@ -58,6 +59,7 @@ def _build_context(request: PersonRequest, head: int, now: datetime) -> dict[str
         "rows": rows,
         "more": more,
         "known": Switch.objects.count(),
+        "notices": [notice for read in BOARD_NOTICES.functions() if (notice := read(now))],
         "scopes": SCOPES.values(),
     }
 
