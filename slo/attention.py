@@ -66,7 +66,7 @@ def list_alerts(now: datetime) -> Sequence[AttentionItem]:
                 [
                     reading.sentence,
                     *(blocker.sentence for blocker in blockers.get(one.slo_id or 0, ())),
-                    str(one.facts.get("to_do") or "Acknowledge it to pause its escalation."),
+                    str(one.facts.get("to_do") or "Acknowledge the alert to pause its escalation."),
                 ]
             ),
             path=notifications.alert_path(one),

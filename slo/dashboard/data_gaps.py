@@ -32,13 +32,10 @@ class TrafficBlocker:
     @property
     def sentence(self) -> str:
         """Return the likely cause for texts outside pages, with times in UTC."""
-        state = (
-            f"ramping at {self.allow_percent.normalize():f} %"
-            if self.state == SwitchState.RAMPING
-            else "engaged"
-        )
         at = f"{self.since.astimezone(UTC):%-d %b %H:%M} UTC"
-        return f"Likely cause: {self.switch} was engaged at {at} and is {state}; {self.how}."
+        share = f", now ramping at {self.allow_percent.normalize():f} %"
+        ramping = share if self.state == SwitchState.RAMPING else ""
+        return f"Likely cause: {self.switch}, engaged since {at}{ramping}; {self.how}."
 
 
 def find_blockers(

@@ -47,7 +47,7 @@ class AlertReading:
         figures = " and ".join(rates)
         if self.state == FIRING:
             return f"Still firing: {figures} now." if figures else "Still firing."
-        return f"Below its limit now: {figures}." if figures else "Below its limit now."
+        return f"Not firing now: {figures}." if figures else "Not firing now."
 
 
 def read_alert(alert: Alert, now: datetime) -> AlertReading:

@@ -76,7 +76,7 @@ def remove_exclusion(
         rows = slo.exclusions.select_for_update().filter(pk=exclusion_id)
         exclusion = rows.filter(removed_at__isnull=True).first()
         if exclusion is None:
-            raise NotFound("There is no such exclusion, or it was taken back already.")
+            raise NotFound("There is no such exclusion, or it is already removed.")
         before = _load_budget(slo, now)
         exclusion.removed_at, exclusion.removed_by = now, actor.label
         exclusion.save(update_fields=["removed_at", "removed_by"])

@@ -85,8 +85,8 @@ def field_word(path: str) -> str:
 def meaning(rule_meaning: RuleMeaning) -> SafeString:
     """Return sentences about a burn-rate rule: when it fires and stops, and what it misses."""
     return format_html(
-        "Fires <b>{}</b> into a complete outage. What burns just too slowly for it spends "
-        "<b>{}</b> of the budget in {}. Quiet {} after.",
+        "Fires <b>{}</b> into a full outage. A burn rate just below the limit spends <b>{}</b> "
+        "of the budget in {}. Stops firing {} after the outage.",
         minutes_long(rule_meaning.after),
         share(rule_meaning.spent),
         minutes_long(window_minutes(rule_meaning.rule.long)),

@@ -39,7 +39,7 @@ def test_objective_is_made_burns_and_somebody_knows(desks):
     expect(page.get_by_label("Rule 4: burns faster than")).to_have_value("1")
     page.get_by_role("button", name="Remove rule 4").click()
     expect(page.get_by_label("Rule 4: burns faster than")).to_have_count(0)
-    page.get_by_role("button", name="Make it").click()
+    page.get_by_role("button", name="Create").click()
     expect(page.get_by_role("heading", name="core-availability")).to_be_visible()
     assert len(services.find_slo("core-availability").rules) == 3
 
@@ -86,10 +86,10 @@ def test_span_is_left_out_and_the_budget_is_shown_before(desks):
     dialog.get_by_label("From").fill(f"{since:%Y-%m-%dT%H:%M}")
     dialog.get_by_label("To", exact=True).fill(f"{since + timedelta(minutes=45):%Y-%m-%dT%H:%M}")
     dialog.get_by_label("To", exact=True).blur()
-    expect(dialog.locator(".exclusion-preview")).to_contain_text("Left then")
+    expect(dialog.locator(".exclusion-preview")).to_contain_text("With the exclusion")
 
     dialog.get_by_label("Reason").fill(WHY)
-    dialog.get_by_role("button", name="Leave it out").click()
+    dialog.get_by_role("button", name="Exclude the span").click()
 
     expect(page.locator(".toasts")).to_contain_text("It does not count any more")
     expect(page.locator("#below")).to_contain_text(WHY)

@@ -15,21 +15,21 @@ def test_an_admin_makes_a_rule_in_the_dialog_and_sees_what_it_finds(desks):
     now = db_now()
     minute(dependency("core->oracle", now), now, ago=1, success=960, timeout=40)
     page = desks.open_desk(person("admin")).open("/slos/thresholds/")
-    expect(page.locator("#threshold-timeout_rate")).to_contain_text("Beyond its limit: 1")
+    expect(page.locator("#threshold-timeout_rate")).to_contain_text("Firing for 1")
 
     page.get_by_role("link", name="New rule").click()
     dialog = page.locator("#dialog")
     dialog.get_by_role("link", name="Choose Timeout rate").click()
     dialog.get_by_label("Name").fill("core-timeouts")
     dialog.get_by_label("Limit").fill("3")
-    dialog.get_by_role("button", name="What would it find now?").click()
+    dialog.get_by_role("button", name="Preview").click()
     expect(dialog).to_contain_text("It would fire now for 1:")
     expect(dialog).to_contain_text("4 % of the calls of core->oracle timed out in 5 min")
-    dialog.get_by_role("button", name="Make the rule").click()
+    dialog.get_by_role("button", name="Create the rule").click()
 
     row = page.locator("#threshold-core-timeouts")
     expect(row).to_contain_text("Timeout rate above 3 % in 5 min")
-    expect(row).to_contain_text("Beyond its limit: 1")
+    expect(row).to_contain_text("Firing for 1")
     assert ThresholdRule.objects.get(name="core-timeouts").value == 0.03
 
     row.get_by_role("link", name="Edit").click()

@@ -45,7 +45,7 @@ def test_open_alerts_wait_until_somebody_knows():
         ("warning", NOW - HOUR),
     ]
     assert found[0].path == f"/alerts/{page.pk}/"
-    assert found[0].detail == "Not evaluated yet. Acknowledge it to pause its escalation."
+    assert found[0].detail == "Not evaluated yet. Acknowledge the alert to pause its escalation."
 
 
 def test_page_of_all_that_waits_takes_few_queries_with_slos():

@@ -59,7 +59,7 @@ def test_the_page_shows_each_rule_and_how_it_stands(admin):
 
     assert "Depth of queues above 10" in content
     assert "mail is at 11" in content
-    assert "Beyond its limit: 1" in content
+    assert "Firing for 1" in content
     assert "post is at None" in content
     assert "1 open alert" in content
     assert "Off" in content

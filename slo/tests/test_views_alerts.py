@@ -236,7 +236,7 @@ def test_alert_of_a_switch_says_how_it_stands_now_in_words_for_people():
 def test_postmortem_is_shown_and_can_be_taken_along():
     one = create_alert()
 
-    assert "Draft of a postmortem" in get_page(f"/alerts/{one.pk}/postmortem/")
+    assert "Postmortem draft" in get_page(f"/alerts/{one.pk}/postmortem/")
     response = browser_as("operator").get(f"/alerts/{one.pk}/postmortem/?download")
 
     assert response["Content-Type"] == "text/markdown; charset=utf-8"

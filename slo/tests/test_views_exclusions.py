@@ -41,7 +41,7 @@ def test_before_and_after_are_shown_while_one_types():
         )
     )
 
-    assert "Left now" in html
+    assert "Budget left now" in html
     assert "1 h 20 min with" in html
     assert not Exclusion.objects.exists()
 

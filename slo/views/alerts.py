@@ -128,7 +128,7 @@ def acknowledge_page(request: PersonRequest, alert_id: int) -> HttpResponse:
     def carry_out(actor: Actor, now: datetime) -> str:
         comment = form.get_text("reason")
         lifecycle.acknowledge_alert(alert_id=alert_id, actor=actor, now=now, comment=comment)
-        return f"{alert.subject}: acknowledged. Nobody else is called for 24 hours."
+        return f"{alert.subject}: acknowledged. Nobody else is notified for 24 hours."
 
     return handle_change(
         request,

@@ -190,7 +190,7 @@ def _handle_form(
                     actor=actor_of(request),
                     now=now,
                 )
-                done = f"{name} is saved; it is looked at within seconds."
+                done = f"{name} is saved and will be evaluated within seconds."
                 return respond_done(request, done, reverse("thresholds_page"))
             fields = {**form.to_fields(metric_type), "enabled": True}
             preview = ThresholdRule(name=name, changed_at=now)

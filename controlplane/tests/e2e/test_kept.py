@@ -86,10 +86,10 @@ def test_a_form_that_leaves_the_page_stays_while_nobody_is_signed_in(desks):
     expect(page.locator("#preview")).to_contain_text("43 min 12 s")
 
     desk.context.clear_cookies(name="sessionid")
-    page.get_by_role("button", name="Make it").click()
+    page.get_by_role("button", name="Create").click()
     expect(page.get_by_text("You are signed out")).to_be_visible()
     sign_in_beside(desk)
-    page.get_by_role("button", name="Make it").click()
+    page.get_by_role("button", name="Create").click()
 
     page.wait_for_url("**/slos/core-availability/**")
     assert Slo.objects.get().description == "정산이 된다"
