@@ -13,7 +13,7 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_http_methods
 
-from breakers.dead_letters.letters import presentation, redaction
+from breakers.dead_letters.letters import lossless_json, presentation, redaction
 from breakers.dead_letters.letters.entries import RESERVED_NAMES, LetterEntry, ReadLimits, to_text
 from breakers.dead_letters.models import LetterStream
 from breakers.dead_letters.removals import actions, reveal, settlement
@@ -176,7 +176,7 @@ def _build_fields(entry: LetterEntry, *, sees_all: bool) -> list[EditField]:
     for index, (name, value) in enumerate(own):
         redacted = hiding.redact_value(name, value)
         shown = value if sees_all else redacted
-        indented = payload.format_json(shown)
+        indented = lossless_json.format_json(shown)
         why_not = _uneditable_reason(name, value, names.count(name))
         if not why_not and shown != value and indented is None:
             why_not = "hidden"
@@ -208,7 +208,7 @@ def _uneditable_reason(name: bytes, value: bytes, times: int) -> str:
     has_controls = any(ord(one) < 32 and one not in "\n\t" for one in text)
     # The original has to be recoverable from its escaped form.
     is_recoverable = (
-        payload.format_json(text) is not None
+        lossless_json.format_json(text) is not None
         or not payload.has_unseen(text)
         or payload.unescape_unseen(text) == text
     )
@@ -255,8 +255,8 @@ def _read_field(field: EditField, posted: Mapping[str, str]) -> tuple[EditField,
         text = payload.unescape_unseen(typed) if field.is_written_out else typed
         return now, True, text.replace("\n", "\r\n") if only_crlf else text
     try:
-        value = payload.compact_json(typed)
-        if value == payload.compact_json(before):
+        value = lossless_json.compact_json(typed)
+        if value == lossless_json.compact_json(before):
             return now, False, None
         if redaction.REDACTED in before and field.is_hidden:
             value = restore_hidden(typed, field.original, before.encode())

@@ -5,15 +5,13 @@ Everything is truncated to page limits, and invisible or direction-changing char
 
 import json
 import re
-from collections.abc import Iterator
 from typing import Any
 
-from breakers.dead_letters.letters import presentation, redaction
+from breakers.dead_letters.letters import lossless_json, presentation, redaction
 from breakers.dead_letters.letters.entries import RESERVED_NAMES, LetterEntry, ReadLimits, to_text
 
 PAGE_LIMITS = ReadLimits(value_bytes=64 * 1024, fields=200, entries=1)
 """Read limits of a letter's page; the export contains the rest."""
-MAX_DEPTH = 60
 BYTES_SHOWN = 512
 # Characters that are invisible or change the direction of text.
 _UNSEEN = re.compile(
@@ -79,47 +77,6 @@ def unescape_unseen(text: str) -> str:
     return _WRITTEN_OUT.sub(unescape, text)
 
 
-def format_json(value: bytes | str) -> str | None:
-    """Return JSON objects and lists indented, with numbers as written.
-
-    Return None if the value is no JSON, or nested too deeply.
-    """
-    if value[:64].lstrip()[:1] not in (b"{", b"[", "{", "["):
-        return None
-    try:
-        return "".join(_render(parse_json(value), 0))
-    except (ValueError, RecursionError):
-        return None
-
-
-def parse_json(value: bytes | str) -> Any:
-    """Parse JSON losslessly: numbers keep their digits, objects their order and repeated names.
-
-    Raises `ValueError` and `RecursionError`.
-    """
-    return json.loads(
-        value,
-        parse_int=_RawNumber,
-        parse_float=_RawNumber,
-        parse_constant=_refuse_constant,
-        object_pairs_hook=_ObjectMembers,
-    )
-
-
-def compact_json(value: str) -> str:
-    """Return the JSON without white space. Raises `ValueError` and `RecursionError`."""
-    return to_json(parse_json(value))
-
-
-def to_json(tree: Any) -> str:
-    """Return the JSON, in one line, of a result of :func:`parse_json`."""
-    return "".join(_render(tree, None))
-
-
-def is_object(tree: Any) -> bool:
-    return isinstance(tree, _ObjectMembers)
-
-
 def _display_field(index: int, name: bytes, value: bytes, size: int) -> dict[str, Any]:
     """Return the template context of one field; `kind` is `json`, `text`, `bytes` or `empty`."""
     # A redacted value is shorter than the original, but not truncated.
@@ -141,7 +98,7 @@ def _display_field(index: int, name: bytes, value: bytes, size: int) -> dict[str
 def _format_value(value: bytes, is_cut: bool) -> tuple[str, str]:
     if not value:
         return "empty", ""
-    if not is_cut and (formatted := format_json(value)) is not None:
+    if not is_cut and (formatted := lossless_json.format_json(value)) is not None:
         return "json", escape_unseen(formatted)
     plain = presentation.decode_text(value, is_cut=is_cut)
     if plain is not None:
@@ -156,53 +113,3 @@ def _format_hexdump(value: bytes) -> str:
         text = "".join(chr(one) if 32 <= one < 127 else "·" for one in row)
         lines.append(f"{offset:06x}  {row.hex(' '):<47}  {text}")
     return "\n".join(lines)
-
-
-class _RawNumber(str):
-    """A JSON number as written, so that no digit is lost."""
-
-
-class _ObjectMembers(list[Any]):
-    """The members of a JSON object in order, including repeated names."""
-
-
-def _refuse_constant(text: str) -> Any:
-    raise ValueError(f"{text} is no JSON.")
-
-
-def _render(value: Any, depth: int | None) -> Iterator[str]:
-    """Yield the JSON of a parsed value in pieces, indented from `depth` on; in one line if None."""
-    if depth is not None and depth > MAX_DEPTH:
-        raise RecursionError
-    if isinstance(value, _RawNumber):
-        yield str(value)
-    elif isinstance(value, _ObjectMembers):
-        colon = ":" if depth is None else ": "
-        items = [(f"{_quote_json(name)}{colon}", member) for name, member in value]
-        yield from _render_nested("{}", items, depth)
-    elif isinstance(value, list):
-        yield from _render_nested("[]", [("", member) for member in value], depth)
-    else:
-        yield _quote_json(value)
-
-
-def _render_nested(marks: str, items: list[tuple[str, Any]], depth: int | None) -> Iterator[str]:
-    if not items:
-        yield marks
-        return
-    inside = None if depth is None else depth + 1
-    pad = "" if depth is None else "\n" + "  " * (depth + 1)
-    yield marks[0]
-    for at, (before, member) in enumerate(items):
-        yield f"{',' if at else ''}{pad}{before}"
-        yield from _render(member, inside)
-    yield f"{'' if depth is None else chr(10) + '  ' * depth}{marks[1]}"
-
-
-def _quote_json(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    try:
-        text.encode()
-    except UnicodeEncodeError:  # Half of a pair of surrogates.
-        return json.dumps(value)
-    return text

@@ -2,9 +2,8 @@
 
 from typing import Any
 
+from breakers.dead_letters.letters import lossless_json
 from breakers.dead_letters.letters.redaction import REDACTED
-
-from . import payload
 
 MOVED = "What is hidden has to stay where it was, and so has what lies beside it in a list."
 
@@ -16,17 +15,17 @@ def restore_hidden(typed: str, original: bytes, shown: bytes) -> str:
     `ValueError` for invalid JSON, and if a hidden value was moved or copied, since it could appear
     in an unintended place.
     """
-    trees = (payload.parse_json(one) for one in (typed, original, shown))
-    return payload.to_json(_merge(*trees))
+    trees = (lossless_json.parse_json(one) for one in (typed, original, shown))
+    return lossless_json.to_json(_merge(*trees))
 
 
 def _merge(typed: Any, original: Any, shown: Any) -> Any:
-    text = payload.to_json(typed)
+    text = lossless_json.to_json(typed)
     if REDACTED not in text:
         return typed
-    if text == payload.to_json(shown):
+    if text == lossless_json.to_json(shown):
         return original
-    if payload.is_object(typed) and payload.is_object(shown):
+    if lossless_json.is_object(typed) and lossless_json.is_object(shown):
         before, after = _unique_members(original), _unique_members(shown)
         return type(typed)(
             (name, _merge_member(name, member, before, after)) for name, member in typed
@@ -34,7 +33,9 @@ def _merge(typed: Any, original: Any, shown: Any) -> Any:
     if _same_length(typed, shown) and _same_length(original, shown):
         # Elements may have been moved, so one with a hidden value has to be unchanged.
         triples = list(zip(typed, original, shown, strict=True))
-        texts = [(payload.to_json(new), payload.to_json(old)) for new, _, old in triples]
+        texts = [
+            (lossless_json.to_json(new), lossless_json.to_json(old)) for new, _, old in triples
+        ]
         if all(REDACTED not in new or new == old for new, old in texts):
             return [
                 before if REDACTED in new else element
@@ -44,7 +45,7 @@ def _merge(typed: Any, original: Any, shown: Any) -> Any:
 
 
 def _merge_member(name: str, typed: Any, original: dict[str, Any], shown: dict[str, Any]) -> Any:
-    if REDACTED not in payload.to_json(typed):
+    if REDACTED not in lossless_json.to_json(typed):
         return typed
     if name not in shown or name not in original:
         raise ValueError(MOVED)
@@ -52,7 +53,9 @@ def _merge_member(name: str, typed: Any, original: dict[str, Any], shown: dict[s
 
 
 def _same_length(one: Any, other: Any) -> bool:
-    lists = all(isinstance(each, list) and not payload.is_object(each) for each in (one, other))
+    lists = all(
+        isinstance(each, list) and not lossless_json.is_object(each) for each in (one, other)
+    )
     return lists and len(one) == len(other)
 
 
