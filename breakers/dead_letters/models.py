@@ -220,7 +220,8 @@ class Replay(models.Model):
     """Settings and progress of a bulk job.
 
     The job applies `action` to every letter of `stream` up to the position `until` that matches the
-    filter `chosen`. `position` is the last processed position. `counts` are exact only while no
+    filter `chosen`. A retry may change each message by `edit`, a :class:`FieldEdit` as a mapping.
+    `position` is the last processed position. `counts` are exact only while no
     worker runs. `waits_for` are the dependencies whose open breaker holds the job. `failed_again`
     counts the job's retried letters whose message has become a dead letter again.
     """
@@ -233,6 +234,7 @@ class Replay(models.Model):
     position = models.CharField(max_length=POSITION, blank=True, db_collation="C")
     rate_per_second = models.FloatField()
     most_retries = models.IntegerField()
+    edit = models.JSONField(null=True, blank=True)
     waits_for = models.JSONField(default=list)
     counts = models.JSONField(default=dict)
     failed_again = models.BigIntegerField(default=0, db_default=0)

@@ -70,6 +70,9 @@ class DeadLetterJobShape(JobShape):
     rate_per_second = serializers.FloatField(source="replay.rate_per_second")
     most_retries = serializers.IntegerField(source="replay.most_retries")
     waits_for = serializers.ListField(child=serializers.CharField(), source="replay.waits_for")
+    edit = serializers.DictField(
+        allow_null=True, help_text="Change of each message (op, path, value, find), or null."
+    )
     approval = serializers.IntegerField(source="replay.approval_id", allow_null=True)
 
 
@@ -80,4 +83,11 @@ def replay_resource(job: Job, now: datetime) -> dict[str, Any]:
     """
     replay: Replay = getattr(job, "replay")  # noqa: B009 - the checker knows it only at times
     counts = {**replays.NO_COUNTS, **replay.counts}
-    return DeadLetterJobShape.render({**describe_job(job, now), "replay": replay, "counts": counts})
+    return DeadLetterJobShape.render(
+        {
+            **describe_job(job, now),
+            "replay": replay,
+            "counts": counts,
+            "edit": replays.redacted_edit(replay),
+        }
+    )

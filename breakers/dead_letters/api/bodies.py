@@ -7,6 +7,7 @@ from rest_framework import serializers
 
 from breakers.dead_letters import letter_list
 from breakers.dead_letters.bulk import replays
+from breakers.dead_letters.letters.field_edits import OPERATIONS
 from breakers.dead_letters.letters.filters import LetterFilter
 from breakers.dead_letters.models import Departure
 from breakers.dead_letters.sources import DEFAULT_SERVER
@@ -21,6 +22,7 @@ CRITERIA = {
     "field": "Field name, or path into its JSON (`payload.order.items.0.sku`), that has to exist; "
     "or `path=value`.",
     "value": "Value that the field has to have.",
+    "ids": "Ids of letters, with commas between them; 200 at most.",
     "before": "Failed before this time.",
     "after": "Failed at this time or later.",
 }
@@ -53,6 +55,7 @@ class LetterFilters(ServerFilter):
     value = serializers.CharField(
         required=False, trim_whitespace=False, help_text=CRITERIA["value"]
     )
+    ids = serializers.CharField(required=False, help_text=CRITERIA["ids"])
     before = Moment(required=False, help_text=CRITERIA["before"])
     after = Moment(required=False, help_text=CRITERIA["after"])
 
@@ -130,6 +133,22 @@ class LetterFilterField(serializers.JSONField):
     """A letter filter as JSON; validated by `letters.filters`."""
 
 
+@extend_schema_field(
+    {
+        "type": "object",
+        "required": ["op", "path"],
+        "properties": {
+            "op": {"type": "string", "enum": list(OPERATIONS)},
+            "path": {"type": "string", "description": CRITERIA["field"].partition(",")[0]},
+            "value": {"description": "New JSON value, to set or replace."},
+            "find": {"description": "Present JSON value, to replace."},
+        },
+    }
+)
+class FieldEditField(serializers.JSONField):
+    """A change of one field as JSON; validated by `letters.field_edits`."""
+
+
 class ReasonBody(EmptyBody):
     reason = Text(help_text=REASON)
 
@@ -153,6 +172,11 @@ class DeadLetterJobBody(EmptyBody):
         required=False, help_text="Redis server of the stream, as an alternative to the parameter."
     )
     filter = LetterFilterField(required=False, help_text="Letters to process, all if omitted.")
+    edit = FieldEditField(
+        required=False,
+        help_text="One change of each message before it is retried. Letters that it does not "
+        "change are skipped. The original message stays in the archive.",
+    )
     rate_per_second = StrictNumber(
         required=False, help_text="Maximum number of letters per second, 50 if omitted."
     )

@@ -8,7 +8,8 @@ from drf_spectacular.utils import PolymorphicProxySerializer, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from breakers.dead_letters.bulk import eligibility, replays
+from breakers.dead_letters.bulk import edit_preview, eligibility, replays
+from breakers.dead_letters.letters.field_edits import FieldEdit
 from breakers.dead_letters.letters.filters import LetterFilter
 from breakers.dead_letters.models import LetterStream
 from breakers.dead_letters.resources import DeadLetterJobShape, replay_resource
@@ -76,8 +77,11 @@ class ReplayList(DeadLetterIdView, ListView[Job]):
         most_retries = arguments.get("most_retries", replays.MAX_RETRIES)
         rate = arguments.get("rate_per_second", replays.RATE_PER_SECOND)
         replays.validate_limits(stream, action, rate, most_retries)
-        counts = eligibility.count_eligible(stream, arguments["chosen"], action, most_retries, now)
-        return vars(counts)
+        chosen, edit = arguments["chosen"], arguments.get("edit")
+        counts = eligibility.count_eligible(stream, chosen, action, most_retries, now, edit=edit)
+        if edit is None:
+            return vars(counts)
+        return {**vars(counts), "preview": edit_preview.list_resources(stream, chosen, edit)}
 
     @extend_schema(
         operation_id="dlq_jobs_ask",
@@ -120,6 +124,8 @@ class ReplayList(DeadLetterIdView, ListView[Job]):
         names = ("action", "rate_per_second", "most_retries", "waits_for")
         arguments = {name: body[name] for name in names if name in body}
         arguments["chosen"] = _parse_filter(body.get("filter", {}))
+        if "edit" in body:
+            arguments["edit"] = _parse_edit(body["edit"])
         return find_letter_stream(server, body["stream"], now), arguments
 
 
@@ -142,6 +148,16 @@ def _parse_filter(given: Any) -> LetterFilter:
     if given and chosen.is_everything:
         raise InvalidInput({"filter": [EMPTY]})
     return chosen
+
+
+def _parse_edit(given: Any) -> FieldEdit:
+    if not isinstance(given, dict):
+        raise InvalidInput({"edit": ["Must be an object."]})
+    try:
+        return FieldEdit.from_mapping(given)
+    except InvalidInput as error:
+        problems = {f"edit.{name}": texts for name, texts in error.errors.items()}
+        raise InvalidInput(problems) from error
 
 
 class ReplayView(DeadLetterIdView):

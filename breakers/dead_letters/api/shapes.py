@@ -287,6 +287,11 @@ class DeadLetterJobPlanShape(serializers.Serializer[Any]):
     why = serializers.DictField(child=serializers.IntegerField())
     complete = serializers.BooleanField(help_text="False if time ran out before the last letter.")
     looked_at = serializers.IntegerField()
+    preview = serializers.ListField(
+        child=serializers.DictField(),
+        required=False,
+        help_text="With an edit: up to three letters that it changes, each with its changes.",
+    )
     dry_run = serializers.BooleanField()
 
 

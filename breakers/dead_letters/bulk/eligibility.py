@@ -9,7 +9,9 @@ from django.db.models import Exists, OuterRef, QuerySet
 
 from breakers.dead_letters.letters import ids
 from breakers.dead_letters.letters.entries import OUTLINE, LetterEntry
+from breakers.dead_letters.letters.field_edits import FieldEdit
 from breakers.dead_letters.letters.filters import LetterFilter
+from breakers.dead_letters.letters.redaction import configured_redaction
 from breakers.dead_letters.models import Departure, LetterStream
 from breakers.dead_letters.monitoring import indexer
 from breakers.dead_letters.redis_servers import reader
@@ -21,14 +23,17 @@ TOO_OFTEN, IN_FLIGHT = "retried_too_often", "in_flight"
 TOO_MANY_FIELDS, TOO_LARGE = "too_many_fields", "too_large"
 FAILED_AGAIN = "failed_again"
 """Key of the eligible letters that were retried before, among the counts by reason."""
+NOT_EDITED = "not_edited"
+"""Skip reason: the job's edit does not apply to the letter, or changes nothing in it."""
 TOO_SLOW = "too_slow"
 """Skip reason: the server repeatedly failed to accept or return the letter in time."""
 SKIP_WORDS = {
-    TOO_OFTEN: "retried too often before",
-    IN_FLIGHT: "on its way by somebody else",
+    TOO_OFTEN: "retried too often",
+    IN_FLIGHT: "in progress elsewhere",
     TOO_MANY_FIELDS: "more than 3,500 fields",
     TOO_LARGE: "larger than 64 MB",
     TOO_SLOW: "too large to be moved in time",
+    NOT_EDITED: "not changed by the edit",
 }
 AT_ONCE = 200
 
@@ -65,10 +70,15 @@ def skip_reason(
     return ""
 
 
-def entry_skip_reason(entry: LetterEntry, *, action: str, most_retries: int) -> str:
+def entry_skip_reason(
+    entry: LetterEntry, *, action: str, most_retries: int, edit: FieldEdit | None = None
+) -> str:
     """Return the reason why a bulk job skips this letter; empty if it does not."""
     figures = (entry.fields_total, entry.size_bytes, entry.retries)
-    return skip_reason(*figures, action=action, most_retries=most_retries)
+    why = skip_reason(*figures, action=action, most_retries=most_retries)
+    if not why and edit is not None and edit.apply(entry, configured_redaction()) is None:
+        return NOT_EDITED
+    return why
 
 
 def count_eligible(
@@ -78,6 +88,7 @@ def count_eligible(
     most_retries: int,
     now: datetime,
     seconds: float = 5.0,
+    edit: FieldEdit | None = None,
 ) -> EligibilityCounts:
     """Count the letters that a bulk job could remove or would skip, for at most about `seconds`.
 
@@ -85,8 +96,14 @@ def count_eligible(
     """
     deadline = time.monotonic() + seconds
     is_indexed = indexer.catch_up(stream, now, seconds=seconds / 2)
-    count = _count_by_reading if chosen.needs_payload else _count_by_index
-    counts, looked_at, complete = count(stream, chosen, action, most_retries, deadline)
+    if chosen.needs_payload or edit is not None:
+        counts, looked_at, complete = _count_by_reading(
+            stream, chosen, action, most_retries, deadline, edit
+        )
+    else:
+        counts, looked_at, complete = _count_by_index(
+            stream, chosen, action, most_retries, deadline
+        )
     eligible, failed_again = counts.pop("", 0), counts.pop(FAILED_AGAIN, 0)
     why = {name: number for name, number in sorted(counts.items()) if number}
     complete = complete and is_indexed
@@ -94,7 +111,12 @@ def count_eligible(
 
 
 def _count_by_reading(
-    stream: LetterStream, chosen: LetterFilter, action: str, most_retries: int, deadline: float
+    stream: LetterStream,
+    chosen: LetterFilter,
+    action: str,
+    most_retries: int,
+    deadline: float,
+    edit: FieldEdit | None,
 ) -> tuple[Counter[str], int, bool]:
     """Count the matching letters in the stream by the reason to skip them, empty if eligible.
 
@@ -108,7 +130,7 @@ def _count_by_reading(
         batch = selection.read_batch(stream, chosen, after=after, until=ids.MAX_POSITION)
         for entry in batch.entries:
             if chosen.matches(entry):
-                why = entry_skip_reason(entry, action=action, most_retries=most_retries)
+                why = entry_skip_reason(entry, action=action, most_retries=most_retries, edit=edit)
                 why = IN_FLIGHT if entry.position in in_flight else why
                 counts[why] += 1
                 counts[FAILED_AGAIN] += not why and entry.retries > 0

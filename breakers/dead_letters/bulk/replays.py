@@ -9,7 +9,9 @@ from django.db import transaction
 
 from breakers.dead_letters.bulk.counts import ReplayCounts
 from breakers.dead_letters.letters import ids
+from breakers.dead_letters.letters.field_edits import FieldEdit
 from breakers.dead_letters.letters.filters import LetterFilter
+from breakers.dead_letters.letters.redaction import configured_redaction
 from breakers.dead_letters.models import LetterStream, Replay
 from breakers.dead_letters.monitoring import indexer
 from breakers.dead_letters.redis_servers import samples
@@ -49,6 +51,7 @@ def request_replay(
     rate_per_second: float = RATE_PER_SECOND,
     most_retries: int = MAX_RETRIES,
     waits_for: Sequence[str] | None = None,
+    edit: FieldEdit | None = None,
     reason: str,
     actor: Actor,
     now: datetime,
@@ -56,12 +59,15 @@ def request_replay(
     """Create a bulk job and return it; for a purge, return the approval request instead.
 
     Only letters in the stream at the time of the request are removed. `waits_for` are names of
-    dependencies whose open breaker holds a retry; by default, those of the origin's consumers.
+    dependencies whose open breaker holds a retry; by default, those of the origin's consumers. A
+    retry changes each message by `edit`, if given.
     Raises :class:`InvalidInput`, :class:`Conflict`, :class:`Forbidden` and
     :class:`ServerUnavailable`.
     """
     actor.require(SCOPE)
     validate_limits(stream, action, rate_per_second, most_retries)
+    if edit is not None and action != RETRY:
+        raise InvalidInput({"edit": [f"Leave it out to {action} letters."]})
     reason = settlement.require_reason(reason)
     dependencies: list[str] = []
     if action == RETRY:
@@ -81,6 +87,7 @@ def request_replay(
         until=last,
         rate_per_second=rate_per_second,
         most_retries=most_retries,
+        edit=edit.as_dict() if edit else None,
         waits_for=dependencies,
     )
     with transaction.atomic():
@@ -115,6 +122,7 @@ def _start_job(replay: Replay, reason: str, actor: Actor, now: datetime) -> Job:
     """
     stream = LetterStream.objects.select_for_update().get(pk=replay.stream_id)
     same = Replay.objects.filter(stream=stream, action=replay.action, chosen=replay.chosen)
+    same = same.filter(edit=replay.edit) if replay.edit else same.filter(edit__isnull=True)
     same = same.filter(job__state__in=Job.LIVE)
     if (duplicate := same.values_list("pk", flat=True).first()) is not None:
         raise Conflict(f"Job {duplicate} is doing the same.", job=duplicate)
@@ -197,6 +205,13 @@ def _purge_as_approved(approval: Approval, actor: Actor, now: datetime) -> None:
     _start_job(replay, approval.reason, actor, now)
 
 
+def redacted_edit(replay: Replay) -> dict[str, Any] | None:
+    """Return the job's edit without hidden values; None if it edits nothing."""
+    if not replay.edit:
+        return None
+    return FieldEdit.from_mapping(replay.edit).redacted(configured_redaction())
+
+
 def _audit_summary(replay: Replay) -> dict[str, Any]:
     return {
         "job": replay.pk,
@@ -206,5 +221,6 @@ def _audit_summary(replay: Replay) -> dict[str, Any]:
         "rate_per_second": replay.rate_per_second,
         "most_retries": replay.most_retries,
         "waits_for": replay.waits_for,
+        **({"edit": redacted_edit(replay)} if replay.edit else {}),
         **({"approval": replay.approval_id} if replay.approval_id else {}),
     }

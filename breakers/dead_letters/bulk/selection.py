@@ -47,6 +47,8 @@ def filter_index(stream: LetterStream, chosen: LetterFilter) -> QuerySet[Letter]
         alike = stream.groups.filter(Q(error_type__icontains=text) | Q(fingerprint=text))
         pks = list(alike.values_list("pk", flat=True))
         rows = rows.filter(Q(error__icontains=text) | Q(group__in=pks))
+    if chosen.ids:
+        rows = rows.filter(position__in=[ids.to_position(one) for one in chosen.ids])
     if chosen.after is not None:
         rows = rows.filter(failed_at__gte=chosen.after)
     if chosen.before is not None:

@@ -13,7 +13,10 @@ from typing import cast
 from django.db import transaction
 
 from breakers.dead_letters.letters.batches import batch_by_size
+from breakers.dead_letters.letters.entries import Pairs
+from breakers.dead_letters.letters.field_edits import FieldEdit
 from breakers.dead_letters.letters.filters import LetterFilter
+from breakers.dead_letters.letters.redaction import configured_redaction
 from breakers.dead_letters.models import Departure, Replay
 from breakers.dead_letters.monitoring import indexer
 from breakers.dead_letters.redis_servers.reader import BUDGET
@@ -54,6 +57,7 @@ class ReplaySlice:
     is_alone: bool
     limiter: ReplayRateLimiter
     chosen: LetterFilter
+    edit: FieldEdit | None = None
     tries: int = 0
     notified_at: float = 0.0
     _started: float = field(default_factory=time.monotonic)
@@ -88,6 +92,7 @@ def start_slice(turn: LeasedJob, step: JobStep, now: datetime, probe: Probe) -> 
         is_alone=not others.exists(),
         limiter=ReplayRateLimiter(replay.rate_per_second, due or now.timestamp()),
         chosen=LetterFilter.from_mapping(replay.chosen),
+        edit=FieldEdit.from_mapping(replay.edit) if replay.edit else None,
         tries=checkpoint.get("tries", 0),
     )
 
@@ -199,7 +204,9 @@ def _split_into_chunks(work: ReplaySlice, batch: SelectedBatch) -> Iterator[Repl
     for entry in batch.entries:
         why = None
         if work.chosen.matches(entry):
-            why = eligibility.entry_skip_reason(entry, action=action, most_retries=most_retries)
+            why = eligibility.entry_skip_reason(
+                entry, action=action, most_retries=most_retries, edit=work.edit
+            )
         if why == "" and len(chunk.entries) == most:
             yield chunk
             chunk = ReplayChunk()
@@ -234,6 +241,7 @@ def _remove_chunk(work: ReplaySlice, chunk: ReplayChunk) -> None:
             actor=Actor(type=cast(ActorType, kind), name=name, user_id=job.creator_id),
             reason=job.reason,
             job=job,
+            edits=_apply_edit(work, chunk),
             # Fails if a person has changed the job, or another worker has taken it over.
             check=lambda: work.turn.heartbeat(work.now),
             now=work.now,
@@ -253,6 +261,15 @@ def _remove_chunk(work: ReplaySlice, chunk: ReplayChunk) -> None:
     work.tries = 0
     save_checkpoint(work)
     work.probe("replay.passed_over")
+
+
+def _apply_edit(work: ReplaySlice, chunk: ReplayChunk) -> dict[str, Pairs]:
+    """Return the edited messages of a chunk by entry id; empty if the job edits nothing."""
+    if work.edit is None:
+        return {}
+    redaction = configured_redaction()
+    edited = {entry.id: work.edit.apply(entry, redaction) for entry in chunk.entries}
+    return {entry_id: pairs for entry_id, pairs in edited.items() if pairs is not None}
 
 
 def save_checkpoint(work: ReplaySlice, total: int | None = None) -> None:

@@ -11,16 +11,18 @@ from typing import Any, Self
 
 import orjson
 
-from breakers.dead_letters.letters import fingerprints
+from breakers.dead_letters.letters import fingerprints, ids
 from breakers.dead_letters.letters.entries import LetterEntry, Pairs, to_text
 from breakers.dead_letters.letters.redaction import configured_redaction
 from controlplane.core.canonical import timestamp
-from controlplane.core.errors import InvalidInput
+from controlplane.core.errors import InvalidInput, NotFound
 
 MAX_FILTER_LENGTH = 300
 MAX_DEPTH = 30
 MOMENTS = ("before", "after")
 TEXTS = ("fingerprint", "error", "error_type", "q", "field", "value")
+IDS = "ids"
+MAX_IDS = 200
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ class LetterFilter:
     the whole type. `q` is a case-insensitive part of any name or value. `field` is a field name, or
     a dotted path into a field's JSON (`payload.order.items.0.sku`); the letter must have a value
     there, which must equal `value` if that is given. The time of failure is at or after `after`,
-    and before `before`.
+    and before `before`. `ids` are entry ids, of which the letter must have one.
     """
 
     fingerprint: str = ""
@@ -42,6 +44,7 @@ class LetterFilter:
     value: str | None = None
     before: datetime | None = None
     after: datetime | None = None
+    ids: tuple[str, ...] = ()
 
     @classmethod
     def from_mapping(cls, given: Mapping[str, Any]) -> Self:
@@ -72,9 +75,9 @@ class LetterFilter:
     def as_dict(self) -> dict[str, str]:
         """Return the non-empty criteria as JSON values."""
         return {
-            name: timestamp(value) if isinstance(value, datetime) else value
+            name: _as_criterion(value)
             for name, value in vars(self).items()
-            if value is not None and (value != "" or name == "value")
+            if value is not None and value != () and (value != "" or name == "value")
         }
 
     @property
@@ -97,6 +100,8 @@ class LetterFilter:
         The fingerprint is not checked here: the index has selected candidates by fingerprint.
         Hidden values never match, since searches could be used to guess them.
         """
+        if self.ids and entry.id not in self.ids:
+            return False
         if not (self._matches_error(entry) and self._matches_time(entry)):
             return False
         if not self.needs_payload:
@@ -212,7 +217,15 @@ def _to_json(value: Any) -> str:
         return ""
 
 
+def _as_criterion(value: Any) -> str:
+    if isinstance(value, tuple):
+        return ",".join(value)
+    return timestamp(value) if isinstance(value, datetime) else str(value)
+
+
 def _validate_criterion(name: str, value: Any) -> Any:
+    if name == IDS:
+        return _parse_ids(value)
     if name in MOMENTS:
         return _parse_moment(value)
     if name not in TEXTS:
@@ -226,6 +239,20 @@ def _validate_criterion(name: str, value: Any) -> Any:
     if name == "field" and value.count(".") > MAX_DEPTH:
         raise ValueError(f"At most {MAX_DEPTH} steps deep.")
     return value
+
+
+def _parse_ids(value: Any) -> tuple[str, ...]:
+    """Return the entry ids in a text with commas, in stream order."""
+    wanted = value.split(",") if isinstance(value, str) else value
+    if not isinstance(wanted, list | tuple) or not all(isinstance(one, str) for one in wanted):
+        raise ValueError("Must be ids with commas between them.")
+    if len(wanted) > MAX_IDS:
+        raise ValueError(f"At most {MAX_IDS} ids.")
+    try:
+        positions = sorted({ids.to_position(one.strip()) for one in wanted if one.strip()})
+    except NotFound as error:
+        raise ValueError("Must be ids of letters, such as 1700000000000-0.") from error
+    return tuple(ids.to_entry_id(one) for one in positions)
 
 
 def _parse_moment(value: Any) -> datetime:

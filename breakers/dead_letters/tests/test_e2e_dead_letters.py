@@ -3,7 +3,10 @@
 import pytest
 from playwright.sync_api import expect
 
+from breakers.dead_letters.bulk import replays
+from breakers.dead_letters.letters.filters import LetterFilter
 from breakers.dead_letters.monitoring import indexer
+from breakers.tests.registered import OPERATOR
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
 from controlplane.core.jobs import engine
@@ -23,7 +26,7 @@ def test_letter_is_edited_and_the_rest_of_its_group_retried(desks, letters):
 
     page.get_by_role("link", name=stream.name, exact=True).click()
     expect(page.locator("#live")).to_contain_text("4 letters")
-    page.get_by_role("link", name="Look at the letters").click()
+    page.get_by_role("link", name="View letters").click()
     expect(page.locator("[data-letter]").first).to_be_visible()
     page.wait_for_load_state()  # The keys are heard from then on.
     page.keyboard.press("j")
@@ -33,7 +36,7 @@ def test_letter_is_edited_and_the_rest_of_its_group_retried(desks, letters):
     page.get_by_label("Reason", exact=True).fill(REASON)
     page.get_by_role("button", name="Retry edited").click()
 
-    expect(page.get_by_text("Its message is back in")).to_be_visible()
+    expect(page.get_by_text("It has not failed again so far")).to_be_visible()
     expect(page.locator(".letter-history ins")).to_have_text("3")
 
     page.get_by_role("link", name="Archive of").click()
@@ -43,11 +46,11 @@ def test_letter_is_edited_and_the_rest_of_its_group_retried(desks, letters):
     expect(dialog.get_by_role("heading", name="Retry 3 letters")).to_be_visible()
     dialog.get_by_label("Reason", exact=True).fill(REASON)
     dialog.get_by_role("button", name="Retry 3 letters").click()
-    expect(page.get_by_role("heading", name="Replay")).to_be_visible()
+    expect(page.get_by_role("heading", name="Retry job")).to_be_visible()
     for _ in range(3):
         engine.run_tick("dlq.jobs", db_now())
 
-    expect(page.locator("#live")).to_contain_text("3 retried.", timeout=15_000)
+    expect(page.locator("#live")).to_contain_text("Sent", timeout=15_000)
     assert letters.redis.xlen(f"{letters.prefix}:events") == 4
     assert letters.redis.xlen(stream.name) == 0
 
@@ -60,13 +63,14 @@ def test_number_of_retries_is_counted_anew_and_what_was_typed_stays(desks, lette
     page = desks.open_desk(person("operator")).open(
         f"/dead-letters/default/{stream.name}/?tab=messages"
     )
-    page.get_by_role("link", name="Retry all").click()
+    page.get_by_label("Select all 3").check()
+    page.get_by_role("button", name="Retry", exact=True).click()
     dialog = page.locator("#dialog")
     expect(dialog.get_by_role("button", name="Retry 2 letters")).to_be_visible()
     dialog.get_by_label("Reason", exact=True).fill(REASON)
 
-    dialog.get_by_label("Leave those retried so often").fill("4")
-    dialog.get_by_label("Letters a second").fill("1")
+    dialog.get_by_label("Skip letters retried this often").fill("4")
+    dialog.get_by_label("Letters per second").fill("1")
     page.keyboard.press("Tab")
 
     expect(dialog.get_by_role("heading", name="Retry 3 letters")).to_be_visible()
@@ -74,7 +78,63 @@ def test_number_of_retries_is_counted_anew_and_what_was_typed_stays(desks, lette
     expect(dialog).to_contain_text("in about 3 s at 1 a second")
     expect(dialog.get_by_label("Reason", exact=True)).to_have_value(REASON)
     dialog.get_by_role("button", name="Retry 3 letters").click()
-    expect(page.get_by_role("heading", name="Replay")).to_be_visible()
+    expect(page.get_by_role("heading", name="Retry job")).to_be_visible()
+
+
+def test_selected_letters_are_edited_together_after_a_preview(desks, letters):
+    for number in range(1, 6):
+        letters.add(id=f"{number}-0", payload=f'{{"order": {number}, "currency": "US"}}')
+    stream = letters.stream()
+    indexer.catch_up(stream, db_now())
+    page = desks.open_desk(person("operator")).open(
+        f"/dead-letters/default/{stream.name}/?tab=messages"
+    )
+    expect(page.locator("#selected-count")).to_have_text("0 selected")
+    expect(page.get_by_role("button", name="Edit and retry")).to_be_disabled()
+
+    for number in (1, 2, 3, 4):
+        page.get_by_label(f"Select {number}-0").check()
+    expect(page.locator("#selected-count")).to_have_text("4 selected")
+    page.get_by_role("button", name="Edit and retry").click()
+    dialog = page.locator("#dialog")
+    dialog.get_by_label("Operation").select_option("set")
+    dialog.get_by_label("Field, or path").fill("payload.currency")
+    dialog.get_by_label("New value").fill("USD")
+    dialog.get_by_label("Reason", exact=True).fill(REASON)
+
+    expect(dialog.locator(".diff ins")).to_have_count(3)
+    dialog.get_by_role("button", name="Edit and retry 4 letters").click()
+    expect(page.get_by_role("heading", name="Retry job")).to_be_visible()
+    for _ in range(3):
+        engine.run_tick("dlq.jobs", db_now())
+    sent = letters.redis.xrange(f"{letters.prefix}:events")
+    assert [b'"USD"' in fields[b"payload"] for _, fields in sent] == [True] * 4
+    assert letters.redis.xlen(stream.name) == 1
+
+
+def test_job_page_turns_red_when_its_letters_fail_again(desks, letters):
+    letters.fill(5)
+    stream = letters.stream()
+    indexer.catch_up(stream, db_now())
+    job = replays.request_replay(
+        stream=stream,
+        action="retry",
+        chosen=LetterFilter(),
+        rate_per_second=1000.0,
+        reason=REASON,
+        actor=OPERATOR,
+        now=db_now(),
+    )
+    for _ in range(3):
+        engine.run_tick("dlq.jobs", db_now())
+    page = desks.open_desk(person("operator")).open(f"/dead-letters/jobs/{job.pk}/")
+    expect(page.locator(".switch-head__title")).to_contain_text("Sent")
+
+    for _, fields in letters.redis.xrange(f"{letters.prefix}:events"):
+        letters.redis.xadd(stream.name, {**fields, "dlq_error": "again"})
+
+    expect(page.locator(".note--stop")).to_contain_text("5 sent, 5 failed again", timeout=8_000)
+    expect(page.locator(".switch-head__title")).to_contain_text("All failed again")
 
 
 @pytest.mark.parametrize("tab", ["groups", "messages", "archive", "gaps"])

@@ -250,7 +250,7 @@ def streams_shown(html: str) -> list[str]:
 
 
 def ids_shown(html: str) -> list[str]:
-    return [part.split('"')[0] for part in html.split('<li id="letter-')[1:]]
+    return [part.split('"')[0] for part in html.split(' id="letter-')[1:]]
 
 
 def test_what_matches_is_offered_as_a_file_and_given(letters):

@@ -5,16 +5,25 @@ from datetime import datetime
 from typing import Any
 
 from django import forms
-from django.http import HttpResponse
+from django.http import HttpResponse, QueryDict
 from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
-from breakers.dead_letters.bulk import breaker_gates, eligibility, replays, results
-from breakers.dead_letters.letters.filters import LetterFilter
+from breakers.dead_letters.bulk import (
+    breaker_gates,
+    edit_preview,
+    eligibility,
+    replays,
+    results,
+)
+from breakers.dead_letters.letters import field_edits
+from breakers.dead_letters.letters.field_edits import MAX_VALUE_LENGTH, FieldEdit, parse_value
+from breakers.dead_letters.letters.filters import IDS, MAX_FILTER_LENGTH, LetterFilter
 from breakers.dead_letters.models import LetterStream, Replay
 from breakers.dead_letters.redis_servers.servers import ServerRefused, ServerUnavailable
 from breakers.dead_letters.removals import execution, settlement
+from controlplane.core import canonical
 from controlplane.core.approvals.models import Approval
 from controlplane.core.change_views import attempt_change, submitted_data
 from controlplane.core.clock import db_now
@@ -22,29 +31,33 @@ from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.page_responses import PersonRequest, redirect_done, show, signed_in
 
-from . import messages
+from . import letter, messages
 from .changes import LetterReasonForm, find_unhealthy_consumers, render_refusal
 from .stream import find_stream_or_404
 
 COUNTING_SECONDS = 3.0
 COUNT = "count"
 """Value of the button that counts again without starting the job."""
+EDIT = "edit"
+"""Value of `action` that opens the form of a retry with an edit."""
 WORDS = {
     "fingerprint": "group",
     "error_type": "error type",
-    "error": "error has",
-    "q": "any value has",
+    "error": "error contains",
+    "q": "contains",
     "field": "field",
     "value": "is",
     "after": "failed from",
     "before": "until",
+    "ids": "selected",
 }
+OPERATION_WORDS = {"set": "Set", "replace": "Replace", "remove": "Remove"}
 
 
 class BulkForm(LetterReasonForm):
     """Form of a bulk job: rate, retry limit and reason."""
 
-    renamed = {"rate_per_second": "rate", "waits_for": "waits_for"}
+    renamed = {"rate_per_second": "rate", **{name: f"edit_{name}" for name in field_edits.NAMES}}
 
     rate = forms.FloatField(
         required=False,
@@ -63,6 +76,24 @@ class BulkForm(LetterReasonForm):
         error_messages={"invalid": "Write a whole number."},
     )
     does_wait = forms.BooleanField(required=False)
+    edit_op = forms.ChoiceField(required=False, choices=list(OPERATION_WORDS.items()))
+    edit_path = forms.CharField(required=False, strip=False, max_length=MAX_FILTER_LENGTH)
+    edit_value = forms.CharField(required=False, strip=False, max_length=MAX_VALUE_LENGTH)
+    edit_find = forms.CharField(required=False, strip=False, max_length=MAX_VALUE_LENGTH)
+
+    def read_edit(self) -> FieldEdit | None:
+        """Return the submitted edit; None, with errors in the form, if it is incomplete."""
+        if not self.is_bound or not self.is_valid():
+            return None
+        typed = self.cleaned_data
+        given = {"op": typed["edit_op"], "path": typed["edit_path"].strip()}
+        for name in {"set": ["value"], "replace": ["find", "value"]}.get(given["op"], ()):
+            given[name] = parse_value(typed[f"edit_{name}"])
+        try:
+            return FieldEdit.from_mapping(given)
+        except InvalidInput as error:
+            self.add_service_errors(error.errors)
+            return None
 
     def limits(self) -> dict[str, Any]:
         """Return the job's rate and retry limit, with defaults for empty or invalid input."""
@@ -87,58 +118,91 @@ def bulk_job_page(request: PersonRequest, server: str, name: str) -> HttpRespons
     actor.require(settlement.SCOPE)
     try:
         action, chosen = _parse_request(request.POST if request.method == "POST" else request.GET)
+        is_edit, action = action == EDIT, replays.RETRY if action == EDIT else action
     except InvalidInput as error:
         return render_refusal(request, stream, "", Conflict(error.detail))
     form = BulkForm(submitted_data(request))
-    if request.POST.get("do") == COUNT:
+    edit = form.read_edit() if is_edit else None
+
+    def build_context(**more: Any) -> dict[str, Any]:
+        context = _form_context(stream, action, chosen, form, edit, now, is_edit=is_edit)
+        return {**context, **more}
+
+    if request.POST.get("do") == COUNT and request.htmx:
         form.is_valid()
-        context = _form_context(stream, action, chosen, form, now)
-        return render(request, "breakers/dead_letters/_bulk_preview.html", {**context, "oob": True})
+        return render(request, "breakers/dead_letters/_bulk_preview.html", build_context(oob=True))
+    if request.method == "POST" and is_edit and not _is_previewed(request.POST, edit):
+        status = 200 if request.POST.get("do") == COUNT else 422
+        return show(request, "breakers/dead_letters/bulk.html", build_context(), status=status)
 
     def act() -> HttpResponse:
-        arguments = form.service_arguments()
+        arguments = {**form.service_arguments(), "edit": edit}
         result = replays.request_replay(
             stream=stream, action=action, chosen=chosen, actor=actor, now=now, **arguments
         )
         if isinstance(result, Approval):
-            text = "Somebody else has to approve it; nothing leaves before."
+            text = "A second person has to approve the purge first."
             return redirect_done(request, text, reverse("approvals_page"))
         url = reverse("replay_page", args=[result.pk])
-        return redirect_done(request, f"Job {result.pk} begins.", url)
+        return redirect_done(request, f"Job {result.pk} started.", url)
 
     answer = attempt_change(form, act, lambda error: render_refusal(request, stream, "", error))
     if answer is not None:
         return answer
     status = 422 if form.is_bound else 200
-    context = _form_context(stream, action, chosen, form, now)
-    return show(request, "breakers/dead_letters/bulk.html", context, status=status)
+    return show(request, "breakers/dead_letters/bulk.html", build_context(), status=status)
 
 
-def _parse_request(given: Mapping[str, str]) -> tuple[str, LetterFilter]:
+def _is_previewed(posted: Mapping[str, str], edit: FieldEdit | None) -> bool:
+    """Return True if the form was submitted to start the job, with the edit of its preview."""
+    if edit is None or posted.get("do") == COUNT:
+        return False
+    return posted.get("previewed") == canonical.dumps(edit.as_dict())
+
+
+def _parse_request(given: QueryDict) -> tuple[str, LetterFilter]:
     """Return the action and the letter filter of a form or URL. Raises :class:`InvalidInput`.
 
-    Empty values are errors: an empty error group must not select all letters.
+    Empty values are errors: an empty error group must not select all letters. The form of the list
+    sends `select` with the selected `ids`, or `all` for every letter that matches its filter.
     """
     action = given.get("action", replays.RETRY)
-    if action not in replays.ACTIONS:
+    if action not in (*replays.ACTIONS, EDIT):
         raise InvalidInput({"action": [f"Must be one of {', '.join(replays.ACTIONS)}."]})
+    if not given.get("all") and (selected := ",".join(given.getlist(IDS))):
+        return action, LetterFilter.from_mapping({IDS: selected})
+    if given.get("select") and not given.get("all"):
+        raise InvalidInput({IDS: ["Select at least one letter."]})
     criteria = {name: given[name] for name in messages.NAMES if name in given}
     empty = [name for name, value in criteria.items() if not value and name != "value"]
     if empty or ("value" in criteria and "field" not in criteria):
-        raise InvalidInput({name: ["Nothing is said."] for name in empty or ["field"]})
+        raise InvalidInput({name: ["Enter a value."] for name in empty or ["field"]})
     return action, LetterFilter.from_mapping(criteria)
 
 
 def _form_context(
-    stream: LetterStream, action: str, chosen: LetterFilter, form: BulkForm, now: datetime
+    stream: LetterStream,
+    action: str,
+    chosen: LetterFilter,
+    form: BulkForm,
+    edit: FieldEdit | None,
+    now: datetime,
+    *,
+    is_edit: bool,
 ) -> dict[str, Any]:
     counts, trouble = None, ""
+    preview: list[dict[str, Any]] = []
     limits = form.limits()
     rate, most_retries = limits["rate_per_second"], limits["most_retries"]
     try:
         counts = eligibility.count_eligible(
-            stream, chosen, action, most_retries, now, seconds=COUNTING_SECONDS
+            stream, chosen, action, most_retries, now, seconds=COUNTING_SECONDS, edit=edit
         )
+        if edit is not None:
+            preview = [
+                {"id": one.id, "changes": letter.list_changes(one.changes)}
+                for one in edit_preview.preview_edit(stream, chosen, edit)
+            ]
     except (ServerUnavailable, ServerRefused) as error:
         trouble = error.detail
     criteria = chosen.as_dict()
@@ -148,9 +212,14 @@ def _form_context(
         "form": form,
         "stream": stream,
         "action": action,
+        "is_edit": is_edit,
+        "edit": edit,
+        "preview": preview,
+        "previewed": canonical.dumps(edit.as_dict()) if edit else "",
+        "operations": OPERATION_WORDS.items(),
         "chosen": chosen,
-        "narrowed_by": [(WORDS.get(name, name), value) for name, value in criteria.items()],
-        "hidden": {"action": action, **criteria}.items(),
+        "narrowed_by": describe_criteria(criteria),
+        "hidden": {"action": EDIT if is_edit else action, **criteria}.items(),
         "group": messages.find_group(stream, chosen.fingerprint),
         "counts": counts,
         "last_replay": last,
@@ -166,6 +235,17 @@ def _form_context(
         "url": reverse("letters_bulk", args=[stream.server, stream.name]),
         "back": stream.page_url,
     }
+
+
+def describe_criteria(criteria: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return the criteria of a letter filter as labels and texts; selected letters are counted."""
+    found = []
+    for name, value in criteria.items():
+        if name == IDS:
+            count = value.count(",") + 1
+            value = f"{count:,} letter{'' if count == 1 else 's'}"
+        found.append((WORDS.get(name, name), value))
+    return found
 
 
 def _find_last_retry(stream: LetterStream) -> Replay | None:

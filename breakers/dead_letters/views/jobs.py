@@ -21,7 +21,7 @@ from controlplane.core.jobs.models import Job
 from controlplane.core.jobs.resources import measure_rate
 from controlplane.core.page_responses import PersonRequest, signed_in
 
-from .bulk import WORDS
+from .bulk import describe_criteria
 from .stream import INDEXING_SECONDS
 
 LATEST = 8
@@ -71,7 +71,8 @@ def _page_context(request: PersonRequest, replay: Replay, now: datetime) -> dict
         "left": left,
         "is_stuck": stuck_jobs.is_stuck(job, now),
         "verbs": VERBS.get(Job.State(job.state), ()) if may_write else (),
-        "narrowed_by": [(WORDS.get(name, name), value) for name, value in replay.chosen.items()],
+        "narrowed_by": describe_criteria(replay.chosen),
+        "edit": replays.redacted_edit(replay),
         "waits_for": [(one, names.split_name(one)) for one in replay.waits_for],
         "latest": list(departures[:LATEST]),
     }

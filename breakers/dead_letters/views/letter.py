@@ -1,6 +1,7 @@
 """Pages of a letter in its stream and of a removed letter in the archive."""
 
 import json
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
@@ -11,6 +12,7 @@ from django.views.decorators.http import require_GET
 
 from breakers.dead_letters import history
 from breakers.dead_letters.letters import ids, presentation, redaction
+from breakers.dead_letters.letters.differences import FieldChange
 from breakers.dead_letters.letters.entries import LetterEntry, ReadLimits
 from breakers.dead_letters.models import Departure, LetterStream
 from breakers.dead_letters.redis_servers import reader
@@ -147,17 +149,22 @@ def _events_context(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [
         {
             "event": one,
-            "changes": [
-                {
-                    "field": payload.escape_unseen(change.path),
-                    "before": _change_text(change.before),
-                    "after": _change_text(change.after),
-                    "changed": True,
-                }
-                for change in one.get("changes", ())
-            ],
+            "changes": list_changes(one.get("changes", ())),
         }
         for one in reversed(events)
+    ]
+
+
+def list_changes(changes: Iterable[FieldChange]) -> list[dict[str, Any]]:
+    """Return changes of fields as text, for the template `core/_diff.html`."""
+    return [
+        {
+            "field": payload.escape_unseen(change.path),
+            "before": _change_text(change.before),
+            "after": _change_text(change.after),
+            "changed": True,
+        }
+        for change in changes
     ]
 
 

@@ -47,6 +47,7 @@ def messages_context(request: PersonRequest, stream: LetterStream, now: datetime
         "narrowed": not chosen.is_everything or bool(errors),
         "more_narrowed": any(typed[name] for name in BEHIND_MORE),
         "chosen_query": urlencode(chosen.as_dict()),
+        "chosen_criteria": chosen.as_dict().items(),
         "letters": [_letter_line(stream, entry) for entry in page.entries],
         "next": page.next,
         "looked_at": page.looked_at if chosen.needs_payload else 0,
