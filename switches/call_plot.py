@@ -38,11 +38,15 @@ ENDS = {
 
 @dataclass(frozen=True)
 class CallMark:
-    """An event of a switch on its plot; `kind` is the state that it began."""
+    """An event of a switch on its plot; `kind` is the state that it began.
+
+    `by` is the label of who did it, if a person or a machine decided it just then.
+    """
 
     at: datetime
     kind: str
     name: str
+    by: str = ""
     text: str = ""
     path: str = ""
 
@@ -106,18 +110,18 @@ def load_marks(switch_id: str, since: datetime, until: datetime) -> list[CallMar
     """Return a switch's engagements, ramp steps and releases between two times, oldest first."""
     marks: list[CallMark] = []
 
-    def add(at: datetime | None, kind: str, name: str, text: str = "", path: str = "") -> None:
+    def add(at: datetime | None, kind: str, name: str, **more: str) -> None:
         if at is not None and since <= at <= until:
-            marks.append(CallMark(at, kind, name, text, path))
+            marks.append(CallMark(at, kind, name, **more))
 
     span = (since, until)
     inside = Q(engaged_at__range=span) | Q(ended_at__range=span)
     for row in Episode.objects.filter(inside, switch_id=switch_id).order_by("-id")[:MAX_MARKS]:
         who = label_of(row.engaged_by_type, row.engaged_by_name)
-        add(row.engaged_at, "engaged", f"Engaged by {who}", row.reason)
+        add(row.engaged_at, "engaged", "Engaged", by=who, text=row.reason)
         if row.ended_how:
             end = ENDS[Episode.End(row.ended_how)]
-            add(row.ended_at, "released", f"{end} by {row.ended_by}", row.justification)
+            add(row.ended_at, "released", end, by=row.ended_by, text=row.justification)
     steps = JobStep.objects.filter(job__ramp__switch_id=switch_id, started_at__range=span)
     for step in steps.order_by("-started_at")[:MAX_MARKS]:
         name = f"Ramp step {step.index + 1}: {step.data['percent']:g} % allowed"
