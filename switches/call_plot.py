@@ -211,15 +211,16 @@ def from_unix(seconds: int) -> datetime:
 
 def spark_paths(series: CheckSeries, height: int) -> tuple[str, str, str]:
     """Return the paths (allowed, blocked, gaps) of a sparkline; a bucket is 1 wide."""
-    top = max((bucket.total or 0 for bucket in series.buckets), default=0) or 1
+    top = max((bucket.per_minute(bucket.total) for bucket in series.buckets), default=0) or 1
     allowed, blocked, gaps = [], [], []
     for place, bucket in enumerate(series.buckets):
         if bucket.total is None:
             gaps.append(f"M{place} {height}h1")
             continue
-        below = height * (bucket.blocked or 0) / top
+        below = height * bucket.per_minute(bucket.blocked) / top
+        above = height * bucket.per_minute(bucket.allowed) / top
         blocked.append(_column(place, 1, 0.0, below, height))
-        allowed.append(_column(place, 1, below, height * (bucket.allowed or 0) / top, height))
+        allowed.append(_column(place, 1, below, above, height))
     return "".join(allowed), "".join(blocked), "".join(gaps)
 
 

@@ -131,8 +131,8 @@ def load_series(switch: str, seconds: int, now: datetime) -> CheckSeries:
 def load_recent_series(switches: Iterable[str], now: datetime) -> dict[str, CheckSeries]:
     """Return the checks of each switch in the last hour, for sparklines; one query."""
     ids, last = list(switches), counted_until(now)
-    last -= last % SPARK_STEP
     first = last - SPARK_SECONDS
+    first -= first % SPARK_STEP
     sums = _load_sums(ids, first, last, SPARK_STEP)
     return {switch: build_series(sums[switch], first, last, SPARK_STEP) for switch in ids}
 
