@@ -75,6 +75,7 @@ def breakers_section(start: datetime, end: datetime, now: datetime) -> ReportSec
         title="Breakers",
         summary=f"{_trips_in_words(int(trips), total, *longest)}{_silent_in_words(counts)}",
         tone="warn" if is_grave else "unknown" if unsure else "good",
+        headline=_choose_headline(int(trips), is_grave, counts),
         columns=(
             "dependency",
             "criticality",
@@ -106,6 +107,7 @@ def overrides_section(start: datetime, end: datetime, now: datetime) -> ReportSe
         columns=("dependency", "mode", "set_by", "set_at", "stood_seconds", "ended", "reason"),
         rows=tuple(_override_row(one, lasted[one.pk]) for one in rows[:MAX_ROWS]),
         total=len(rows),
+        headline=f"{len(long):,} override{'' if len(long) == 1 else 's'} for more than a day",
     )
 
 
@@ -120,6 +122,14 @@ def _trip_row(row: tuple[Any, ...]) -> ReportRow:
         "last_at": timestamp(last_at),
     }
     return ReportRow(cells, message_facts.dependency_path(caller, callee))
+
+
+def _choose_headline(trips: int, is_grave: bool, counts: BreakerBoardCounts) -> str:
+    if is_grave:
+        return f"{trips:,} breaker trip{'' if trips == 1 else 's'}"
+    if counts.in_the_dark:
+        return f"{counts.in_the_dark:,} critical dependencies without reports"
+    return "No breaker reports"
 
 
 def _trips_in_words(
@@ -140,7 +150,7 @@ def _silent_in_words(counts: BreakerBoardCounts) -> str:
         return ""
     were = "was" if counts.silent == 1 else "were"
     grave = f", {counts.in_the_dark:,} of them critical" if counts.in_the_dark else ""
-    return f" {counts.silent:,} of {counts.known:,} {were} not reported at the time{grave}."
+    return f" {counts.silent:,} of {counts.known:,} {were} not reporting{grave}."
 
 
 def _override_row(one: Override, lasted: timedelta) -> ReportRow:
@@ -152,7 +162,7 @@ def _override_row(one: Override, lasted: timedelta) -> ReportRow:
         "set_by": one.set_by,
         "set_at": timestamp(one.set_at),
         "stood_seconds": round(max(lasted, timedelta()).total_seconds()),
-        "ended": one.ended_why or "stands",
+        "ended": one.ended_why or "in force",
         "reason": f"{reason[: MAX_REASON_LENGTH - 1].rstrip()}…" if cut else reason,
     }
     return ReportRow(cells, message_facts.page_path(one.dependency))
@@ -160,7 +170,7 @@ def _override_row(one: Override, lasted: timedelta) -> ReportRow:
 
 def _overrides_in_words(total: int, live: int, long: int) -> str:
     if not total:
-        return "Nothing was forced upon any breaker."
-    summary = f"{total:,} override{'' if total == 1 else 's'} stood in the week"
-    summary += f", {live:,} of them still {'stands' if live == 1 else 'stand'}" if live else ""
+        return "No overrides."
+    summary = f"{total:,} override{'' if total == 1 else 's'} in force this week"
+    summary += f", {live:,} still in force" if live else ""
     return f"{summary}; {long:,} for more than a day." if long else f"{summary}."

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from itertools import zip_longest
 
 from django.db.models import Count, Q
 from django.utils import timezone
@@ -31,6 +32,7 @@ def budgets_section(start: datetime, end: datetime, now: datetime) -> ReportSect
     until = min(end, now)
     days = [at for at in (start + DAY * number for number in range(7)) if at < until]
     edges = [*map(last_ended, days), last_ended(until)]
+    week = [start + DAY * number for number in range(7)]
     slos = list(Slo.objects.present().order_by("name"))
     spent = budgets.load_spent(slos, edges)
     opened = Alert.objects.filter(slo__isnull=False, opened_at__gte=start, opened_at__lt=end)
@@ -43,9 +45,10 @@ def budgets_section(start: datetime, end: datetime, now: datetime) -> ReportSect
     by_spent = sorted(budget_rows, key=lambda one: (-(one[1].in_all or 0.0), one[0].name))
     return ReportSection(
         slug="budgets",
-        title="Budgets spent",
+        title="Error budgets",
         summary=_summarize(budget_rows),
         tone=_choose_tone(budget_rows),
+        headline=_choose_headline(budget_rows),
         columns=("objective", "service", "target", "left", "spent_this_week", "pages", "tickets"),
         rows=tuple(
             ReportRow(
@@ -64,7 +67,7 @@ def budgets_section(start: datetime, end: datetime, now: datetime) -> ReportSect
         ),
         total=len(budget_rows),
         charts=tuple(
-            _make_chart(slo, one, days) for slo, one, _ in by_spent[:CHARTS] if one.in_all
+            _make_chart(slo, one, week) for slo, one, _ in by_spent[:CHARTS] if one.in_all
         ),
     )
 
@@ -84,9 +87,21 @@ def _choose_tone(budget_rows: Sequence[BudgetRow]) -> str:
     return "unknown" if len(left) < len(budget_rows) else "good"
 
 
+def _choose_headline(budget_rows: Sequence[BudgetRow]) -> str:
+    left = [one.remaining_ratio for _, one, _ in budget_rows if one.remaining_ratio is not None]
+    gone = sum(ratio <= 0 for ratio in left)
+    low = sum(0 < ratio < LOW for ratio in left)
+    total = pluralize(len(budget_rows), "error budget")
+    if gone:
+        return f"{gone:,} of {total} spent"
+    if low:
+        return f"{low:,} of {total} below {LOW:.0%}".replace("%", " %")
+    return f"{len(budget_rows) - len(left):,} of {total} without data"
+
+
 def _summarize(budget_rows: Sequence[BudgetRow]) -> str:
     if not budget_rows:
-        return "There is no SLO."
+        return "No SLOs."
     ratios = [(slo.name, one.remaining_ratio) for slo, one, _ in budget_rows]
     left = [(name, ratio) for name, ratio in ratios if ratio is not None]
     gone = [name for name, ratio in left if ratio <= 0]
@@ -98,7 +113,7 @@ def _summarize(budget_rows: Sequence[BudgetRow]) -> str:
         if names
     ]
     if not sentences and left:
-        sentences.append("Every budget that is known has a quarter left at least.")
+        sentences.append("Every known budget has at least a quarter left.")
     pages = sum(alert_counts.get("page", 0) for *_, alert_counts in budget_rows)
     tickets = sum(alert_counts.get("ticket", 0) for *_, alert_counts in budget_rows)
     if pages or tickets:
@@ -106,20 +121,20 @@ def _summarize(budget_rows: Sequence[BudgetRow]) -> str:
             f"{pluralize(pages, 'page')} and {pluralize(tickets, 'ticket')} in the week."
         )
     if unknown:
-        sentences.append(f"Of {pluralize(unknown, 'SLO')} nothing is known.")
+        sentences.append(f"No data for {pluralize(unknown, 'SLO')}.")
     return " ".join(sentences)
 
 
 def _make_chart(slo: Slo, spent: SpentBudget, days: Sequence[datetime]) -> Chart:
     bars = tuple(
-        (f"{timezone.localtime(at):%a %-d}", round((part or 0.0) * 100, 2))
-        for at, part in zip(days, spent.parts, strict=False)
+        (f"{timezone.localtime(at):%a %-d}", None if part is None else round(part * 100, 2))
+        for at, part in zip_longest(days, spent.parts)
     )
-    each = ", ".join(f"{label} {value:g}" for label, value in bars)
+    each = ", ".join(f"{label} {value:g}" for label, value in bars if value is not None)
     return Chart(
-        title=f"{slo.name}: budget spent a day",
+        title=f"{slo.name}: budget spent per day",
         unit="percent",
-        alt=f"Of the error budget of {slo.name}, percent spent a day: {each}.",
+        alt=f"Percent of the error budget of {slo.name} spent per day: {each}.",
         bars=bars,
     )
 

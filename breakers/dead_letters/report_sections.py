@@ -57,6 +57,7 @@ def dead_letters_section(start: datetime, end: datetime, now: datetime) -> Repor
             for one in weeks[:MAX_ROWS]
         ),
         total=len(weeks),
+        headline=_choose_headline(weeks),
         charts=(_build_chart(failed),) if failed else (),
     )
 
@@ -115,6 +116,13 @@ def _summarize_weeks(weeks: list[Week]) -> str:
     if vanished:
         text += f". {_count_letters(vanished)} removed by other Redis clients"
     return f"{text}."
+
+
+def _choose_headline(weeks: list[Week]) -> str:
+    depth, vanished = (sum(one[name] for one in weeks) for name in ("depth", "vanished"))
+    if depth or not vanished:
+        return _count_letters(depth)
+    return f"{_count_letters(vanished)} removed by other Redis clients"
 
 
 def _build_chart(failed: list[GroupFailures]) -> Chart:

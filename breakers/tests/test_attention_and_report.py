@@ -166,7 +166,7 @@ def test_the_report_counts_trips_and_how_long_the_longest_was_open():
 
     assert section.summary == (
         "Breakers of 1 dependency opened 3 times; the longest, of core->oracle, for 4 min."
-        " 1 of 1 was not reported at the time, 1 of them critical."
+        " 1 of 1 was not reporting, 1 of them critical."
     )
     (row,) = section.rows
     assert row.cells["trips"] == 3
@@ -210,7 +210,7 @@ def test_the_longest_and_the_gravest_count_beyond_the_rows_that_are_shown():
     assert (len(section.rows), section.total, section.tone) == (50, 51, "warn")
     assert section.summary == (
         "Breakers of 51 dependencies opened 101 times; the longest, of zebra->last, for 1 h."
-        " 51 of 51 were not reported at the time, 1 of them critical."
+        " 51 of 51 were not reporting, 1 of them critical."
     )
 
 
@@ -222,16 +222,12 @@ def test_a_week_in_which_nobody_reports_a_critical_one_is_not_called_fine():
     section = report.breakers_section(START, END, NOW)
 
     assert section.tone == "unknown"
-    assert section.summary == (
-        "No breaker opened. 1 of 2 was not reported at the time, 1 of them critical."
-    )
+    assert section.summary == ("No breaker opened. 1 of 2 was not reporting, 1 of them critical.")
 
 
 def test_a_quiet_week_says_so():
     assert report.breakers_section(START, END, NOW).summary == "No breaker opened."
-    assert (
-        report.overrides_section(START, END, NOW).summary == "Nothing was forced upon any breaker."
-    )
+    assert report.overrides_section(START, END, NOW).summary == "No overrides."
 
 
 def test_the_report_lists_overrides_by_how_long_they_stood():
@@ -244,10 +240,10 @@ def test_the_report_lists_overrides_by_how_long_they_stood():
     section = report.overrides_section(START, END, NOW)
 
     shown = [(row.cells["dependency"], row.cells["ended"]) for row in section.rows]
-    assert shown == [("core->oracle", "stands"), ("core->vision", "expired")]
+    assert shown == [("core->oracle", "in force"), ("core->vision", "expired")]
     assert section.rows[1].cells["stood_seconds"] == 2 * 3600
     assert section.summary == (
-        "2 overrides stood in the week, 1 of them still stands; 1 for more than a day."
+        "2 overrides in force this week, 1 still in force; 1 for more than a day."
     )
     assert section.tone == "warn"
 

@@ -65,12 +65,15 @@ class BoardNotice:
 
 @dataclass(frozen=True)
 class Chart:
-    """A bar chart of (label, value) pairs in `unit`; `alt` is a one-sentence text alternative."""
+    """A bar chart of (label, value) pairs in `unit`; `alt` is a one-sentence text alternative.
+
+    A value is None if its time has not begun.
+    """
 
     title: str
     unit: str
     alt: str
-    bars: tuple[tuple[str, float], ...]
+    bars: tuple[tuple[str, float | None], ...]
 
 
 @dataclass(frozen=True)
@@ -86,6 +89,7 @@ class ReportSection:
     """A section of the weekly report; `rows` may be only the first of `total` rows.
 
     `tone` is `bad` or `warn` if a reader has to act, `unknown` without data, else `good`.
+    `headline` says in a few words what they have to look at (`3 overdue switches`).
     """
 
     slug: str
@@ -96,6 +100,7 @@ class ReportSection:
     rows: tuple[ReportRow, ...] = ()
     total: int = 0
     charts: tuple[Chart, ...] = field(default_factory=tuple)
+    headline: str = ""
 
 
 AttentionReader = Callable[[datetime], Sequence[AttentionItem]]

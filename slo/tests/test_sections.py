@@ -158,7 +158,7 @@ def test_report_has_the_worst_first_with_what_the_week_spent():
     assert best["left"] == "99.8 %"
     assert (unknown["left"], unknown["spent_this_week"]) == ("", "")
     assert section.rows[0].path == "/slos/bad/"
-    assert "Of 1 SLO nothing is known." in section.summary
+    assert "No data for 1 SLO." in section.summary
     assert "1 page and 0 tickets in the week." in section.summary
 
 
@@ -171,7 +171,7 @@ def test_report_draws_the_days_of_those_that_burned_most():
     days = dict(chart.bars)
     assert len(days) == 7
     assert max(days, key=lambda day: days[day]) == "Sat 21"
-    assert chart.title == "core-availability: budget spent a day"
+    assert chart.title == "core-availability: budget spent per day"
 
 
 def test_report_is_bad_once_a_budget_is_gone():
@@ -200,13 +200,13 @@ def test_report_of_budgets_that_are_not_known_does_not_call_them_fine():
 
     section = report_sections.budgets_section(MONDAY, SUNDAY, SUNDAY - HOUR)
 
-    assert (section.summary, section.tone) == ("Of 1 SLO nothing is known.", "unknown")
+    assert (section.summary, section.tone) == ("No data for 1 SLO.", "unknown")
 
 
 def test_report_without_any_says_so():
     section = report_sections.budgets_section(MONDAY, SUNDAY, SUNDAY)
 
-    assert (section.summary, section.rows, section.tone) == ("There is no SLO.", (), "good")
+    assert (section.summary, section.rows, section.tone) == ("No SLOs.", (), "good")
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,7 @@ def not_rehearsed_section(_start: datetime, _end: datetime, now: datetime) -> Re
         lambda switch: switch_path(switch.pk),
         total=total,
         tone="warn" if total else "good",
+        headline=f"{pluralize(total, 'switch')} not tested in 90 days",
         summary=f"{pluralize(total, 'switch')} not proven in the last 90 days, {never:,} of them "
         "never tested. Start a drill, or schedule one.",
         empty="Every switch passed a drill in the last 90 days.",

@@ -50,7 +50,7 @@ class ReportChartShape(serializers.Serializer[Any]):
     alt = serializers.CharField()
     bars = serializers.ListField(
         child=serializers.ListField(child=serializers.JSONField()),
-        help_text="Pairs of a label and a number.",
+        help_text="Pairs of a label and a number; null for days to come.",
     )
 
 
@@ -66,6 +66,9 @@ class ReportSectionShape(serializers.Serializer[Any]):
     slug = serializers.CharField()
     title = serializers.CharField()
     summary = serializers.CharField()
+    headline = serializers.CharField(
+        required=False, help_text="What there is to look at; missing in older reports."
+    )
     tone = serializers.ChoiceField(compose.WORST_FIRST)
     columns = serializers.ListField(child=serializers.CharField())
     rows = ReportRowShape(many=True)

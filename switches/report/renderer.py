@@ -20,23 +20,28 @@ TONES = {
     "unknown": ("unknown", "Unknown"),
     "good": ("released", "No action"),
 }
+LOOKS = {"bad": "engaged", "warn": "pending", "unknown": "quiet", "good": "released"}
+"""The state whose color a section has, by tone."""
 MARKS = {"bad": "!!", "warn": " !", "unknown": " ?", "good": "  "}
 
 
-def layout_bars(values: Sequence[tuple[str, float]]) -> dict[str, Any]:
-    """Return the size and the bars of a bar chart, in SVG units."""
+def layout_bars(values: Sequence[tuple[str, float | None]]) -> dict[str, Any]:
+    """Return the size and the bars of a bar chart, in SVG units.
+
+    A bar without a value (None) has an empty text and no height.
+    """
     ground = HEIGHT - BOTTOM
-    max_value = max((value for _, value in values), default=0.0)
+    max_value = max((value for _, value in values if value is not None), default=0.0)
     slot = (WIDTH - LEFT - RIGHT) / max(1, len(values))
     width = min(MAX_BAR_WIDTH, slot * 0.62)
     bars = []
     for number, (label, value) in enumerate(values):
-        height = (ground - TOP) * max(0.0, value) / max_value if max_value > 0 else 0.0
+        height = (ground - TOP) * max(0.0, value or 0.0) / max_value if max_value > 0 else 0.0
         middle = LEFT + slot * (number + 0.5)
         bars.append(
             {
                 "label": label,
-                "value": format_value(value),
+                "value": "" if value is None else format_value(value),
                 "x": round(middle - width / 2, 1),
                 "y": round(ground - height, 1),
                 "width": round(width, 1),
@@ -109,9 +114,11 @@ def _build_section(content: Mapping[str, Any]) -> dict[str, Any]:
     return {
         **content,
         "icon": icon,
+        "look": LOOKS[content["tone"]],
         "word": word,
         "heads": [ReportCell(heading, kinds.get(heading, "text"), "") for heading in headings],
         "rows": rows,
+        "headline": content.get("headline") or f"{content['title']}: {content['total']:,}",
         "more": max(0, content["total"] - len(rows)),
         "charts": charts,
         "is_quiet": content["tone"] == "good" and not rows and not charts,
@@ -135,7 +142,9 @@ def render_lines(content: Mapping[str, Any], zone: tzinfo, public_url: str) -> I
         if section["more"]:
             yield f"     and {section['more']:,} more"
         for chart in section["charts"]:
-            bars = "  ".join(f"{bar['label']} {bar['value']}" for bar in chart["drawing"]["bars"])
+            bars = "  ".join(
+                f"{bar['label']} {bar['value']}" for bar in chart["drawing"]["bars"] if bar["value"]
+            )
             yield f"     {chart['title']} ({chart['unit']}): {bars}"
 
 

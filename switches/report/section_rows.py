@@ -53,6 +53,7 @@ def build_section(
     tone: str,
     summary: str,
     empty: str = "",
+    headline: str = "",
     **cells: str | Callable[[Any], Any],
 ) -> ReportSection:
     """Return a section of a report as a table with a summary.
@@ -81,6 +82,7 @@ def build_section(
             for row in rows
         ),
         total=total,
+        headline=headline,
     )
 
 

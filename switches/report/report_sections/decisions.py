@@ -43,9 +43,10 @@ def trips_section(start: datetime, end: datetime, _now: datetime) -> ReportSecti
         "/trips/",
         total=len(rows),
         tone="warn" if waiting else "good",
-        summary=f"Machines asked {pluralize(total, 'time')}; {tripped:,} engaged a switch, "
-        f"{waiting:,} were left to a person.",
-        empty="No machine asked for anything to be stopped.",
+        headline=f"{pluralize(waiting, 'trip')} left to a person",
+        summary=f"{pluralize(total, 'automatic trip')}; {tripped:,} engaged a switch, "
+        f"{waiting:,} left to a person.",
+        empty="No automatic trips.",
         policy=lambda row: row["policy__trigger"] or "none matched",
         outcome="outcome",
         trips="trips",
@@ -66,10 +67,13 @@ def reviews_section(start: datetime, end: datetime, now: datetime) -> ReportSect
         "/approvals/",
         total=total,
         tone="bad" if unsigned else "warn" if total else "good",
+        headline=f"{pluralize(unsigned, 'break-glass review')} not signed"
+        if unsigned
+        else pluralize(total, "break-glass review"),
         summary=f"{pluralize(unsigned, 'review')} not signed by a second person."
         if unsigned
         else f"{pluralize(total, 'review')} of this week, all signed.",
-        empty="No break-glass this week, and no open review.",
+        empty="No break-glass this week and no open reviews.",
         switch="target",
         what="summary",
         why=reason_of,
@@ -97,6 +101,9 @@ def approvals_section(start: datetime, end: datetime, now: datetime) -> ReportSe
         "/approvals/",
         total=total,
         tone="warn" if pending or counts["expired"] else "good",
+        headline=f"{pluralize(pending, 'approval')} waiting"
+        if pending
+        else f"{pluralize(counts['expired'], 'approval')} expired",
         summary=f"{', '.join(parts)}.",
         empty="No approval requests.",
         about="target",
@@ -127,8 +134,9 @@ def overridden_section(start: datetime, end: datetime, _now: datetime) -> Report
         "/rules/",
         total=len(times),
         tone="warn" if found else "good",
-        summary=f"{pluralize(len(found), 'time')} somebody set a safety rule aside: {actions}.",
-        empty="No safety rule was set aside.",
+        headline=f"{pluralize(len(times), 'safety rule')} overridden",
+        summary=f"Safety rules were overridden {pluralize(len(found), 'time')}: {actions}.",
+        empty="No safety rule was overridden.",
         rule=lambda pair: pair[0],
         times=lambda pair: pair[1],
         last_by_switch=lambda pair: last[pair[0]],

@@ -71,9 +71,9 @@ def vague_section(_start: datetime, end: datetime, now: datetime) -> ReportSecti
         episode_path,
         total=total,
         tone="warn" if total else "good",
-        summary=f"{pluralize(total, 'switch')} stopped for a reason that says little: whoever "
-        "comes next can't tell when it may be released. Ask, and engage anew or extend with a "
-        "better one.",
+        headline=pluralize(total, "vague reason"),
+        summary=f"{pluralize(total, 'switch')} engaged for a vague reason: the next person can't "
+        "tell when to release it. Ask who engaged it, then extend with a better reason.",
         empty="Every reason names a component, a number, or both.",
         switch="switch_id",
         reason=reason_of,
@@ -106,9 +106,10 @@ def forgotten_section(_start: datetime, end: datetime, now: datetime) -> ReportS
         episode_path,
         total=total,
         tone="bad" if total else "good",
-        summary=f"{pluralize(total, 'switch')} stopped, and nobody seems to think of it. Release "
-        "it, or say why it stays.",
-        empty="Everything that stands was engaged, acknowledged or extended within 7 days.",
+        headline=pluralize(total, "forgotten switch"),
+        summary=f"{pluralize(total, 'switch')} engaged without attention for 7 days. Release each "
+        "one, or say why it stays.",
+        empty="Every engaged switch was engaged, acknowledged or extended in the last 7 days.",
         switch="switch_id",
         why=lambda episode: "; ".join(_list_signs(episode, often, now)),
         reason=reason_of,
@@ -129,8 +130,9 @@ def overdue_section(_start: datetime, end: datetime, now: datetime) -> ReportSec
         episode_path,
         total=total,
         tone="bad" if total else "good",
+        headline=pluralize(total, "overdue switch"),
         summary=f"{pluralize(total, 'switch')} past expiry and still engaged.",
-        empty="Nothing stood past its expiry.",
+        empty="No switch was past its expiry.",
         switch="switch_id",
         expired_at="expires_at",
         acknowledged_by=lambda episode: episode.acknowledged_by if episode.acknowledged_at else "",
@@ -153,13 +155,14 @@ def active_section(_start: datetime, end: datetime, now: datetime) -> ReportSect
     by_scope = ", ".join(f"{counts[scope]:,} {scope}" for scope in SCOPES.names if counts[scope])
     return build_section(
         "active",
-        "Stopped at the end of the week" if end <= now else "Stopped now",
+        "Engaged at the end of the week" if end <= now else "Engaged now",
         episodes,
         episode_path,
         total=total,
         tone="warn" if total else "good",
+        headline=pluralize(total, "engaged switch"),
         summary=f"{pluralize(total, 'switch')}: {by_scope}.",
-        empty="Nothing was stopped.",
+        empty="No switch was engaged.",
         switch="switch_id",
         reason=reason_of,
         engaged_by=engaged_by,
@@ -184,9 +187,10 @@ def permanent_section(_start: datetime, end: datetime, now: datetime) -> ReportS
         episode_path,
         total=total,
         tone="bad" if late else "warn" if total else "good",
+        headline=pluralize(total, "permanent switch"),
         summary=f"{pluralize(total, 'switch')} engaged without expiry, {late:,} of them not "
-        "confirmed in time.",
-        empty="Nothing is engaged without expiry.",
+        "re-confirmed in time.",
+        empty="No switch is engaged without expiry.",
         switch="switch_id",
         reason=reason_of,
         confirmed_at="reconfirmed_at",

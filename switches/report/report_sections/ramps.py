@@ -57,6 +57,9 @@ def ramps_section(start: datetime, end: datetime, now: datetime) -> ReportSectio
             for ramp in ranked
         ),
         total=len(found),
+        headline=f"{pluralize(counts['failed'], 'ramp')} failed"
+        if counts["failed"]
+        else f"{pluralize(counts['compensated'], 'ramp')} ended by a gate",
     )
 
 
@@ -98,7 +101,7 @@ def _get_outcome(ramp: Any, at: datetime) -> str:
 
 def _summarize(begun: int, counts: Mapping[str, int], longest: timedelta) -> str:
     if not counts:
-        return "No ramp was under way."
+        return "No ramps."
     outcomes = ", ".join(
         f"{counts[name]:,} {name}" for name in WORST_FIRST[::-1] if counts.get(name)
     )

@@ -95,8 +95,8 @@ def actors_section(start: datetime, end: datetime, _now: datetime) -> ReportSect
         lambda row: f"/audit/?action={'switch' if row['changes'] > row['ramped'] else 'ramp'}",
         total=total,
         tone="good",
-        summary=f"{pluralize(total, 'actor')} changed what services are told.",
-        empty="Nobody changed anything.",
+        summary=f"{pluralize(total, 'actor')} changed switches.",
+        empty="No changes.",
         actor=lambda row: label_of(row["actor_type"], row["actor_name"]),
         **{name: name for name in ("engaged", "ramped", "released", "extended", "changes")},
     )
@@ -118,8 +118,8 @@ def extends_section(start: datetime, end: datetime, _now: datetime) -> ReportSec
         lambda row: switch_path(row["target"]),
         total=total,
         tone="good",
-        summary=f"{pluralize(total, 'switch')} kept engaged for longer than first planned.",
-        empty="Nothing was extended.",
+        summary=f"{pluralize(total, 'switch')} extended.",
+        empty="No switch was extended.",
         switch="target",
         times="times",
         last_at="last_at",
@@ -135,7 +135,7 @@ def _read_grouped(rows: QuerySet[Any, Any]) -> tuple[list[Any], int]:
 def _summarize_flow(counts: dict[str, Any]) -> str:
     began = counts["began"]
     if not began and not counts["count"]:
-        return "Nothing was engaged and nothing was released."
+        return "No switch was engaged or released."
     text = f"{pluralize(began, 'episode')} began and {counts['count']:,} ended"
     if not counts["count"]:
         return f"{text}."
@@ -158,14 +158,14 @@ def _build_charts(days: Days, counts: dict[str, Any], now: datetime) -> tuple[Ch
         for field in ("engaged_at", "ended_at")
     }
     charts = [
-        ("Engaged a day", "episodes", "engaged", by_day["engaged_at"]),
-        ("Released a day", "episodes", "released", by_day["ended_at"]),
+        ("Engaged per day", "episodes", "engaged", by_day["engaged_at"]),
+        ("Released per day", "episodes", "released", by_day["ended_at"]),
         *(
-            (f"Engaged hours a day: {scope}", "hours", f"{scope} switches engaged", hours)
+            (f"Engaged hours per day: {scope}", "hours", f"{scope} switches engaged", hours)
             for scope, hours in _read_engaged_hours(days, now)
         ),
     ]
-    return tuple(_build_chart(*chart, days) for chart in charts if any(chart[-1]))
+    return tuple(_build_chart(*chart, days, now) for chart in charts if any(chart[-1]))
 
 
 def _read_engaged_hours(days: Days, now: datetime) -> list[tuple[str, list[float]]]:
@@ -184,7 +184,10 @@ def _read_engaged_hours(days: Days, now: datetime) -> list[tuple[str, list[float
     return [(scope, found[scope]) for scope in SCOPES.names if scope in found]
 
 
-def _build_chart(title: str, unit: str, verb: str, values: Sequence[float], days: Days) -> Chart:
+def _build_chart(
+    title: str, unit: str, verb: str, values: Sequence[float], days: Days, now: datetime
+) -> Chart:
+    """Return a chart of the week's days; those that have not begun have no value."""
     peak, day = max((value, -number) for number, value in enumerate(values))
     alt = f"{_format_number(sum(values))} {unit} {verb} in the week, most on {days[-day][0]:%A}: "
     return Chart(
@@ -192,8 +195,8 @@ def _build_chart(title: str, unit: str, verb: str, values: Sequence[float], days
         unit=unit,
         alt=f"{alt}{_format_number(peak)}.",
         bars=tuple(
-            (f"{date_:%a} {date_.day}", round(float(value), 2))
-            for (date_, _, _), value in zip(days, values, strict=True)
+            (f"{date_:%a} {date_.day}", round(float(value), 2) if since <= now else None)
+            for (date_, since, _), value in zip(days, values, strict=True)
         ),
     )
 

@@ -68,7 +68,7 @@ def test_days_go_by_the_clock_of_the_house(settings):
 
     content = compose_week(NEXT_MONDAY)
 
-    (began,) = [c for c in section(content, "flow")["charts"] if c["title"] == "Engaged a day"]
+    (began,) = [c for c in section(content, "flow")["charts"] if c["title"] == "Engaged per day"]
     assert began["bars"][0] == ["Mon 16", 1.0]
 
 

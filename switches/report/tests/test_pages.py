@@ -38,7 +38,7 @@ def kept(week):
 def test_without_a_report_the_page_says_when_the_first_comes():
     html = page(browser_as("viewer").get(HISTORY))
 
-    assert "No report yet" in html
+    assert "No reports yet" in html
     assert "This week so far" in html
 
 
@@ -105,22 +105,23 @@ def test_the_running_week_can_be_read_and_not_signed(week):
     html = page(browser_as("approver").get(f"{HISTORY}{week.later(1)}/"))
 
     assert "So far" in html
-    assert "All calm" in html
+    assert "Nothing needs action" in html
     assert f"{week.later(1)}/sign/" not in html
 
 
 def test_part_that_is_not_known_has_a_badge_that_says_so(week, monkeypatch):
-    blind = ReportSection("blind", "Budgets", "Nothing is known of 1 SLO.", "unknown")
+    words = ("No data for 1 SLO.", "unknown")
+    blind = ReportSection("blind", "Budgets", *words, headline="1 of 1 error budget without data")
     monkeypatch.setattr(REPORT_SECTIONS, "_items", {"blind": RegisteredFunction(lambda *_: blind)})
 
     html = page(browser_as("viewer").get(f"{HISTORY}{week.later(1)}/"))
 
     tile = html.split('href="#blind"', 1)[1].split("</a>", 1)[0]
     badge = html.split('id="blind-title"', 1)[1].split("</div>", 1)[0]
-    assert "Budgets: not known" in tile
+    assert "1 of 1 error budget without data" in tile
     assert "Unknown" in badge
     assert "state--quiet" in badge
-    assert "All calm" not in html
+    assert "Nothing needs action" not in html
 
 
 def test_an_approver_signs_by_a_plain_form(kept, week):

@@ -40,7 +40,7 @@ def get_row(content, switch):
 
 
 def test_quiet_week_says_so():
-    assert section(compose(WEEK, DUE), "ramps")["summary"] == "No ramp was under way."
+    assert section(compose(WEEK, DUE), "ramps")["summary"] == "No ramps."
 
 
 def test_each_outcome_is_told_the_worst_first():
@@ -120,7 +120,9 @@ def test_completed_ramp_is_one_release():
     content = compose(WEEK, DUE)
 
     assert section(content, "flow")["summary"].startswith("1 episode began and 1 ended")
-    (released,) = [c for c in section(content, "flow")["charts"] if c["title"] == "Released a day"]
+    (released,) = [
+        c for c in section(content, "flow")["charts"] if c["title"] == "Released per day"
+    ]
     assert sum(value for _, value in released["bars"]) == 1
     who = {row["actor"]: row for row in cells(content, "who")}
     assert (who["user:kim"]["engaged"], who["user:kim"]["ramped"]) == (1, 1)

@@ -145,7 +145,7 @@ def test_while_the_week_runs_it_tells_of_this_moment():
 
     content = compose_week(make_moment(2))
 
-    assert section(content, "active")["title"] == "Stopped now"
+    assert section(content, "active")["title"] == "Engaged now"
     assert section(content, "active")["total"] == 1
 
 
@@ -224,7 +224,7 @@ def test_trips_approvals_and_reviews_are_counted():
     content = compose_week()
 
     assert section(content, "trips")["summary"] == (
-        "Machines asked 3 times; 2 engaged a switch, 1 were left to a person."
+        "3 automatic trips; 2 engaged a switch, 1 left to a person."
     )
     assert [(row["outcome"], row["trips"], row["repeated"]) for row in cells(content, "trips")] == [
         ("tripped", 2, 4),
@@ -259,7 +259,7 @@ def test_rules_are_overridden_to_engage_and_to_release():
     content = compose_week()
 
     assert section(content, "rules_overridden")["summary"] == (
-        "3 times somebody set a safety rule aside: 2 to engage and 1 to release."
+        "Safety rules were overridden 3 times: 2 to engage and 1 to release."
     )
     assert cells(content, "rules_overridden") == [
         {"rule": "only one", "times": 2, "last_by_switch": "segment:c"},
@@ -296,7 +296,7 @@ def test_days_to_come_have_no_hours_yet(day):
     charts = section(compose_week(make_moment(day, 12)), "flow")["charts"]
 
     hours = next(chart for chart in charts if chart["unit"] == "hours")["bars"]
-    assert [value for _, value in hours] == [24.0] * day + [12.0] + [0.0] * (6 - day)
+    assert [value for _, value in hours] == [24.0] * day + [12.0] + [None] * (6 - day)
 
 
 def test_the_hours_of_a_day_add_up_to_what_an_independent_count_says():
@@ -339,7 +339,7 @@ def test_the_hours_of_a_day_add_up_to_what_an_independent_count_says():
                 if of == scope and start <= make_moment(day, 0, minute) < (end or now)
             )
             assert hours == pytest.approx(minutes / 60, abs=0.02)
-    began = next(chart for chart in charts if chart.title == "Engaged a day")
+    began = next(chart for chart in charts if chart.title == "Engaged per day")
     assert sum(count for _, count in began.bars) == sum(
         MONDAY <= start < NEXT_MONDAY for _, start, _ in spans
     )
