@@ -37,7 +37,8 @@ def register(dlq: Commands) -> None:
         action="append",
         parse=_parse_edit,
         metavar="FIELD=VALUE",
-        help="send it with this value instead; FIELD= for none. Again for another",
+        help="send it with this value instead; FIELD= removes it. Repeat for other fields; in bulk,"
+        " one field or path into its JSON",
     )
     bulk = (
         add_filters,
@@ -126,6 +127,8 @@ def _act_in_bulk(call: CommandContext, action: str, filters: dict[str, str]) -> 
         "rate_per_second": args.rate,
         "reason": args.reason,
     }
+    if edits := getattr(args, "edit", None):
+        body["edit"] = _bulk_edit(edits)
     document = call.send("POST", "/dlq/jobs/", body)
     approval = document.get("approval")
     if isinstance(approval, dict):
@@ -148,6 +151,18 @@ def _print_job(call: CommandContext, document: Document) -> None:
     if not call.screen.as_json:
         hint = f"To watch it: switchgear dlq job follow {document['id']}"
         call.screen.line(StyledText(hint, "quiet"))
+
+
+def _bulk_edit(edits: list[tuple[str, str | None]]) -> Document:
+    """Return the change that a job makes to each letter; a usage error unless it is one."""
+    if len(edits) > 1:
+        raise exits.make_usage_exit("A job makes one change: give --edit once.")
+    path, value = edits[0]
+    return (
+        {"op": "remove", "path": path}
+        if value is None
+        else ({"op": "set", "path": path, "value": value})
+    )
 
 
 def _parse_edit(text: str) -> tuple[str, str | None]:

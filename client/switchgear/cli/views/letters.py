@@ -154,6 +154,7 @@ def job_facts(one: Letter, clock: Clock) -> list[tuple[str, object]]:
         ("by", one["created_by"]),
         ("looked at", f"{one['progress']['done']:,} of {one['progress']['total']:,}"),
         ("of these", format_counts(one["counts"])),
+        ("failed again", f"{one['failed_again']:,}" if one.get("failed_again") else None),
         ("speed", f"{format_number(rate)} a second" if rate else None),
         ("held by", StyledText(one["hold_reason"] or "", "warn")),
         ("approval", f"request {one['approval']}" if one["approval"] else None),
