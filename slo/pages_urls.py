@@ -14,6 +14,11 @@ urlpatterns: list[URLPattern] = [
     path("alerts/", alerts.alerts_page, name="alerts_page"),
     path("alerts/<int:alert_id>/", alerts.alert_page, name="alert_page"),
     path("alerts/<int:alert_id>/acknowledge/", alerts.acknowledge_page, name="alert_acknowledge"),
+    path(
+        "alerts/groups/<int:group_id>/acknowledge/",
+        alerts.acknowledge_group_page,
+        name="alert_group_acknowledge",
+    ),
     path("alerts/<int:alert_id>/postmortem/", alerts.postmortem_page, name="alert_postmortem"),
     # Last, after fixed pages with this prefix; their names are reserved.
     path("slos/<str:name>/", slo_detail.slo_page, name="slo_page"),

@@ -22,6 +22,7 @@ api_urlpatterns: list[URLPattern] = [
     *both_forms("sli/", sli.SliView.as_view(), name="api-sli"),
     *both_forms("openslo/", openslo.OpenSloView.as_view(), name="api-openslo"),
     *both_forms("alerts/", alerts.AlertList.as_view(), name="api-alerts"),
+    *both_forms("alerts/ack", alerts.AcknowledgeAlertsView.as_view(), name="api-alerts-ack"),
     *both_forms("alerts/<str:alert_id>/", alerts.AlertDetail.as_view(), name="api-alert"),
     *both_forms(
         "alerts/<str:alert_id>/ack", alerts.AcknowledgeAlertView.as_view(), name="api-alert-ack"

@@ -3,6 +3,7 @@
 ROOT = "/api/v1"
 ROWS = """
 GET /alerts/ list_alerts List alerts
+POST /alerts/ack acknowledge_alerts Acknowledge several alerts or a group
 GET /alerts/{alert_id}/ get_alert Get an alert
 POST /alerts/{alert_id}/ack acknowledge_alert Acknowledge an alert
 GET /alerts/{alert_id}/postmortem get_alert_postmortem Draft a postmortem of an alert

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 
 import orjson
 from django.db import transaction
+from django.db.models import Q
 
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
@@ -16,8 +17,9 @@ from controlplane.core.sql import execute, fetch_all
 from slo.arithmetic.hysteresis import AlertKey, FiringRule, OpenAlert, plan_changes
 from slo.arithmetic.minutes import due_minute
 from slo.models import Alert, EvaluatedMinute
+from slo.models.alerts import WORST_FIRST
 
-from . import actions, notifications
+from . import actions, grouping, notifications
 
 MAX_OPENED = 2000
 """Most alerts to open in one evaluation; the others open at the next evaluation."""
@@ -84,6 +86,7 @@ def update_alerts(
         )
         for one in changes.opened[:MAX_OPENED]
     )
+    grouping.group_opened_alerts(opened, now)
     ended |= dict.fromkeys(changes.resolved, "Its rule has not fired for two minutes.")
     for why in sorted(set(ended.values())):
         ids = [pk for pk, reason in ended.items() if reason == why]
@@ -124,23 +127,67 @@ def acknowledge_alert(*, alert_id: int, actor: Actor, now: datetime, comment: st
         raise NotFound(f"There is no alert {alert_id}.")
     if alert.resolved_at is not None:
         raise Conflict(f"Alert {alert_id} has resolved; there is nothing to acknowledge.")
-    before = alert.acknowledged_by
-    alert.acknowledged_at, alert.acknowledged_by = now, actor.label
-    alert.acknowledged_because = comment.strip()
-    alert.save(update_fields=["acknowledged_at", "acknowledged_by", "acknowledged_because"])
-    escalation.acknowledge(subject=notifications.alert_subject(alert), actor=actor, now=now)
-    if alert.kind == Alert.Kind.BURN:
-        notify_changed("slo", alert.subject)
-    audit.record(
-        actor=actor,
-        action="alert.acknowledged",
-        target=notifications.alert_subject(alert),
-        reason=comment.strip(),
-        before={"acknowledged_by": before or None},
-        after={"rule": alert.rule, "subject": alert.subject, "severity": alert.severity},
-        now=now,
-    )
+    _acknowledge([alert], actor, now, comment)
     return alert
+
+
+@transaction.atomic
+def acknowledge_alerts(
+    *, alert_ids: Collection[int], actor: Actor, now: datetime, comment: str = ""
+) -> list[Alert]:
+    """Acknowledge those of the alerts that are open and that nobody has acknowledged.
+
+    Each gets an audit row of its own. Raise :class:`Forbidden`, :class:`InvalidInput` for an
+    invalid comment, :class:`NotFound` if one does not exist, or :class:`Conflict` if all have
+    resolved or are acknowledged.
+    """
+    actor.require("slo:write")
+    require_readable(comment=comment)
+    # Locked in the order of their ids, so that two requests can't deadlock.
+    alerts = list(Alert.objects.select_for_update().filter(pk__in=alert_ids).order_by("pk"))
+    if missing := set(alert_ids) - {one.pk for one in alerts}:
+        raise NotFound(f"There is no alert {min(missing)}.")
+    waiting = [one for one in alerts if one.resolved_at is None and one.acknowledged_at is None]
+    if not waiting:
+        names = {one.acknowledged_by for one in alerts if one.acknowledged_by}
+        by = f" by {', '.join(sorted(names))}" if names else ""
+        raise Conflict(f"These alerts have resolved or are already acknowledged{by}.")
+    _acknowledge(waiting, actor, now, comment)
+    return waiting
+
+
+def find_group(group_id: int) -> list[Alert]:
+    """Return the open alerts of a group, worst first; raise :class:`NotFound` without any."""
+    rows = Alert.objects.filter(Q(group=group_id) | Q(pk=group_id, group=None), resolved_at=None)
+    found = list(rows.select_related("slo", "threshold").order_by(WORST_FIRST, "opened_at", "pk"))
+    if not found:
+        raise NotFound(f"There is no open alert in group {group_id}.")
+    return found
+
+
+def _acknowledge(alerts: Sequence[Alert], actor: Actor, now: datetime, comment: str) -> None:
+    rows = []
+    for alert in alerts:
+        before = alert.acknowledged_by
+        alert.acknowledged_at, alert.acknowledged_by = now, actor.label
+        alert.acknowledged_because = comment.strip()
+        alert.save(update_fields=["acknowledged_at", "acknowledged_by", "acknowledged_because"])
+        subject = notifications.alert_subject(alert)
+        escalation.acknowledge(subject=subject, actor=actor, now=now)
+        rows.append(
+            {
+                "actor": actor,
+                "action": "alert.acknowledged",
+                "target": subject,
+                "reason": comment.strip(),
+                "before": {"acknowledged_by": before or None},
+                "after": {"rule": alert.rule, "subject": alert.subject, "severity": alert.severity},
+                "now": now,
+            }
+        )
+    if names := {one.subject for one in alerts if one.kind == Alert.Kind.BURN}:
+        notify_changed("slo", *names)
+    audit.record_many(rows)
 
 
 def _acknowledge_known(continued: Mapping[int, FiringRule], now: datetime) -> None:

@@ -60,6 +60,14 @@ def alert_path(alert: Alert) -> str:
     return f"{ALERTS_PATH}{alert.pk}/"
 
 
+def group_path(group_id: int) -> str:
+    return f"{ALERTS_PATH}groups/{group_id}/"
+
+
+def group_list_path(group_id: int) -> str:
+    return f"{ALERTS_PATH}#group-{group_id}"
+
+
 def slo_path(slo: Slo) -> str:
     return f"/slos/{slo.name}/"
 

@@ -17,8 +17,14 @@ from slo.alerts import lifecycle
 from slo.models import Alert
 from slo.postmortems import alert_timeline, draft
 
-from .bodies import AcknowledgeAlertBody, AlertFilters
-from .resources import ONE_ALERT, AlertAcknowledgementShape, AlertShape, PostmortemShape
+from .bodies import AcknowledgeAlertBody, AcknowledgeAlertsBody, AlertFilters
+from .resources import (
+    ONE_ALERT,
+    AlertAcknowledgementShape,
+    AlertsAcknowledgementShape,
+    AlertShape,
+    PostmortemShape,
+)
 from .slos import READ, WRITE, parse_id
 
 COLUMN_BY_FILTER = {name: name for name in ("kind", "severity", "service")} | {"slo": "slo__name"}
@@ -73,6 +79,27 @@ class AcknowledgeAlertView(ApiView):
             alert_id=parse_id(alert_id), actor=actor, now=now, comment=comment
         )
         return Done(AlertShape.render(_find_alert(alert_id)))
+
+
+class AcknowledgeAlertsView(ApiView):
+    write_scope = WRITE
+
+    @extend_schema(request=AcknowledgeAlertsBody, responses=AlertsAcknowledgementShape)
+    @mutation(AcknowledgeAlertsBody)
+    def post(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
+        """Acknowledge several alerts, or all open ones of a group, in one step.
+
+        Alerts that have resolved or are acknowledged stay as they are; the answer has the others.
+        """
+        alert_ids = body.get("alerts", [])
+        if "group" in body:
+            alert_ids = [one.pk for one in lifecycle.find_group(body["group"])]
+        done = lifecycle.acknowledge_alerts(
+            alert_ids=alert_ids, actor=actor, now=now, comment=body.get("comment", "")
+        )
+        ids = [one.pk for one in done]
+        rows = Alert.objects.select_related(*RELATED).filter(pk__in=ids).order_by("pk")
+        return Done({"results": [AlertShape.render(one) for one in rows]})
 
 
 class PostmortemView(ApiView):

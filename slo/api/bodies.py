@@ -4,13 +4,23 @@ from typing import Any
 
 from rest_framework import serializers
 
-from controlplane.core.http.fields import EmptyBody, Filters, Flag, Instant, Moment, Text
+from controlplane.core.http.fields import (
+    EmptyBody,
+    Filters,
+    Flag,
+    Instant,
+    Moment,
+    StrictIntegerField,
+    Text,
+)
 from slo.models import Alert
 from slo.models.alerts import SEVERITIES
 from slo.objectives import documents
 
 from .fields import ActionsField, RulesField, SourceField
 from .resources import ALERT_STATES, STATES, SavedSloShape
+
+MAX_ID = 2**63 - 1
 
 
 class SloBody(EmptyBody):
@@ -75,6 +85,28 @@ class ExclusionRemovalBody(EmptyBody):
 
 class AcknowledgeAlertBody(EmptyBody):
     comment = Text(required=False, max_length=2000)
+
+
+class AcknowledgeAlertsBody(AcknowledgeAlertBody):
+    """The alerts to acknowledge: a list of ids, or a group."""
+
+    alerts = serializers.ListField(
+        child=StrictIntegerField(min_value=1, max_value=MAX_ID),
+        required=False,
+        allow_empty=False,
+        max_length=500,
+    )
+    group = StrictIntegerField(
+        required=False,
+        min_value=1,
+        max_value=MAX_ID,
+        help_text="Field `group` of one of the alerts; in place of `alerts`.",
+    )
+
+    def validate(self, attributes: dict[str, Any]) -> dict[str, Any]:
+        if ("alerts" in attributes) == ("group" in attributes):
+            raise serializers.ValidationError("Name either `alerts` or a `group`.")
+        return attributes
 
 
 class SloFilters(Filters):

@@ -182,6 +182,9 @@ class AlertShape(Resource[Alert]):
     )
     said = serializers.CharField(source="summary")
     path = serializers.CharField()
+    group = serializers.SerializerMethodField(
+        help_text="Id of the first alert with the same cause: its own id, or an earlier one."
+    )
     opened_at = TimestampField()
     firing_at = TimestampField(
         help_text="When the rule last fired, plus the time since then in which it was unknown."
@@ -197,8 +200,16 @@ class AlertShape(Resource[Alert]):
     resolved_at = TimestampField(allow_null=True)
     resolved_because = OptionalTextField()
 
+    def get_group(self, alert: Alert) -> int:
+        return alert.group or alert.pk
+
 
 class AlertAcknowledgementShape(AlertShape):
+    dry_run = serializers.BooleanField(required=False)
+
+
+class AlertsAcknowledgementShape(serializers.Serializer[Any]):
+    results = AlertShape(many=True)
     dry_run = serializers.BooleanField(required=False)
 
 

@@ -1,9 +1,11 @@
 """Alerts and threshold rules."""
 
 from datetime import datetime
+from typing import Any, ClassVar
 
 from django.db import models
 from django.db.models import Case, IntegerField, Q, Value, When
+from django.db.models.functions import Coalesce
 
 from .objective import MAX_NAME_LENGTH, Slo
 
@@ -52,6 +54,14 @@ class ThresholdRule(models.Model):
         return self.name
 
 
+class AlertQuerySet(models.QuerySet["Alert"]):
+    def with_group(self) -> "models.QuerySet[Any, Any]":
+        """Annotate each alert with `group_id`: its group, or its own id if it has none."""
+        return self.annotate(
+            group_id=Coalesce("group", "id", output_field=models.BigIntegerField())
+        )
+
+
 class Alert(models.Model):
     """An alert: a rule that fires for a subject, from `opened_at` until `resolved_at`.
 
@@ -61,6 +71,8 @@ class Alert(models.Model):
     (`core->oracle`), and `summary` the message without a full stop. `firing_at` is when the rule
     last fired, plus unknown time since then. `evidence` holds the figures at the opening, `latest`
     those when the rule last fired, at `latest_at` (null in rows of earlier releases).
+
+    `group` is the id of the first alert with the same cause, None for alerts of earlier versions.
 
     Notifications include `facts`, and belong to the message thread `thread`, if set. The opening
     was announced at `notified_at`, the end at `resolution_notified_at`.
@@ -82,6 +94,7 @@ class Alert(models.Model):
     path = models.CharField(max_length=500, blank=True)
     thread = models.CharField(max_length=120, blank=True)
     facts = models.JSONField(default=dict, blank=True)
+    group = models.BigIntegerField(null=True, blank=True)
     opened_at = models.DateTimeField()
     firing_at = models.DateTimeField()
     evidence = models.JSONField(default=dict)
@@ -96,6 +109,8 @@ class Alert(models.Model):
     notified_alone = models.BooleanField(default=False, db_column="told_alone")
     resolution_notified_at = models.DateTimeField(null=True, blank=True, db_column="over_told_at")
 
+    objects: ClassVar[AlertQuerySet] = AlertQuerySet.as_manager()  # type: ignore[assignment]
+
     class Meta:
         constraints = [
             models.UniqueConstraint(
@@ -109,6 +124,7 @@ class Alert(models.Model):
         ]
         indexes = [
             models.Index(fields=["opened_at"], name="alert_by_time"),
+            models.Index(fields=["group"], name="alert_by_group"),
             models.Index(fields=["subject", "opened_at"], name="alert_by_subject"),
             models.Index(
                 fields=["opened_at"],

@@ -1,10 +1,11 @@
 """The pages of alerts: the list, one alert, acknowledgement, and the postmortem draft."""
 
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.core.paginator import Paginator
-from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet
+from django.db.models import BooleanField, Count, ExpressionWrapper, Min, Q, QuerySet
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
@@ -16,18 +17,19 @@ from controlplane.core.actors import Actor
 from controlplane.core.audit import change_feed
 from controlplane.core.change_views import handle_change, submitted_data
 from controlplane.core.clock import db_now
+from controlplane.core.errors import NotFound
 from controlplane.core.gates.models import Hold
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.page_responses import PersonRequest, signed_in
 from controlplane.core.runbooks import markdown
 from controlplane.notify.escalation import forecast
-from slo.alerts import lifecycle, notifications
+from slo.alerts import grouping, lifecycle, notifications
 from slo.arithmetic.minutes import window_minutes
 from slo.dashboard import data_gaps
 from slo.evaluation import alert_readings, budgets
 from slo.evaluation.alert_readings import AlertReading
 from slo.models import Alert, SloStatus
-from slo.models.alerts import SEVERITIES, WORST_FIRST
+from slo.models.alerts import SEVERITIES, WORST_FIRST, AlertQuerySet
 from slo.objectives.permissions import SCOPE
 from slo.postmortems import alert_timeline, draft
 from switches.models import Episode
@@ -52,26 +54,24 @@ def alerts_page(request: PersonRequest) -> HttpResponse:
     state = state if state in STATES else OPEN
     severity, q = request.GET.get("severity", ""), _clean(request.GET.get("q", ""))
     slo = _clean(request.GET.get("slo", ""))
-    order = (
-        (ACKNOWLEDGED_LAST, WORST_FIRST, "opened_at", "pk")
-        if state == OPEN
-        else ("-opened_at", "-pk")
-    )
-    rows = _filter_alerts(state, severity, slo, q).order_by(*order)
-    page = Paginator(rows, PAGE_SIZE).get_page(request.GET.get("page"))
+    rows = _filter_alerts(state, severity, slo, q)
+    page = Paginator(_list_groups(rows, state), PAGE_SIZE).get_page(request.GET.get("page"))
     open_alerts = Alert.objects.filter(resolved_at__isnull=True)
     context = {
         "now": now,
         "page": page,
+        "groups": _load_members(rows, [group_id for (group_id,) in page.object_list]),
         "state": state,
         "severity": severity if severity in SEVERITIES else "",
         "severities": SEVERITIES,
         "q": q,
         "slo_name": slo,
         "narrowed": bool(q or slo) or severity in SEVERITIES,
-        "open": open_alerts.count(),
-        "critical": open_alerts.filter(severity="critical").count(),
-        "unacknowledged": open_alerts.filter(acknowledged_at__isnull=True).count(),
+        **open_alerts.aggregate(
+            open=Count("pk"),
+            critical=Count("pk", filter=Q(severity="critical")),
+            unacknowledged=Count("pk", filter=Q(acknowledged_at__isnull=True)),
+        ),
     }
     return responses.render_live(request, "alerts", context)
 
@@ -123,22 +123,60 @@ def alert_page(request: PersonRequest, alert_id: int) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def acknowledge_page(request: PersonRequest, alert_id: int) -> HttpResponse:
     alert = _find_alert(alert_id)
-    form = OptionalReasonForm(submitted_data(request))
 
-    def carry_out(actor: Actor, now: datetime) -> str:
-        comment = form.get_text("reason")
+    def carry_out(actor: Actor, now: datetime, comment: str) -> str:
         lifecycle.acknowledge_alert(alert_id=alert_id, actor=actor, now=now, comment=comment)
         return f"{alert.subject}: acknowledged. Nobody else is notified for 24 hours."
 
+    return _acknowledge(request, [alert], carry_out, reverse("alert_page", args=[alert_id]))
+
+
+@signed_in
+@require_http_methods(["GET", "POST"])
+def acknowledge_group_page(request: PersonRequest, group_id: int) -> HttpResponse:
+    """Acknowledge the shown alerts of a group: those that the form lists."""
+    try:
+        members = lifecycle.find_group(group_id)
+    except NotFound as error:
+        return responses.show_refusal(request, error.detail)
+    alerts = [one for one in members if one.acknowledged_at is None] or members
+
+    def carry_out(actor: Actor, now: datetime, comment: str) -> str:
+        shown = {int(one) for one in request.POST.getlist("alert") if one.isdecimal()}
+        done = lifecycle.acknowledge_alerts(
+            alert_ids=shown & {one.pk for one in members},
+            actor=actor,
+            now=now,
+            comment=comment,
+        )
+        count = f"{len(done)} alert{'s' if len(done) != 1 else ''}"
+        return f"{count} acknowledged. Nobody else is called for 24 hours."
+
+    return _acknowledge(request, alerts, carry_out, reverse("alerts_page"))
+
+
+def _acknowledge(
+    request: PersonRequest,
+    alerts: Sequence[Alert],
+    carry_out: Callable[[Actor, datetime, str], str],
+    back: str,
+) -> HttpResponse:
+    form = OptionalReasonForm(submitted_data(request))
     return handle_change(
         request,
         form,
-        carry_out,
+        lambda actor, now: carry_out(actor, now, form.get_text("reason")),
         scope=SCOPE,
         template="slo/acknowledge.html",
-        context=lambda now: {"alert": alert, "called": alert_timeline.load_escalations(alert)[-1:]},
-        back=reverse("alert_page", args=[alert_id]),
-        refused=lambda error: responses.show_refusal(request, error.detail, alert.slo),
+        context=lambda _now: {
+            "alerts": alerts,
+            "is_over": all(one.resolved_at for one in alerts),
+            "headline": grouping.describe_group(alerts),
+            "url": request.path,
+            "back": back,
+        },
+        back=back,
+        refused=lambda error: responses.show_refusal(request, error.detail, alerts[0].slo),
     )
 
 
@@ -171,7 +209,7 @@ def _audit_targets(alert: Alert) -> set[str]:
     return {alert.subject, f"dependency:{alert.subject}", f"threshold:{alert.rule}"}
 
 
-def _filter_alerts(state: str, severity: str, slo: str, q: str) -> QuerySet[Alert]:
+def _filter_alerts(state: str, severity: str, slo: str, q: str) -> AlertQuerySet:
     rows = Alert.objects.select_related("slo__status", "threshold")
     if state != ALL:
         rows = rows.filter(resolved_at__isnull=state == OPEN)
@@ -183,6 +221,39 @@ def _filter_alerts(state: str, severity: str, slo: str, q: str) -> QuerySet[Aler
         matches = Q(subject__icontains=q) | Q(rule__icontains=q) | Q(summary__icontains=q)
         rows = rows.filter(matches | Q(service__contains=q))
     return rows
+
+
+def _list_groups(rows: AlertQuerySet, state: str) -> QuerySet[Any, Any]:
+    """Return the ids of the groups of the alerts: open ones worst first, acknowledged ones last."""
+    groups: QuerySet[Any, Any] = rows.with_group().order_by().values("group_id")
+    groups = groups.annotate(
+        waiting=Count("pk", filter=Q(acknowledged_at__isnull=True)),
+        worst=Min(WORST_FIRST),
+        since=Min("opened_at"),
+    )
+    is_known = ExpressionWrapper(Q(waiting=0), output_field=BooleanField())
+    order = (is_known, "worst", "since", "group_id") if state == OPEN else ("-since", "-group_id")
+    return groups.order_by(*order).values_list("group_id")
+
+
+def _load_members(rows: AlertQuerySet, group_ids: Sequence[int]) -> list[dict[str, Any]]:
+    """Return the groups, in order, with their alerts and a headline."""
+    members: dict[int, list[Any]] = {group_id: [] for group_id in group_ids}
+    found = rows.with_group().filter(group_id__in=group_ids)
+    for one in found.order_by(ACKNOWLEDGED_LAST, WORST_FIRST, "opened_at", "pk"):
+        members[one.group_id].append(one)
+    return [
+        {
+            "id": group_id,
+            "alerts": alerts,
+            "headline": grouping.describe_group(alerts),
+            "since": min(one.opened_at for one in alerts),
+            "worst": min(alerts, key=lambda one: SEVERITIES.index(one.severity)),
+            "waiting": sum(one.state == OPEN for one in alerts),
+        }
+        for group_id, alerts in members.items()
+        if alerts
+    ]
 
 
 def _window_rows(
