@@ -85,5 +85,6 @@ THRESHOLD_METRICS.register(
         read=read_engaged,
         comparisons=(ABOVE, AT_LEAST),
         waiting=list_overdue,
+        counted_elsewhere=True,
     )
 )

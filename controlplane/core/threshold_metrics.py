@@ -100,7 +100,8 @@ class ThresholdMetric:
 
     `statistics` are available over windows from the first to the second of `windows`, if given.
     `about` is a description in a sentence. `parts` is the word for a part that a rule may select
-    (`latency_ms:e2e`), or "".
+    (`latency_ms:e2e`), or "". `counted_elsewhere` means that the navigation counts the subjects
+    already, so their alerts are not added to those of SLOs.
     """
 
     name: str
@@ -113,6 +114,7 @@ class ThresholdMetric:
     windows: tuple[timedelta, timedelta] | None = None
     parts: str = ""
     waiting: SubjectReader | None = None
+    counted_elsewhere: bool = False
 
     def format(self, value: float) -> str:
         """Return a figure for people: `4.2 %`, `5,000 ms`, `3`."""

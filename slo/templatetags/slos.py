@@ -11,6 +11,7 @@ from django.utils.safestring import SafeString
 
 from controlplane.core import durations
 from controlplane.core.templatetags.screen import icon
+from controlplane.core.threshold_metrics import THRESHOLD_METRICS
 from slo.arithmetic.minutes import window_minutes
 from slo.dashboard.annotations import Annotation
 from slo.models import Alert, Slo
@@ -180,11 +181,18 @@ def plot_library() -> dict[str, str]:
 
 @register.simple_tag
 def open_alerts() -> dict[str, int]:
-    """Count open, unacknowledged alerts above info: `total`, `critical`. 0 on a database error."""
+    """Count groups of open, unacknowledged alerts above info: `total`, `critical`.
+
+    Alerts whose only cause is an engaged switch are left out, because the switchboard counts them.
+    Return 0 on a database error.
+    """
+    elsewhere = [name for name, one in THRESHOLD_METRICS.items() if one.counted_elsewhere]
     try:
         rows = Alert.objects.filter(resolved_at__isnull=True, acknowledged_at__isnull=True)
-        return rows.exclude(severity="info").aggregate(
-            total=Count("pk"), critical=Count("pk", filter=Q(severity="critical"))
+        rows = rows.exclude(severity="info").exclude(threshold__metric__in=elsewhere)
+        return rows.with_group().aggregate(
+            total=Count("group_id", distinct=True),
+            critical=Count("group_id", distinct=True, filter=Q(severity="critical")),
         )
     except (DatabaseError, InterfaceError):
         return {"total": 0, "critical": 0}

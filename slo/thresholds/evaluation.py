@@ -19,6 +19,9 @@ TICK = "slo.thresholds"
 INTERVAL = timedelta(seconds=10)
 REMOVED, OFF = "The rule was removed.", "The rule was turned off."
 CHANGED = "The rule was changed."
+CAUSE_CHANGED = "The cause is another one now."
+LOWERED_FROM = "lowered_from"
+"""Fact of an alert that a person knowingly caused, of severity info: the severity of its rule."""
 
 log = structlog.get_logger(__name__)
 
@@ -45,8 +48,12 @@ def evaluate_rules(now: datetime) -> int:
         return 0
     last = Tick.objects.filter(name=TICK).values_list("ran_at", flat=True).first()
     rows = Alert.objects.filter(kind=Alert.Kind.THRESHOLD, resolved_at__isnull=True)
-    values = rows.values_list("rule", "subject", "severity")
-    severities = {(name, subject): severity for name, subject, severity in values}
+    values = rows.values_list("rule", "subject", "severity", "facts")
+    severities = {
+        (name, subject): facts.get(LOWERED_FROM, severity)
+        for name, subject, severity, facts in values
+    }
+    lowered = {(name, subject) for name, subject, _, facts in values if LOWERED_FROM in facts}
     gone = _find_gone(severities)
     firing: list[FiringRule] = []
     unknown: set[AlertKey] = set()
@@ -54,6 +61,12 @@ def evaluate_rules(now: datetime) -> int:
         open_subjects = {subject for name, subject in severities if name == rule.name}
         result = evaluate_rule(rule, now, since=last, standing=open_subjects)
         firing += [_to_firing_rule(rule, one) for one in result.firing]
+        # The present cause isn't a person's action any more: the alert opens anew.
+        gone |= {
+            (rule.name, one.subject): CAUSE_CHANGED
+            for one in result.firing
+            if not one.acknowledged_by and (rule.name, one.subject) in lowered
+        }
         subjects = open_subjects if result.error else {one.subject for one in result.unknown}
         unknown.update((rule.name, subject) for subject in subjects)
     changed = lifecycle.update_alerts(
@@ -112,12 +125,14 @@ def evaluate_rule(
 
 
 def _to_firing_rule(rule: ThresholdRule, one: MetricReading) -> FiringRule:
-    runbook = {"runbook": rule.runbook_url} if rule.runbook_url else {}
+    more = {"runbook": rule.runbook_url} if rule.runbook_url else {}
+    if one.acknowledged_by:
+        more[LOWERED_FROM] = rule.severity
     return FiringRule(
         rule=rule.name,
         subject=one.subject,
         service=one.service,
-        severity=rule.severity,
+        severity="info" if one.acknowledged_by else rule.severity,
         label="",
         summary=one.said,
         path=one.path,
@@ -131,12 +146,15 @@ def _to_firing_rule(rule: ThresholdRule, one: MetricReading) -> FiringRule:
         threshold_id=rule.pk,
         acknowledged_by=one.acknowledged_by,
         thread=one.thread,
-        facts={**one.facts, **runbook},
+        facts={**one.facts, **more},
     )
 
 
 def _find_gone(severities: Mapping[AlertKey, str]) -> dict[AlertKey, str]:
-    """Return the open alerts whose rule was removed, disabled or changed, with the reason."""
+    """Return the open alerts whose rule was removed, disabled or changed, with the reason.
+
+    `severities` are those of the rules when the alerts opened.
+    """
     present = {one.name: one for one in ThresholdRule.objects.all()}
     found: dict[AlertKey, str] = {}
     for (name, subject), severity in severities.items():
