@@ -10,7 +10,12 @@ from breakers.models.registry import Criticality
 from breakers.probes.services import GRAVE_LEVEL
 from breakers.services.overrides import OverrideAcknowledgement
 from controlplane.core.durations import format_readable
-from controlplane.core.page_registry import AttentionItem, attention_source
+from controlplane.core.page_registry import (
+    AttentionAction,
+    AttentionItem,
+    attention_rows,
+    attention_source,
+)
 
 from . import message_facts, names
 from .services import overrides
@@ -27,15 +32,17 @@ NAMED = 3
 
 def silent_probes(_now: datetime) -> QuerySet[Probe]:
     refused = Q(since__isnull=True, failures=0) & ~Q(error="")
-    return Probe.objects.filter(Q(is_away=True) | refused).exclude(service__probe_url="")
+    rows = Probe.objects.filter(Q(is_away=True) | refused).exclude(service__probe_url="")
+    return rows.select_related("service").order_by("-is_away", "-service__level", "pk")[:MAX_ITEMS]
 
 
 def live_overrides(_now: datetime) -> QuerySet[Override]:
-    return Override.objects.filter(ended_at__isnull=True)
+    rows = Override.objects.filter(ended_at__isnull=True).select_related("dependency")
+    return rows.order_by("set_at", "pk")[:MAX_ITEMS]
 
 
 def open_alarms(_now: datetime) -> QuerySet[Alarm]:
-    return Alarm.objects.filter(closed_at__isnull=True)
+    return Alarm.objects.filter(closed_at__isnull=True).order_by("since", "pk")[:MAX_ITEMS]
 
 
 @attention_source(8, only_if=lambda _now: BreakerState.objects.filter(state="open"))
@@ -45,9 +52,9 @@ def list_open_breakers(now: datetime) -> Sequence[AttentionItem]:
         AttentionItem(
             kind="breaker_open",
             severity="critical" if _is_critical(one) else "warning",
-            title=f"The breaker of {one.name} is open",
-            detail=f"In {one.open:,} of {one.instances:,} instances; "
-            f"the dependency is {one.criticality}.",
+            title=f"The breaker of {_with_arrow(one.name)} is open",
+            detail=f"Open in {one.open:,} of {one.instances:,} instances. "
+            f"Criticality: {one.criticality}.",
             path=message_facts.dependency_path(one.caller, one.callee),
             since=min(one.since or now, now),
         )
@@ -57,11 +64,9 @@ def list_open_breakers(now: datetime) -> Sequence[AttentionItem]:
     ][:MAX_ITEMS]
 
 
-@attention_source(36, only_if=live_overrides)
-def list_overrides(now: datetime) -> Sequence[AttentionItem]:
+@attention_rows(36, live_overrides)
+def list_overrides(now: datetime, found: Sequence[Override]) -> Sequence[AttentionItem]:
     """List overrides that are over an hour old, end soon, or are not applied by all instances."""
-    live = live_overrides(now).select_related("dependency")
-    found = list(live.order_by("set_at", "pk")[:MAX_ITEMS])
     versions = [(one.dependency.caller, one.version) for one in found]
     acknowledged = overrides.list_acknowledgements(versions, now)
     items = []
@@ -73,11 +78,19 @@ def list_overrides(now: datetime) -> Sequence[AttentionItem]:
             AttentionItem(
                 kind="override",
                 severity="info" if is_applied and now - one.set_at <= LONG else "warning",
-                title=f"{one.dependency.name} is overridden: {one.mode}",
+                title=f"{_with_arrow(one.dependency.name)} is {one.mode.replace('_', ' ')}",
                 detail=f"{' '.join(remarks)} Set by {one.set_by}: {one.reason}",
                 path=message_facts.page_path(one.dependency),
                 since=min(one.set_at, now),
                 due_at=one.expires_at,
+                actions=(
+                    AttentionAction(
+                        "Remove override…",
+                        f"{message_facts.page_path(one.dependency)}override/remove/",
+                        "breakers:write",
+                        "close",
+                    ),
+                ),
             )
         )
     return items
@@ -92,10 +105,9 @@ def open_weighty_names(now: datetime) -> Collection[str]:
     return {one.name for one in _open_weighty(now)}
 
 
-@attention_source(50, only_if=open_alarms)
-def list_outages(now: datetime) -> Sequence[AttentionItem]:
+@attention_rows(50, open_alarms)
+def list_outages(now: datetime, found: Sequence[Alarm]) -> Sequence[AttentionItem]:
     """List ongoing outages of dependencies with an outage policy."""
-    rows = open_alarms(now).order_by("since", "pk")
     return [
         AttentionItem(
             kind="breaker_alarm",
@@ -105,29 +117,32 @@ def list_outages(now: datetime) -> Sequence[AttentionItem]:
             path=message_facts.dependency_path(*names.split_name(one.subject) or ("", "")),
             since=min(one.since, now),
         )
-        for one in rows[:MAX_ITEMS]
+        for one in found
     ]
 
 
-@attention_source(9, only_if=silent_probes)
-def list_away_probes(now: datetime) -> Sequence[AttentionItem]:
+@attention_rows(9, silent_probes)
+def list_away_probes(now: datetime, found: Sequence[Probe]) -> Sequence[AttentionItem]:
     """List the services whose probes keep failing, and those that may not be probed."""
-    rows = silent_probes(now).select_related("service")
     return [
         AttentionItem(
             kind="probe_away",
             severity=_probe_severity(one),
-            title=f"{one.service.name} {'does not answer' if one.is_away else 'is not asked'}",
+            title=f"{one.service.name} {'does not answer' if one.is_away else 'is not probed'}",
             detail=f"{one.service.probe_url}: {one.error}",
             path="/breakers/infrastructure/",
             since=min(one.since or one.checked_at or now, now),
         )
-        for one in rows.order_by("-is_away", "-service__level", "pk")[:MAX_ITEMS]
+        for one in found
     ]
 
 
 def _open_weighty(now: datetime) -> list[UnhealthyDependency]:
     return [one for one in unhealthy.find_unhealthy(now).values() if one.open and one.is_weighty]
+
+
+def _with_arrow(name: str) -> str:
+    return name.replace("->", " → ")
 
 
 def _is_critical(one: UnhealthyDependency) -> bool:
@@ -144,21 +159,23 @@ def _override_remarks(one: Override, by: OverrideAcknowledgement, now: datetime)
     remarks = []
     late = now - one.set_at >= HEARD_BY_THEN
     if late and not by.instances:
-        remarks.append(f"No instance of {one.dependency.caller} reports, so nobody goes by it.")
+        remarks.append(f"No instance of {one.dependency.caller} reports, so none has confirmed it.")
     elif late and not by.by_all:
         named = ", ".join(by.stragglers[:NAMED])
         behind = by.instances - by.applied
         rest = f" and {behind - NAMED:,} more" if behind > NAMED else ""
-        remarks.append(f"{by.applied:,} of {by.instances:,} instances go by it, not {named}{rest}.")
+        remarks.append(
+            f"{by.applied:,} of {by.instances:,} instances apply it; not yet {named}{rest}."
+        )
     if one.expires_at - now <= SOON < one.expires_at - one.set_at:
         remarks.append("It ends soon.")
     if now - one.set_at > LONG:
-        remarks.append(f"It has stood for {format_readable(now - one.set_at)}.")
+        remarks.append(f"Set {format_readable(now - one.set_at)} ago.")
     return remarks
 
 
 def _outage_detail(one: Alarm) -> str:
     done, why = one.evidence.get("done"), one.evidence.get("why")
     if not done:
-        return "Its policy acts if that lasts."
-    return f"By its policy: {done}. {why or ''}".strip()
+        return "Its outage policy acts if this continues."
+    return f"Done by its outage policy: {done}. {why or ''}".strip()

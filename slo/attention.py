@@ -1,85 +1,159 @@
 """SLOs and alerts in the console's list of what needs attention."""
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db.models import QuerySet, Subquery
 from django.urls import reverse
 
 from controlplane.core.durations import format_readable
-from controlplane.core.page_registry import AttentionItem, attention_source
+from controlplane.core.page_registry import AttentionAction, AttentionItem, attention_rows
 from controlplane.core.threshold_metrics import find_metric
-from slo.alerts import notifications
+from slo.alerts import grouping, notifications
 from slo.arithmetic.minutes import end_of
 from slo.dashboard import data_gaps
+from slo.dashboard.data_gaps import TrafficBlocker
 from slo.evaluation import alert_readings
-from slo.models import Alert, EvaluatedMinute, Sli, Slo, SloStatus, ThresholdRule
+from slo.models import Alert, EvaluatedMinute, Sli, Slo, SloStatus
 from slo.models.alerts import WORST_FIRST
+from slo.objectives.permissions import SCOPE
 
 MAX_ITEMS = 100
+MAX_READ = 2000
+MAX_NAMED = 3
 LONG_UNKNOWN = timedelta(hours=1)
 STOPPED_AFTER = timedelta(minutes=5)
 """Time since the last evaluated minute after which evaluation counts as stopped."""
 
 
-def unacknowledged_alerts(_now: datetime) -> QuerySet[Alert]:
-    return Alert.objects.filter(resolved_at__isnull=True, acknowledged_at__isnull=True)
+def _find_alerts(_now: datetime) -> QuerySet[Alert]:
+    rows = Alert.objects.filter(resolved_at__isnull=True, acknowledged_at__isnull=True)
+    grouped = rows.with_group().select_related("slo__status", "threshold")
+    return grouped.order_by(WORST_FIRST, "opened_at", "pk")[:MAX_READ]
 
 
-def unread_slis(_now: datetime) -> QuerySet[Sli]:
-    return Sli.objects.filter(slo__removed_at__isnull=True).exclude(source_error="")
+def _find_unread_sources(_now: datetime) -> QuerySet[Sli]:
+    rows = Sli.objects.filter(slo__removed_at__isnull=True, slo__isnull=False)
+    rows = rows.exclude(source_error="").select_related("slo")
+    return rows.order_by("source_error_since", "pk")[:MAX_ITEMS]
 
 
-def long_unknown_statuses(now: datetime) -> QuerySet[SloStatus]:
-    return SloStatus.objects.filter(
+def _find_long_unknown(now: datetime) -> QuerySet[SloStatus]:
+    rows = SloStatus.objects.filter(
         slo__removed_at__isnull=True, state="unknown", since__lte=now - LONG_UNKNOWN
     )
+    return rows.select_related("slo").order_by("since", "pk")[:MAX_ITEMS]
 
 
-def exhausted_statuses(_now: datetime) -> QuerySet[SloStatus]:
-    return SloStatus.objects.filter(slo__removed_at__isnull=True, remaining_ratio__lte=0)
+def _find_exhausted(_now: datetime) -> QuerySet[SloStatus]:
+    rows = SloStatus.objects.filter(slo__removed_at__isnull=True, remaining_ratio__lte=0)
+    return rows.select_related("slo").order_by("remaining_ratio", "pk")[:MAX_ITEMS]
 
 
-@attention_source(7, only_if=unacknowledged_alerts)
-def list_alerts(now: datetime) -> Sequence[AttentionItem]:
-    """Return items for unacknowledged alerts, unless the subject has other items already."""
-    alerts = unacknowledged_alerts(now)
-    for rule in ThresholdRule.objects.filter(pk__in=alerts.values("threshold_id")):
-        known = find_metric(rule.metric)
-        if known is not None and known[0].waiting is not None:
-            alerts = alerts.exclude(rule=rule.name, subject__in=list(known[0].waiting(now)))
-    rows = alerts.select_related("slo__status").order_by(WORST_FIRST, "opened_at", "pk")[:MAX_ITEMS]
-    readings = [(one, alert_readings.read_alert(one, now)) for one in rows]
-    blockers = data_gaps.find_blockers(
-        {
-            one.slo: reading.no_data_since
-            for one, reading in readings
-            if one.slo and reading.no_data_since
-        }
-    )
+def _find_oldest_slo(_now: datetime) -> QuerySet[Any, Any]:
+    last = Subquery(EvaluatedMinute.objects.order_by("-minute").values("minute")[:1])
+    rows = Slo.objects.present().annotate(last=last).order_by("created_at")
+    return rows.values("created_at", "last")[:1]
+
+
+@attention_rows(7, _find_alerts, _find_long_unknown)
+def list_alerts_and_gaps(
+    now: datetime, alerts: Sequence[Any], unknown: Sequence[SloStatus]
+) -> Sequence[AttentionItem]:
+    """Return an item per group of unacknowledged alerts, and per SLO without data for an hour.
+
+    Alerts whose subjects have other items are left out. The two kinds share the look-up of the
+    switches that may block an SLO's traffic.
+    """
+    groups = _group_alerts(alerts, now)
+    readings = [alert_readings.read_alert(members[0], now) for members in groups]
+    silent = {one.slo: one.since for one in unknown}
+    for members, reading in zip(groups, readings, strict=True):
+        if members[0].slo and reading.no_data_since:
+            silent[members[0].slo] = reading.no_data_since
+    blockers = data_gaps.find_blockers(silent)
     return [
-        AttentionItem(
-            kind="slo_alert",
-            severity=one.severity,
-            title=one.summary.replace("->", " → "),
-            detail=" ".join(
-                [
-                    reading.sentence,
-                    *(blocker.sentence for blocker in blockers.get(one.slo_id or 0, ())),
-                    str(one.facts.get("to_do") or "Acknowledge the alert to pause its escalation."),
-                ]
-            ),
-            path=notifications.alert_path(one),
-            since=min(one.opened_at, now),
-        )
-        for one, reading in readings
+        *(
+            _build_alerts_item(
+                members, reading.sentence, blockers.get(members[0].slo_id or 0, ()), now
+            )
+            for members, reading in zip(groups, readings, strict=True)
+        ),
+        *(_build_gap_item(one, blockers.get(one.slo.pk, ()), now) for one in unknown),
     ]
 
 
-@attention_source(42, only_if=unread_slis)
-def list_unread_sources(now: datetime) -> Sequence[AttentionItem]:
+def _group_alerts(alerts: Sequence[Any], now: datetime) -> list[list[Any]]:
+    """Return the alerts in groups, worst first, without those whose subjects have other items."""
+    listed = {
+        (rule.name, subject)
+        for rule in {one.threshold for one in alerts if one.threshold is not None}
+        if (known := find_metric(rule.metric)) is not None and known[0].waiting is not None
+        for subject in known[0].waiting(now)
+    }
+    groups: dict[int, list[Any]] = defaultdict(list)
+    for one in alerts:
+        if (one.rule, one.subject) not in listed:
+            groups[one.group_id].append(one)
+    return [*groups.values()][:MAX_ITEMS]
+
+
+def _build_alerts_item(
+    members: Sequence[Any], reading: str, blockers: Sequence[TrafficBlocker], now: datetime
+) -> AttentionItem:
+    worst, is_group = members[0], len(members) > 1
+    path = notifications.alert_path(worst)
+    if is_group:
+        summaries = [f"{one.summary}." for one in members[:MAX_NAMED]]
+        rest = len(members) - len(summaries)
+        detail = [*summaries, f"And {rest} more." if rest else ""]
+    else:
+        to_do = str(worst.facts.get("to_do") or "Acknowledge the alert to pause its escalation.")
+        detail = [reading, *(one.sentence for one in blockers), to_do]
+    acknowledge_path = notifications.group_path(worst.group_id) if is_group else path
+    return AttentionItem(
+        kind="slo_alert",
+        severity=worst.severity,
+        title=_with_arrows(grouping.describe_group(members) if is_group else worst.summary),
+        detail=_with_arrows(" ".join(filter(None, detail))),
+        path=notifications.group_list_path(worst.group_id) if is_group else path,
+        since=min(now, *(one.opened_at for one in members)),
+        actions=(
+            AttentionAction(
+                f"Acknowledge all {len(members)}…" if is_group else "Acknowledge…",
+                f"{acknowledge_path}acknowledge/",
+                SCOPE,
+                "eye",
+            ),
+        ),
+        subjects=tuple(notifications.alert_subject(one) for one in members),
+    )
+
+
+def _build_gap_item(
+    status: SloStatus, blockers: Sequence[TrafficBlocker], now: datetime
+) -> AttentionItem:
+    lasted = format_readable(now - status.since)
+    effect = f"For {lasted}: its rules can't fire, and ramps that it gates are held."
+    return AttentionItem(
+        kind="slo_unknown",
+        severity="warning" if status.slo.rules else "info",
+        title=f"{status.slo.name} has no data",
+        detail=" ".join([effect, *(one.sentence for one in blockers)]),
+        path=notifications.slo_path(status.slo),
+        since=min(status.since, now),
+    )
+
+
+def _with_arrows(text: str) -> str:
+    return text.replace("->", " → ")
+
+
+@attention_rows(42, _find_unread_sources)
+def list_unread_sources(now: datetime, found: Sequence[Sli]) -> Sequence[AttentionItem]:
     """Return items for SLOs whose counters could not be read from Prometheus at the last try."""
-    rows = unread_slis(now).exclude(slo__isnull=True).select_related("slo")
     return [
         AttentionItem(
             kind="slo_source",
@@ -89,39 +163,14 @@ def list_unread_sources(now: datetime) -> Sequence[AttentionItem]:
             path=notifications.slo_path(one.slo),
             since=min(one.source_error_since or now, now),
         )
-        for one in rows.order_by("source_error_since", "pk")[:MAX_ITEMS]
+        for one in found
         if one.slo
     ]
 
 
-@attention_source(44, only_if=long_unknown_statuses)
-def list_long_unknown(now: datetime) -> Sequence[AttentionItem]:
-    """Return items for SLOs that have been unknown for an hour, so that no rule can fire."""
-    rows = long_unknown_statuses(now).select_related("slo").order_by("since", "pk")[:MAX_ITEMS]
-    blockers = data_gaps.find_blockers({one.slo: one.since for one in rows})
-    return [
-        AttentionItem(
-            kind="slo_unknown",
-            severity="warning" if one.slo.rules else "info",
-            title=f"{one.slo.name} has no data",
-            detail=" ".join(
-                [
-                    f"For {format_readable(now - one.since)}: its rules can't fire, and ramps that "
-                    "it gates are held.",
-                    *(blocker.sentence for blocker in blockers.get(one.slo.pk, ())),
-                ]
-            ),
-            path=notifications.slo_path(one.slo),
-            since=min(one.since, now),
-        )
-        for one in rows
-    ]
-
-
-@attention_source(34, only_if=exhausted_statuses)
-def list_exhausted(now: datetime) -> Sequence[AttentionItem]:
+@attention_rows(34, _find_exhausted)
+def list_exhausted(now: datetime, found: Sequence[SloStatus]) -> Sequence[AttentionItem]:
     """Return items for SLOs whose error budget is spent."""
-    rows = exhausted_statuses(now)
     return [
         AttentionItem(
             kind="slo_budget",
@@ -133,24 +182,18 @@ def list_exhausted(now: datetime) -> Sequence[AttentionItem]:
             path=notifications.slo_path(one.slo),
             since=min(one.since, now),
         )
-        for one in rows.select_related("slo").order_by("remaining_ratio", "pk")[:MAX_ITEMS]
+        for one in found
     ]
 
 
-@attention_source(6, only_if=lambda _now: Slo.objects.present())
-def list_evaluation_stopped(now: datetime) -> Sequence[AttentionItem]:
+@attention_rows(6, _find_oldest_slo)
+def list_evaluation_stopped(
+    now: datetime, found: Sequence[Mapping[str, Any]]
+) -> Sequence[AttentionItem]:
     """Return one item if SLOs are no longer evaluated, else none."""
-    last = Subquery(EvaluatedMinute.objects.order_by("-minute").values("minute")[:1])
-    oldest = (
-        Slo.objects.present()
-        .annotate(last=last)
-        .order_by("created_at")
-        .values_list("created_at", "last")
-        .first()
-    )
-    if oldest is None:
+    if not found:
         return []
-    since, minute = oldest
+    since, minute = found[0]["created_at"], found[0]["last"]
     since = since if minute is None else max(since, end_of(minute))
     if now - since < STOPPED_AFTER:
         return []

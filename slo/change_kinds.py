@@ -55,7 +55,8 @@ def list_alert_starts(
     since: datetime, until: datetime, services: Collection[str], subjects: Collection[str]
 ) -> Feed[AlertStart]:
     is_related = Q(service__in=[*filter(None, services)]) | Q(subject__in=subjects)
-    rows = Alert.objects.filter(opened_at__gte=since, opened_at__lte=until).annotate(
+    opened = Alert.objects.filter(opened_at__gte=since, opened_at__lte=until)
+    rows: QuerySet[Any, Any] = opened.annotate(
         is_related=ExpressionWrapper(is_related, output_field=BooleanField())
     )
     listed: dict[bool, list[AlertStart]] = {True: [], False: []}

@@ -18,10 +18,10 @@ def test_alerts_wait_but_not_twice_with_an_open_breaker():
     minute(about, success=50, timeout=50)
     look(NOW)
 
-    (found,) = alerts.list_alerts(NOW)
+    (found,) = alerts.list_alerts_and_gaps(NOW)
 
     assert found.title[:12] == "50 % of the "
-    assert found.detail == "See whether its callee is slow, or the timeout too short."
+    assert found.detail.endswith("See whether its callee is slow, or the timeout too short.")
     assert len(attention.list_open_breakers(NOW)) == 1
 
 
@@ -30,7 +30,7 @@ def test_an_alert_of_an_open_breaker_that_waits_nowhere_else_waits():
     reports("core/a1", "open")
     look(NOW)
 
-    (found,) = alerts.list_alerts(NOW)
+    (found,) = alerts.list_alerts_and_gaps(NOW)
 
     assert found.title == "The breaker of core → oracle is open in 1 of 1 instances"
 
@@ -42,5 +42,5 @@ def test_an_outage_that_lasts_waits():
 
     (items,) = attention.list_outages(NOW)
 
-    assert items.detail == "Its policy acts if that lasts."
+    assert items.detail == "Its outage policy acts if this continues."
     assert items.path == "/breakers/core/oracle/"

@@ -51,7 +51,7 @@ def test_open_breakers_wait_by_how_critical_they_are():
         ("critical", "/breakers/core/synapse/"),
         ("warning", "/breakers/core/oracle/"),
     ]
-    assert items[0].detail == "In 1 of 2 instances; the dependency is critical."
+    assert items[0].detail == "Open in 1 of 2 instances. Criticality: critical."
     assert items[0].since == NOW - MINUTE
 
 
@@ -66,7 +66,7 @@ def test_an_override_that_everybody_goes_by_waits_for_nobody_for_an_hour():
     hears("core/a1", version, NOW + HOUR + SECOND)
     (items,) = attention.list_overrides(NOW + HOUR + SECOND)
     assert (items.kind, items.severity) == ("override", "warning")
-    assert items.detail.startswith("It has stood for 1 h")
+    assert items.detail.startswith("Set 1 h ago")
 
 
 def test_an_override_that_ends_within_ten_minutes_is_told():
@@ -95,7 +95,7 @@ def test_an_override_that_nobody_is_there_to_go_by_says_so():
     (items,) = attention.list_overrides(NOW + MINUTE)
 
     assert items.severity == "warning"
-    assert items.detail.startswith("No instance of core reports, so nobody goes by it.")
+    assert items.detail.startswith("No instance of core reports, so none has confirmed it.")
 
 
 def test_open_breakers_of_services_wait_and_forced_ones_do_not():
@@ -122,7 +122,7 @@ def test_whoever_does_not_go_by_an_override_is_named_after_a_minute():
     (items,) = attention.list_overrides(NOW + MINUTE)
 
     assert items.severity == "warning"
-    assert items.detail.startswith("1 of 2 instances go by it, not core/a2.")
+    assert items.detail.startswith("1 of 2 instances apply it; not yet core/a2.")
 
 
 def test_a_store_that_is_away_waits_and_a_grave_one_is_critical():

@@ -282,7 +282,7 @@ def test_what_may_not_be_asked_is_not_away_and_says_why(settings):
     assert (probe.is_away, probe.since) == (False, None)
     assert "PROBE_ALLOW" in probe.error
     (waits,) = attention.list_away_probes(NOW)
-    assert (waits.severity, waits.title) == ("info", "redis is not asked")
+    assert (waits.severity, waits.title) == ("info", "redis is not probed")
 
 
 @pytest.mark.django_db

@@ -1,16 +1,26 @@
 """Querysets that are compiled to SQL once per process, which saves most of a small query's CPU."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
+import orjson
+from django.core.exceptions import EmptyResultSet
 from django.db import connection
 from django.db.models import DateTimeField, QuerySet, Value
+from django.db.models.query import ModelIterable, get_related_populators
 
 Statement = tuple[str, tuple[Any, ...]]
 Rows = QuerySet[Any, Any]
 
+# Functions that read a value from JSON, by the type of field; other values are read as they are.
+_FROM_JSON: Mapping[str, Callable[[Any], Any]] = {
+    "DateTimeField": datetime.fromisoformat,
+    "DecimalField": lambda value: Decimal(str(value)),
+}
 _PLACEHOLDER = datetime(1, 1, 1, tzinfo=UTC)
 MOMENT: Any = Value(_PLACEHOLDER, output_field=DateTimeField())
 """Placeholder for the current time in a compiled queryset; supports date arithmetic."""
@@ -63,3 +73,69 @@ def substitute_now(parameters: list[Any], now: datetime) -> list[Any]:
 def _compile(build: Callable[..., Rows], *arguments: Any) -> Statement:
     statement, parameters = build(*arguments).query.sql_with_params()
     return statement, tuple(parameters)
+
+
+@dataclass(frozen=True)
+class CompiledList:
+    """A queryset compiled to an SQL expression: a JSON array of its rows, null without rows.
+
+    :meth:`read` makes model instances of the array, or dicts if the queryset has `values()`.
+    """
+
+    sql: str
+    parameters: tuple[Any, ...]
+    compiler: Any
+    is_model: bool
+
+    def read(self, array: str | None) -> list[Any]:
+        if array is None:
+            return []
+        types = [
+            _FROM_JSON.get(expression.output_field.get_internal_type())
+            for expression, *_ in self.compiler.select
+        ]
+        rows = [
+            [
+                convert(value) if convert and value is not None else value
+                for convert, value in zip(types, row.values(), strict=True)
+            ]
+            for row in orjson.loads(array)
+        ]
+        if self.is_model:
+            return [self._build_instance(row) for row in rows]
+        query = self.compiler.query
+        names = query.selected or [*query.values_select, *query.annotation_select]
+        return [dict(zip(names, row, strict=True)) for row in rows]
+
+    def _build_instance(self, row: Sequence[Any]) -> Any:
+        """Return a model instance, as `ModelIterable` of Django builds it."""
+        select, using = self.compiler.select, self.compiler.using
+        klass_info = self.compiler.klass_info
+        fields = klass_info["select_fields"]
+        start, end = fields[0], fields[-1] + 1
+        names = [expression.target.attname for expression, *_ in select[start:end]]
+        instance = klass_info["model"].from_db(using, names, row[start:end])
+        # The stubs are those of a later Django.
+        for populator in get_related_populators(klass_info, select, using):  # type: ignore[call-arg]
+            populator.populate(row, instance)
+        for name, place in self.compiler.annotation_col_map.items():
+            setattr(instance, name, row[place])
+        return instance
+
+
+@functools.lru_cache(maxsize=512)
+def compile_list(build: Callable[[Any], Rows]) -> CompiledList:
+    """Compile the queryset `build(MOMENT)` once per process, to be fetched in a larger statement.
+
+    Its fields must be plain values, times, decimal numbers or JSON.
+    """
+    rows = build(MOMENT)
+    compiler = rows.query.get_compiler(using=rows.db)
+    is_model = issubclass(rows._iterable_class, ModelIterable)
+    try:
+        sql, parameters = compiler.as_sql()
+    except EmptyResultSet:
+        return CompiledList("NULL", (), compiler, is_model)
+    columns = ", ".join(f"c{number}" for number in range(len(compiler.select)))
+    sql = f"(SELECT json_agg(row_to_json(q))::text FROM ({sql}) q ({columns}))"  # noqa: S608
+    return CompiledList(sql, tuple(parameters), compiler, is_model)

@@ -5,6 +5,7 @@ registered items in order of `position`. Apps register functions in modules name
 `report_sections`, `preview_fields` and `board_notices`.
 """
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -14,13 +15,35 @@ from django.db.models import QuerySet
 
 from controlplane.core.registry import FunctionRegistry, KindRegistry, RegisteredFunction
 
+DIALOG, POST, LINK = "dialog", "post", "link"
+
+
+@dataclass(frozen=True)
+class AttentionAction:
+    """A button of an attention item, for people with the scope or power `permission`.
+
+    `method` says what the button does with `path`: `dialog` opens its form, `post` submits it at
+    once, and `link` leads to the page. The user with the id `except_user` may not do it. With
+    `needs_current` it is blocked while the page is out of date.
+    """
+
+    label: str
+    path: str
+    permission: str
+    icon: str
+    method: str = DIALOG
+    except_user: int | None = None
+    needs_current: bool = False
+
 
 @dataclass(frozen=True)
 class AttentionItem:
-    """An item that needs a person's action, and the page to resolve it on.
+    """An item that needs a person's action, with the actions and the page to resolve it.
 
     `kind` is a slug (`overdue`, `approval`), `severity` is critical, warning or info, and `due_at`
-    is the time when the item gets worse without action, if any.
+    is the time when the item gets worse without action, if any. `subjects` name what it is about,
+    as escalations do (`episode:7`); an item whose subjects are all those of earlier items is left
+    out. An item with `only_for`, a user's id, is shown to this user alone and not counted.
     """
 
     kind: str
@@ -30,6 +53,9 @@ class AttentionItem:
     path: str
     since: datetime
     due_at: datetime | None = None
+    actions: tuple[AttentionAction, ...] = ()
+    subjects: tuple[str, ...] = ()
+    only_for: int | None = None
 
 
 @dataclass(frozen=True)
@@ -120,11 +146,27 @@ without items, but no items without rows.
 """
 
 
+AttentionBuilder = Callable[..., Sequence[AttentionItem]]
+"""Function of the time and the rows of querysets, one list each, that returns all items of a kind.
+"""
+RowsReader = Callable[[Any], QuerySet[Any, Any]]
+"""Function of the time that returns the queryset of an attention source's rows.
+
+It is called once per process, with `compiled_query.MOMENT` for the current time.
+"""
+
+
 @dataclass(frozen=True)
 class AttentionSource(RegisteredFunction[AttentionReader]):
-    """A function that lists attention items, skipped while no queryset of `only_if` has rows."""
+    """A function that lists attention items, skipped while no queryset of `only_if` has rows.
+
+    With `rows`, the page fetches the rows of all sources by one statement, and `build` makes the
+    items of them.
+    """
 
     only_if: Rows | None = None
+    rows: tuple[RowsReader, ...] = ()
+    build: AttentionBuilder | None = None
 
 
 ATTENTION_SOURCES = KindRegistry[AttentionSource]("attention", order=lambda source: source.position)
@@ -140,6 +182,25 @@ def attention_source(
 
     def register(read: AttentionReader) -> AttentionReader:
         ATTENTION_SOURCES.register(AttentionSource(read, position, only_if))
+        return read
+
+    return register
+
+
+def attention_rows(
+    position: int, *rows: RowsReader
+) -> Callable[[AttentionBuilder], AttentionReader]:
+    """Return a decorator that registers a function of the time and of `rows` as a source.
+
+    The decorated function takes the time alone, and fetches its rows itself.
+    """
+
+    def register(build: AttentionBuilder) -> AttentionReader:
+        @functools.wraps(build)
+        def read(now: datetime) -> Sequence[AttentionItem]:
+            return build(now, *(list(one(now)) for one in rows))
+
+        ATTENTION_SOURCES.register(AttentionSource(read, position, rows=rows, build=build))
         return read
 
     return register

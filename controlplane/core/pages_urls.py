@@ -15,6 +15,7 @@ urlpatterns = [
     path("audit/", audit.audit_page, name="audit_page"),
     path("audit/verify/", audit.verify, name="audit_verify"),
     path("approvals/", approvals.approvals_page, name="approvals_page"),
+    path(f"{APPROVAL}/", approvals.decide, name="decide_approval"),
     path(f"{APPROVAL}/approve/", approvals.approve, name="approve"),
     path(f"{APPROVAL}/deny/", approvals.deny, name="deny"),
     path(f"{APPROVAL}/edit/", approvals.edit, name="edit_approval"),

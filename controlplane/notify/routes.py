@@ -5,13 +5,12 @@ from datetime import datetime
 
 from controlplane.core.message_templates import incident_action_of
 
-from .escalation.forecast import next_notices
 from .models.targets import Target
 from .targets import reach, routing
 from .targets.routing import incident_followers
 from .transports.destinations import transport_for
 
-__all__ = ["destinations_of_user", "incident_followers", "next_notices", "reachable", "routed"]
+__all__ = ["destinations_of_user", "incident_followers", "reachable", "routed"]
 
 
 def routed(event: str, scope: str, severity: str, subject: str, now: datetime) -> list[str]:

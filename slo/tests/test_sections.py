@@ -38,7 +38,7 @@ def test_open_alerts_wait_until_somebody_knows():
     known = alert(slo, NOW - 2 * HOUR, None, rule="known")
     Alert.objects.filter(pk=known.pk).update(acknowledged_at=NOW, acknowledged_by="user:kim")
 
-    found = attention.list_alerts(NOW)
+    found = attention.list_alerts_and_gaps(NOW)
 
     assert [(one.severity, one.since) for one in found] == [
         ("critical", NOW - MINUTE),
@@ -69,7 +69,7 @@ def test_storm_of_what_waits_elsewhere_hides_no_other_alert(monkeypatch):
         for place in range(10):
             alert(slo, NOW - HOUR, None, **deep, subject=f"queue-{place}")
         page = alert(slo, NOW - MINUTE, None)
-        found = attention.list_alerts(NOW)
+        found = attention.list_alerts_and_gaps(NOW)
 
     other = Alert.objects.get(subject="queue-9")
     assert [one.path for one in found] == [f"/alerts/{one.pk}/" for one in (other, page)]
@@ -93,13 +93,13 @@ def test_source_that_can_not_be_read_is_told_with_its_error():
 def test_one_of_which_nothing_is_known_for_an_hour_is_told_of(age, count):
     create_status(factories.slo(), "unknown", NOW - age)
 
-    assert len(attention.list_long_unknown(NOW)) == count
+    assert len(attention.list_alerts_and_gaps(NOW)) == count
 
 
 def test_one_without_rules_is_only_mentioned():
     create_status(factories.slo(rules=[]), "unknown")
 
-    assert [one.severity for one in attention.list_long_unknown(NOW)] == ["info"]
+    assert [one.severity for one in attention.list_alerts_and_gaps(NOW)] == ["info"]
 
 
 @pytest.mark.parametrize(("remaining", "shares"), [(0.01, []), (0, ["100%"]), (-0.25, ["125%"])])
@@ -135,7 +135,7 @@ def test_new_one_is_given_time_to_be_judged():
 
 
 def test_pages_of_attention_and_report_know_all_of_it():
-    assert attention.list_alerts in [source.function for source in ATTENTION_SOURCES.values()]
+    assert attention.list_alerts_and_gaps in [source.function for source in ATTENTION_SOURCES.values()]
     assert report_sections.budgets_section in REPORT_SECTIONS.functions()
     assert not overview.read_all(timezone.now()).unread
 

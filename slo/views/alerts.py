@@ -150,7 +150,7 @@ def acknowledge_group_page(request: PersonRequest, group_id: int) -> HttpRespons
             comment=comment,
         )
         count = f"{len(done)} alert{'s' if len(done) != 1 else ''}"
-        return f"{count} acknowledged. Nobody else is called for 24 hours."
+        return f"{count} acknowledged. Nobody else is notified for 24 hours."
 
     return _acknowledge(request, alerts, carry_out, reverse("alerts_page"))
 

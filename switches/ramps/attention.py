@@ -12,7 +12,13 @@ from django.db.models import QuerySet
 from controlplane.core.durations import format_readable
 from controlplane.core.jobs import attention as jobs
 from controlplane.core.jobs.models import Job
-from controlplane.core.page_registry import AttentionItem, attention_source
+from controlplane.core.page_registry import (
+    POST,
+    AttentionAction,
+    AttentionItem,
+    attention_rows,
+)
+from controlplane.core.roles import Power
 from switches.models import Ramp
 
 from . import descriptions
@@ -22,37 +28,47 @@ MAX_ITEMS = 100
 
 
 def find_ramps_without_data(_now: datetime) -> QuerySet[Ramp]:
-    return _find_live_ramps().filter(job__state=Job.State.HOLDING, blind_since__isnull=False)
+    rows = _find_live_ramps().filter(job__state=Job.State.HOLDING, blind_since__isnull=False)
+    return rows.order_by("blind_since", "pk")[:MAX_ITEMS]
 
 
 def find_long_paused_ramps(now: datetime) -> QuerySet[Ramp]:
-    return _find_live_ramps().filter(
+    rows = _find_live_ramps().filter(
         job__state=Job.State.PAUSED,
         job__paused_at__lte=now - PAUSED_LONG,
         job__paused_at__gte=now - jobs.FORGOTTEN,
     )
+    return rows.order_by("job__paused_at", "pk")[:MAX_ITEMS]
 
 
-@attention_source(12, only_if=find_ramps_without_data)
-def list_holding_ramps(now: datetime) -> Sequence[AttentionItem]:
+@attention_rows(12, find_ramps_without_data)
+def list_holding_ramps(now: datetime, found: Sequence[Ramp]) -> Sequence[AttentionItem]:
     """Return an item per ramp that holds without data; at `due_at` its switch is engaged again."""
     return [
         AttentionItem(
             kind="ramp_holding",
             severity="warning",
             title=f"The ramp of {ramp.switch_id} holds at {_describe_share(ramp)}",
-            detail=f"{ramp.job.hold_reason} Let it go on or abort it; else it goes back.",
+            detail=f"{ramp.job.hold_reason} Continue or abort it; otherwise its switch is engaged "
+            "again.",
             path=f"/ramps/{ramp.pk}/",
             since=min(since, now),
             due_at=since + timedelta(seconds=ramp.plan[ramp.job.step_index]["max_hold_seconds"]),
+            actions=(
+                AttentionAction(
+                    "Continue…", f"/ramps/{ramp.pk}/advance/", Power.APPROVE, "ramping"
+                ),
+                _abort(ramp),
+            ),
+            subjects=(f"job:{ramp.pk}",),
         )
-        for ramp in find_ramps_without_data(now).order_by("blind_since", "pk")[:MAX_ITEMS]
+        for ramp in found
         if (since := ramp.blind_since) is not None
     ]
 
 
-@attention_source(35, only_if=find_long_paused_ramps)
-def list_paused_ramps(now: datetime) -> Sequence[AttentionItem]:
+@attention_rows(35, find_long_paused_ramps)
+def list_paused_ramps(now: datetime, found: Sequence[Ramp]) -> Sequence[AttentionItem]:
     """Return an item for each ramp paused for over an hour but not yet for a day."""
     return [
         AttentionItem(
@@ -60,16 +76,27 @@ def list_paused_ramps(now: datetime) -> Sequence[AttentionItem]:
             severity="warning",
             title=f"The ramp of {ramp.switch_id} is paused at {_describe_share(ramp)} "
             f"for {format_readable(now - (ramp.job.paused_at or now))}",
-            detail=f"Resume it, or abort it. {ramp.job.hold_reason}",
+            detail=f"Resume it or abort it. {ramp.job.hold_reason}",
             path=f"/ramps/{ramp.pk}/",
             since=ramp.job.paused_at or now,
+            actions=(
+                AttentionAction("Resume…", f"/ramps/{ramp.pk}/resume/", "ramps:write", "ramping"),
+                _abort(ramp),
+            ),
+            subjects=(f"job:{ramp.pk}",),
         )
-        for ramp in find_long_paused_ramps(now).order_by("job__paused_at", "pk")[:MAX_ITEMS]
+        for ramp in found
     ]
 
 
 def _find_live_ramps() -> QuerySet[Ramp]:
     return Ramp.objects.filter(live=True).select_related("job", "episode")
+
+
+def _abort(ramp: Ramp) -> AttentionAction:
+    return AttentionAction(
+        "Abort and engage again", f"/ramps/{ramp.pk}/abort/", "ramps:write", "engaged", POST
+    )
 
 
 def _describe_share(ramp: Ramp) -> str:

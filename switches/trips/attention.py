@@ -1,25 +1,36 @@
 """Items of the attention page about trips that wait for a person's decision."""
 
+from collections.abc import Sequence
 from datetime import datetime
 
-from controlplane.core.page_registry import AttentionItem, attention_source
+from controlplane.core.outbox.escalation import Escalation
+from controlplane.core.page_registry import AttentionAction, AttentionItem, attention_rows
 from switches.models import Trip
 
-from . import history, resolution
+from . import history, notifications, resolution
 
 RESOLVED = "Its alert has resolved. "
 
 
-@attention_source(15, only_if=lambda _now: history.open_questions())
-def list_waiting_trips(_now: datetime) -> list[AttentionItem]:
+@attention_rows(15, lambda _now: history.open_questions().order_by("id"))
+def list_waiting_trips(_now: datetime, questions: Sequence[Escalation]) -> list[AttentionItem]:
     return [
         AttentionItem(
             kind="trip",
             severity="critical" if trip.outcome == Trip.Outcome.PERSON else "warning",
             title=f"{trip.source} asks to stop {trip.switch}",
-            detail=f"{RESOLVED if trip.resolved_at else ''}{trip.why} It says: {trip.reason}",
+            detail=f"{RESOLVED if trip.resolved_at else ''}{trip.why} Reason: {trip.reason}",
             path=f"/trips/#trip-{trip.pk}",
             since=trip.at,
+            actions=(
+                AttentionAction(
+                    "Engage…", notifications.engage_path(trip), "switches:write", "engaged"
+                ),
+                AttentionAction(
+                    "Dismiss…", f"/trips/{trip.pk}/dismiss/", "switches:write", "close"
+                ),
+            ),
+            subjects=(f"{history.SUBJECT}{trip.pk}",),
         )
-        for trip in resolution.list_waiting()
+        for trip in resolution.list_waiting(questions)
     ]

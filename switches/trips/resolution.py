@@ -1,6 +1,6 @@
 """End of trips' escalations to people: by a resolved alert, a person's engage, or a dismissal."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from django.db import transaction
@@ -84,12 +84,14 @@ def dismiss_trip(*, trip_id: int, reason: str, actor: Actor, now: datetime) -> T
         return trip
 
 
-def list_waiting() -> list[Trip]:
+def list_waiting(questions: Sequence[Escalation] | None = None) -> list[Trip]:
     """Return the first trip of each escalation that waits for a person, oldest first.
 
-    The `why` of a returned trip is the escalation's text, which covers all its trips.
+    `questions` are the open escalations, if the caller has read them. The `why` of a returned trip
+    is the escalation's text, which covers all its trips.
     """
-    questions = list(history.open_questions().order_by("id"))
+    if questions is None:
+        questions = list(history.open_questions().order_by("id"))
     engaged = _engaged_since(questions, Q())
     found = [question for question in questions if not _is_settled(question, engaged)]
     reasons_by_trip = {

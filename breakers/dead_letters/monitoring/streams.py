@@ -1,6 +1,6 @@
 """Dead letter streams in the database: lookup, registration, lists and growth."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -77,19 +77,33 @@ def register_streams(server: str, names: Collection[str], now: datetime) -> int:
 
 def list_served() -> list[LetterStream]:
     """Return the streams on configured servers that match a pattern, and the outbox, by name."""
-    sources = configured_sources()
-    rows = LetterStream.objects.filter(server__in=sources.servers).order_by("server", "name")
-    return [
-        one for one in rows if one.name == OUTBOX_NAME or sources.origin_of(one.name) is not None
-    ]
+    return keep_served(LetterStream.objects.order_by("server", "name"))
 
 
 def list_shown(now: datetime) -> list[LetterStream]:
     """Return the streams for the inbox page: streams with an alarm first, then the deepest."""
-    rows = [
-        one for one in list_served() if one.gone_at is None or one.gone_at > now - GONE_SHOWN_FOR
-    ]
+    rows = keep_shown(LetterStream.objects.all(), now)
     return sorted(rows, key=lambda one: (one.alarmed_at is None, -one.depth, one.server, one.name))
+
+
+def keep_served(rows: Iterable[LetterStream]) -> list[LetterStream]:
+    """Return those of the streams on configured servers that match a pattern, and the outbox."""
+    sources = configured_sources()
+    return [
+        one
+        for one in rows
+        if one.server in sources.servers
+        and (one.name == OUTBOX_NAME or sources.origin_of(one.name) is not None)
+    ]
+
+
+def keep_shown(rows: Iterable[LetterStream], now: datetime) -> list[LetterStream]:
+    """Return those of the streams that the inbox page shows."""
+    return [
+        one
+        for one in keep_served(rows)
+        if one.gone_at is None or one.gone_at > now - GONE_SHOWN_FOR
+    ]
 
 
 def growth_per_minute(streams: Sequence[LetterStream], now: datetime) -> dict[int, float]:

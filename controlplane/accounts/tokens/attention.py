@@ -1,13 +1,15 @@
 """Items of the attention list for contested instances: one instance id, several processes."""
 
 from collections import defaultdict
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from django.db.models import QuerySet
 
 from controlplane.accounts.models.tokens import Token
 from controlplane.core.instances.models import Instance
-from controlplane.core.page_registry import AttentionItem, attention_source
+from controlplane.core.page_registry import LINK, AttentionAction, AttentionItem, attention_rows
+from controlplane.core.roles import Power
 
 SHOWN_FOR = timedelta(minutes=15)
 MAX_INSTANCES = 500
@@ -17,12 +19,16 @@ def filter_contested(now: datetime) -> QuerySet[Instance]:
     return Instance.objects.filter(contested_at__gte=now - SHOWN_FOR)
 
 
-@attention_source(70, only_if=filter_contested)
-def list_contested_instances(now: datetime) -> list[AttentionItem]:
+def _find_contested(now: datetime) -> QuerySet[Instance]:
+    rows = filter_contested(now).only("id", "service", "contested_at", "reported")
+    return rows.order_by("contested_at", "id")[:MAX_INSTANCES]
+
+
+@attention_rows(70, _find_contested)
+def list_contested_instances(now: datetime, rows: Sequence[Instance]) -> list[AttentionItem]:
     """Return an item per service that has contested instances (one id, several processes)."""
-    rows = filter_contested(now).order_by("contested_at", "id")[:MAX_INSTANCES]
     by_service: dict[str, list[Instance]] = defaultdict(list)
-    for row in rows.only("id", "service", "contested_at", "reported"):
+    for row in rows:
         by_service[row.service].append(row)
     ids = {int(used[0]) for row in rows for used in row.reported.get("tokens", ())}
     names = dict(Token.objects.filter(pk__in=ids).values_list("pk", "name")) if ids else {}
@@ -44,4 +50,5 @@ def _build_item(
         f"{tokens} Give each process its own instance name; revoke unexpected tokens.",
         path="/tokens/",
         since=min(row.contested_at or now for row in found),
+        actions=(AttentionAction("Review tokens", "/tokens/", Power.ADMINISTER, "token", LINK),),
     )

@@ -17,7 +17,13 @@ from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, DomainError, InvalidInput
 from controlplane.core.http.confirmation import require_fresh
 from controlplane.core.http.permissions import actor_of
-from controlplane.core.page_responses import PersonRequest, respond_done, show_refusal, signed_in
+from controlplane.core.page_responses import (
+    PersonRequest,
+    respond_done,
+    show,
+    show_refusal,
+    signed_in,
+)
 
 BACK = "approvals_page"
 PENDING_SHOWN = 100
@@ -62,6 +68,24 @@ def approvals_page(request: PersonRequest) -> HttpResponse:
         "newest": not before,
     }
     return render(request, "core/approvals.html", context)
+
+
+@signed_in
+@require_GET
+def decide(request: PersonRequest, approval_id: int) -> HttpResponse:
+    """Show one pending request or review with the forms to decide it, as a page or in a dialog."""
+    approval = services.get_approval(approval_id)
+    if approval.state != Approval.State.PENDING:
+        error = Conflict(f"{approval.summary}: this is already {approval.state}.")
+        return show_refusal(request, "Nothing to decide", error, BACK)
+    (card,) = _build_cards([approval])
+    context = {
+        "card": card,
+        "review": approval.kind == Approval.Kind.BREAK_GLASS_REVIEW,
+        "place": "dialog",
+        "now": db_now(),
+    }
+    return show(request, "core/approval.html", context)
 
 
 @signed_in

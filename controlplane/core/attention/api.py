@@ -11,10 +11,21 @@ from controlplane.core.attention import services
 from controlplane.core.clock import db_now
 from controlplane.core.http.fields import Filters
 from controlplane.core.http.pagination import PAGE_PARAMETERS, CursorPages, paginate_list
+from controlplane.core.http.permissions import actor_of
 from controlplane.core.http.resources import Resource, TimestampField
 from controlplane.core.http.views import ApiView
 from controlplane.core.message_templates import SEVERITIES
-from controlplane.core.page_registry import AttentionItem
+from controlplane.core.page_registry import DIALOG, LINK, POST, AttentionAction, AttentionItem
+
+
+class AttentionActionShape(serializers.Serializer[AttentionAction]):
+    label = serializers.CharField()  # type: ignore[assignment]
+    path = serializers.CharField(help_text="Console path of the action's form or page.")
+    method = serializers.ChoiceField(
+        (DIALOG, POST, LINK),
+        help_text="`dialog`: a form to fill in; `post`: done at once; `link`: a page to read.",
+    )
+    permission = serializers.CharField(help_text="The scope or the power that it takes.")
 
 
 class AttentionItemShape(Resource[AttentionItem]):
@@ -27,6 +38,7 @@ class AttentionItemShape(Resource[AttentionItem]):
     due_at = TimestampField(
         allow_null=True, help_text="Time of an automatic change for the worse, if any."
     )
+    actions = AttentionActionShape(many=True)
 
 
 class AttentionPageShape(serializers.Serializer[Any]):
@@ -54,7 +66,7 @@ class AttentionView(ApiView):
     def get(self, request: Request) -> Response:
         """List everything that waits for a person: most severe first, then oldest."""
         wanted = self.filters.parse(request.query_params)
-        overview = services.read_all(db_now())
+        overview = services.read_all(db_now()).shown_to(actor_of(request).user_id)
         waiting = [
             one
             for one in overview.waiting

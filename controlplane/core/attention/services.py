@@ -2,7 +2,7 @@
 
 import functools
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,8 +14,16 @@ from django.db import connection, transaction
 from django.db.models import QuerySet
 
 from controlplane.core import compiled_query
+from controlplane.core.actors import Actor
 from controlplane.core.message_templates import SEVERITIES
-from controlplane.core.page_registry import ATTENTION_SOURCES, AttentionItem, AttentionSource, Rows
+from controlplane.core.page_registry import (
+    ATTENTION_SOURCES,
+    AttentionAction,
+    AttentionItem,
+    AttentionSource,
+    Rows,
+)
+from controlplane.core.roles import Power
 
 log = structlog.get_logger(__name__)
 
@@ -34,7 +42,7 @@ class Overview:
 
     @property
     def total(self) -> int:
-        return len(self.waiting)
+        return sum(item.only_for is None for item in self.waiting)
 
     @property
     def critical(self) -> int:
@@ -46,34 +54,60 @@ class Overview:
         grouped = [(one, [w for w in self.waiting if w.severity == one]) for one in SEVERITIES]
         return [(severity, found) for severity, found in grouped if found]
 
+    def shown_to(self, user_id: int | None) -> "Overview":
+        """Return the overview without the items for other users alone."""
+        shown = [one for one in self.waiting if one.only_for in (None, user_id)]
+        return Overview(tuple(shown), self.unread)
+
 
 def read_all(now: datetime) -> Overview:
-    """Return the attention items of all registered sources; a failing one is listed in `unread`."""
-    return read_sources(list(ATTENTION_SOURCES.values()), now)
+    """Return the attention items of all registered sources; a failing one is listed in `unread`.
+
+    They become those that :func:`count` returns.
+    """
+    global _counted
+    overview = read_sources(list(ATTENTION_SOURCES.values()), now)
+    _counted = time.monotonic(), overview
+    return overview
 
 
 def read_sources(sources: Sequence[AttentionSource], now: datetime) -> Overview:
-    """Return the attention items of `sources`; a failing source is listed in `unread`."""
+    """Return the attention items of `sources`; a failing source is listed in `unread`.
+
+    An item about nothing but subjects of earlier items is left out.
+    """
     waiting: list[AttentionItem] = []
     unread: list[str] = []
-    silent = _find_empty_sources(sources, now)
+    fetched = _fetch_rows(sources, now)
     for source in sources:
-        found = [] if source in silent else _read_source(source, now)
+        found = _read_source(source, fetched.get(source), now)
         if found is None:
             unread.append(source.label)
         else:
             waiting += found
-    return Overview(tuple(sorted(waiting, key=_sort_key)), tuple(unread))
+    return Overview(tuple(_drop_repeated(sorted(waiting, key=_sort_key))), tuple(unread))
 
 
 def count(now: datetime) -> Overview:
     """Return all attention items, read at most 5 s ago, for the count in the navigation."""
-    global _counted
     taken_at, counted = _counted
     if counted is None or time.monotonic() - taken_at >= COUNT_CACHE_SECONDS:
         counted = read_all(now)
-        _counted = (time.monotonic(), counted)
     return counted
+
+
+def permitted_actions(item: AttentionItem, actor: Actor) -> tuple[AttentionAction, ...]:
+    """Return the actions of an item that the actor may do."""
+    return tuple(
+        one
+        for one in item.actions
+        if one.except_user is None or one.except_user != actor.user_id
+        if (
+            actor.has(Power(one.permission))
+            if one.permission in set(Power)
+            else actor.may(one.permission)
+        )
+    )
 
 
 def clear_count() -> None:
@@ -84,30 +118,50 @@ def clear_count() -> None:
 def clear_compiled() -> None:
     """Empty the cache of compiled SQL conditions; tests call this after they change settings."""
     _compile_exists.cache_clear()
+    compiled_query.compile_list.cache_clear()
 
 
 _NEVER: tuple[float, Overview | None] = (0.0, None)
-_counted = _NEVER
+_counted: tuple[float, Overview | None] = _NEVER
 
 
-def _find_empty_sources(sources: Sequence[AttentionSource], now: datetime) -> set[AttentionSource]:
-    """Return the sources without items: no queryset of their `only_if` has rows. One query."""
-    named = [(source, source.only_if) for source in sources if source.only_if]
-    if not named:
-        return set()
+def _fetch_rows(
+    sources: Sequence[AttentionSource], now: datetime
+) -> Mapping[AttentionSource, list[list[Any]]]:
+    """Return the rows of the sources, one list for each queryset, fetched by one statement.
+
+    A source with `only_if` gets an empty list if it has no items, otherwise nothing.
+    """
+    checked = [(source, source.only_if) for source in sources if source.only_if]
     try:
+        listed = [
+            (source, compiled_query.compile_list(one)) for source in sources for one in source.rows
+        ]
+        if not checked and not listed:
+            return {}
         with _isolate_failure(), connection.cursor() as cursor:
-            texts, given = zip(*(_compile_exists(rows) for _, rows in named), strict=True)
+            parts = [_compile_exists(rows) for _, rows in checked]
+            parts += [(one.sql, one.parameters) for _, one in listed]
+            texts, given = zip(*parts, strict=True)
             parameters = compiled_query.substitute_now([one for each in given for one in each], now)
             cursor.execute(f"SELECT {', '.join(texts)}", parameters)
-            found = cursor.fetchone()
+            values = cursor.fetchone()
+        rows = [
+            (source, one.read(value))
+            for (source, one), value in zip(listed, values[len(checked) :], strict=True)
+        ]
     except Exception:
         # Then each source is read separately, so that the failing one is named.
         if not connection.is_usable():
             raise
-        log.exception("attention.row_check_failed")
-        return set()
-    return {source for (source, _), exists in zip(named, found, strict=True) if not exists}
+        log.exception("attention.rows_failed")
+        return {}
+    found: dict[AttentionSource, list[list[Any]]] = {
+        source: [] for (source, _), exists in zip(checked, values, strict=False) if not exists
+    }
+    for source, fetched in rows:
+        found.setdefault(source, []).append(fetched)
+    return found
 
 
 @functools.lru_cache(maxsize=256)
@@ -135,16 +189,31 @@ def _isolate_failure() -> AbstractContextManager[Any]:
     return transaction.atomic() if connection.in_atomic_block else nullcontext()
 
 
-def _read_source(source: AttentionSource, now: datetime) -> list[AttentionItem] | None:
+def _read_source(
+    source: AttentionSource, rows: list[list[Any]] | None, now: datetime
+) -> list[AttentionItem] | None:
+    """Return a source's items, None if it failed. Without its fetched `rows` it fetches them."""
+    if rows is not None and not any(rows):
+        return []
     try:
         with _isolate_failure():
-            return list(source.function(now))
+            if rows is None or source.build is None:
+                return list(source.function(now))
+            return list(source.build(now, *rows))
     except Exception:
         # Without the database there is no answer; a source's own error must not hide the others.
         if not connection.is_usable():
             raise
         log.exception("attention.source_failed", source=source.label)
         return None
+
+
+def _drop_repeated(items: Iterable[AttentionItem]) -> Iterator[AttentionItem]:
+    seen: set[str] = set()
+    for item in items:
+        if not item.subjects or not seen.issuperset(item.subjects):
+            yield item
+        seen.update(item.subjects)
 
 
 def _sort_key(one: AttentionItem) -> tuple[int, datetime, str]:

@@ -1,19 +1,22 @@
-"""The page *Needs attention*, with the escalations in progress."""
+"""The page *Needs attention*, with the acknowledged escalations."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.core.paginator import Paginator
 from django.http import HttpResponse
+from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
+from controlplane.core.actors import Actor
 from controlplane.core.attention import services
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, NotFound
 from controlplane.core.escalations import services as escalations
 from controlplane.core.escalations import summaries
 from controlplane.core.http.permissions import actor_of
-from controlplane.core.outbox import router
 from controlplane.core.outbox.escalation import Escalation
+from controlplane.core.page_registry import POST, AttentionAction, AttentionItem
 from controlplane.core.page_responses import (
     PersonRequest,
     render_live,
@@ -29,7 +32,7 @@ ESCALATIONS_SHOWN = 50
 @signed_in
 @require_GET
 def attention_page(request: PersonRequest, template: str) -> HttpResponse:
-    """Show a page of attention items and escalations, or the part that live updates replace."""
+    """Show a page of attention items, or the part that live updates replace."""
     return render_live(request, template, _build_context(request))
 
 
@@ -43,39 +46,62 @@ def acknowledge(request: PersonRequest, escalation_id: int) -> HttpResponse:
         )
     except (Conflict, NotFound) as refusal:
         return show_refusal(request, "Nothing to acknowledge", refusal, "attention_page")
-    message = f"You acknowledged {summaries.format_title(known)}. Nobody is told for 24 hours."
+    message = (
+        f"You acknowledged {summaries.format_title(known)}. It does not escalate for 24 hours."
+    )
     return respond_done(request, message, "/attention/")
 
 
 def _build_context(request: PersonRequest) -> dict[str, Any]:
     now = db_now()
-    overview = services.read_all(now)
+    overview = services.read_all(now).shown_to(request.user.pk)
     page = Paginator(overview.waiting, SHOWN).get_page(request.GET.get("page"))
     shown = services.Overview(tuple(page.object_list), overview.unread)
+    subjects = {subject for item in shown.waiting for subject in item.subjects}
     open_rows = Escalation.objects.filter(closed_at=None).order_by("next_at", "id")
-    shown_escalations = list(open_rows[:ESCALATIONS_SHOWN])
-    notices = router.get().next_notices(shown_escalations, now)
-    count = len(shown_escalations)
+    by_subject = {row.subject: row for row in open_rows.filter(subject__in=subjects)}
+    known = open_rows.filter(acknowledged_at__isnull=False).exclude(subject__in=subjects)
+    actor = actor_of(request)
     return {
         "now": now,
         "page": page,
-        "groups": shown.groups,
+        "groups": [
+            (severity, [_build_line(item, by_subject, actor) for item in items])
+            for severity, items in shown.groups
+        ],
         "unread": overview.unread,
         "total": overview.total,
         "critical": overview.critical,
-        "climbing": [_build_row(row, notices.get(row.pk)) for row in shown_escalations],
-        "climbing_total": count if count < ESCALATIONS_SHOWN else open_rows.count(),
+        "acknowledged": [
+            {
+                "row": row,
+                "title": summaries.format_title(row),
+                "path": row.facts.get("path"),
+            }
+            for row in known[:ESCALATIONS_SHOWN]
+        ],
     }
 
 
-def _build_row(escalation: Escalation, following: Any) -> dict[str, Any]:
-    elsewhere = escalation.subject.partition(":")[0] in escalations.ACKNOWLEDGED_ELSEWHERE
-    notified = escalation.facts.get(summaries.NOTIFIED, [])
+def _build_line(
+    item: AttentionItem, escalations_by_subject: Mapping[str, Escalation], actor: Actor
+) -> dict[str, Any]:
+    found = (escalations_by_subject.get(subject) for subject in item.subjects)
+    escalation = next((one for one in found if one is not None), None)
+    actions = services.permitted_actions(item, actor)
+    notified = escalation.facts.get(summaries.NOTIFIED, []) if escalation else []
+    is_elsewhere = any(
+        one.partition(":")[0] in escalations.ACKNOWLEDGED_ELSEWHERE for one in item.subjects
+    )
+    may_acknowledge = actor.may("switches:write") and not is_elsewhere
+    if escalation and may_acknowledge and escalation.acknowledged_at is None:
+        acknowledge_path = reverse("escalation_acknowledge", args=[escalation.pk])
+        if acknowledge_path not in {one.path for one in actions}:
+            one = AttentionAction("Acknowledge", acknowledge_path, "switches:write", "eye", POST)
+            actions = (*actions, one)
     return {
-        "row": escalation,
-        "next": following,
-        "title": summaries.format_title(escalation),
-        "path": escalation.facts.get("path"),
-        "told": notified[-1]["who"] if notified else [],
-        "can_acknowledge": not elsewhere and escalation.acknowledged_at is None,
+        "item": item,
+        "actions": actions,
+        "escalation": escalation,
+        "notified": notified[-1]["who"] if notified else [],
     }

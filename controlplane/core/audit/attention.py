@@ -1,21 +1,21 @@
+from collections.abc import Sequence
 from datetime import datetime
 
 from controlplane.core.audit.models import AuditRound
-from controlplane.core.page_registry import AttentionItem, attention_source
+from controlplane.core.page_registry import AttentionItem, attention_rows
 
 
-@attention_source(4, only_if=lambda _now: AuditRound.objects.exclude(problem=""))
-def list_broken_trail(_now: datetime) -> list[AttentionItem]:
-    state = AuditRound.objects.exclude(problem="").first()
-    if state is None or state.broken_at is None:
-        return []
+@attention_rows(4, lambda _now: AuditRound.objects.exclude(problem="").order_by("pk")[:1])
+def list_broken_trail(_now: datetime, found: Sequence[AuditRound]) -> list[AttentionItem]:
     return [
         AttentionItem(
             kind="audit",
             severity="critical",
-            title="The audit trail is not intact",
-            detail=f"At {state.problem}. Keep what there is before anything else: see the runbook.",
+            title="The audit trail is broken",
+            detail=f"At {state.problem}. Preserve the evidence first; the runbook has the steps.",
             path="/runbooks/audit-chain-broken/",
             since=state.broken_at,
         )
+        for state in found
+        if state.broken_at is not None
     ]

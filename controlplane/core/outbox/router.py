@@ -5,11 +5,9 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Protocol
 
 from controlplane.core.registry import Port
-
-from .escalation import Escalation
 
 
 class Router(Protocol):
@@ -18,8 +16,7 @@ class Router(Protocol):
     `routed` returns an event's destinations: those of its routes and, unless the event opens an
     incident, the incident followers of its subject. `reachable` returns those of the given
     destinations that have a configured transport. `incident_followers` returns, by subject, the
-    on-call services that were sent a message about it. `next_notices` returns the next notification
-    of each open escalation, by escalation id.
+    on-call services that were sent a message about it.
     """
 
     def routed(
@@ -31,10 +28,6 @@ class Router(Protocol):
     def incident_followers(self, subjects: Collection[str]) -> Mapping[str, Sequence[str]]: ...
 
     def destinations_of_user(self, user_id: int, now: datetime) -> list[str]: ...
-
-    def next_notices(
-        self, escalations: Sequence[Escalation], now: datetime
-    ) -> Mapping[int, Any]: ...
 
 
 _port = Port[Router]("No router is registered; install controlplane.notify.")

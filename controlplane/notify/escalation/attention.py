@@ -1,14 +1,18 @@
 """Attention items for unacknowledged escalations that no other item on the list covers."""
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from django.db.models import QuerySet
 
 from controlplane.core.escalations import summaries
 from controlplane.core.outbox.escalation import Escalation
-from controlplane.core.page_registry import AttentionItem, attention_source
-
-from . import forecast
+from controlplane.core.page_registry import (
+    POST,
+    AttentionAction,
+    AttentionItem,
+    attention_rows,
+)
 
 # Subjects with an attention source of their own, which gives more details.
 TOLD_ELSEWHERE = (
@@ -18,26 +22,30 @@ TOLD_ELSEWHERE = (
 MAX_ITEMS = 300
 
 
-def _open_escalations(_now: datetime) -> QuerySet[Escalation]:
-    return Escalation.objects.filter(closed_at=None, acknowledged_at=None)
-
-
-@attention_source(20, only_if=_open_escalations)
-def list_unacknowledged(now: datetime) -> list[AttentionItem]:
-    rows = _open_escalations(now)
+def _find_unacknowledged(_now: datetime) -> QuerySet[Escalation]:
+    rows = Escalation.objects.filter(closed_at=None, acknowledged_at=None)
     for prefix in TOLD_ELSEWHERE:
         rows = rows.exclude(subject__startswith=prefix)
-    found = list(rows.order_by("opened_at", "id")[:MAX_ITEMS])
-    nexts = forecast.next_notices(found, now)
+    return rows.order_by("opened_at", "id")[:MAX_ITEMS]
+
+
+@attention_rows(20, _find_unacknowledged)
+def list_unacknowledged(_now: datetime, found: Sequence[Escalation]) -> list[AttentionItem]:
     return [
         AttentionItem(
             kind="escalation",
             severity=one.severity,
             title=summaries.format_title(one),
-            detail=f"Told so far: {summaries.format_notified(one)}.",
+            detail=summaries.format_details(one),
             path=one.facts.get("path") or summaries.ANY_PAGE,
             since=one.opened_at,
-            due_at=nexts[one.pk].at if nexts[one.pk].is_heard else None,
+            actions=(_acknowledge(one),),
+            subjects=(one.subject,),
         )
         for one in found
     ]
+
+
+def _acknowledge(one: Escalation) -> AttentionAction:
+    path = f"/escalations/{one.pk}/acknowledge/"
+    return AttentionAction("Acknowledge", path, "switches:write", "eye", POST)

@@ -5,13 +5,15 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from controlplane.core.message_templates import SEVERITIES
-from controlplane.core.page_registry import AttentionItem, attention_source
-from controlplane.notify.models.targets import Route, Target
+from controlplane.core.page_registry import LINK, AttentionAction, AttentionItem, attention_source
+from controlplane.core.roles import Power
+from controlplane.notify.models.targets import Route
 
 from . import directory, reach
 from .reach import Rung
 
 PAGE = "/targets/"
+ACTIONS = (AttentionAction("Set up targets", PAGE, Power.ADMINISTER, "target", LINK),)
 MAX_ITEMS = 300
 NO_RECIPIENTS = (
     "No notifications configured",
@@ -53,6 +55,7 @@ def list_unreachable(now: datetime) -> list[AttentionItem]:
                 title=f"The route for {route.event} to {route.target.name} reaches no one",
                 detail=f"{route.target.name}: {found.why}.",
                 path=PAGE,
+                actions=ACTIONS,
                 since=route.created_at,
             )
             for route, found in unreached[:MAX_ITEMS]
@@ -61,8 +64,11 @@ def list_unreachable(now: datetime) -> list[AttentionItem]:
 
 
 def _silent_steps(ladders: Mapping[str, list[Rung]], now: datetime) -> list[AttentionItem]:
-    escalations = Target.objects.filter(name__in=SEVERITIES)
-    since = dict(escalations.values_list("name", "created_at"))
+    since = {
+        severity: ladder[0].step.escalation.created_at
+        for severity, ladder in ladders.items()
+        if ladder
+    }
     found = [
         _silent_severity(severity, ladder, since.get(severity, now))
         for severity, ladder in ladders.items()
@@ -70,9 +76,11 @@ def _silent_steps(ladders: Mapping[str, list[Rung]], now: datetime) -> list[Atte
     ]
     missed: dict[int, list[tuple[str, Rung]]] = defaultdict(list)
     for severity, ladder in ladders.items():
-        for rung in ladder:
-            if not rung.reach.to:
-                missed[rung.step.target_id].append((severity, rung))
+        # The targets of a severity that reaches no one are part of its own item.
+        if any(rung.reach.to for rung in ladder):
+            for rung in ladder:
+                if not rung.reach.to:
+                    missed[rung.step.target_id].append((severity, rung))
     return found + [_silent_target(rungs) for rungs in missed.values()]
 
 
@@ -81,19 +89,28 @@ def _no_recipients(
 ) -> AttentionItem:
     since = min((route.created_at for route in routes), default=now)
     return AttentionItem(
-        kind="routes", severity="critical", title=title, detail=detail, path=PAGE, since=since
+        kind="routes",
+        severity="critical",
+        title=title,
+        detail=detail,
+        path=PAGE,
+        since=since,
+        actions=ACTIONS,
     )
 
 
 def _silent_severity(severity: str, ladder: list[Rung], since: datetime) -> AttentionItem:
+    reasons = {rung.step.target.name: rung.reach.why for rung in ladder}
+    missing = "; ".join(f"{name}: {why}" for name, why in reasons.items())
     return AttentionItem(
         kind="escalation",
         severity="critical" if severity == "critical" else "warning",
         title=f"No escalation step reaches anybody: {severity}",
-        detail=f"None of its {len(ladder)} steps reaches anybody; only routes notify."
+        detail=f"Only routes notify. {missing}."
         if ladder
         else "It has no steps; only routes notify.",
         path=PAGE,
+        actions=ACTIONS,
         since=since,
     )
 
@@ -110,5 +127,6 @@ def _silent_target(rungs: list[tuple[str, Rung]]) -> AttentionItem:
         title=f"{target.name} reaches no one: {why}",
         detail=f"Used by {steps}. These steps are skipped until the target is set up.",
         path=PAGE,
+        actions=ACTIONS,
         since=target.created_at,
     )

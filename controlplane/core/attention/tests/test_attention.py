@@ -10,7 +10,12 @@ from controlplane.core.attention import services
 from controlplane.core.clock import db_now
 from controlplane.core.escalations import services as escalation
 from controlplane.core.http.tests.callers import Api, as_role, person, with_token
-from controlplane.core.page_registry import ATTENTION_SOURCES, AttentionItem, AttentionSource
+from controlplane.core.page_registry import (
+    ATTENTION_SOURCES,
+    AttentionAction,
+    AttentionItem,
+    AttentionSource,
+)
 from controlplane.notify.models.targets import Route, Target
 from controlplane.notify.targets.tests.people import add, fill
 
@@ -66,8 +71,9 @@ def test_unconfigured_places_and_silent_severities_are_named(now, settings):
     titles = {one.title: one for one in services.read_all(now).waiting}
 
     assert titles["No escalation step reaches anybody: critical"].severity == "critical"
-    on_call = titles["on-call reaches no one: not set up"]
-    assert "critical at once, critical after 5 min" in on_call.detail
+    critical = titles["No escalation step reaches anybody: critical"]
+    assert "on-call: not set up" in critical.detail
+    assert not [title for title in titles if title.startswith("on-call reaches")]
     assert "No route reaches anybody" not in titles
 
 
@@ -114,8 +120,8 @@ def test_escalation_without_a_page_of_its_own_is_told_until_acknowledged(now):
     assert "some.thing" not in [one.title for one in services.read_all(now).waiting]
 
 
-def test_page_groups_and_links_and_shows_who_is_told_meanwhile(now):
-    escalation.open_escalation(
+def test_page_lists_an_escalation_once_with_its_action_by_role(now):
+    row = escalation.open_escalation(
         subject="outbox:<b>",
         event="some.thing",
         severity="critical",
@@ -123,30 +129,72 @@ def test_page_groups_and_links_and_shows_who_is_told_meanwhile(now):
         now=now,
     )
 
-    html = as_role("viewer").client.get("/attention/").content.decode()
+    viewed = as_role("viewer").client.get("/attention/").content.decode().split("<main", 1)[1]
+    operated = as_role("operator").client.get("/attention/").content.decode()
 
-    assert 'id="attention-critical"' in html
-    assert 'href="/deliveries/"' in html
-    assert "Who is told meanwhile" in html
-    assert "No step reaches anybody: the routes alone are told." in html
-    assert "<script>" not in html.split("<main", 1)[1]
-    assert "/acknowledge/" not in html
+    assert 'id="attention-critical"' in viewed
+    assert viewed.count('href="/deliveries/"') == 1
+    assert "<script>" not in viewed
+    assert "/acknowledge/" not in viewed
+    assert f'action="/escalations/{row.pk}/acknowledge/"' in operated
 
 
-def test_nobody_can_be_told_says_so_and_promises_no_moment(now, settings):
-    settings.SLACK = replace(settings.SLACK, bot_token="", channel="", webhook_url="")
-    escalation.open_escalation(
+def test_acknowledged_escalation_is_listed_apart_with_who_knows(now):
+    row = escalation.open_escalation(
         subject="outbox:x", event="some.thing", severity="critical", facts={}, now=now
     )
+    as_role("operator").client.post(f"/escalations/{row.pk}/acknowledge/")
 
-    html = as_role("admin").client.get("/attention/").content.decode()
+    html = as_role("viewer").client.get("/attention/").content.decode()
 
-    climbing = html.split('id="climbing"', 1)[1]
-    assert "No one is notified." in climbing
-    assert 'href="/targets/">Set up notifications' in climbing
-    assert "within seconds" not in html
-    assert "time left:" not in html
-    assert "data-until" not in html
+    assert f'id="escalation-{row.pk}"' in html
+    assert "user:a-operator" in html.split('id="acknowledged"', 1)[1]
+
+
+def test_item_about_subjects_of_earlier_items_is_left_out(now):
+    def twice(_now):
+        one = waits("overdue", "critical", now)
+        return [
+            replace(waits("engaged", "info", now), subjects=("episode:1",)),
+            replace(one, subjects=("episode:1",)),
+            replace(waits("group", "warning", now), subjects=("alert:1", "episode:1")),
+        ]
+
+    overview = services.read_sources([AttentionSource(twice)], now)
+
+    assert [item.title for item in overview.waiting] == ["overdue", "group"]
+
+
+def test_item_for_one_person_is_shown_to_them_and_not_counted(now):
+    def mine(_now):
+        return [replace(waits("mine", "info", now), only_for=7), waits("all", "info", now)]
+
+    overview = services.read_sources([AttentionSource(mine)], now)
+
+    assert overview.total == 1
+    assert [item.title for item in overview.shown_to(7).waiting] == ["all", "mine"]
+    assert [item.title for item in overview.shown_to(8).waiting] == ["all"]
+
+
+@pytest.mark.parametrize(
+    ("role", "user_id", "labels"),
+    [
+        ("viewer", 1, []),
+        ("operator", 1, ["Release…"]),
+        ("approver", 1, ["Release…", "Approve…"]),
+        ("approver", 2, ["Release…"]),
+    ],
+)
+def test_only_permitted_actions_are_offered(now, role, user_id, labels):
+    actor = replace(person(role).as_actor(), user_id=user_id)
+    actions = (
+        AttentionAction("Release…", "/", "switches:write", "released"),
+        AttentionAction("Approve…", "/", "approve", "approvals", except_user=2),
+    )
+
+    permitted = services.permitted_actions(replace(waits("x", "info", now), actions=actions), actor)
+
+    assert [action.label for action in permitted] == labels
 
 
 def test_empty_page_is_calm_and_a_failed_source_is_not(now):
@@ -159,9 +207,9 @@ def test_empty_page_is_calm_and_a_failed_source_is_not(now):
     failed = client.get("/attention/rows/").content.decode()
     ATTENTION_SOURCES.unregister(failing.name)
 
-    assert "Nothing is forgotten" in calm
-    assert "Could not be read: fails" in failed
-    assert "Nothing is forgotten" not in failed
+    assert "All clear" in calm
+    assert "Could not read: fails" in failed
+    assert "All clear" not in failed
 
 
 def _fails(_now):
@@ -184,7 +232,7 @@ def test_api_has_it_all_with_total_filters_and_limit():
     assert back["results"] == first["results"] == everything["results"][:1]
     assert first["previous"] is everything["next"] is None
     assert set(everything["results"][0]) == {
-        "kind", "severity", "title", "detail", "path", "since", "due_at",
+        "kind", "severity", "title", "detail", "path", "since", "due_at", "actions",
     }  # fmt: skip
     assert api.get("/attention/", {"severity": "x"}).status_code == 400
     assert (

@@ -195,7 +195,7 @@ def test_on_the_page_it_is_critical_until_somebody_knows():
     (after,) = attention.list_stuck_jobs(LATER)
 
     assert (before.severity, after.severity) == ("critical", "warning")
-    assert "no sign of life for 5 min 1 s" in before.detail
+    assert "no heartbeat for 5 min 1 s" in before.detail
     assert "Acknowledged by system:test" in after.detail
 
 

@@ -94,7 +94,7 @@ def test_a_backlog_is_critical_until_somebody_knows_of_it_and_then_still_waits()
     backlog.watch_backlog(NOW)
     shown = [one for one in overview.read_all(NOW).waiting if one.kind == "outbox_backlog"]
     assert [(one.severity, one.since) for one in shown] == [("critical", NOW)]
-    assert "Told so far: nobody" in shown[0].detail
+    assert "The alarm ends below 500." in shown[0].detail
 
     escalation.acknowledge(subject="outbox:backlog", actor=system_actor("test"), now=NOW)
 
@@ -110,7 +110,7 @@ def test_what_failed_waits_for_attention_once_for_each_destination():
     create_message("failed", "slack", at=NOW, severity="critical")
     create_message("sent", "slack", at=NOW)
 
-    first, second = attention.list_failed_messages(NOW + timedelta(minutes=1))
+    first, second = attention.list_undelivered_messages(NOW + timedelta(minutes=1))
 
     assert first.title == "2 messages to pager (webhook) failed"
     assert (first.severity, second.severity) == ("warning", "critical")
@@ -125,7 +125,9 @@ def test_nobodys_address_is_in_what_waits_or_in_the_report():
     create_message("pending", "email:kim@example.org", at=NOW - timedelta(hours=1))
     now = NOW + timedelta(minutes=1)
 
-    text = repr([*attention.list_failed_messages(now), *attention.list_delayed_messages(now)])
+    text = repr(
+        [*attention.list_undelivered_messages(now), *attention.list_undelivered_messages(now)]
+    )
     text += repr(report_sections.deliveries_section(MONDAY, MONDAY + WEEK, now))
 
     assert "kim (e-mail)" in text
@@ -140,9 +142,9 @@ def test_a_destination_that_holds_messages_up_for_long_waits_for_attention():
         destination="slack", paced_until=NOW, keep_away_until=NOW + timedelta(minutes=40)
     )
 
-    (one,) = attention.list_delayed_messages(NOW)
+    (one,) = attention.list_undelivered_messages(NOW)
 
-    assert one.title == "1 message to slack can't go out"
+    assert one.title == "1 message to slack is delayed"
     assert "40 min" in one.detail
 
 

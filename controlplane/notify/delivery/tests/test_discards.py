@@ -20,14 +20,14 @@ WHY = {"reason": "the webhook was removed"}
 
 def test_a_discarded_message_waits_for_nobody_and_stays_on_record():
     message = create_message("failed", "webhook:999", severity="critical")
-    assert attention.list_failed_messages(db_now())
+    assert attention.list_undelivered_messages(db_now())
 
     response = as_role("operator").post(f"/deliveries/{message.pk}/discard", WHY)
 
     assert (response.status_code, response.json()["state"]) == (200, "failed")
     assert response.json()["discarded_at"]
     assert response.json()["discarded_by"] == "user:a-operator"
-    assert attention.list_failed_messages(db_now()) == []
+    assert attention.list_undelivered_messages(db_now()) == []
     assert selection.count_messages()["failed"] == 0
     day = timedelta(days=1)
     week = report_sections.deliveries_section(db_now() - day, db_now() + day, db_now())

@@ -39,11 +39,11 @@ def test_reply_to_somebody_is_told_by_their_name_and_never_by_their_slack_id():
     for address in ("U024BE7LH", "U999XXXXX"):
         create_message("pending", f"slack_reply:{address}", NOW - timedelta(hours=1))
 
-    shown = attention.list_delayed_messages(NOW)
+    shown = attention.list_undelivered_messages(NOW)
 
     titles = sorted(one.title for one in shown)
     assert titles == [
-        "1 message to Kim (Slack reply) can't go out",
-        "1 message to somebody (Slack reply) can't go out",
+        "1 message to Kim (Slack reply) is delayed",
+        "1 message to somebody (Slack reply) is delayed",
     ]
     assert not any("U024BE7LH" in one.path or "U999XXXXX" in one.path for one in shown)
