@@ -2,8 +2,9 @@
 
 from collections.abc import Collection
 from datetime import datetime
+from typing import Any
 
-from django.db.models import BooleanField, ExpressionWrapper, Q
+from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet
 
 from controlplane.core.audit import change_feed
 from controlplane.core.audit.change_feed import (

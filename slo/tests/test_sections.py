@@ -135,7 +135,8 @@ def test_new_one_is_given_time_to_be_judged():
 
 
 def test_pages_of_attention_and_report_know_all_of_it():
-    assert attention.list_alerts_and_gaps in [source.function for source in ATTENTION_SOURCES.values()]
+    functions = [source.function for source in ATTENTION_SOURCES.values()]
+    assert attention.list_alerts_and_gaps in functions
     assert report_sections.budgets_section in REPORT_SECTIONS.functions()
     assert not overview.read_all(timezone.now()).unread
 
