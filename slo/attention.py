@@ -11,7 +11,7 @@ from django.urls import reverse
 from controlplane.core.durations import format_readable
 from controlplane.core.page_registry import AttentionAction, AttentionItem, attention_rows
 from controlplane.core.threshold_metrics import find_metric
-from slo.alerts import grouping, notifications
+from slo.alerts import groups, notifications
 from slo.arithmetic.minutes import end_of
 from slo.dashboard import data_gaps
 from slo.dashboard.data_gaps import TrafficBlocker
@@ -67,10 +67,10 @@ def list_alerts_and_gaps(
     Alerts whose subjects have other items are left out. The two kinds share the look-up of the
     switches that may block an SLO's traffic.
     """
-    groups = _group_alerts(alerts, now)
-    readings = [alert_readings.read_alert(members[0], now) for members in groups]
+    grouped = _group_alerts(alerts, now)
+    readings = [alert_readings.read_alert(members[0], now) for members in grouped]
     silent = {one.slo: one.since for one in unknown}
-    for members, reading in zip(groups, readings, strict=True):
+    for members, reading in zip(grouped, readings, strict=True):
         if members[0].slo and reading.no_data_since:
             silent[members[0].slo] = reading.no_data_since
     blockers = data_gaps.find_blockers(silent)
@@ -79,7 +79,7 @@ def list_alerts_and_gaps(
             _build_alerts_item(
                 members, reading.sentence, blockers.get(members[0].slo_id or 0, ()), now
             )
-            for members, reading in zip(groups, readings, strict=True)
+            for members, reading in zip(grouped, readings, strict=True)
         ),
         *(_build_gap_item(one, blockers.get(one.slo.pk, ()), now) for one in unknown),
     ]
@@ -93,11 +93,11 @@ def _group_alerts(alerts: Sequence[Any], now: datetime) -> list[list[Any]]:
         if (known := find_metric(rule.metric)) is not None and known[0].waiting is not None
         for subject in known[0].waiting(now)
     }
-    groups: dict[int, list[Any]] = defaultdict(list)
+    grouped: dict[int, list[Any]] = defaultdict(list)
     for one in alerts:
         if (one.rule, one.subject) not in listed:
-            groups[one.group_id].append(one)
-    return [*groups.values()][:MAX_ITEMS]
+            grouped[one.group_id].append(one)
+    return [*grouped.values()][:MAX_ITEMS]
 
 
 def _build_alerts_item(
@@ -116,7 +116,7 @@ def _build_alerts_item(
     return AttentionItem(
         kind="slo_alert",
         severity=worst.severity,
-        title=_with_arrows(grouping.describe_group(members) if is_group else worst.summary),
+        title=_with_arrows(groups.describe_group(members) if is_group else worst.summary),
         detail=_with_arrows(" ".join(filter(None, detail))),
         path=notifications.group_list_path(worst.group_id) if is_group else path,
         since=min(now, *(one.opened_at for one in members)),

@@ -19,7 +19,7 @@ from slo.arithmetic.minutes import due_minute
 from slo.models import Alert, EvaluatedMinute
 from slo.models.alerts import WORST_FIRST
 
-from . import actions, grouping, notifications
+from . import actions, groups, notifications
 
 MAX_OPENED = 2000
 """Most alerts to open in one evaluation; the others open at the next evaluation."""
@@ -86,7 +86,7 @@ def update_alerts(
         )
         for one in changes.opened[:MAX_OPENED]
     )
-    grouping.group_opened_alerts(opened, now)
+    groups.group_opened_alerts(opened, now)
     ended |= dict.fromkeys(changes.resolved, "Its rule has not fired for two minutes.")
     for why in sorted(set(ended.values())):
         ids = [pk for pk, reason in ended.items() if reason == why]

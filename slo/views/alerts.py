@@ -23,7 +23,7 @@ from controlplane.core.http.permissions import actor_of
 from controlplane.core.page_responses import PersonRequest, signed_in
 from controlplane.core.runbooks import markdown
 from controlplane.notify.escalation import forecast
-from slo.alerts import grouping, lifecycle, notifications
+from slo.alerts import groups, lifecycle, notifications
 from slo.arithmetic.minutes import window_minutes
 from slo.dashboard import data_gaps
 from slo.evaluation import alert_readings, budgets
@@ -171,7 +171,7 @@ def _acknowledge(
         context=lambda _now: {
             "alerts": alerts,
             "is_over": all(one.resolved_at for one in alerts),
-            "headline": grouping.describe_group(alerts),
+            "headline": groups.describe_group(alerts),
             "url": request.path,
             "back": back,
         },
@@ -225,15 +225,15 @@ def _filter_alerts(state: str, severity: str, slo: str, q: str) -> AlertQuerySet
 
 def _list_groups(rows: AlertQuerySet, state: str) -> QuerySet[Any, Any]:
     """Return the ids of the groups of the alerts: open ones worst first, acknowledged ones last."""
-    groups: QuerySet[Any, Any] = rows.with_group().order_by().values("group_id")
-    groups = groups.annotate(
+    grouped: QuerySet[Any, Any] = rows.with_group().order_by().values("group_id")
+    grouped = grouped.annotate(
         waiting=Count("pk", filter=Q(acknowledged_at__isnull=True)),
         worst=Min(WORST_FIRST),
         since=Min("opened_at"),
     )
     is_known = ExpressionWrapper(Q(waiting=0), output_field=BooleanField())
     order = (is_known, "worst", "since", "group_id") if state == OPEN else ("-since", "-group_id")
-    return groups.order_by(*order).values_list("group_id")
+    return grouped.order_by(*order).values_list("group_id")
 
 
 def _load_members(rows: AlertQuerySet, group_ids: Sequence[int]) -> list[dict[str, Any]]:
@@ -246,7 +246,7 @@ def _load_members(rows: AlertQuerySet, group_ids: Sequence[int]) -> list[dict[st
         {
             "id": group_id,
             "alerts": alerts,
-            "headline": grouping.describe_group(alerts),
+            "headline": groups.describe_group(alerts),
             "since": min(one.opened_at for one in alerts),
             "worst": min(alerts, key=lambda one: SEVERITIES.index(one.severity)),
             "waiting": sum(one.state == OPEN for one in alerts),
