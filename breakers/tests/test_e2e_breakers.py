@@ -159,7 +159,7 @@ def test_dependency_is_registered_by_hand(desks):
     dialog = page.locator("#dialog")
     dialog.get_by_label("Caller").fill("core")
     dialog.get_by_label("Callee").fill("oracle")
-    dialog.get_by_role("button", name="Write its policy").click()
+    dialog.get_by_role("button", name="Edit its policy").click()
 
     expect(page.get_by_role("heading", name="Register core → oracle")).to_be_visible()
     page.get_by_label("timeout ms", exact=True).fill("5000")

@@ -164,7 +164,7 @@ def test_form_opened_before_somebody_elses_change_overwrites_nothing():
 
     row.refresh_from_db()
     assert response.status_code == 409
-    assert "Somebody else changed this policy meanwhile" in page(response)
+    assert "Somebody else has changed this policy" in page(response)
     assert (row.document["timeout_ms"], row.owner) == (10_000, "")
 
 

@@ -84,14 +84,16 @@ def _save(
     caller, callee = dependency.caller, dependency.callee
     count = len(context["changes"])
     if not count and registry.is_registered(dependency):
-        messages.info(request, f"Nothing was different: {caller} → {callee} stays as it was.")
+        messages.info(request, f"No changes: {caller} → {callee} stays as it was.")
         return redirect("dependency_page", caller=caller, callee=callee)
     try:
         with transaction.atomic():
             publication.lock()
             present = _find_or_new(caller, callee)
             if request.POST.get("seen") != _policy_version(present):
-                raise Conflict("Somebody else changed this policy meanwhile. Open it anew.")
+                raise Conflict(
+                    "Somebody else has changed this policy since you opened it. Reload the page."
+                )
             registry.put_dependency(
                 caller=caller,
                 callee=callee,
@@ -108,7 +110,7 @@ def _save(
     changes = f"{count} change{'' if count == 1 else 's'} saved: {caller} → {callee}"
     if not registry.is_registered(dependency):
         changes = f"Registered: {caller} → {callee}"
-    messages.success(request, f"{changes}. Services are told now.")
+    messages.success(request, f"{changes}. Services apply it within seconds.")
     return redirect("dependency_page", caller=caller, callee=callee)
 
 
