@@ -36,9 +36,9 @@ def test_objective_is_made_burns_and_somebody_knows(desks):
     page.get_by_label("Target").fill("99.95")
     expect(page.locator("#preview")).to_contain_text("21 min 36 s")
     page.get_by_role("button", name="Workbook, scaled to the period").click()
-    expect(page.get_by_label("Rule 4: burns faster than")).to_have_value("1")
+    expect(page.get_by_label("Rule 4: Limit (×)")).to_have_value("1")
     page.get_by_role("button", name="Remove rule 4").click()
-    expect(page.get_by_label("Rule 4: burns faster than")).to_have_count(0)
+    expect(page.get_by_label("Rule 4: Limit (×)")).to_have_count(0)
     page.get_by_role("button", name="Create").click()
     expect(page.get_by_role("heading", name="core-availability")).to_be_visible()
     assert len(services.find_slo("core-availability").rules) == 3
@@ -50,30 +50,30 @@ def test_objective_is_made_burns_and_somebody_knows(desks):
     row = page.locator("li.alert-row", has_text="1h and 5m").first
     row.get_by_role("link", name="Acknowledge").click()
     dialog = page.locator("#dialog")
-    dialog.get_by_label("What you do about it").fill("Rolling back core 2.14")
+    dialog.get_by_label("Comment (optional)").fill("Rolling back core 2.14")
     dialog.get_by_role("button", name="Acknowledge").click()
 
     expect(row).to_contain_text("Acknowledged")
     expect(row).to_contain_text("Rolling back core 2.14")
     row.get_by_role("link", name="core-availability").click()
-    expect(page.locator("#live")).to_contain_text("What was counted")
+    expect(page.locator("#live")).to_contain_text("Event counts")
     expect(page.locator(".timeline")).to_contain_text("Rolling back core 2.14")
 
 
 def test_rules_are_tried_before_they_are_saved(desks):
     burns()
     page = desks.open_desk(person("admin")).open("/slos/core-availability/edit/")
-    page.get_by_label("Rule 1: burns faster than").fill("900")
+    page.get_by_label("Rule 1: Limit (×)").fill("900")
 
     page.get_by_role("button", name="Backtest").click()
 
     dialog = page.locator("#dialog")
     expect(dialog.locator(".backtest__item").first).to_contain_text("Pages0")
-    expect(dialog.locator(".backtest__item").first).to_contain_text("present rules: 2")
+    expect(dialog.locator(".backtest__item").first).to_contain_text("current rules: 2")
     dialog.get_by_role("button", name="a day").click()
-    expect(dialog.locator(".backtest__item").first).to_contain_text("present rules: 1")
+    expect(dialog.locator(".backtest__item").first).to_contain_text("current rules: 1")
     dialog.get_by_role("button", name="Back to the form").click()
-    expect(page.get_by_label("Rule 1: burns faster than")).to_have_value("900")
+    expect(page.get_by_label("Rule 1: Limit (×)")).to_have_value("900")
     assert services.find_slo("core-availability").rules[0]["burn_rate"] == 14
 
 

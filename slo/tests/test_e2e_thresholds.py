@@ -39,4 +39,4 @@ def test_an_admin_makes_a_rule_in_the_dialog_and_sees_what_it_finds(desks):
     dialog.get_by_label("Limit").fill("4")
     dialog.get_by_role("button", name="Save").click()
     expect(row).to_contain_text("Timeout rate above 4 % in 5 min")
-    expect(row).to_contain_text("Kept")
+    expect(row).to_contain_text("OK")
