@@ -122,7 +122,7 @@ class SwitchAdmin(Table):
             self.message_user(request, error.detail, messages.ERROR)
             return redirect(request.path)
 
-    @admin.action(description="Release the chosen switches…")
+    @admin.action(description="Release selected switches…")
     def release(self, request: HttpRequest, chosen: QuerySet[Switch]) -> HttpResponse | None:
         """Ask for a justification on a separate page, then release each selected switch."""
         if chosen.filter(scope=GLOBAL.name).exists():
@@ -153,11 +153,11 @@ class SwitchAdmin(Table):
                 actor=actor,
                 now=now,
             ),
-            "released by ramp, or asked for where that takes a second person.",
+            "released by ramp, or requested where a second person must approve.",
         )
         return None
 
-    @admin.action(description="Acknowledge the chosen switches")
+    @admin.action(description="Acknowledge selected switches")
     def acknowledge(self, request: HttpRequest, chosen: QuerySet[Switch]) -> None:
         actor, now = actor_of(request), db_now()
         apply_to_each(

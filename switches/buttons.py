@@ -38,9 +38,9 @@ def acknowledge(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
         known_at, overdue_at = episode.acknowledged_at, episode.overdue_at
         is_known = known_at is not None and (overdue_at is None or known_at >= overdue_at)
         if is_known and now - (known_at or now) <= buttons.JUST_NOW:
-            return f"{episode.acknowledged_by} has just acknowledged {switch.pk}."
+            return f"{episode.acknowledged_by} already acknowledged {switch.pk}."
         services.acknowledge(scope=switch.scope, key=switch.key, actor=actor, now=now)
-        return f"You acknowledged {switch.pk}: nobody else is told of it for 24 hours."
+        return f"You acknowledged {switch.pk}. Escalation stops for 24 hours."
 
 
 @button("extend")
@@ -53,14 +53,14 @@ def extend(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
         present = episode.expires_at
         if present is not None and until - present < MIN_GAIN:
             return (
-                f"{switch.pk} is engaged until {_format(present)} already, which is 24 hours from "
-                "now or later. Nothing was changed."
+                f"{switch.pk} is engaged until {_format(present)} already, at least 24 hours from"
+                " now. Nothing changed."
             )
         extended = services.extend(
             scope=switch.scope,
             key=switch.key,
             expires_in=EXTEND_BY,
-            reason=f"{actor.name} pressed Extend in Slack: 24 hours longer.",
+            reason=f"Extended by 24 hours in Slack by {actor.name}.",
             actor=actor,
             now=now,
         )
@@ -76,9 +76,12 @@ def abort_ramp(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
         publication.lock()
         share = Episode.objects.filter(ramps=ramp_id).values_list("allow_percent", flat=True)
         at = descriptions.format_percent(share.first() or 0)
-        reason = f"{actor.name} pressed Abort ramp in Slack, at {at}."
+        reason = f"Ramp aborted in Slack by {actor.name} at {at}."
         ramp = actions.abort(ramp_id=ramp_id, reason=reason, actor=actor, now=now)
-        return f"You aborted the ramp of {ramp.switch_id} at {at}: it is engaged, nothing flows."
+        return (
+            f"You aborted the ramp of {ramp.switch_id} at {at}. It is engaged and blocks all"
+            " traffic."
+        )
 
 
 def _lock_episode_of(value: Mapping[str, Any]) -> tuple[Switch, Episode]:
@@ -90,22 +93,20 @@ def _lock_episode_of(value: Mapping[str, Any]) -> tuple[Switch, Episode]:
     scope, _, key = str(value.get("switch")).partition(":")
     switch = lock_switch(scope, key)
     if switch is None:
-        raise NotFound("This button names no switch. Open the console instead.")
+        raise NotFound("This button doesn't name a switch. Open the console instead.")
     episode_id = buttons.read_id(value, "episode")
     present = changes.lock_open_episode(switch)
     if present is not None and present.pk == episode_id:
         return switch, present
-    text = f"This message is not about {switch.pk} as it is now."
+    text = f"This message is about an earlier state of {switch.pk}."
     past = Episode.objects.filter(pk=episode_id, switch=switch, ended_at__isnull=False).first()
     if past is not None and past.ended_at is not None:
         text = f"{switch.pk} was {past.ended_how} at {_format(past.ended_at)} by {past.ended_by}."
     if present is None:
-        raise Conflict(f"{text} There is nothing to do here any more.")
+        raise Conflict(f"{text} Nothing is left to do.")
     who = label_of(present.engaged_by_type, present.engaged_by_name)
     since = _format(present.engaged_at)
-    raise Conflict(
-        f"{text} {who} has engaged it again since, at {since}: use the message about that."
-    )
+    raise Conflict(f"{text} {who} engaged it again at {since}. Use the message about that.")
 
 
 def _format(moment: datetime) -> str:

@@ -174,9 +174,9 @@ def _to_stragglers(found: Sequence[InstanceStatus], head: Head) -> tuple[Straggl
 
 def _describe_report(report: InstanceStatus, head: Head) -> str:
     if report.version is None:
-        return "has not said what it applies"
+        return "has not reported a version"
     if report.epoch != head.epoch:
         return f"applies version {report.version} of another epoch"
     if report.version > head.version:
-        return f"claims version {report.version}, which was never published"
+        return f"reports version {report.version}, which was never published"
     return f"applies version {report.version}"

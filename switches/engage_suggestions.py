@@ -23,7 +23,7 @@ MAX_REPEATED_REASON_LENGTH = 300  # Characters that fit on a button.
 REASON_TEMPLATES = (
     "Errors or timeouts seen at {at}; cause not found yet",
     "Wrong answers or wrong amounts, reported by users at {at}",
-    "Load or spending runs away, seen at {at}",
+    "Load or cost rising without limit since {at}",
     "Data exposure or abuse suspected at {at}",
 )
 STOPPED_BEFORE = "stopped before"

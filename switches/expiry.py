@@ -78,8 +78,8 @@ def plan_extension(*, expires_in: str, present: datetime | None, now: datetime) 
         left = durations.format_readable(present - now)
         raise _field_error(
             "expires_in",
-            f"That would end at {_format_time(ends)}, not later than the present expiry "
-            f"{_format_time(present)}. It counts from now: ask for more than {left}.",
+            f"That ends at {_format_time(ends)}, not after the current expiry "
+            f"{_format_time(present)}. Durations count from now. Choose more than {left}.",
         )
     return ends
 
@@ -92,10 +92,10 @@ def _policy_problem(scope: str, policy: str) -> str | None:
         return None
     if found.stops_everything:
         return (
-            f"The {scope} switch can't {policy} by itself: releasing it is a decision of two "
-            "people. Say hold, or leave it out."
+            f"The {scope} switch can't {policy} by itself: two people must release it. Use hold, or"
+            " omit the field."
         )
-    return f"Of {scope} it must be one of {', '.join(found.on_expiry)}."
+    return f"For {scope} it must be one of {', '.join(found.on_expiry)}."
 
 
 def _parse_expiry(
@@ -129,7 +129,7 @@ def _parse_end(expires_at: str, now: datetime) -> datetime:
     ends = _parse_time(expires_at)
     if ends <= now:
         raise _field_error(
-            "expires_at", f"{_format_time(ends)} is in the past; it is {_format_time(now)} now."
+            "expires_at", f"{_format_time(ends)} is in the past. It is now {_format_time(now)}."
         )
     if ends - now < MIN_DURATION:
         raise _field_error("expires_at", "Must be at least 1 s from now.")
@@ -139,21 +139,20 @@ def _parse_end(expires_at: str, now: datetime) -> datetime:
 
 
 _TOO_LATE = (
-    f"Must be at most {MAX_DURATION.days} days from now. To keep it engaged for longer, extend it "
-    "then, or ask for permanent."
+    f"Must be at most {MAX_DURATION.days} days from now. Extend it later, or request a permanent"
+    " engagement."
 )
 
 
 def _parse_time(text: str) -> datetime:
     written = _RFC_3339.fullmatch(text)
     if written is None:
-        raise _field_error("expires_at", f"Write a time in RFC 3339, such as {_TIME_EXAMPLE}.")
+        raise _field_error("expires_at", f"Use RFC 3339, for example {_TIME_EXAMPLE}.")
     date, time, fraction, offset = written.groups()
     if offset is None:
         raise _field_error(
             "expires_at",
-            "The time has no UTC offset, so it means another moment in another time zone. "
-            f"Add Z or an offset: {_TIME_EXAMPLE}.",
+            f"The time needs a UTC offset. Add Z or an offset: {_TIME_EXAMPLE}.",
         )
     microseconds = (fraction or "0")[:6].ljust(6, "0")
     offset = "+00:00" if offset in "Zz" else offset
@@ -161,7 +160,7 @@ def _parse_time(text: str) -> datetime:
         return datetime.fromisoformat(f"{date}T{time}.{microseconds}{offset}").astimezone(UTC)
     except (ValueError, OverflowError) as error:
         raise _field_error(
-            "expires_at", f"There is no such time. Example: {_TIME_EXAMPLE}."
+            "expires_at", f"This time doesn't exist. Example: {_TIME_EXAMPLE}."
         ) from error
 
 

@@ -35,8 +35,8 @@ class LocalTimeField(forms.DateTimeField):
         except (ValidationError, OverflowError) as error:  # Outside the calendar.
             zone = timezone.get_current_timezone_name()
             raise ValidationError(
-                f"That is not one moment in {zone}: it can't be read, or the clock change that "
-                "night skips or repeats it. Choose another time."
+                f"This is not a valid time in {zone}, or it is skipped or repeated by a clock"
+                " change. Choose another time."
             ) from error
 
 
@@ -50,7 +50,7 @@ class _HowLongForm(ServiceForm):
         cleaned = super().clean() or {}
         has_end = cleaned.get("expires_at") or "expires_at" in self.errors
         if cleaned.get("how_long") == AT and not has_end:
-            self.add_error("expires_at", "Choose until when.")
+            self.add_error("expires_at", "Choose a time.")
         return cleaned
 
 
@@ -126,7 +126,7 @@ class ExtendForm(_HowLongForm):
         if how_long == AT and until:
             seconds = math.ceil((until - now).total_seconds())
             if seconds < 1:
-                raise InvalidInput({"expires_at": ["That is in the past."]})
+                raise InvalidInput({"expires_at": ["Choose a time in the future."]})
             how_long = f"{seconds}s"
         return {"expires_in": how_long, "reason": self.get_text("reason")}
 

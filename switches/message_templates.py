@@ -11,9 +11,9 @@ from controlplane.core.message_templates import (
 from switches.models import OnExpiry
 
 _EXPIRY_POLICIES: Mapping[str, str] = {
-    OnExpiry.HOLD: "then it holds and is OVERDUE",
-    OnExpiry.RAMP: "then it ramps",
-    OnExpiry.RELEASE: "then it is released",
+    OnExpiry.HOLD: "then stays engaged, OVERDUE",
+    OnExpiry.RAMP: "then starts a ramp",
+    OnExpiry.RELEASE: "then is released",
 }
 _LATER_ENDS = frozenset({"switch.extended", "switch.released", "switch.undone"})
 
@@ -56,8 +56,8 @@ MESSAGE_TEMPLATES.register(
     MessageTemplate(
         "switch.broke_glass",
         "🚨",
-        "GLASS BROKEN: {switch}, {did} against the rule “{rule}”",
-        (("By", "by"), ("Why the rule had to yield", "said"), _WHY_ENGAGED, _EXPIRES),
+        "BREAK-GLASS: {switch}, {did} against the rule “{rule}”",
+        (("By", "by"), ("Reason for break-glass", "said"), _WHY_ENGAGED, _EXPIRES),
         severity="critical",
         buttons=engaged_buttons,
     ),
@@ -74,7 +74,7 @@ MESSAGE_TEMPLATES.register(
         "{switch} stays ENGAGED for longer",
         (
             ("By", "by"),
-            ("Why longer", "said"),
+            ("Reason", "said"),
             _WHY_ENGAGED,
             _EXPIRES,
             ("Re-confirm by", "reconfirm_due_at"),
@@ -92,7 +92,7 @@ MESSAGE_TEMPLATES.register(
     MessageTemplate(
         "switch.undone",
         "↩️",
-        "{switch} engage undone: services are told to let its traffic flow",
+        "Engagement of {switch} undone: services are told to let its traffic flow",
         (("By", "by"), ("Was engaged because", "reason")),
         incident_action="resolve",
     ),
@@ -109,7 +109,7 @@ MESSAGE_TEMPLATES.register(
         "episode.expires_soon",
         "⏳",
         "{switch} expires in {left}",
-        (("What happens", "said"), _EXPIRES, *_ENGAGED),
+        (("At expiry", "said"), _EXPIRES, *_ENGAGED),
         severity="warning",
         buttons=engaged_buttons,
         is_digestible=True,
@@ -117,7 +117,7 @@ MESSAGE_TEMPLATES.register(
     MessageTemplate(
         "episode.acknowledged",
         "👀",
-        "{switch} acknowledged: somebody is on it",
+        "{switch} acknowledged",
         (("By", "by"), ("Comment", "said")),
         changes_state=False,
         incident_action="acknowledge",
@@ -125,7 +125,7 @@ MESSAGE_TEMPLATES.register(
     MessageTemplate(
         "episode.reconfirm_soon",
         "📌",
-        "{switch} is permanent and has to be re-confirmed within {left}",
+        "{switch} is permanent: re-confirm within {left}",
         (("What to do", "said"), ("Re-confirm by", "reconfirm_due_at"), *_ENGAGED),
         severity="warning",
         buttons=_PERMANENT_BUTTONS,
@@ -141,8 +141,8 @@ MESSAGE_TEMPLATES.register(
     MessageTemplate(
         "episode.reconfirmed",
         "📌",
-        "{switch} re-confirmed: it stays ENGAGED for good",
-        (("By", "by"), ("Why it has to stay", "said"), ("Re-confirm again by", "reconfirm_due_at")),
+        "{switch} re-confirmed: stays ENGAGED permanently",
+        (("By", "by"), ("Reason", "said"), ("Re-confirm again by", "reconfirm_due_at")),
         buttons=_PERMANENT_BUTTONS,
     ),
     MessageTemplate(
@@ -150,9 +150,9 @@ MESSAGE_TEMPLATES.register(
         "⏳",
         "{count} switches are near their expiry",
         (
-            ("Stay engaged then, OVERDUE", "held"),
-            ("A ramp begins then", "ramping"),
-            ("Released by themselves then", "released"),
+            ("Stay engaged, OVERDUE", "held"),
+            ("Start a ramp", "ramping"),
+            ("Released automatically", "released"),
             ("Permanent, to be re-confirmed", "permanent"),
         ),
         severity="warning",
@@ -163,7 +163,7 @@ MESSAGE_TEMPLATES.register(
         "{count} switches have reached their expiry",
         (
             ("Held and OVERDUE", "held"),
-            ("A ramp begins", "ramping"),
+            ("Ramp starts", "ramping"),
             ("Released, unless a safety rule forbids it", "released"),
         ),
         severity="critical",

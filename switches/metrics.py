@@ -70,7 +70,7 @@ def collect_last_proven(now: datetime) -> Iterator[Metric]:
     """Yield the time of the last passed drill for each switch that has one."""
     family = GaugeMetricFamily(
         "switchgear_switch_last_proven_timestamp_seconds",
-        "When a drill last proved the switch, in UNIX seconds.",
+        "Time of the last passed drill, in UNIX seconds.",
         labels=["scope", "key"],
     )
     for scope, key, at in fetch_rows(_select_proven):
@@ -83,12 +83,12 @@ def collect_ramping(now: datetime) -> Iterator[Metric]:
     labels = ["switch", "scope", "key"]
     step = GaugeMetricFamily(
         "switchgear_ramp_step",
-        "The step that the ramp of the switch is at, the first is 1.",
+        "Current step of the ramp; the first is 1.",
         labels=labels,
     )
     percent = GaugeMetricFamily(
         "switchgear_ramp_percent",
-        "The share of its traffic that the ramping switch lets flow, in percent.",
+        "Share of traffic that the ramping switch allows, in percent.",
         labels=labels,
     )
     for pk, index, share in fetch_rows(_select_live_ramps):

@@ -12,8 +12,8 @@ NEGLECT_AFTER = timedelta(days=7)
 LAST_TOUCHED = Greatest("engaged_at", "acknowledged_at", "reconfirmed_at", "switch__requested_at")
 """The time of the last engage, acknowledgment, re-confirmation or extension."""
 
-OVERDUE = "overdue, and nobody acknowledged it"
-UNCONFIRMED = "permanent, and not confirmed in time"
+OVERDUE = "overdue and not acknowledged"
+UNCONFIRMED = "permanent and not re-confirmed in time"
 LEFT_ALONE = "left alone"
 
 

@@ -11,11 +11,15 @@ DAY = timedelta(hours=24)
 HOUR = timedelta(hours=1)
 
 EXPIRY_EFFECTS = {
-    "hold": "It stays engaged then and is OVERDUE: extend or release it before.",
-    "ramp": "A ramp begins by itself then, unless a safety rule forbids its release: services are "
-    "told to let 5, 25 and 100 % of its traffic flow. Extend it if it has to stay.",
-    "release": "It is released by itself then, unless a safety rule forbids it: services are told "
-    "to let its traffic flow. Extend it if it has to stay.",
+    "hold": "At expiry it stays engaged and becomes OVERDUE. Extend or release it before.",
+    "ramp": (
+        "At expiry a ramp starts, unless a safety rule forbids it: services let 5, 25 and 100 % of"
+        " its traffic flow. Extend it to keep it engaged."
+    ),
+    "release": (
+        "At expiry it is released, unless a safety rule forbids it: services let its traffic flow."
+        " Extend it to keep it engaged."
+    ),
 }
 
 

@@ -13,14 +13,14 @@ TRIPS = RetentionRule(
     order="at",
     bounds=(90, 3650),
     tick="trips.purge",
-    why="What machines wished to stop, and why they were refused.",
-    exempt="What stopped a switch: it belongs to its episode.",
+    why="Trip requests of monitors, and why they were refused.",
+    exempt="Trips that engaged a switch belong to its episode.",
 )
 
 RETENTION_RULES.register(TRIPS)
 
 keep_permanently(
-    "What was stopped, by whom and why, is the history of the installation.",
+    "Engagements and their reasons are the history of the installation.",
     "switches.Episode",
     "switches.Ramp",
     "switches.Drill",

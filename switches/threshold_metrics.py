@@ -19,7 +19,7 @@ from .episodes import changes
 from .models import Episode, SwitchState, Trip
 
 KNOWING = ("user", "slack", "token")
-TO_DO = "See what stopped it and whether that is over; release it or acknowledge it."
+TO_DO = "Check whether its cause is over, then release or acknowledge it."
 
 
 def read_engaged(query: MetricQuery, now: datetime) -> Iterator[MetricReading]:

@@ -75,7 +75,7 @@ def read_override(given: Mapping[str, Any] | None) -> RuleOverride | None:
         errors["break_glass.rule"] = ["Name the rule that is overridden, or a list of them."]
     reason = given.get("reason")
     if not isinstance(reason, str):
-        errors["break_glass.reason"] = ["Say why the rule has to yield."]
+        errors["break_glass.reason"] = ["Explain why the rule must be overridden."]
     elif problems := reasons.find_reason_problems(reason):
         errors["break_glass.reason"] = problems
     if errors:
@@ -98,8 +98,8 @@ def override_refusals(
     if override is None:
         raise SafetyRefused(unnamed)
     if len(unnamed) < len(refusals):
-        raise SafetyRefused(unnamed, instead=f"break_glass has to name {names} as well.")
-    instead = f"break_glass names {', '.join(overridden)}, but what refuses is {names}."
+        raise SafetyRefused(unnamed, instead=f"break_glass must also name {names}.")
+    instead = f"break_glass names {', '.join(overridden)}, but the refusing rules are {names}."
     raise SafetyRefused(unnamed, instead=instead)
 
 
@@ -160,4 +160,4 @@ def violated_rules(episode: Episode) -> tuple[str, ...]:
 def describe_limit(rules: Sequence[str]) -> str:
     hours, named = durations.format_readable(MAX_DURATION), ", ".join(f"“{rule}”" for rule in rules)
     rule = "rules" if len(rules) > 1 else "rule"
-    return f"Against the {rule} {named} it is engaged for {hours} at a time and never permanent."
+    return f"Against the {rule} {named} it can be engaged for at most {hours} and not permanently."

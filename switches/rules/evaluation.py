@@ -95,7 +95,7 @@ def refusals_to_engage(
         named = join_first(now, MAX_NAMED)
         which = named if before == len(now) else f"{before} of {named}"
         detail = f"{describe_rule(rule)}; {len(now)} {verb} now: {named}."
-        passes = f"Release {which} first; then {switch_id} can be engaged."
+        passes = f"Release {which} first, then engage {switch_id}."
         refusals.append(Refusal(rule.name, detail, passes))
     return refusals
 
@@ -114,12 +114,12 @@ def refusals_to_release(
         if rule.kind != AT_LEAST_ONE or list_members(rule, engaged) != [switch_id]:
             continue
         others = [pattern for pattern in rule.switches if pattern != switch_id]
-        passes = f"{switch_id} is the only one of the rule: add another to the rule first."
+        passes = f"{switch_id} is the rule's only switch. Add another to the rule first."
         if others:
             is_single = len(others) == 1 and "*" not in others[0]
             which = others[0] if is_single else f"another of {', '.join(others)}"
-            passes = f"Engage {which} first; then {switch_id} can be released."
-        detail = f"{describe_rule(rule)}; {switch_id} is the only one now."
+            passes = f"Engage {which} first, then release {switch_id}."
+        detail = f"{describe_rule(rule)}; {switch_id} is the only one engaged."
         refusals.append(Refusal(rule.name, detail, passes))
     return refusals
 
@@ -170,7 +170,7 @@ def describe_rule(rule: SafetyRule) -> str:
         return f"Only one of {group} engaged at a time"
     if rule.kind == AT_LEAST_ONE:
         return f"At least one of {group} stays engaged"
-    return f"{group}: never released by itself, nor at once by one person"
+    return f"{group}: not released automatically, or at once by one person"
 
 
 def select_covering(rules: Iterable[SafetyRule], switch_id: str) -> list[SafetyRule]:

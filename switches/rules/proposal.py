@@ -75,11 +75,11 @@ def preview_rule(rule: SafetyRule, engaged: Collection[str], known: Iterable[str
 
 def _name_problem(name: str) -> str:
     if not name:
-        return "Give the rule a name that says what it is for: refusals go by it."
+        return "Name the rule by its purpose. Refusals show the name."
     if len(name) > MAX_NAME_LENGTH or "\n" in name:
         return f"At most {MAX_NAME_LENGTH} characters, on one line."
     if reasons.find_text_problems(name, called="name", advice=""):
-        return "Leave out control characters and what can't be seen."
+        return "Remove control and invisible characters."
     plain = unicodedata.normalize("NFKC", name).casefold()
     if "".join(filter(str.isalnum, plain)) == TWO_PERSON.replace("-", ""):
         return f"{TWO_PERSON} is the name of the rule that releases take two people."
@@ -94,7 +94,7 @@ def _switches_problem(switches: list[str]) -> str:
     wrong = [text for text in switches if not evaluation.is_pattern(text)]
     if wrong:
         return (
-            f"{wrong[0][:140]!r} is no switch and no pattern: write segment:finance, segment:*, "
+            f"{wrong[0][:140]!r} is not a switch or pattern. Use segment:finance, segment:*, "
             "feature:checkout-*, global:all, or * for every switch."
         )
     return ""
@@ -102,7 +102,7 @@ def _switches_problem(switches: list[str]) -> str:
 
 def _n_problem(kind: str, n: Any) -> str:
     if kind != evaluation.AT_MOST:
-        return "" if n is None else "Only at_most takes a number."
+        return "" if n is None else "Only at_most has a number."
     if not isinstance(n, int) or isinstance(n, bool) or not 1 <= n <= MAX_ENGAGED:
-        return f"How many may be engaged at once: 1 to {MAX_ENGAGED}."
+        return f"Must be a whole number from 1 to {MAX_ENGAGED}."
     return ""

@@ -62,10 +62,10 @@ def propose_rule(
         publication.lock()
         row = Rule.objects.select_for_update().filter(pk=rule_id).first() if rule_id else None
         if rule_id is not None and row is None:
-            raise NotFound(f"There is no rule {rule_id}.")
+            raise NotFound(f"Rule {rule_id} doesn't exist.")
         before = guard.to_safety_rule(row) if row else None
         if before == after:
-            raise Conflict("The rule is like that already; nothing was asked for.")
+            raise Conflict("The rule is already like this. No approval was requested.")
         _require_free_name(after, row)
         named = before or after
         assert named is not None  # noqa: S101 - they differ, so one of them is there
@@ -87,7 +87,7 @@ def require_admin(actor: Actor) -> None:
     """Raise :class:`Forbidden` unless the actor is an admin or an admin's write token."""
     actor.require("switches:write")
     if actor.type != "system" and actor.role != Role.ADMIN:
-        raise Forbidden("Only an admin may propose a change of the safety rules.")
+        raise Forbidden("Only admins may propose changes of safety rules.")
 
 
 def _require_free_name(after: SafetyRule | None, row: Rule | None) -> None:
@@ -95,7 +95,7 @@ def _require_free_name(after: SafetyRule | None, row: Rule | None) -> None:
         return
     same = Rule.objects.filter(name__iexact=after.name)
     if (same.exclude(pk=row.pk) if row else same).exists():
-        raise InvalidInput({"name": [f"There is a rule “{after.name}” already."]})
+        raise InvalidInput({"name": [f"A rule named “{after.name}” already exists."]})
 
 
 def _summarize(before: SafetyRule | None, after: SafetyRule | None) -> str:
@@ -121,7 +121,7 @@ def _carry_out(approval: Approval, actor: Actor, now: datetime) -> None:
     if before is not None:
         row = Rule.objects.select_for_update().filter(name=before["name"]).first()
         if row is None or guard.to_safety_rule(row).as_dict() != before:
-            raise Conflict("The rule has changed since this was asked for; ask for it anew.")
+            raise Conflict("The rule has changed since this request. Request the change again.")
     proposal = validate_proposal(after) if after is not None else None
     _require_free_name(proposal, row)
     action = _write(row, proposal, approval, now)
@@ -170,7 +170,7 @@ def hold_protected_episodes(*, actor: Actor, now: datetime) -> int:
         before = changes.audit_state(switch, episode)
         changes.update_episode(episode, {"on_expiry": OnExpiry.HOLD})
         publication.publish(head, switch, now)
-        text = f"The rule “{rule.name}” covers it now: at its expiry it is held."
+        text = f"The rule “{rule.name}” covers it now, so it stays engaged at its expiry."
         changes.record_change(
             "switch.held", switch, episode, actor, now, before=before, reason=text
         )

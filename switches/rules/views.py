@@ -24,10 +24,10 @@ from switches.models import Rule
 from switches.rules import evaluation, queries, services
 
 KINDS = (
-    (evaluation.AT_MOST, "At most N", "no more than N of the group engaged at once"),
-    (evaluation.EXCLUSIVE, "One at a time", "while one is engaged, no other of them"),
-    (evaluation.AT_LEAST_ONE, "At least one", "the last one engaged is not released"),
-    (evaluation.PROTECTED, "Protected", "never released by itself, nor at once by one person"),
+    (evaluation.AT_MOST, "At most N", "at most N switches of the group engaged at once"),
+    (evaluation.EXCLUSIVE, "One at a time", "only one switch of the group engaged at once"),
+    (evaluation.AT_LEAST_ONE, "At least one", "the last engaged switch can't be released"),
+    (evaluation.PROTECTED, "Protected", "not released automatically, or at once by one person"),
 )
 
 PAGE_SIZE = 50
@@ -116,10 +116,10 @@ def _handle_proposal(
                 more["outlook"], status = queries.preview_now(after) if after else None, 200
             elif reason := form.get_text("reason").strip():
                 proposed = services.propose_rule(**proposal, reason=reason)
-                message = f"Asked for approval: {proposed.approval.summary}."
+                message = f"Approval requested: {proposed.approval.summary}."
                 return respond_done(request, message, reverse("rules_page"))
             else:
-                form.add_error("reason", "Say why: whoever approves it reads this.")
+                form.add_error("reason", "Enter a reason. The approver reads it.")
         except InvalidInput as error:
             form.add_service_errors(error.errors)
         except Conflict as conflict:

@@ -68,7 +68,7 @@ def engage(
                 switch=switch.pk,
                 episode=changes.audit_state(switch, present),
             )
-        live_drills.supersede(switch, f"{actor.label} engaged the switch for real.", now)
+        live_drills.supersede(switch, f"{actor.label} engaged the switch.", now)
         expiry = _apply_expiry_rules(switch.pk, expiry, requested=on_expiry)
         if present is not None:
             return reengage.reengage(head, switch, present, reason, expiry, evidence, actor, now)
@@ -141,8 +141,8 @@ def _apply_expiry_rules(switch_id: str, expiry: Expiry, *, requested: str | None
     raise InvalidInput(
         {
             "on_expiry": [
-                f"{switch_id} must not {expiry.on_expiry} by itself under the rule “{rule.name}”. "
-                "Say hold, or leave it out."
+                f"{switch_id} can't {expiry.on_expiry} at expiry because of the rule “{rule.name}”."
+                " Use hold, or omit the field."
             ]
         }
     )

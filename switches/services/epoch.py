@@ -13,7 +13,7 @@ from controlplane.core.roles import Power
 from switches import publication
 from switches.models import Publication
 
-ADVICE = "Say what was restored, and as of when: “backup of 02:00 UTC restored, INC-7”."
+ADVICE = "Name what was restored and its backup time: “backup of 02:00 UTC restored, INC-7”."
 
 
 def begin_epoch(*, reason: str, actor: Actor, now: datetime) -> Publication:

@@ -19,8 +19,8 @@ from switches.rules import evaluation, guard
 from switches.scopes import overdue_severity
 
 MAX_AT_ONCE = 500
-HELD_BY_POLICY = "Its time is up and it is held: extend it or release it."
-HELD_AFTER_RAMP = "Its time is up and its ramp has been: it is held. Extend it or release it."
+HELD_BY_POLICY = "Expired and still engaged: extend or release it."
+HELD_AFTER_RAMP = "Expired, and its ramp has failed, so it stays engaged: extend or release it."
 
 
 def expire_due(now: datetime) -> int:
@@ -120,7 +120,7 @@ def _expire_episode(episode_id: int, now: datetime, *, notified: str | None) -> 
         episode,
         how=Episode.End.EXPIRED,
         action=RELEASED,
-        reason="Its time was up and its policy is to release.",
+        reason="Expired, with the policy to release.",
         actor=actor,
         now=now,
         to=digests.thread_destinations(episode) if notified == RELEASED else None,
@@ -136,12 +136,12 @@ def _why_held(switch: Switch, episode: Episode) -> str:
             f"The rule {refusal.rule}: {refusal.detail} {refusal.would_pass}"
             for refusal in refusals
         )
-        return f"Its time is up, but a safety rule forbids its release, so it is held. {rules}"
+        return f"Expired, but a safety rule forbids its release, so it stays engaged. {rules}"
     if evaluation.is_protected(guard.list_rules(), switch.pk):
         return (
-            "Its time is up, but a protected switch is never released by itself, so it is held: "
-            "extend it, or ask for its release."
+            "Expired, but protected switches are not released automatically, so it stays engaged:"
+            " extend it, or request its release."
         )
     if episode.on_expiry == OnExpiry.RAMP and live_ramps.find_live_ramp(switch.pk) is not None:
-        return "Its time is up while its release waits for approval: it is held until then."
+        return "Expired while its release waits for approval. It stays engaged until then."
     return ""  # Disconnected clients release it too, even if an approval is pending here.

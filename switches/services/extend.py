@@ -37,17 +37,15 @@ def extend(
         raise InvalidInput({"reason": problems})
     with transaction.atomic():
         head = publication.lock()
-        refusal = f"{scope}:{key} is not engaged; there is nothing to extend."
+        refusal = f"{scope}:{key} is not engaged, so there is nothing to extend."
         switch, episode = lock_engaged(scope, key, refusal)
         if episode.state != SwitchState.ENGAGED:
             raise Conflict(
-                f"{switch.pk} is ramping, and its expiry decides nothing meanwhile. Abort the ramp "
-                "to extend it, or engage it again."
+                f"{switch.pk} is ramping, so its expiry has no effect. To extend it, abort the ramp"
+                " or engage it again."
             )
         if episode.permanent:
-            raise Conflict(
-                f"{switch.pk} is permanent: it has no expiry to extend; re-confirm it instead."
-            )
+            raise Conflict(f"{switch.pk} is permanent and has no expiry. Re-confirm it instead.")
         rules = break_glass.violated_rules(episode)
         if expires_in == "permanent":
             if rules:
@@ -60,7 +58,7 @@ def extend(
         latest = now + break_glass.MAX_DURATION if rules else requested
         expires_at, limit = min(requested, latest), break_glass.describe_limit(rules)
         if rules and episode.expires_at is not None and expires_at <= episode.expires_at:
-            raise InvalidInput({"expires_in": [f"{limit} It lasts that long already."]})
+            raise InvalidInput({"expires_in": [f"{limit} It already lasts that long."]})
         before = changes.audit_state(switch, episode)
         fields = {
             "expires_at": expires_at,
@@ -94,7 +92,7 @@ def acknowledge(
     require_readable(comment=comment)
     with transaction.atomic():
         publication.lock()
-        refusal = f"{scope}:{key} is released; there is nothing to acknowledge."
+        refusal = f"{scope}:{key} is released, so there is nothing to acknowledge."
         switch, episode = lock_engaged(scope, key, refusal)
         before = changes.audit_state(switch, episode)
         fields = {"acknowledged_at": now, "acknowledged_by": actor.label}

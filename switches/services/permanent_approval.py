@@ -59,7 +59,9 @@ def _make_permanent(approval: Approval, actor: Actor, now: datetime) -> None:
     head = publication.lock()
     switch, episode = lock_approved(approval)
     if episode.state != SwitchState.ENGAGED:
-        raise Conflict(f"{switch.pk} is {episode.state.value}; only an engaged switch can stay.")
+        raise Conflict(
+            f"{switch.pk} is {episode.state.value}; only an engaged switch can stay engaged."
+        )
     if rules := break_glass.violated_rules(episode):
         raise Conflict(f"{switch.pk}: {break_glass.describe_limit(rules)}")
     before = changes.audit_state(switch, episode)

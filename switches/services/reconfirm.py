@@ -24,10 +24,7 @@ from .registration import identify, lock_engaged
 
 MAX_AT_ONCE = 500
 RECONFIRM_DUE = "episode.reconfirm_due"
-UNCONFIRMED = (
-    "Nobody has said for a week that it still has to stay. It stays engaged: re-confirm it, or "
-    "release it."
-)
+UNCONFIRMED = "Not re-confirmed for a week. It stays engaged: re-confirm or release it."
 
 
 @retry_if_ended
@@ -39,16 +36,16 @@ def reconfirm(*, scope: str, key: str, reason: str, actor: Actor, now: datetime)
     """
     actor.require("switches:write")
     if not actor.is_person:
-        raise Forbidden("Re-confirming needs a signed-in person; tokens never may.")
+        raise Forbidden("Re-confirming requires a signed-in person, not a token.")
     identify(scope, key)
     if problems := reasons.find_reason_problems(reason):
         raise InvalidInput({"reason": problems})
     with transaction.atomic():
         publication.lock()
-        refusal = f"{scope}:{key} is released; there is nothing to re-confirm."
+        refusal = f"{scope}:{key} is released, so there is nothing to re-confirm."
         switch, episode = lock_engaged(scope, key, refusal)
         if not episode.permanent:
-            raise Conflict(f"{switch.pk} has an expiry; extend it instead of re-confirming it.")
+            raise Conflict(f"{switch.pk} has an expiry. Extend it instead.")
         before = changes.audit_state(switch, episode)
         fields = {
             "reconfirm_due_at": now + RECONFIRM_EVERY,

@@ -18,7 +18,8 @@ from . import permanent_approval
 from .engagement import Engagement, engagement_fields, shorten_for_override
 
 HELD_NOTICE = (
-    "It is held at its expiry: to release {} then, sooner than before, takes a second person."
+    "It stays engaged at its expiry, because releasing {} earlier than before requires a second"
+    " person."
 )
 
 

@@ -26,10 +26,10 @@ def identify(scope: str, key: str) -> str:
         raise InvalidInput({"scope": [f"Must be one of {', '.join(SCOPES.names)}, not {scope!r}."]})
     if not KEY.fullmatch(key):
         raise InvalidInput(
-            {"key": ["A key is 1 to 120 of A-Z, a-z, 0-9 and the signs . _ - without its scope."]}
+            {"key": ["A key has 1 to 120 characters: A-Z, a-z, 0-9, . _ and -, without the scope."]}
         )
     if scope == GLOBAL.name and key != GLOBAL.only_key:
-        raise InvalidInput({"key": ["The global switch is global:all; it has no other key."]})
+        raise InvalidInput({"key": ["The global switch is global:all."]})
     return f"{scope}:{key}"
 
 
@@ -138,5 +138,5 @@ def lock_approved(approval: Approval) -> tuple[Switch, Episode]:
     switch = Switch.objects.select_for_update().get(pk=approval.target)
     episode = changes.lock_open_episode(switch)
     if episode is None or episode.pk != approval.diff["episode"]:
-        raise Conflict(f"{switch.pk} is no longer in the episode this was asked for.")
+        raise Conflict(f"{switch.pk} is no longer in the episode of this request.")
     return switch, episode

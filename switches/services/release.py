@@ -92,8 +92,7 @@ def release(
             refusals.append(two_person_refusal(switch))
         elif request.at_once and not _has_approver_power(actor):
             raise Forbidden(
-                "To release at once takes the role of an approver. Leave out `mode`, and it is "
-                "released by a ramp whose steps wait for something.",
+                "Releasing at once requires the role approver. Omit `mode` to release by a ramp.",
                 power=Power.APPROVE.value,
             )
         if _is_shell(actor):
@@ -118,7 +117,7 @@ def _validate(
         except InvalidInput as error:
             errors |= error.errors
     elif plan is not None:
-        errors["plan"] = ["Only a release by ramp has a plan; leave it out, or leave out `mode`."]
+        errors["plan"] = ["Only a release by ramp has a plan. Omit the plan, or omit `mode`."]
     if errors:
         raise InvalidInput(errors)
     return steps
@@ -130,7 +129,7 @@ def _require_no_live_ramp(switch: Switch) -> None:
         return
     who = label_of(ramp.requested_by_type, ramp.requested_by_name)
     raise Conflict(
-        f"{switch.pk} is ramping already, by {who}; abort that ramp to begin another.",
+        f"{switch.pk} is already ramping, started by {who}. Abort that ramp first.",
         ramp=ramp.pk,
         state=live_ramps.STATES[ramp.job.state],
     )
@@ -154,7 +153,7 @@ def _carry_out(
             actor.require_power(Power.APPROVE)  # A signed-in person, not a token.
         if not _has_approver_power(actor):
             raise Forbidden(
-                "To release against a safety rule takes the role of an approver.",
+                "Releasing against a safety rule requires the role approver.",
                 power=Power.APPROVE.value,
             )
         override_entry = override_record(override.reason, rules, "release", actor)
@@ -164,7 +163,7 @@ def _carry_out(
     if request.steps is None:
         release_approval.release_at_once(head, switch, episode, request.justification, actor, now)
     else:
-        why = "Another ramp was begun instead."
+        why = "Another ramp was started instead."
         overtaken = live_ramps.find_live_ramp(switch.pk)
         if overtaken is not None:
             release_approval.end_pending_ramp(overtaken, switch, why, actor, now)
@@ -186,7 +185,5 @@ def _is_shell(actor: Actor) -> bool:
 
 
 def two_person_refusal(switch: Switch) -> Refusal:
-    passes = "Leave break_glass out, and it waits for an approver."
-    return Refusal(
-        TWO_PERSON, f"A second person has to approve the release of {switch.pk}.", passes
-    )
+    passes = "Omit break_glass to request approval."
+    return Refusal(TWO_PERSON, f"A second person must approve the release of {switch.pk}.", passes)

@@ -76,7 +76,7 @@ def request_approval(request: ReleaseRequest, actor: Actor, now: datetime) -> Ap
         return approval  # It was requested already, with its ramp.
     pending = live_ramps.find_live_ramp(switch.pk)
     if pending is not None and pending.job.state == Job.State.PENDING:
-        end_pending_ramp(pending, switch, "It was asked for otherwise.", actor, now)
+        end_pending_ramp(pending, switch, "The request has changed.", actor, now)
     if steps is not None:
         creation.request_ramp(
             switch,
@@ -137,7 +137,7 @@ def _release_as_approved(approval: Approval, actor: Actor, now: datetime) -> Non
         return
     ramp = live_ramps.find_live_ramp(switch.pk)
     if ramp is None or ramp.job.state != Job.State.PENDING:
-        raise Conflict(f"The ramp of {switch.pk} does not wait for approval any more.")
+        raise Conflict(f"The ramp of {switch.pk} no longer waits for approval.")
     if ramp.justification != approval.reason:  # It was edited while it waited.
         ramp.justification = approval.reason
         ramp.save(update_fields=["justification"])

@@ -19,7 +19,7 @@ from switches.scopes import overdue_severity
 MINUTE = timedelta(minutes=1)
 MAX_AT_ONCE = 500
 FAILING = "some could not be reminded of"
-TO_RECONFIRM = "It stays engaged; somebody has to say each week that it still has to."
+TO_RECONFIRM = "It stays engaged and must be re-confirmed every week."
 
 
 def remind_due(now: datetime) -> int:

@@ -33,11 +33,11 @@ def undo(*, scope: str, key: str, actor: Actor, now: datetime, if_newest: bool =
         head = publication.lock()
         switch, episode = lock_engaged(scope, key)
         if episode.engaged_by_identity != actor.identity:
-            raise Conflict("Only whoever engaged it can undo that; release it instead.")
+            raise Conflict("Only the person who engaged it can undo that. Release it instead.")
         if now - episode.engaged_at > UNDO_WINDOW:
-            raise Conflict("More than 30 seconds have passed; release it instead.")
+            raise Conflict("More than 30 seconds have passed. Release it instead.")
         if switch.version != episode.engaged_version:
-            raise Conflict("Something changed since it was engaged; release it instead.")
+            raise Conflict("It has changed since it was engaged. Release it instead.")
         if if_newest:
             _check_newest(episode)
         break_glass.override_refusals(guard.refusals_to_undo(switch.pk, episode.engaged_at), None)
@@ -47,7 +47,7 @@ def undo(*, scope: str, key: str, actor: Actor, now: datetime, if_newest: bool =
             episode,
             how=Episode.End.UNDONE,
             action="switch.undone",
-            reason="Undone by whoever engaged it.",
+            reason="Undone by the person who engaged it.",
             actor=actor,
             now=now,
         )
@@ -68,4 +68,4 @@ def _check_newest(episode: Episode) -> None:
     later = other.engaged_at - episode.engaged_at > AMBIGUOUS_WINDOW
     message = "You engaged {0} after {1}." if later else "You engaged {0} and {1} at once."
     message = message.format(other.switch_id, episode.switch_id)
-    raise Conflict(f"{message} Nothing was undone: press Undo of the one you mean, on its page.")
+    raise Conflict(f"{message} Nothing was undone. Use Undo on the page of the switch.")

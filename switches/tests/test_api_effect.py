@@ -120,21 +120,21 @@ class TestShell:
 
         output = capsys.readouterr().out
         assert "version 1 is committed, applied by 1 of 2 instances; not by core/a2\n" in output
-        assert "of the 1 that was there before the commit and has said so: half within 41" in output
+        assert "of the 1 that was there before the commit and has confirmed it: half within 41" in output
 
     def test_engage_with_nobody_there_claims_nothing(self, capsys):
         call_command("killswitch", "engage", "--segment", "a", "--reason", "ledger rows missing")
 
         output = capsys.readouterr().out
-        assert "no instance was heard from within 30 seconds" in output
-        assert "nothing is known about the effect now" in output
+        assert "no instance has reported in the last 30 seconds" in output
+        assert "the effect is unknown" in output
         assert "0 instances" not in output
 
     @pytest.mark.parametrize(
         ("there", "text"),
         [
-            ([1], "applied by the 1 instance heard from\n"),
-            ([1, 1], "applied by all 2 instances heard from\n"),
+            ([1], "applied by the 1 instance that reports\n"),
+            ([1, 1], "applied by all 2 instances that report\n"),
             ([0], "applied by 0 of 1 instance; not by core/a0\n"),
             ([0] * 7, "core/a2, core/a3, core/a4 and 2 more\n"),
         ],
@@ -158,7 +158,7 @@ class TestShell:
         call_command("killswitch", "status", "--feature", "beta")
 
         output = capsys.readouterr().out
-        assert "1 fell silent within the last 5 minutes before saying so" in output
+        assert "1 stopped reporting in the last 5 minutes without confirming" in output
         assert "past its expiry: instances may let traffic flow by themselves" in output
 
 
@@ -256,4 +256,4 @@ class TestPreview:
 
         call_command("killswitch", "engage", "--segment", "a", *options)
 
-        assert "No safety rule is called 'no-such-rule'" in capsys.readouterr().err
+        assert "No safety rule is named 'no-such-rule'" in capsys.readouterr().err

@@ -50,7 +50,7 @@ def test_extended_by_a_day_with_who_and_where_in_the_reason(in_slack, kim):
     assert timedelta(hours=24) <= left < timedelta(hours=24, minutes=1)
     row = AuditEntry.objects.get(action="switch.extended")
     assert (row.actor_type, row.actor_name) == ("slack", "lee")
-    assert row.reason == "lee pressed Extend in Slack: 24 hours longer."
+    assert row.reason == "Extended by 24 hours in Slack by lee."
 
 
 def test_no_later_than_now_says_so_and_changes_nothing(in_slack, kim):
@@ -59,7 +59,7 @@ def test_no_later_than_now_says_so_and_changes_nothing(in_slack, kim):
     reply = in_slack("operator", "lee").press("extend", value)
 
     assert "already" in reply
-    assert "Nothing was changed" in reply
+    assert "Nothing changed" in reply
     assert not AuditEntry.objects.filter(action="switch.extended").exists()
 
 
@@ -112,7 +112,7 @@ def test_message_about_an_episode_that_ended_says_how(in_slack, kim, button):
 
     assert reply.startswith("segment:finance was released at ")
     assert "by user:kim" in reply
-    assert "nothing to do" in reply
+    assert "Nothing is left to do" in reply
 
 
 @pytest.mark.parametrize("button", ["extend", "acknowledge"])
@@ -123,7 +123,7 @@ def test_message_about_an_earlier_episode_leaves_the_present_one_alone(in_slack,
 
     reply = in_slack("operator", "lee").press(button, value)
 
-    assert "user:kim has engaged it again since" in reply
+    assert "user:kim engaged it again at" in reply
     assert not AuditEntry.objects.filter(actor_type="slack").exists()
 
 
@@ -152,7 +152,7 @@ def test_acknowledged_in_slack_once(in_slack, kim):
     first, again = lee.press("acknowledge", value), lee.press("acknowledge", value)
 
     assert first.startswith("You acknowledged segment:finance")
-    assert again == "slack:lee has just acknowledged segment:finance."
+    assert again == "slack:lee already acknowledged segment:finance."
     assert the_episode().acknowledged_by == "slack:lee"
     assert AuditEntry.objects.filter(action="episode.acknowledged").count() == 1
 

@@ -173,10 +173,10 @@ class TestWhoApplies:
         [
             (2, None, "applies version 2"),
             (0, None, "applies version 0"),
-            (None, None, "has not said what it applies"),
+            (None, None, "has not reported a version"),
             (5, OTHER, "applies version 5 of another epoch"),
             (400, OTHER, "applies version 400 of another epoch"),
-            (6, None, "claims version 6, which was never published"),
+            (6, None, "reports version 6, which was never published"),
         ],
     )
     def test_straggler_is_named_with_what_it_says(self, third, version, epoch, words):

@@ -24,5 +24,5 @@ def test_engage_ends_the_drill_and_says_who():
     engage(FINANCE, now + seconds(1), by=get_person())
 
     assert not live_drills.find_drills_in_force().exists()
-    assert Drill.objects.get().failure_reason == "user:kim engaged the switch for real."
+    assert Drill.objects.get().failure_reason == "user:kim engaged the switch."
     assert (get_state(FINANCE), Publication.objects.get().version) == ("engaged", version + 1)

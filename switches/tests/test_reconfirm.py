@@ -102,7 +102,7 @@ class TestService:
             now=db_now(),
         )
 
-        with pytest.raises(Conflict, match="extend it instead"):
+        with pytest.raises(Conflict, match="Extend it instead"):
             reconfirm(kim, db_now())
 
     def test_released_one_is_a_conflict(self, kim):

@@ -36,7 +36,7 @@ class TestApi:
         )
 
         assert response.status_code == 403
-        assert "tokens never may" in response.json()["detail"]
+        assert "not a token" in response.json()["detail"]
 
     def test_dry_run_changes_nothing(self, kim):
         episode = permanent(kim)

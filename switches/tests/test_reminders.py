@@ -155,7 +155,7 @@ class TestRemind:
 
     @pytest.mark.parametrize(
         ("policy", "text"),
-        [("hold", "OVERDUE"), ("ramp", "A ramp begins by itself"), ("release", "released")],
+        [("hold", "OVERDUE"), ("ramp", "At expiry a ramp starts"), ("release", "released")],
     )
     def test_says_what_happens_then(self, policy, text):
         ends = engage("feature:chat", on_expiry=policy).expires_at

@@ -290,7 +290,7 @@ class TestUndo:
             services.undo(
                 scope="segment", key="finance", actor=olga, now=now + timedelta(seconds=31)
             )
-        with pytest.raises(Conflict, match="whoever engaged"):
+        with pytest.raises(Conflict, match="the person who engaged"):
             services.undo(scope="segment", key="finance", actor=piotr, now=now)
         services.extend(
             scope="segment", key="finance", expires_in="7d", reason=REASON, actor=olga, now=now

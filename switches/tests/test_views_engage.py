@@ -76,8 +76,8 @@ class TestAsAPage:
             ({"key": ""}, "1 to 120"),
             ({"key": "a b"}, "1 to 120"),
             ({"scope": "galaxy"}, "Must be one of global"),
-            ({"how_long": "at"}, "Choose until when"),
-            ({"how_long": "at", "expires_at": "soon"}, "That is not one moment in UTC"),
+            ({"how_long": "at"}, "Choose a time"),
+            ({"how_long": "at", "expires_at": "soon"}, "This is not a valid time in UTC"),
             ({"how_long": "at", "expires_at": "2020-01-01T00:00"}, "is in the past"),
             ({"how_long": "at", "expires_at": "2999-01-01T00:00"}, "at most 30 days"),
             ({"how_long": "1y"}, "not one of the available choices"),
@@ -127,7 +127,7 @@ class TestAsAPage:
         response = browser(user).post(ENGAGE, filled(how_long="at", expires_at="2027-03-14T02:30"))
 
         assert response.status_code == 422
-        assert "That is not one moment in America/New_York" in page(response)
+        assert "This is not a valid time in America/New_York" in page(response)
 
     def test_permanent_engages_for_a_day_and_asks_a_second_person(self):
         client = browser_as("operator")
@@ -253,7 +253,7 @@ class TestWholeIdInTheKey:
     def test_what_is_no_scope_is_told(self):
         html = page(browser_as("operator").post(ENGAGE, filled(key="team:nl2sql")))
 
-        assert "without its scope" in html
+        assert "without the scope" in html
 
 
 class TestInTheDialog:

@@ -215,8 +215,8 @@ class TestExtend:
     @pytest.mark.parametrize(
         ("fields", "complaint"),
         [
-            ({"how_long": "at"}, "Choose until when"),
-            ({"how_long": "at", "expires_at": "2020-01-01T00:00"}, "That is in the past"),
+            ({"how_long": "at"}, "Choose a time"),
+            ({"how_long": "at", "expires_at": "2020-01-01T00:00"}, "Choose a time in the future"),
             ({"how_long": "at", "expires_at": "2999-01-01T00:00"}, "at most 30 days"),
             ({"reason": "please"}, "too short"),
         ],
@@ -235,7 +235,7 @@ class TestExtend:
         response = self.extend(how_long="24h")
 
         assert response.status_code == 422
-        assert "not later than the present expiry" in page(response)
+        assert "not after the current expiry" in page(response)
 
     def test_permanent_asks_for_approval(self):
         engaged()
@@ -261,7 +261,7 @@ class TestUndo:
         response = browser_as("operator").post(f"{FINANCE}undo/")
 
         assert response.status_code == 409
-        assert "release it instead" in page(response)
+        assert "Release it instead" in page(response)
 
     def test_too_late_is_refused(self):
         kim = engaged(now=db_now() - timedelta(seconds=31))

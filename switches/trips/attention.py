@@ -18,7 +18,7 @@ def list_waiting_trips(_now: datetime, questions: Sequence[Escalation]) -> list[
         AttentionItem(
             kind="trip",
             severity="critical" if trip.outcome == Trip.Outcome.PERSON else "warning",
-            title=f"{trip.source} asks to stop {trip.switch}",
+            title=f"{trip.source} requests to stop {trip.switch}",
             detail=f"{RESOLVED if trip.resolved_at else ''}{trip.why} Reason: {trip.reason}",
             path=f"/trips/#trip-{trip.pk}",
             since=trip.at,

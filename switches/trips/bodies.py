@@ -116,7 +116,7 @@ class PoliciesBody(EmptyBody):
 
     def validate(self, fields: dict[str, Any]) -> dict[str, Any]:
         if ("policies" in fields) == ("results" in fields):
-            raise serializers.ValidationError({"policies": "Give the whole table here."})
+            raise serializers.ValidationError({"policies": "Send the whole table."})
         return {**fields, "policies": fields.pop("policies", None) or fields.pop("results", [])}
 
 

@@ -134,14 +134,16 @@ def decide(
     if found is not None and not (found.outcome == ENGAGED and leaves_to_people):
         return found
     if policy is None:
-        return TripDecision(REFUSED, f"No policy lets “{source}” stop a switch of scope {scope}.")
+        return TripDecision(REFUSED, f"No policy allows “{source}” to trip {scope} switches.")
     return (
         _check_release(switch, history, now)
         or _check_repeat(history)
         or _check_person_gate(switch, scope, policy)
         or _check_flapping(switch, history, now)
         or _check_budget(policy, history)
-        or TripDecision(TRIPPED, f"The policy “{policy.trigger}” lets “{source}” stop {switch}.")
+        or TripDecision(
+            TRIPPED, f"The policy “{policy.trigger}” allows “{source}” to trip {switch}."
+        )
     )
 
 
@@ -153,14 +155,14 @@ def _check_engaged(switch: str, history: TripHistory) -> TripDecision | None:
         verb = "has stopped" if earlier.outcome == TRIPPED else "was heard while somebody stopped"
         return TripDecision(
             DUPLICATE,
-            f"The same alert {verb} {switch} already, at {_format_time(earlier.at)}; it is noted "
-            "as a repeat.",
+            f"The same alert {verb} {switch} already, at {_format_time(earlier.at)}; it counts as a"
+            " repeat.",
         )
     if open_episode is None:
         return None
     return TripDecision(
         ENGAGED,
-        f"{switch} is engaged already, by {open_episode.by} since {_format_time(open_episode.at)}: "
+        f"{switch} is already engaged, by {open_episode.by} since {_format_time(open_episode.at)}: "
         f"{open_episode.reason}",
     )
 
@@ -178,8 +180,8 @@ def _check_ramp(
         return None
     return TripDecision(
         DUPLICATE,
-        f"{open_episode.ramped_by} lets {switch} flow again by a ramp, with this alert known since "
-        f"{_format_time(earlier.at)}: the ramp's gates decide, or a person.",
+        f"{open_episode.ramped_by} started a ramp of {switch} knowing this alert, received "
+        f"{_format_time(earlier.at)}. The ramp's gates or a person decide.",
     )
 
 
@@ -190,17 +192,17 @@ def _check_release(switch: str, history: TripHistory, now: datetime) -> TripDeci
     """
     if (release := history.release) is None:
         return None
-    text = f"{release.by} let {switch} flow at {_format_time(release.at)}, with this alert known."
+    text = f"{release.by} released {switch} at {_format_time(release.at)} knowing this alert."
     if not release.resolved:
         return TripDecision(
             REFUSED,
-            f"{text} The alert has not resolved since, so it does not stop it again; a person can.",
+            f"{text} The alert has not resolved since, so only a person can engage it again.",
         )
     until = release.at + MIN_RELEASE_HOLD
     if now < until:
         return TripDecision(
             REFUSED,
-            f"{text} The same alert may stop it again at {_format_time(until)} at the earliest.",
+            f"{text} The same alert may trip it again at {_format_time(until)} at the earliest.",
         )
     return None
 
@@ -212,25 +214,25 @@ def _check_repeat(history: TripHistory) -> TripDecision | None:
     if earlier.outcome == TRIPPED and not earlier.episode_open:
         return TripDecision(
             DUPLICATE,
-            f"The same alert stopped it at {_format_time(earlier.at)}, that episode is over, and "
-            "the alert has not resolved since: engaging again is a person's decision.",
+            f"The same alert stopped it at {_format_time(earlier.at)}, that episode is over and the"
+            " alert has not resolved since. Only a person can engage it again.",
         )
     if earlier.outcome == ASKED and earlier.waits:
-        return TripDecision(DUPLICATE, f"People are being asked, since {_format_time(earlier.at)}.")
+        return TripDecision(DUPLICATE, f"Waiting for a decision since {_format_time(earlier.at)}.")
     if earlier.outcome == ASKED:
         return TripDecision(
             DUPLICATE,
-            f"It was left to people at {_format_time(earlier.at)}, and one of them has settled it: "
-            "nobody is asked again until the alert has resolved.",
+            f"People decided about it after {_format_time(earlier.at)}. They are not asked again"
+            " until the alert resolves.",
         )
     return None
 
 
 def _check_person_gate(switch: str, scope: str, policy: PolicyRow) -> TripDecision | None:
     if scope == GLOBAL.name:
-        why = "Stopping everything is never automatic: a person decides."
+        why = "Only people engage the global switch."
     elif policy.gate != AUTOMATIC:
-        why = f"The policy “{policy.trigger}” leaves this to a person."
+        why = f"By the policy “{policy.trigger}”, a person decides."
     else:
         return None
     return TripDecision(ASKED, why, escalate=f"person:{policy.trigger}:{switch}")
@@ -245,8 +247,8 @@ def _check_flapping(switch: str, history: TripHistory, now: datetime) -> TripDec
         return None
     return TripDecision(
         REFUSED,
-        f"Machines stopped {switch} {FLAP_TRIPS} times within an hour: it is locked against them "
-        f"until {_format_time(until)}, and a person decides.",
+        f"{switch} was tripped {FLAP_TRIPS} times within an hour, so automatic trips are locked"
+        f" until {_format_time(until)}. A person decides.",
         escalate=f"locked:{switch}",
     )
 
@@ -256,8 +258,8 @@ def _check_budget(policy: PolicyRow, history: TripHistory) -> TripDecision | Non
         return None
     return TripDecision(
         REFUSED,
-        f"The policy “{policy.trigger}” allows {policy.budget_per_hour} trips an hour, and they "
-        "are spent: a person decides.",
+        f"The policy “{policy.trigger}” allows {policy.budget_per_hour} trips per hour, and they"
+        " are used up. A person decides.",
         escalate=f"budget:{policy.trigger}",
     )
 

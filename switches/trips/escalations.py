@@ -40,7 +40,8 @@ def ask_people(row: Trip, once: str, *, new: bool, now: datetime) -> None:
             once = f"many:{row.by}"
             present = _find_open_question(once)
             why = (
-                f"{why} {row.by} has asked people so often that this hour's further wishes are one."
+                f"{why} {row.by} sent so many requests that the rest of this hour are combined into"
+                " one."
             )
     if present is not None:
         _join_question(present, row, new=new, now=now)
@@ -95,4 +96,4 @@ def _describe_others(facts: dict[str, Any]) -> str:
     ]
     rest = len(others) - len(named) + facts.get("more", 0)
     more = f" and {rest:,} more" if rest else ""
-    return f"Asked for since then as well: {', '.join(named)}{more}."
+    return f"Also requested since then: {', '.join(named)}{more}."

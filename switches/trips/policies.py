@@ -83,9 +83,9 @@ def put_policy(
             policy_digest(row, n) for n, row in enumerate(rows, 1) if row["trigger"] == trigger
         )
         if digest and digest not in present:
-            raise Conflict("Somebody else changed this policy meanwhile. Open it anew.")
+            raise Conflict("Someone else changed this policy. Open it again.")
         if not trigger and any(row["trigger"] == fields.get("trigger") for row in rows):
-            raise InvalidInput({"trigger": ["There is a policy of this name already."]})
+            raise InvalidInput({"trigger": ["A policy with this name already exists."]})
         place = min(max(position, 1), len(others) + 1) - 1
         others.insert(place, {**DEFAULTS, **fields})
         try:
@@ -106,7 +106,7 @@ def remove_policy(*, trigger: str, actor: Actor, now: datetime) -> None:
         rows = [policy_fields(row) for row in history.list_policies()]
         others = [row for row in rows if row["trigger"] != trigger]
         if len(others) == len(rows):
-            raise NotFound(f"There is no policy {trigger!r}.")
+            raise NotFound(f"The policy {trigger!r} doesn't exist.")
         replace_policies(rows=others, actor=actor, now=now)
 
 
@@ -123,8 +123,8 @@ def _check(rows: Sequence[Mapping[str, Any]]) -> None:
     errors: dict[str, list[str]] = {}
     if not 1 <= len(rows) <= MAX_ROWS:
         errors["rows"] = [
-            f"Between 1 and {MAX_ROWS} policies. To leave everything to people, set every gate "
-            "to person."
+            f"Between 1 and {MAX_ROWS} policies. To have people decide everything, set every gate"
+            " to person."
         ]
     triggers: set[str] = set()
     for place, row in enumerate(rows):
@@ -165,10 +165,11 @@ def _find_problems(row: Mapping[str, Any]) -> dict[str, str]:
     if not isinstance(scopes, list) or not scopes or not all(s in SCOPES for s in scopes):
         problems["scopes"] = f"Must be one or more of {', '.join(SCOPES.names)}."
     elif len(set(scopes)) < len(scopes):
-        problems["scopes"] = "Each scope once."
+        problems["scopes"] = "List each scope once."
     elif row.get("gate") == AUTOMATIC and GLOBAL.name in scopes:
         problems["scopes"] = (
-            "Stopping everything is never automatic. Leave global out, or let a person decide."
+            "The global switch is never tripped automatically. Omit global, or set the gate to"
+            " person."
         )
     return problems
 

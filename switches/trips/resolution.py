@@ -29,7 +29,7 @@ def resolve_alert(*, switch: str, fingerprint: str, actor: Actor, now: datetime)
         ).order_by("id")
         trips = list(rows.select_related("episode"))
         if not trips:
-            return "The alert has resolved; nothing was known of it that is still on."
+            return "Alert resolved. No open trip matches it."
         rows.update(resolved_at=now)
         _close_resolved_refusals(trips, now)
         acting = next((row for row in trips if row.episode and row.episode.ended_at is None), None)
@@ -43,26 +43,24 @@ def resolve_alert(*, switch: str, fingerprint: str, actor: Actor, now: datetime)
             now=now,
         )
         if acting is None:
-            return "The alert has resolved; it holds nothing engaged."
-        return f"The alert has resolved; {switch} stays engaged until somebody releases it."
+            return "Alert resolved. It keeps no switch engaged."
+        return f"Alert resolved. {switch} stays engaged until someone releases it."
 
 
 def dismiss_trip(*, trip_id: int, reason: str, actor: Actor, now: datetime) -> Trip:
     """Close a trip's escalation without engaging; raise :class:`Conflict` if none is open."""
     actor.require("switches:write")
-    if problems := reasons.find_text_problems(
-        reason, called="reason", advice="Say why it may go on."
-    ):
+    if problems := reasons.find_text_problems(reason, called="reason", advice="Enter a reason."):
         raise InvalidInput({"reason": problems})
     with transaction.atomic():
         history.lock_trips()
         trip = Trip.objects.select_for_update().filter(pk=trip_id).first()
         if trip is None:
-            raise NotFound("There is no such trip.")
+            raise NotFound("This trip doesn't exist.")
         subject = f"{history.SUBJECT}{trip.pk}"
         question = Escalation.objects.filter(subject=subject, closed_at__isnull=True).first()
         if question is None:
-            raise Conflict("This is settled already: it waits for nobody.")
+            raise Conflict("This trip was already decided.")
         escalation.close(subject=subject, now=now)
         trip.why = (
             f"{question.facts.get('why', trip.why)} Dismissed by {actor.label}: {reason.strip()}"

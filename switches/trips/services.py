@@ -134,14 +134,14 @@ def _engage_switch(
         rule, why = conflict.extra.get("rule"), conflict.detail
         if rule is None:
             return TripDecision(Trip.Outcome.REFUSED, why), None
-        why = f"A safety rule is in the way, and a machine never breaks the glass. {why}"
+        why = f"A safety rule refuses it, and monitors can't override rules. {why}"
         escalate = f"rule:{rule}:{request.switch}"
         return TripDecision(Trip.Outcome.REFUSED, why, escalate=escalate), None
     except InvalidInput as error:
         return TripDecision(Trip.Outcome.REFUSED, f"It could not be engaged: {error.detail}"), None
     if expires_in != texts.cap_expiry(request.expires_in, texts.NO_CAP_MINUTES):
         requested = request.expires_in.strip()
-        cap = f"It asked for {requested} and gets {expires_in}, the policy's longest."
+        cap = f"Requested {requested}, limited to {expires_in} by the policy."
         decision = replace(decision, why=f"{decision.why} {cap}")
     return decision, done.episode
 

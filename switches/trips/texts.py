@@ -35,7 +35,7 @@ def complete_reason(raw: str, *, source: str, fingerprint: str) -> str:
 def cap_expiry(expires_in: str, longest_minutes: int) -> str:
     """Return `expires_in`, at most the policy's limit; raise ValueError for an invalid duration."""
     if expires_in.strip().casefold() == PERMANENT:
-        raise ValueError("A machine never engages for good: give a duration such as 1h.")
+        raise ValueError("Trips can't be permanent. Use a duration such as 1h.")
     longest = timedelta(minutes=longest_minutes)
     return durations.format_canonical(min(durations.parse(expires_in), longest))
 

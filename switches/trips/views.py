@@ -106,7 +106,7 @@ def dismiss_trip(request: PersonRequest, trip_id: int) -> HttpResponse:
     def carry_out(actor: Actor, now: datetime) -> str:
         reason = form.get_text("reason")
         resolution.dismiss_trip(trip_id=trip_id, reason=reason, actor=actor, now=now)
-        return f"Dismissed: {trip.switch} flows on."
+        return f"Trip of {trip.switch} dismissed."
 
     return handle_change(
         request,
@@ -152,11 +152,11 @@ def remove_policy(request: PersonRequest, trigger: str) -> HttpResponse:
         policies.remove_policy(trigger=trigger, actor=actor_of(request), now=db_now())
     except InvalidInput as error:
         return _show_refusal(request, error)
-    return respond_done(request, f"The policy {trigger} is gone.", reverse("trips_page"))
+    return respond_done(request, f"The policy {trigger} no longer exists.", reverse("trips_page"))
 
 
 def _show_refusal(request: PersonRequest, error: DomainError) -> HttpResponse:
-    return show_refusal(request, "Nothing was changed", error, "trips_page", status=409)
+    return show_refusal(request, "Nothing changed", error, "trips_page", status=409)
 
 
 def _handle_form(request: PersonRequest, trigger: str, form: PolicyForm) -> HttpResponse:
@@ -174,7 +174,7 @@ def _handle_form(request: PersonRequest, trigger: str, form: PolicyForm) -> Http
             actor=actor,
             now=now,
         )
-        return "The table is changed."
+        return "Trip policies saved."
 
     return handle_change(
         request,

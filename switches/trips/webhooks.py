@@ -30,9 +30,9 @@ from .bodies import AlertmanagerNotificationShape, AlertmanagerResultShape
 MAX_SECONDS = 5.0
 """Seconds after which no further alert is started; Alertmanager's timeout is 10 s."""
 _NULL = re.compile(rb"(?<!\\)((?:\\\\)*)\\u0000")
-_NO_LABEL = f"The alert has no label {alertmanager.SWITCH}: nothing was asked for."
+_NO_LABEL = f"The alert has no label {alertmanager.SWITCH}: nothing was tripped."
 _TOO_MANY = (
-    f"At most {alertmanager.MAX_ALERTS} wishes are taken from one message, {MAX_SECONDS:g} seconds "
+    f"At most {alertmanager.MAX_ALERTS} requests are handled per message, {MAX_SECONDS:g} seconds "
     f"long, and {alertmanager.MAX_SWITCHES} switches from one alert: group the route more finely, "
     "or set max_alerts."
 )
@@ -141,7 +141,7 @@ def _request_trip(alert: AlertmanagerAlert, actor: Actor) -> dict[str, Any]:
             **request, expires_in=alert.expires_in, actor=actor, now=now
         )
     except InvalidInput as error:
-        why = f"The alert's labels can't be followed. {error.detail}"
+        why = f"The alert's labels are not valid. {error.detail}"
         trip_result = services.record_refusal(**request, why=why, actor=actor, now=now)
     result = {"tripped": trip_result.tripped, "why": trip_result.why, "trip": trip_result.trip.pk}
     return {**_build_result(alert, trip_result.why), **result}
@@ -155,7 +155,7 @@ def _record_left_out(message: AlertmanagerMessage, actor: Actor) -> None:
         source="alertmanager",
         fingerprint=f"left-out:{hashlib.sha256(message.group.encode()).hexdigest()[:16]}",
         reason=(
-            f"{message.left_out:,} wishes of one message were not looked at: "
+            f"{message.left_out:,} requests of one message were not handled: "
             f"{', '.join(named[:10])}{'…' if message.left_out > 10 else ''}"
         ),
         evidence={"switches": named, "more": rest, "groupKey": message.group},

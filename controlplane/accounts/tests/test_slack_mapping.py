@@ -78,7 +78,7 @@ def test_account_of_somebody_else_is_refused_and_they_are_named():
     page = as_role("admin").client.post(
         f"/admin/core/user/{nora.pk}/change/", form(nora, slack_user_id="U024BE7LH")
     )
-    assert "kim is connected with it already" in page.content.decode()
+    assert "kim already uses it" in page.content.decode()
 
 
 def test_connection_is_kept_and_ended():

@@ -36,7 +36,7 @@ def test_signed_out_meanwhile_loses_nothing_that_was_typed(desks):
 
     desk.context.clear_cookies(name="sessionid")
     page.get_by_role("button", name="Engage segment:finance").click()
-    expect(page.get_by_text("You are signed out")).to_be_visible()
+    expect(page.get_by_text("Signed out")).to_be_visible()
     sign_in_beside(desk)
 
     expect(page.get_by_label("Reason", exact=True)).to_have_value(REASON)
@@ -53,7 +53,7 @@ def test_nor_does_a_page_that_asks_by_itself_take_away_what_was_typed_on_it(desk
 
     desk.context.clear_cookies(name="sessionid")
     page.evaluate("document.body.dispatchEvent(new Event('refresh'))")
-    expect(page.get_by_text("You are signed out")).to_be_visible()
+    expect(page.get_by_text("Signed out")).to_be_visible()
     sign_in_beside(desk)
 
     expect(page.get_by_label("Reason", exact=True)).to_have_value(REASON)

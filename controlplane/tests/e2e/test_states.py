@@ -82,7 +82,7 @@ def test_without_redis_everything_works_and_the_bar_says_so(far, console):
     expect(page.get_by_role("heading", name="finance")).to_be_visible()
     page.get_by_role("link", name="Extend", exact=True).press("Enter")
     dialog = page.get_by_role("dialog")
-    dialog.get_by_label("Why it has to stay").fill("Vendor fix slips to Monday, INC-4411")
+    dialog.get_by_label("Reason").fill("Vendor fix slips to Monday, INC-4411")
     dialog.get_by_role("button", name="Extend segment:finance").press("Enter")
     expect(dialog).to_be_hidden()
 

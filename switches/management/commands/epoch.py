@@ -17,9 +17,9 @@ class Command(ShellCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         commands = parser.add_subparsers(dest="command", required=True)
-        begin = commands.add_parser("begin", help="publish what there is now as a new epoch")
-        begin.add_argument("--reason", required=True, help="what was restored, and as of when")
-        commands.add_parser("show", help="print the present epoch and version")
+        begin = commands.add_parser("begin", help="publish the current state as a new epoch")
+        begin.add_argument("--reason", required=True, help="what was restored, and its backup time")
+        commands.add_parser("show", help="print the current epoch and version")
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["command"] == "begin":

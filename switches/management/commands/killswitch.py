@@ -30,8 +30,10 @@ R = TypeVar("R", services.Engagement, services.Release)
 STRAGGLERS_NAMED = 5
 MAX_LISTED = 1000
 DESCRIPTIONS = {
-    "release": "Let traffic flow again. The shell waits for nobody: what would need a second person"
-    " (global, a segment at once) goes on as by broken glass, and leaves a review to be signed."
+    "release": (
+        "Let traffic flow again. Releases that need a second person (global, a segment at once)"
+        " proceed as break-glass and require a review."
+    )
 }
 
 
@@ -42,7 +44,7 @@ class Command(ShellCommand):
         commands = parser.add_subparsers(dest="command", required=True)
         for name in ("engage", "release", "abort", "extend", "status", "list"):
             command = commands.add_parser(name, description=DESCRIPTIONS.get(name))
-            command.add_argument("--json", action="store_true", help="print the API's resource")
+            command.add_argument("--json", action="store_true", help="print JSON as in the API")
             which = command.add_mutually_exclusive_group(required=name != "list")
             for scope in SCOPES.values():
                 option, dest = f"--{scope.name}", f"scope_{scope.name}"
@@ -62,14 +64,14 @@ class Command(ShellCommand):
                     "--mode",
                     choices=MODES,
                     default="ramp",
-                    help="by steps of 5, 25 and 100 %%, the default, or all of it now",
+                    help="in steps of 5, 25 and 100 %% (default), or all at once",
                 )
             if name in {"engage", "release"}:
                 command.add_argument(
                     "--break-glass",
                     action="append",
                     metavar="RULE",
-                    help="override this safety rule; again for another. Somebody has to review it.",
+                    help="override this safety rule; may be repeated. Requires a review.",
                 )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -113,7 +115,7 @@ class Command(ShellCommand):
     def abort(self, scope: str, key: str, options: dict[str, Any]) -> None:
         ramp = live_ramps.find_live_ramp(identify(scope, key))
         if ramp is None:
-            raise CommandError(f"{scope}:{key} has no ramp under way.")
+            raise CommandError(f"{scope}:{key} has no running ramp.")
         actions.abort(ramp_id=ramp.pk, reason=options["reason"], actor=shell_actor(), now=db_now())
         self.status(scope, key, options)
 
@@ -136,17 +138,17 @@ class Command(ShellCommand):
         for name in options.get("break_glass") or ():
             if name not in known:
                 self.stderr.write(
-                    f"No safety rule is called {name!r}, so it overrode nothing. Check the name."
+                    f"No safety rule is named {name!r}, so none was overridden. Check the name."
                 )
         if options["json"]:
             return done
         if done.review is not None:
             rule, review = done.review.diff["rule"], done.review.pk
-            self.line(f"  against the rule {rule}: review {review} waits for a signature")
+            self.line(f"  against the rule {rule}: review {review} waits for signature")
         if isinstance(done, services.Engagement) and done.notice:
             self.line(f"  {done.notice}")
         if done.approval is not None:
-            self.line(f"  permanent waits for somebody to approve it: request {done.approval.pk}")
+            self.line(f"  permanent waits for approval: request {done.approval.pk}")
         return done
 
     def status(self, scope: str, key: str, options: dict[str, Any]) -> None:
@@ -158,7 +160,7 @@ class Command(ShellCommand):
         ramp = live_ramps.find_live_ramp(switch.pk)
         self.line(_describe_switch(switch))
         for above in Switch.objects.stopped().filter(scope=GLOBAL.name).exclude(pk=switch.pk):
-            self.line(f"  blocked whatever it says, by {_describe_switch(above)}")
+            self.line(f"  blocked anyway by {_describe_switch(above)}")
         if ramp is not None:
             self.line(f"  {_describe_ramp(ramp)}")
         if effect:
@@ -173,7 +175,9 @@ class Command(ShellCommand):
         found = list(stopped[: MAX_LISTED + 1])
         switches = found[:MAX_LISTED]
         if len(found) > MAX_LISTED:
-            self.stderr.write(f"More than {MAX_LISTED} are engaged; these are the first by name.")
+            self.stderr.write(
+                f"More than {MAX_LISTED} switches are engaged. Only the first are shown."
+            )
         if options["json"]:
             shown = switch_list.read_resources([switch.pk for switch in switches])
             self.line(json.dumps(list(shown.values())))
@@ -181,7 +185,7 @@ class Command(ShellCommand):
         for switch in switches:
             self.line(_describe_switch(switch))
         if not switches:
-            self.line("Nothing is engaged.")
+            self.line("No switch is engaged.")
 
 
 def _break_glass(options: dict[str, Any]) -> dict[str, Any] | None:
@@ -201,7 +205,7 @@ def _explain_override() -> Iterator[None]:
             f"“{refusal.rule}” refuses: {refusal.detail} {refusal.would_pass}"
             for refusal in refused.refusals
         )
-        raise CommandError(f"{reasons} To go on all the same, add {options}") from refused
+        raise CommandError(f"{reasons} To proceed anyway, add {options}") from refused
 
 
 def _get_switch_option(options: dict[str, Any], *, required: bool = True) -> tuple[str, str]:
@@ -210,33 +214,31 @@ def _get_switch_option(options: dict[str, Any], *, required: bool = True) -> tup
             return scope, key
     if required:
         named = ", ".join(f"--{scope.name} K" for scope in keyed_scopes())
-        raise InvalidInput({"switch": [f"Name one: {named}."]})
+        raise InvalidInput({"switch": [f"Choose one: {named}."]})
     return "", ""
 
 
 def _describe_effect(effect: SwitchEffect) -> Iterator[str]:
     yield f"version {effect.version} is committed{_describe_applied(effect)}"
     if effect.silent_total:
-        yield f"{effect.silent_total} fell silent within the last 5 minutes before saying so"
+        yield f"{effect.silent_total} stopped reporting in the last 5 minutes without confirming"
     if effect.past_expiry:
         yield "past its expiry: instances may let traffic flow by themselves"
     if effect.measured:
         were, have = ("was", "has") if effect.measured == 1 else ("were", "have")
         yield (
-            f"of the {effect.measured} that {were} there before the commit and {have} said so: "
-            f"half within {effect.p50_ms} ms, 99 % within {effect.p99_ms} ms"
+            f"of the {effect.measured} that {were} there before the commit and {have} confirmed it:"
+            f" half within {effect.p50_ms} ms, 99 % within {effect.p99_ms} ms"
         )
 
 
 def _describe_applied(effect: SwitchEffect) -> str:
     if not effect.instances:
-        return (
-            "; no instance was heard from within 30 seconds, "
-            "so nothing is known about the effect now"
-        )
+        return "; no instance has reported in the last 30 seconds, so the effect is unknown"
     if effect.by_everybody:
-        them = "the 1 instance" if effect.instances == 1 else f"all {effect.instances} instances"
-        return f", applied by {them} heard from"
+        if effect.instances == 1:
+            return ", applied by the 1 instance that reports"
+        return f", applied by all {effect.instances} instances that report"
     named = ", ".join(straggler.id for straggler in effect.stragglers[:STRAGGLERS_NAMED])
     more = effect.stragglers_total - len(effect.stragglers[:STRAGGLERS_NAMED])
     rest = f" and {more} more" if named and more else ""

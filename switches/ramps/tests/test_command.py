@@ -78,7 +78,7 @@ def test_status_names_what_blocks_from_above(capsys):
         if "global:all" in line or "chat" in line
     )
     assert below == "feature:chat  released"
-    assert above == f"  blocked whatever it says, by {itself}"
+    assert above == f"  blocked anyway by {itself}"
 
 
 def test_status_of_one_that_waits_for_approval(capsys):
@@ -114,7 +114,7 @@ def test_abort_stops_it_again(capsys):
 def test_abort_of_what_does_not_ramp_is_told():
     engage(CHAT, db_now())
 
-    with pytest.raises(CommandError, match="no ramp under way"):
+    with pytest.raises(CommandError, match="no running ramp"):
         killswitch("abort", *WHICH, "--reason", "errors rise again")
 
 

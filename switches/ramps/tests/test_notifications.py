@@ -135,7 +135,7 @@ def test_compensation_is_told_with_the_evidence_in_words(slack, kim):
     assert "feature:chat ENGAGED again: its ramp was taken back at step 1 of 3" in text
     assert "*Gates:* external gate smoke: fail, 12 errors, page /checkout" in text
     assert "Remove the cause, then release it again." in text
-    assert "then it ramps" in text  # It will expire again.
+    assert "then starts a ramp" in text  # It will expire again.
     assert [*buttons(head(slack))] == ["acknowledge", "extend"]
     (message,) = OutboxMessage.objects.filter(event="ramp.compensated")
     assert message.severity == "critical"
@@ -174,7 +174,10 @@ def test_button_aborts_the_ramp_whatever_it_is_at(slack, in_slack, kim, state):
 
     reply = in_slack("operator", "lee").press("abort_ramp", button_of(slack, "abort_ramp"))
 
-    assert reply == f"You aborted the ramp of feature:chat at {at}: it is engaged, nothing flows."
+    assert (
+        reply
+        == f"You aborted the ramp of feature:chat at {at}. It is engaged and blocks all traffic."
+    )
     assert Episode.objects.get().allow_percent == 0
     row = AuditEntry.objects.get(action="ramp.aborted")
     assert (row.actor_type, row.actor_name) == ("slack", "lee")

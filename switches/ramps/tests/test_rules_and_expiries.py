@@ -116,7 +116,7 @@ class TestExpiryWhileARampWaitsForApproval:
 
         assert get_state(FINANCE) == "released"
         assert (get_ramp_state(ramp), approval.state) == ("aborted", "void")
-        assert "Its time was up" in get_outcome(ramp)
+        assert "Expired" in get_outcome(ramp)
 
     def test_what_is_to_ramp_is_held(self):
         ramp, approval = self.expire_during_approval(db_now(), "ramp")

@@ -368,7 +368,7 @@ def test_second_release_by_ramp_is_told_who_began_the_first():
     now = db_now()
     ramp = start_ramp(now, TWO, by=get_person())
 
-    with pytest.raises(Conflict, match=r"ramping already, by user:kim") as refused:
+    with pytest.raises(Conflict, match=r"already ramping, started by user:kim") as refused:
         release(CHAT, now)
 
     assert refused.value.extra["ramp"] == ramp.pk

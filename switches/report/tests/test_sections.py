@@ -93,8 +93,8 @@ def test_each_way_of_being_forgotten_is_found_and_named():
 
     assert found == {
         "segment:old": "left alone for 15 d 9 h",
-        "segment:late": "overdue, and nobody acknowledged it",
-        "segment:kept": "permanent, and not confirmed in time",
+        "segment:late": "overdue and not acknowledged",
+        "segment:kept": "permanent and not re-confirmed in time",
     }
 
 

@@ -37,7 +37,7 @@ def test_refusal_is_409_with_the_rule_and_what_would_pass(operator):
     assert response.status_code == 409
     assert response["Content-Type"] == "application/problem+json"
     assert problem["rule"] == "한 번에 하나"
-    assert problem["would_pass"] == "Release segment:a first; then segment:b can be engaged."
+    assert problem["would_pass"] == "Release segment:a first, then engage segment:b."
     assert [one["rule"] for one in problem["refusals"]] == ["한 번에 하나"]
     assert "한 번에 하나" in problem["detail"]
     assert Publication.objects.get().version == version
@@ -189,7 +189,7 @@ def test_nothing_is_permanent_against_a_rule(operator):
     switch = response.json()
     assert response.status_code == 200
     assert lasts(switch) == timedelta(hours=4)
-    assert "never permanent" in switch["notice"]
+    assert "not permanently" in switch["notice"]
     assert "approval" not in switch
     assert not Approval.objects.filter(kind="permanent").exists()
 
@@ -319,14 +319,14 @@ def test_shell_is_refused_with_the_option_that_goes_on(operator, capsys):
         call_command(*command)
     call_command(*command, "--break-glass", "one at a time")
 
-    assert "waits for a signature" in capsys.readouterr().out
+    assert "waits for signature" in capsys.readouterr().out
     review = Approval.objects.get(kind="break_glass_review")
     assert review.requested_by.startswith("shell:")
 
 
 def test_shell_tells_what_is_otherwise_than_was_asked(operator, capsys):
     create_rule("exclusive", "segment:*", name="one")
-    waits = "permanent waits for somebody to approve it: request"
+    waits = "permanent waits for approval: request"
     command = ("--reason", WHY, "--for", "permanent")
 
     call_command("killswitch", "engage", "--segment", "a", *command)
@@ -337,7 +337,7 @@ def test_shell_tells_what_is_otherwise_than_was_asked(operator, capsys):
     output = capsys.readouterr().out
 
     assert waits not in output
-    assert "never permanent" in output
+    assert "not permanently" in output
 
 
 def test_preview_tells_what_would_be_refused(operator):

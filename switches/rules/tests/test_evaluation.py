@@ -169,7 +169,7 @@ def test_refusal_names_what_is_engaged_and_how_many_have_to_go():
         "At most 2 of segment:* engaged; 3 are now: segment:a, segment:b, segment:c."
     )
     assert refusal.would_pass == (
-        "Release 2 of segment:a, segment:b, segment:c first; then segment:d can be engaged."
+        "Release 2 of segment:a, segment:b, segment:c first, then engage segment:d."
     )
 
 
@@ -178,4 +178,4 @@ def test_the_last_one_says_what_to_engage_first():
 
     (refusal,) = evaluation.refusals_to_release([rule], "feature:a", {"feature:a"})
 
-    assert refusal.would_pass == "Engage feature:b first; then feature:a can be released."
+    assert refusal.would_pass == "Engage feature:b first, then release feature:a."

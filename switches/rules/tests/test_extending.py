@@ -83,14 +83,14 @@ def test_extension_that_adds_nothing_is_refused(operator):
     response = extend(operator)
 
     assert response.status_code == 400
-    assert "lasts that long already" in response.json()["errors"]["expires_in"][0]
+    assert "already lasts that long" in response.json()["errors"]["expires_in"][0]
 
 
 def test_permanent_is_refused(operator):
     response = extend(operator, "permanent")
 
     assert response.status_code == 409
-    assert "never permanent" in response.json()["detail"]
+    assert "not permanently" in response.json()["detail"]
     assert not Approval.objects.filter(kind="permanent").exists()
 
 

@@ -108,10 +108,10 @@ def test_proposal_is_asked_for_with_its_words_kept():
 @pytest.mark.parametrize(
     ("fields", "complaint"),
     [
-        ({"name": ""}, "Give the rule a name"),
-        ({"switches": "team:*"}, "is no switch and no pattern"),
+        ({"name": ""}, "Name the rule by its purpose"),
+        ({"switches": "team:*"}, "is not a switch or pattern"),
         ({"n": "many"}, "1 to 1000"),
-        ({"reason": " "}, "Say why"),
+        ({"reason": " "}, "Enter a reason"),
     ],
 )
 def test_complaint_stands_beside_its_field_and_nothing_is_lost(fields, complaint):

@@ -138,7 +138,7 @@ def test_last_one_is_not_released(operator):
     problem = release(operator, "feature:a").json()
 
     assert problem["rule"] == "one way"
-    assert problem["would_pass"] == "Engage feature:b first; then feature:a can be released."
+    assert problem["would_pass"] == "Engage feature:b first, then release feature:a."
     operator.engage("feature:b")
     approver = as_role("approver")
     assert release(approver, "feature:a", mode="immediate").status_code == 200
@@ -353,6 +353,6 @@ def test_engaging_again_never_releases_sooner_where_that_takes_two_people(
     again = operator.engage(switch, expires_in=expires_in, on_expiry="release").json()
 
     assert again["on_expiry"] == policy
-    assert ("takes a second person" in again.get("notice", "")) == (policy == "hold")
+    assert ("requires a second person" in again.get("notice", "")) == (policy == "hold")
     services.expire_due(db_now() + timedelta(days=31))
     assert state(operator, switch) == ("engaged" if policy == "hold" else "released")

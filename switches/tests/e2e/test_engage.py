@@ -77,7 +77,7 @@ def test_every_step_works_without_a_script(desks):
     page.get_by_role("button", name="Engage segment:finance").click()
     page.get_by_role("link", name="Extend").click()
     page.get_by_text("1 week").click()
-    page.get_by_label("Why it has to stay").fill("Vendor fix slips to Monday, INC-4411")
+    page.get_by_label("Reason").fill("Vendor fix slips to Monday, INC-4411")
     page.get_by_role("button", name="Extend segment:finance").click()
     expect(page.get_by_text("stays engaged until")).to_be_visible()
 
@@ -188,7 +188,7 @@ def test_release_and_extend_from_the_board_stay_on_the_board(desks):
 
     page.get_by_role("link", name="Extend segment:finance").click()
     page.get_by_text("1 week").click()
-    page.get_by_label("Why it has to stay").fill("Vendor fix slips to Monday, INC-4411")
+    page.get_by_label("Reason").fill("Vendor fix slips to Monday, INC-4411")
     page.get_by_role("button", name="Extend segment:finance").click()
     expect(page.locator("#toasts")).to_contain_text("stays engaged until")
     expect(page.locator("[role='timer']")).to_have_text(re.compile("6 d 23 h|7 d 0 h"))
@@ -250,7 +250,7 @@ def test_whole_id_in_the_key_is_split_and_a_complaint_leaves_with_what_it_was_ab
     page.get_by_label("Reason", exact=True).fill(REASON)
     key.fill("team:nl2sql")
     page.get_by_role("button", name="Engage segment:team:nl2sql").click()
-    expect(page.locator("#key-says")).to_contain_text("without its scope")
+    expect(page.locator("#key-says")).to_contain_text("without the scope")
 
     key.fill("")
     key.press_sequentially("feature:nl2sql")

@@ -117,7 +117,7 @@ def test_a_viewer_is_told_that_it_does_not_answer_without_commands(desks):
         "document.dispatchEvent(new CustomEvent('switchgear:open', { detail: { path: '/find/' } }))"
     )
 
-    expect(page.get_by_role("dialog")).to_contain_text("Nothing was changed")
+    expect(page.get_by_role("dialog")).to_contain_text("Nothing changed")
     expect(page.get_by_role("dialog")).not_to_contain_text("killswitch")
     desk.complaints = [text for text in desk.complaints if "502" not in text]
     forgive(desk)

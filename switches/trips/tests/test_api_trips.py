@@ -138,7 +138,7 @@ def test_shortened_expiry_is_told(machine):
     body = machine.post(TRIP, {**WISH, "expires_in": "7d"}).json()
     other = machine.post(TRIP, {**WISH, "switch": "feature:b", "expires_in": "30m"}).json()
 
-    assert "asked for 7d and gets 30m" in body["why"]
+    assert "Requested 7d, limited to 30m" in body["why"]
     assert "asked for" not in other["why"]
 
 

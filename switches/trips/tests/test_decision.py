@@ -115,7 +115,7 @@ def test_global_is_never_automatic_whatever_the_table_says():
     found = decide(policy=everything, switch="global:all")
 
     assert found.outcome == ASKED
-    assert "never automatic" in found.why
+    assert "Only people engage" in found.why
 
 
 def test_engaged_switch_is_not_engaged_again():
@@ -159,7 +159,7 @@ def test_what_a_person_let_flow_is_not_stopped_by_the_same_alert_before_it_resol
         )
 
         assert found.outcome == REFUSED
-        assert "user:kim let segment:finance flow" in found.why
+        assert "user:kim released segment:finance" in found.why
         assert not found.escalate
 
 

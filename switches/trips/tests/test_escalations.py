@@ -43,11 +43,11 @@ def test_second_leak_after_a_dismissed_one_is_asked_about_and_told():
 
 def test_dismissed_alert_is_not_said_to_be_asked_about():
     first = request_stop(**LEAK)
-    assert "People are being asked" in request_stop(noon_plus(minutes=1), **LEAK).why
+    assert "Waiting for a decision since" in request_stop(noon_plus(minutes=1), **LEAK).why
 
     dismiss(first, noon_plus(minutes=2))
 
-    assert "settled it" in request_stop(noon_plus(minutes=3), **LEAK).why
+    assert "People decided about it" in request_stop(noon_plus(minutes=3), **LEAK).why
 
 
 def test_another_alert_about_the_same_joins_what_is_asked():
@@ -60,7 +60,8 @@ def test_another_alert_about_the_same_joins_what_is_asked():
     assert "segment:finance (fingerprint b)" in question.facts["why"]
     assert "fingerprint b" in resolution.list_waiting()[0].why
     assert (
-        "People are being asked" in request_stop(noon_plus(minutes=6), **LEAK, fingerprint="b").why
+        "Waiting for a decision since"
+        in request_stop(noon_plus(minutes=6), **LEAK, fingerprint="b").why
     )
     dismiss(first, noon_plus(minutes=7))
     assert "fingerprint b" in Trip.objects.get(pk=first.trip.pk).why
@@ -164,7 +165,7 @@ def test_one_program_can_ask_people_only_so_much(monkeypatch):
     assert len(escalations.member_trips(rest)) == 8
     assert result.trip.outcome == "person"
     again = request_stop(noon_plus(minutes=2), source="s5", switch="feature:f13")
-    assert "People are being asked" in again.why
+    assert "Waiting for a decision since" in again.why
     request_stop(noon_plus(hours=2), source="s1", switch="feature:later")
     assert questions(facts__switch="feature:later").count() == 1
 

@@ -47,7 +47,7 @@ def test_spent_budget_refuses_and_calls_a_person_once_an_hour():
         for number in range(3)
     ]
 
-    assert all("are spent" in result.why for result in refused)
+    assert all("are used up" in result.why for result in refused)
     assert Escalation.objects.filter(facts__once="budget:provider-outage").count() == 1
     assert request_stop(noon_plus(minutes=9), switch="experiment:a").tripped
     assert request_stop(noon_plus(minutes=62), switch="feature:g0").tripped

@@ -92,7 +92,7 @@ def test_what_a_person_released_stays_released_until_resolved_and_an_hour_has_pa
     request_stop()
     release(noon_plus(minutes=10))
 
-    assert "user:kim let feature:checkout flow" in request_stop(noon_plus(minutes=11)).why
+    assert "user:kim released feature:checkout" in request_stop(noon_plus(minutes=11)).why
     assert not request_stop(noon_plus(hours=5)).tripped
     resolve(noon_plus(hours=5, minutes=1))
     assert request_stop(noon_plus(hours=5, minutes=2)).tripped
@@ -150,12 +150,12 @@ def test_resolved_alert_releases_nothing_and_tells_the_thread():
 
     effect = resolve(noon_plus(minutes=5))
 
-    assert effect == f"The alert has resolved; {FLAG} stays engaged until somebody releases it."
+    assert effect == f"Alert resolved. {FLAG} stays engaged until someone releases it."
     assert Episode.objects.get().ended_at is None
     assert Trip.objects.get().resolved_at == noon_plus(minutes=5)
     assert find_messages("trip.resolved").get().subject == f"episode:{Episode.objects.get().pk}"
     assert list_audit_actions() == ["trip.tripped", "trip.resolved"]
-    assert "nothing was known" in resolve(noon_plus(minutes=6))
+    assert "No open trip matches" in resolve(noon_plus(minutes=6))
 
 
 def test_firing_again_while_its_episode_is_open_is_a_repeat():

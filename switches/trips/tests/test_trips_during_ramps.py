@@ -71,7 +71,7 @@ def test_the_alert_that_a_person_knew_of_is_a_repeat_while_it_fires():
     result = trip(now + 2 * MINUTE)
 
     assert not result.tripped
-    assert "user:kim lets experiment:ranking-v2 flow again by a ramp" in result.why
+    assert "user:kim started a ramp of experiment:ranking-v2" in result.why
     assert (get_ramp_state(ramp), get_share(FLAG)) == ("running", 5)
     assert Trip.objects.get(outcome="tripped").repeats == 1
 

@@ -172,7 +172,7 @@ def test_table_can_never_say_that_everything_stops_by_itself():
     )
 
     assert response.status_code == 422
-    assert "Stopping everything is never automatic" in page(response)
+    assert "The global switch is never tripped automatically" in page(response)
     assert "openai*" in page(response)
     assert TripPolicy.objects.get(trigger="provider-outage").scopes == ["segment", "feature"]
 
@@ -186,7 +186,7 @@ def test_form_of_a_policy_that_somebody_else_changed_since_changes_nothing():
 
     row = TripPolicy.objects.get(trigger="provider-outage")
     assert late.status_code == 409
-    assert "Somebody else changed this policy" in page(late)
+    assert "Someone else changed this policy" in page(late)
     assert (row.gate, row.title) == ("person", POLICY["title"])
 
 
@@ -210,7 +210,7 @@ def test_admin_adds_and_removes_a_policy():
     assert admin.post("/trips/policies/new/", {**POLICY, "trigger": "ci"}).status_code == 302
     again = admin.post("/trips/policies/new/", {**POLICY, "trigger": "ci"})
     assert again.status_code == 422
-    assert "of this name already" in page(again)
+    assert "with this name already" in page(again)
     assert TripPolicy.objects.get(trigger="ci").position == 0
     assert admin.post("/trips/policies/ci/remove/").status_code == 302
     assert not TripPolicy.objects.filter(trigger="ci").exists()
@@ -267,4 +267,4 @@ def test_attention_names_what_waits():
     ]  # fmt: skip
 
     assert [waiting.severity for waiting in found] == ["critical"]
-    assert found[0].title == "leak-detector asks to stop segment:finance"
+    assert found[0].title == "leak-detector requests to stop segment:finance"

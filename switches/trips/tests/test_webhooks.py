@@ -51,7 +51,7 @@ def test_alert_that_repeats_resolves_and_repeats_stops_once(machine):
     ]
 
     assert [body["tripped"] for body in bodies] == [True, False, False, False, False]
-    assert "stays engaged until somebody releases it" in bodies[2]["why"]
+    assert "stays engaged until someone releases it" in bodies[2]["why"]
     assert Episode.objects.get().ended_at is None
 
 
@@ -72,7 +72,7 @@ def test_whatever_is_wrong_with_an_alert_is_told_in_a_200_and_kept(machine):
     assert [result["tripped"] for result in results] == [False, True, False, False, False, False]
     assert [result["switch"] for result in results][-2:] == [None, None]
     assert all(result["why"] for result in results)
-    assert "never engages for good" in results[2]["why"]
+    assert "can't be permanent" in results[2]["why"]
     assert response.json()["truncated"] == 7
     assert sorted(Trip.objects.values_list("switch", "outcome")) == [
         ("feature:ok", "tripped"),
@@ -151,7 +151,7 @@ def test_what_is_beyond_the_bound_is_kept_and_a_person_is_asked(machine, monkeyp
     assert body["left_out"] == 3
     row = Trip.objects.get(source="alertmanager")
     assert row.evidence["switches"] == ["feature:f010", "feature:f011", "feature:f012"]
-    assert "At most 100 wishes" in row.why
+    assert "At most 100 requests" in row.why
     question = Escalation.objects.get(subject=f"trip:{row.pk}")
     assert question.severity == "critical"
     hook(machine, *alerts)

@@ -42,7 +42,7 @@ def test_engaged_says_what_who_why_until_when_and_where(settings):
         assert "[staging] segment:finance ENGAGED" in text
         assert "user:alice" in text
         assert "provider outage, 5xx since 02:10" in text
-        assert "2026-11-22 02:11:00 UTC, then it holds and is OVERDUE" in text
+        assert "2026-11-22 02:11:00 UTC, then stays engaged, OVERDUE" in text
     assert "<https://console.example/switches/segment/finance/|" in everything(post)
 
 

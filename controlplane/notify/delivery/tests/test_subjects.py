@@ -127,7 +127,7 @@ def test_a_trip_with_a_thread_of_its_own_is_its_head(signed):
 
     deliver()
 
-    assert "was not allowed" in signed.messages[0]["text"]
+    assert "refused" in signed.messages[0]["text"]
 
 
 @pytest.mark.parametrize(

@@ -310,5 +310,5 @@ def test_role_that_needs_a_second_factor_is_refused_without_one(in_slack, kim, w
 
     reply = in_slack("approver", "lee").press("approve", {"approval": waiting})
 
-    assert reply.startswith("Set up a second factor first")
+    assert reply.startswith("Your role requires a second factor.")
     assert Approval.objects.get().state == "pending"
