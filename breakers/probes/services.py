@@ -20,6 +20,8 @@ from . import prober
 from .prober import ProbeResult
 
 PROBE_INTERVAL = timedelta(seconds=10)
+PROBE_CADENCE = 6 * PROBE_INTERVAL
+"""Greatest age of a probe while services are probed, with a margin for slow ones."""
 EARLY_TOLERANCE = timedelta(seconds=2)
 """Tolerance for ticks that run a little early."""
 LEASE = timedelta(seconds=30)

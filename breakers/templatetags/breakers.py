@@ -10,8 +10,10 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from breakers.policies import differences
+from breakers.probes.services import PROBE_CADENCE
 from breakers.states.dependency_status import DependencyStatus
 from controlplane.core import durations
+from controlplane.core.freshness import assess_freshness
 from controlplane.core.templatetags.screen import icon
 
 register = template.Library()
@@ -73,6 +75,10 @@ for _name, _filter in (
     ("counter_word", lambda name: COUNTER_WORDS.get(name, name)),
     ("fallback_word", lambda mode: FALLBACK_WORDS.get(mode, mode)),
     ("kind_icon", lambda kind: KIND_ICONS.get(kind, "unknown")),
+    (
+        "probe_freshness",
+        lambda probe, now: assess_freshness(getattr(probe, "checked_at", None), PROBE_CADENCE, now),
+    ),
     ("replace_underscores", lambda name: name.replace("_", " ")),
     ("minutes_long", lambda count: durations.format_readable(timedelta(minutes=count))),
     ("hop_words", differences.hop_line),

@@ -200,9 +200,9 @@ def test_infrastructure_shows_what_is_away_first_and_what_goes_on():
 @pytest.mark.parametrize(
     ("probe", "message"),
     [
-        (None, "Not asked yet"),
-        ({"error": "inside is not on the public internet"}, "May not be asked"),
-        ({"error": "no connection", "failures": 2}, "Did not answer"),
+        (None, "Not checked yet"),
+        ({"error": "inside is not on the public internet"}, "Not allowed to check"),
+        ({"error": "no connection", "failures": 2}, "No answer"),
         ({"took_ms": 1.2}, "Answers"),
     ],
 )
@@ -216,10 +216,22 @@ def test_infrastructure_says_what_a_probe_knows_and_no_more(probe, message):
 
     page_text = text(page(browser_as("viewer").get("/breakers/infrastructure/")))
 
-    words = ("Not asked yet", "May not be asked", "Did not answer", "Answers")
+    words = ("Not checked yet", "Not allowed to check", "No answer", "Answers")
     assert [word for word in words if word in page_text] == [message]
     assert ("Everything that is asked answers" in page_text) == (message == "Answers")
     assert (probe or {}).get("error", "") in page_text
+
+
+def test_infrastructure_does_not_repeat_an_old_probe():
+    now = db_now()
+    redis = Service.objects.create(
+        slug="redis", name="Redis", kind="store", probe_url="tcp://r:1", changed_at=now
+    )
+    Probe.objects.create(service=redis, checked_at=now - timedelta(minutes=9), took_ms=1.2)
+
+    page_text = text(page(browser_as("viewer").get("/breakers/infrastructure/")))
+
+    assert "Unknown no update since" in page_text
 
 
 def test_infrastructure_shows_the_ways_of_events_and_live_channels():

@@ -56,6 +56,10 @@ _ARRIVED = """
 """
 
 
+SAMPLE_CADENCE = 2 * MINUTE
+"""Greatest age of a stream's sample while its server is sampled: a minute if nothing changes."""
+
+
 def has_changed(stream: LetterStream, sample: StreamSample) -> bool:
     """Return True if the sample differs from the saved state of the stream."""
     recorded = (stream.gone_at is None, stream.depth, stream.first, stream.last)

@@ -10,9 +10,10 @@ from django.utils.safestring import SafeString
 from breakers.dead_letters.bulk import eligibility, results
 from breakers.dead_letters.letters import ids, redaction
 from breakers.dead_letters.models import Departure, LetterStream
-from breakers.dead_letters.monitoring.stream_state import ALARM_DEPTH
+from breakers.dead_letters.monitoring.stream_state import ALARM_DEPTH, SAMPLE_CADENCE
 from breakers.dead_letters.views import payload
 from breakers.templatetags.breakers import render_state
+from controlplane.core.freshness import assess_freshness
 
 register = template.Library()
 
@@ -51,6 +52,10 @@ for _name, _filter in (
     ("stream_condition", lambda stream: STREAM_STATES[state_of(stream, None)][1].lower()),
     ("is_deep", lambda stream: stream.depth > ALARM_DEPTH),
     ("depth_tone", lambda stream: "failed" if stream.depth > ALARM_DEPTH else "holding"),
+    (
+        "depth_freshness",
+        lambda stream, now: assess_freshness(stream.sampled_at, SAMPLE_CADENCE, now),
+    ),
     ("entry_id", lambda position: ids.to_entry_id(position) if position else ""),
     ("added_at", lambda position: ids.added_at(position) if position else None),
     ("why_not", lambda why: eligibility.SKIP_WORDS.get(why, str(why).replace("_", " "))),

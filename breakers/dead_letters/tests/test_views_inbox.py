@@ -63,6 +63,19 @@ def test_the_stream_with_an_alarm_comes_first_and_is_counted_in_the_menu(letters
     assert "1 with a backlog" in text(html)
 
 
+def test_depth_says_since_when_it_is_not_updated(letters):
+    letters.fill(3)
+    stream = index_stream(letters)
+    LetterStream.objects.update(depth=3, sampled_at=db_now())
+    current = [text(get_page("viewer", path)) for path in ("/dead-letters/", address(stream))]
+    LetterStream.objects.update(sampled_at=db_now() - timedelta(minutes=9))
+
+    stale = [text(get_page("viewer", path)) for path in ("/dead-letters/", address(stream))]
+
+    assert ["no update since" in one for one in current] == [False, False]
+    assert ["3 no update since" in one for one in stale] == [True, True]
+
+
 def test_a_server_that_is_away_is_said_and_its_streams_stay(letters):
     letters.add()
     index_stream(letters)
