@@ -7,11 +7,12 @@ and left out of sections that ask for action.
 import functools
 import heapq
 import operator
+from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Case, Count, F, OuterRef, Q, QuerySet, Subquery, Value, When
+from django.db.models import Case, F, Q, QuerySet, Value, When
 
 from controlplane.core import durations
 from controlplane.core.audit.models import AuditEntry
@@ -224,10 +225,14 @@ def _list_signs(episode: Any, often: Mapping[str, int], now: datetime) -> list[s
 
 
 def _extends_of_open(episodes: QuerySet[Episode]) -> dict[str, int]:
-    began = episodes.values("engaged_at")
-    of_target = began.filter(switch_id=OuterRef("target"))[:1]
+    """Return by switch how often open episodes were extended, if often."""
+    began = dict(episodes.order_by().values_list("switch_id", "engaged_at"))
+    if not began:
+        return {}
+    # By the ids of the few open switches: the trail is long, and a join of both tables is slow.
     extends = AuditEntry.objects.filter(
-        action="switch.extended", at__gte=Subquery(began.order_by("engaged_at")[:1])
-    ).filter(at__gte=Subquery(of_target))
-    times = extends.values("target").annotate(times=Count("pk")).filter(times__gte=MANY_EXTENDS)
-    return dict(times.order_by().values_list("target", "times"))
+        action="switch.extended", target__in=list(began), at__gte=min(began.values())
+    )
+    rows = extends.order_by().values_list("target", "at")
+    times = Counter(target for target, at in rows if at >= began[target])
+    return {switch: count for switch, count in times.items() if count >= MANY_EXTENDS}

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 from django.conf import settings
 from django.db import models
-from django.db.models import Aggregate, Count, F, Max, Q, QuerySet, Sum, Value
+from django.db.models import Aggregate, Count, F, Max, Q, QuerySet, Sum, Value, Window
 from django.db.models.expressions import Combinable, ExpressionWrapper
 from django.db.models.functions import Coalesce, Greatest, Least
 
@@ -128,8 +128,8 @@ def extends_section(start: datetime, end: datetime, _now: datetime) -> ReportSec
 
 def _read_grouped(rows: QuerySet[Any, Any]) -> tuple[list[Any], int]:
     """Return the first `MAX_ROWS` rows of a grouped query, and the number of all its rows."""
-    found = list(rows[: MAX_ROWS + 1])
-    return found[:MAX_ROWS], len(found) if len(found) <= MAX_ROWS else rows.count()
+    found = list(rows.annotate(groups=Window(Count("*")))[:MAX_ROWS])
+    return found, found[0]["groups"] if found else 0
 
 
 def _summarize_flow(counts: dict[str, Any]) -> str:
