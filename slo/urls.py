@@ -28,6 +28,11 @@ api_urlpatterns: list[URLPattern] = [
         "alerts/<str:alert_id>/ack", alerts.AcknowledgeAlertView.as_view(), name="api-alert-ack"
     ),
     *both_forms(
+        "alerts/<str:alert_id>/comments/",
+        alerts.AlertCommentsView.as_view(),
+        name="api-alert-comments",
+    ),
+    *both_forms(
         "alerts/<str:alert_id>/postmortem",
         alerts.PostmortemView.as_view(),
         name="api-alert-postmortem",

@@ -20,6 +20,7 @@ SWITCH_ACTIONS: dict[str, View] = {
     "undo": actions.UndoView.as_view(),
     "preview": switches.PreviewView.as_view(),
     "history": switches.EpisodeHistoryView.as_view(),
+    "comments/": switches.EpisodeCommentsView.as_view(),
     "calls": switches.CallsView.as_view(),
 }
 RAMP_ACTIONS: dict[str, View] = {

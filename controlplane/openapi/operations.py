@@ -6,6 +6,8 @@ GET /alerts/ list_alerts List alerts
 POST /alerts/ack acknowledge_alerts Acknowledge several alerts or a group
 GET /alerts/{alert_id}/ get_alert Get an alert
 POST /alerts/{alert_id}/ack acknowledge_alert Acknowledge an alert
+GET /alerts/{alert_id}/comments/ list_alert_comments List the comments on an alert
+POST /alerts/{alert_id}/comments/ comment_alert Comment on an alert
 GET /alerts/{alert_id}/postmortem get_alert_postmortem Draft a postmortem of an alert
 GET /approvals/ list_approvals List approval requests
 GET /approvals/{approval_id}/ get_approval Get an approval request
@@ -120,6 +122,8 @@ POST /switches/trip trip_switch Trip a switch as an automation
 GET /switches/{scope}/{key}/ get_switch Get a switch
 PATCH /switches/{scope}/{key}/ describe_switch Update a switch's owner and runbook
 POST /switches/{scope}/{key}/acknowledge acknowledge_switch Acknowledge an engaged switch
+GET /switches/{scope}/{key}/comments/ list_switch_comments List the comments on a latest episode
+POST /switches/{scope}/{key}/comments/ comment_switch Comment on a latest episode
 POST /switches/{scope}/{key}/engage engage_switch Engage a switch
 POST /switches/{scope}/{key}/extend extend_switch Extend a switch's expiry
 GET /switches/{scope}/{key}/history list_switch_episodes List a switch's episodes

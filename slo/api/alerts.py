@@ -10,9 +10,11 @@ from rest_framework.response import Response
 
 from controlplane.core.actors import Actor
 from controlplane.core.clock import db_now
+from controlplane.core.comments.api import CommentList
 from controlplane.core.errors import NotFound
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
+from slo import comment_kinds
 from slo.alerts import lifecycle
 from slo.models import Alert
 from slo.postmortems import alert_timeline, draft
@@ -100,6 +102,16 @@ class AcknowledgeAlertsView(ApiView):
         ids = [one.pk for one in done]
         rows = Alert.objects.select_related(*RELATED).filter(pk__in=ids).order_by("pk")
         return Done({"results": [AlertShape.render(one) for one in rows]})
+
+
+class AlertCommentsView(CommentList):
+    path_parameters = ONE_ALERT
+    read_scope = READ
+    write_scope = WRITE
+    kind = comment_kinds.KIND
+
+    def find_key(self, **path: Any) -> str:
+        return str(_find_alert(path["alert_id"]).pk)
 
 
 class PostmortemView(ApiView):

@@ -6,14 +6,17 @@ from datetime import datetime, timedelta
 
 from controlplane.core.actors import label_of
 from controlplane.core.audit.models import AuditEntry
+from controlplane.core.comments.services import list_comments
 from controlplane.core.outbox.escalation import Escalation
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.trip_requests.models import TripRequest
+from slo import comment_kinds
 from slo.alerts import notifications
 from slo.models import Alert
 from switches.models import Episode
 
 MAX_NOTIFIED = 50
+MAX_COMMENTS = 100
 NOTIFIED_FACT = "told"
 """Key of the fact of an escalation that lists the people notified, and the times."""
 BEFORE = timedelta(minutes=30)
@@ -62,6 +65,7 @@ def load_timeline(alert: Alert, escalations: Sequence[Escalation]) -> list[Timel
             for notified in one.facts.get(NOTIFIED_FACT, [])
         ),
         *_acknowledgement_entries(alert),
+        *_comment_entries(alert),
         *_trip_entries(load_trip_requests(alert)),
     ]
     if alert.resolved_at is not None:
@@ -113,6 +117,11 @@ def _acknowledgement_entries(alert: Alert) -> Iterator[TimelineEntry]:
     if not rows and alert.acknowledged_at is not None:
         who = alert.acknowledged_by
         yield TimelineEntry(alert.acknowledged_at, "eye", "Acknowledged when it opened", "", who)
+
+
+def _comment_entries(alert: Alert) -> Iterator[TimelineEntry]:
+    for one in list_comments(comment_kinds.KIND, [str(alert.pk)])[:MAX_COMMENTS]:
+        yield TimelineEntry(one.written_at, "edit", "Comment", one.text, one.author)
 
 
 def _trip_entries(requests: Sequence[TripRequest]) -> Iterator[TimelineEntry]:

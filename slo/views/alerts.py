@@ -94,6 +94,11 @@ def alert_page(request: PersonRequest, alert_id: int) -> HttpResponse:
         "now": now,
         "alert": alert,
         "escalation": latest,
+        "group_waiting": Alert.objects.filter(
+            group=alert.group, resolved_at__isnull=True, acknowledged_at__isnull=True
+        ).count()
+        if alert.group
+        else 0,
         "next": forecast.next_notices([latest], now).get(latest.pk) if latest else None,
         "called_names": alert_timeline.last_called(latest) if latest else [],
         "reading": reading,

@@ -12,12 +12,13 @@ from rest_framework.response import Response
 
 from controlplane.core.actors import Actor
 from controlplane.core.clock import db_now
-from controlplane.core.errors import InvalidInput
+from controlplane.core.comments.api import CommentList
+from controlplane.core.errors import InvalidInput, NotFound
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
 from controlplane.core.instances.check_series import HOUR_SECONDS, MINUTE_SECONDS
 from controlplane.core.instances.models import CheckCount
 from controlplane.core.page_registry import PREVIEW_FIELDS
-from switches import services
+from switches import comment_kinds, services
 from switches.blast import blast_radius, current_refusals
 from switches.models import Episode, Switch, SwitchQuerySet
 from switches.services.registration import DESCRIPTIVE, identify
@@ -101,6 +102,22 @@ class EpisodeHistoryView(ListView[Episode]):
 
     def apply_filters(self, rows: QuerySet[Episode], filters: dict[str, Any]) -> QuerySet[Episode]:
         return rows.filter(switch_id=identify(self.kwargs["scope"], self.kwargs["key"]))
+
+
+class EpisodeCommentsView(CommentList):
+    """The comments on a switch's latest episode, newest first."""
+
+    path_parameters = ONE_SWITCH
+    read_scope = "switches:read"
+    write_scope = "switches:write"
+    kind = comment_kinds.KIND
+
+    def find_key(self, **path: Any) -> str:
+        switch_id = identify(path["scope"], path["key"])
+        latest = Episode.objects.filter(switch_id=switch_id).order_by("-id").first()
+        if latest is None:
+            raise NotFound(f"{switch_id} was never engaged, so there is no episode.")
+        return str(latest.pk)
 
 
 class CallsView(ListView[CheckCount]):

@@ -11,9 +11,10 @@ from controlplane.core.approvals.models import Approval
 from controlplane.core.audit import change_feed
 from controlplane.core.audit.differences import compare_texts
 from controlplane.core.audit.models import AuditEntry
+from controlplane.core.comments.services import list_comments
 from controlplane.core.instances.exports import load_checking_services
 from controlplane.core.page_responses import PersonRequest, signed_in
-from switches import board, page_updates
+from switches import board, comment_kinds, page_updates
 from switches.blast import blast_radius
 from switches.drills import presentation as drills
 from switches.models import Episode, Switch
@@ -25,6 +26,7 @@ from .actions import read_switch
 from .effect import build_calls, build_progress
 
 EPISODES_SHOWN = 8
+COMMENTS_SHOWN = 20
 ENTRIES_SHOWN = 10
 
 
@@ -81,6 +83,9 @@ def _read_history(request: PersonRequest, switch: Switch) -> dict[str, Any]:
     shown_entries, older_entries = page_updates.take_page(entries, ENTRIES_SHOWN)
     return {
         "episodes": shown_episodes,
+        "comments": list_comments(comment_kinds.KIND, [str(one.pk) for one in shown_episodes])[
+            :COMMENTS_SHOWN
+        ],
         "older_episodes": older_episodes,
         "entries": [(entry, compare_texts(entry.before, entry.after)) for entry in shown_entries],
         "older_entries": older_entries,

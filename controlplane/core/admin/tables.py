@@ -18,6 +18,9 @@ register_read_only(
     filters="state kind",
 )
 register_read_only(
+    models.Comment, "id kind key author written_at text", order="-id", filters="kind"
+)
+register_read_only(
     models.IdempotencyKey,
     "id actor method path key status created_at",
     order="-id",

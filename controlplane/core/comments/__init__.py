@@ -1,0 +1,1 @@
+"""Comments of people on objects such as alerts and episodes; they are never changed or deleted."""
