@@ -19,6 +19,9 @@ UNTIL_APPROVED = timedelta(hours=24)
 RECONFIRM_EVERY = timedelta(days=7)
 """Time after which a permanent episode has to be re-confirmed."""
 
+OFFERED_DURATIONS = {"1h": "1 hour", "4h": "4 hours", "24h": "24 hours", "7d": "1 week"}
+"""The durations that forms offer, with their names; the API accepts any up to `MAX_DURATION`."""
+
 ON_EXPIRY = (HOLD, RAMP, RELEASE)
 
 # RFC 3339; Python's parser accepts more (week dates, no seconds, no offset).
@@ -65,6 +68,15 @@ def plan_expiry(
     if errors:
         raise InvalidInput(errors)
     return Expiry(ends, permanent, policy)
+
+
+def list_offers(start: datetime, now: datetime) -> list[tuple[str, str, datetime]]:
+    """Return each offered duration, its name, and its end if it begins at `start`.
+
+    Ends later than the maximum from `now` are left out.
+    """
+    ends = [(text, name, start + durations.parse(text)) for text, name in OFFERED_DURATIONS.items()]
+    return [offer for offer in ends if offer[2] <= now + MAX_DURATION]
 
 
 def plan_extension(*, expires_in: str, present: datetime | None, now: datetime) -> datetime:

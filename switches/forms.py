@@ -10,15 +10,17 @@ from django.core.exceptions import ValidationError
 from django.http import QueryDict
 from django.utils import timezone
 
+from controlplane.core import durations
 from controlplane.core.canonical import timestamp
 from controlplane.core.change_views import ServiceForm
 from controlplane.core.errors import InvalidInput
 from controlplane.core.reasons import MAX_CHARACTERS
+from switches.expiry import MAX_DURATION, OFFERED_DURATIONS, PERMANENT
 from switches.models import OnExpiry
 from switches.scopes import GLOBAL, SCOPES, SEGMENT, default_on_expiry, split_id
 
-DAY, WEEK, AT, PERMANENT = "24h", "7d", "at", "permanent"
-HOW_LONG = (DAY, WEEK, AT, PERMANENT)
+DAY, AT = "24h", "at"
+HOW_LONG = (*OFFERED_DURATIONS, AT, PERMANENT)
 # Formats of a browser's date field.
 LOCAL_FORMATS = ["%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M"]
 
@@ -69,7 +71,10 @@ class _GlassForm(ServiceForm):
 
 
 class EngageForm(_HowLongForm, _GlassForm):
-    """Fields of an engage; the key may be a full id, such as `feature:nl2sql`."""
+    """Fields of an engage; the key may be a full id, such as `feature:nl2sql`.
+
+    A `suggested_reason` takes the place of an empty reason.
+    """
 
     renamed = {**_HowLongForm.renamed, **_GlassForm.renamed}
 
@@ -80,6 +85,9 @@ class EngageForm(_HowLongForm, _GlassForm):
     confirm = forms.CharField(max_length=200, required=False)
 
     def __init__(self, data: QueryDict | None = None, **more: Any) -> None:
+        if data and not data.get("reason", "").strip():
+            data = data.copy()
+            data["reason"] = data.get("suggested_reason", "")
         if data and (found := split_id(data.get("key", ""))):
             # Split a full id; an old scope's default policy becomes the new scope's default.
             has_default = data.get("on_expiry") == default_on_expiry(data.get("scope", ""))
@@ -118,16 +126,34 @@ class EngageForm(_HowLongForm, _GlassForm):
 
 
 class ExtendForm(_HowLongForm):
-    reason = forms.CharField(max_length=MAX_CHARACTERS * 2, required=False)
+    """Fields of an extension, whose offered durations begin at the present expiry.
 
-    def service_arguments(self, now: datetime) -> dict[str, Any]:
-        """Return the arguments to extend a switch; a chosen time becomes seconds from now."""
+    `present` is the expiry that the form shows; the form is rejected if it has changed since.
+    """
+
+    reason = forms.CharField(max_length=MAX_CHARACTERS * 2, required=False)
+    present = forms.CharField(max_length=40, required=False)
+
+    def service_arguments(self, now: datetime, present: datetime | None) -> dict[str, Any]:
+        """Return the arguments to extend a switch that expires at `present`.
+
+        A chosen time becomes seconds from now.
+        """
         how_long, until = self.get_text("how_long") or DAY, self.cleaned_data.get("expires_at")
         if how_long == AT and until:
-            seconds = math.ceil((until - now).total_seconds())
-            if seconds < 1:
+            if until <= now:
                 raise InvalidInput({"expires_at": ["Choose a time in the future."]})
-            how_long = f"{seconds}s"
+        elif how_long in OFFERED_DURATIONS:
+            shown = self.get_text("present")
+            if shown and (present is None or shown != timestamp(present)):
+                message = "Its expiry changed in the meantime. Look at the new times and try again."
+                raise InvalidInput({"expires_in": [message]})
+            until = max(present or now, now) + durations.parse(how_long)
+        if until and until > now + MAX_DURATION:
+            message = f"Must be at most {MAX_DURATION.days} days from now."
+            raise InvalidInput({"expires_at" if how_long == AT else "expires_in": [message]})
+        if until:
+            how_long = f"{math.ceil((until - now).total_seconds())}s"
         return {"expires_in": how_long, "reason": self.get_text("reason")}
 
 

@@ -1,6 +1,6 @@
-// Forms that engage, extend and release. Counts the columns of the reason during typing, names the
-// target on the button, applies the scope's default policy until one is chosen, and clears the errors
-// of a field when it changes.
+// Forms that engage, extend and release. Checks the length of the reason during typing, names the
+// target on the button, fills in suggestions, applies the scope's default policy until one is chosen,
+// and clears the errors of a field when it changes.
 
 // Hangul, kana, Han and full-width forms, then pictographs.
 const WIDE = new RegExp(
@@ -26,16 +26,16 @@ function updateCounter(field) {
   const have = countColumns(area.value);
   const meter = field.querySelector("[data-columns]");
   const enough = have >= least;
-  const length = `${area.value.length} of 2000`;
-  if (!enough) meter.textContent = `${have} of at least ${least} columns`;
-  else meter.textContent = least ? `${have} columns · ${length}` : length;
+  meter.textContent = enough ? `${area.value.length}/2000` : `At least ${least} characters`;
   meter.classList.toggle("meter__good", have > 0 && enough);
 }
 
 function updateVerb(form) {
+  const verb = form.querySelector("[data-verb]");
+  if (verb.closest("[aria-busy]")) return;
   const scope = form.elements.scope;
   const key = scope.selectedOptions[0].dataset.onlyKey ?? form.elements.key.value.trim();
-  form.querySelector("[data-verb]").textContent = key ? `Engage ${scope.value}:${key}` : "Engage";
+  verb.textContent = key ? `Engage ${scope.value}:${key}` : "Engage";
 }
 
 // Errors are about the previous value; the plan shows the current ones.
@@ -70,15 +70,32 @@ function selectScope(form, scope) {
   form.elements.scope.dispatchEvent(new Event("input", { bubbles: true }));
 }
 
-// Select the same key in another scope; keep what was typed.
+// Select a suggested switch, or the same key in another scope; keep what was typed.
 document.addEventListener("click", (event) => {
   const link = event.target.closest("form[data-engage] a[data-scope]");
   if (!link || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey) return;
   event.preventDefault();
   const form = link.closest("form");
+  const { key, reason } = form.elements;
+  if (link.dataset.key) key.value = link.dataset.key;
   selectScope(form, link.dataset.scope);
-  form.elements.key.focus();
+  if (!link.dataset.key) key.focus();
+  // On a phone, focusing a field would open the keyboard over the suggested reasons.
+  else if (!window.matchMedia("(pointer: coarse)").matches) reason.focus();
+  else document.getElementById("dialog-title")?.focus();
 });
+
+function fillReason(form, reason) {
+  form.elements.reason.value = reason;
+  clearErrors(form.elements.reason);
+  updateCounter(form.elements.reason.closest("[data-reason]"));
+}
+
+function uncheckOtherReasons(form) {
+  for (const choice of form.querySelectorAll("[name='suggested_reason']")) {
+    choice.checked = choice.value === form.elements.reason.value;
+  }
+}
 
 document.addEventListener("input", (event) => {
   const field = event.target.closest("[data-reason]");
@@ -89,6 +106,8 @@ document.addEventListener("input", (event) => {
   if (event.target.name === "on_expiry") form.dataset.chosen = "true";
   if (event.target.name === "scope") applyScopeDefault(form);
   if (event.target.name === "key") splitKey(form);
+  if (event.target.name === "suggested_reason") fillReason(form, event.target.value);
+  if (event.target.name === "reason") uncheckOtherReasons(form);
   updateVerb(form);
 });
 
@@ -101,13 +120,9 @@ document.addEventListener("submit", (event) => {
     return;
   }
   event.target.dataset.sent = "true";
-  button.setAttribute("aria-disabled", "true");
 });
 window.addEventListener("pageshow", () => {
-  for (const form of document.querySelectorAll("form[data-sent]")) {
-    delete form.dataset.sent;
-    form.querySelector("[data-once]")?.removeAttribute("aria-disabled");
-  }
+  for (const form of document.querySelectorAll("form[data-sent]")) delete form.dataset.sent;
 });
 
 function initialize(root) {

@@ -179,8 +179,9 @@ function showAge() {
   const labels = document.querySelectorAll("[data-as-of]");
   if (!labels.length) return;
   const stale = isStale();
-  const since = formatTime(asOf);
   for (const label of labels) {
+    // A dialog may be newer than the page's last poll.
+    const since = formatTime(new Date(Math.max(asOf.getTime(), Number(label.dataset.asOf))));
     label.classList.toggle("as-of--stale", stale);
     label.lastElementChild.textContent = stale ? `Not current since ${since}; trying again` : `As of ${since}`;
   }

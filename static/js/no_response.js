@@ -9,7 +9,8 @@ const SWITCH_PATH = /^\/switches\/([a-z]+)\/([^/]+)\//;
 const VALID_KEY = /^[A-Za-z0-9._-]{1,120}$/;
 // Name of each scope → its only key, if it has just one.
 const SCOPES = new Map(template.dataset.scopes.split(" ").map((each) => each.split(":")));
-let pendingRequest = null; // the request that loads the dialog
+let pendingRequest = null; // the request that loads or submits the dialog
+let isLoading = false; // it loads the dialog
 let timeout = 0;
 
 /* --- the switch that the request was about, if known */
@@ -42,11 +43,18 @@ function buildMessage(path, state) {
     if (!part.dataset.while.split(" ").includes(state)) part.remove();
   }
   for (const button of shown.querySelectorAll("[data-copy]")) button.hidden = !navigator.clipboard;
+  shown.querySelector("[data-no-response]").dataset.noResponse = state;
   const retryButton = shown.querySelector("[data-retry]");
   if (retryButton) retryButton.dataset.retry = path;
   const scopeInPath = findSwitch(path);
   if (scopeInPath) fillTexts(shown, scopeInPath);
   return shown;
+}
+
+// Without a form there is only the message, which the response replaces.
+function removeMessage(states = ["unconfirmed", "doubt"]) {
+  const shown = dialogBody.querySelector("[data-no-response]");
+  if (states.includes(shown?.dataset.noResponse)) shown.remove();
 }
 
 function showMessage(path, state) {
@@ -63,29 +71,45 @@ function showMessage(path, state) {
 
 /* --- detection */
 
-function isDialogFetch(event) {
-  return event.detail.target === dialogBody && event.detail.requestConfig.verb === "get";
-}
-
 document.addEventListener("htmx:beforeSend", (event) => {
-  if (!isDialogFetch(event)) return;
-  const { xhr, pathInfo } = event.detail;
+  if (event.detail.target !== dialogBody) return;
+  const { xhr, pathInfo, requestConfig } = event.detail;
   pendingRequest = xhr;
+  isLoading = requestConfig.verb === "get";
+  removeMessage();
   clearTimeout(timeout);
-  timeout = setTimeout(() => pendingRequest === xhr && showMessage(pathInfo.requestPath, "late"), TIMEOUT_MS);
+  const state = isLoading ? "late" : "unconfirmed";
+  timeout = setTimeout(() => pendingRequest === xhr && showMessage(pathInfo.requestPath, state), TIMEOUT_MS);
 });
 
 document.addEventListener("htmx:afterRequest", (event) => {
   if (event.detail.xhr !== pendingRequest) return;
   clearTimeout(timeout);
   pendingRequest = null;
+  removeMessage(["unconfirmed"]);
 });
 
-// Closing the dialog cancels the request.
-dialog.addEventListener("close", () => pendingRequest?.abort());
+// Closing the dialog cancels the request that loads it; a submitted change can't be called back.
+dialog.addEventListener("close", () => isLoading && pendingRequest?.abort());
 
 document.addEventListener("switchgear:no-response", ({ detail }) => {
   showMessage(detail.path, detail.verb === "get" ? "none" : "doubt");
+  if (detail.verb !== "get") checkAgain();
+});
+
+// After a submit without a response, ask for the preview until the console answers: the preview
+// says whether the switch is engaged.
+const CHECK_EVERY_MS = 3_000;
+
+function checkAgain() {
+  const form = dialogBody.querySelector("form[data-engage]");
+  if (!form || !dialogBody.querySelector("[data-no-response]")) return;
+  if (!pendingRequest) form.dispatchEvent(new Event("change", { bubbles: true }));
+  setTimeout(checkAgain, CHECK_EVERY_MS);
+}
+
+document.addEventListener("htmx:afterRequest", (event) => {
+  if (event.detail.elt.id === "plan" && event.detail.successful && !pendingRequest) removeMessage();
 });
 
 document.addEventListener("click", (event) => {

@@ -107,7 +107,7 @@ def test_reminders_and_expiry_count_real_hours_over_a_clock_change(
     with timezone.override(zone):
         form = ExtendForm({"how_long": "at", "expires_at": chosen, "reason": REASON})
         assert form.is_valid()
-        arguments = form.service_arguments(now)
+        arguments = form.service_arguments(now, None)
     extended = services.extend(scope="segment", key="a", actor=KIM, now=now, **arguments).episode
 
     assert timedelta() <= extended.expires_at - ends < timedelta(seconds=1)

@@ -60,12 +60,12 @@ def test_global_and_engaged_switches_are_never_one_tap_away():
     engaged("segment:finance")
     operator = browser_as("operator")
 
-    assert "suggested-reasons__item" in page(
+    assert "suggested-reasons__list" in page(
         operator.get("/switches/engage/?scope=feature&key=mail")
     )
-    assert "suggested-reasons__item" not in page(
+    assert "suggested-reasons__list" not in page(
         operator.get("/switches/engage/?scope=global&key=all")
     )
-    assert "suggested-reasons__item" not in page(
+    assert "suggested-reasons__list" not in page(
         operator.get("/switches/engage/?scope=segment&key=finance")
     )

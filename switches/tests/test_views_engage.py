@@ -149,7 +149,7 @@ class TestAsAPage:
         assert response.status_code == 409
         assert "segment:finance is already engaged" in html
         assert "Ledger drifts since 01:00, INC-1" in html
-        assert "user:kim was first" in html
+        assert "user:kim engaged it at" in html
         assert REASON in html  # what was typed is kept
         assert Episode.objects.count() == 1
 
@@ -298,7 +298,7 @@ class TestPreview:
     def test_says_what_would_happen_and_does_nothing(self):
         html = page(self.preview(browser_as("operator")))
 
-        assert "Every service is told to stop segment:finance" in html
+        assert "Every service will be told to stop segment:finance" in html
         assert "24 h from now" in html
         assert not Switch.objects.exists()
         assert not AuditEntry.objects.exists()

@@ -16,6 +16,7 @@ from switches.tests.browsers import (
     PART,
     REASON,
     SAFE_NOW,
+    Tags,
     browser,
     browser_as,
     engaged,
@@ -229,13 +230,44 @@ class TestExtend:
         assert response.status_code == 422
         assert complaint in page(response)
 
-    def test_shorter_than_it_is_now_is_refused(self):
+    def test_offered_durations_begin_at_the_present_expiry(self):
         engaged("segment:finance", expires_in="7d")
+        before = Episode.objects.get().expires_at
 
-        response = self.extend(how_long="24h")
+        response = self.extend(how_long="1h")
+
+        assert response.status_code == 302
+        gained = Episode.objects.get().expires_at - before
+        assert timedelta(hours=1) <= gained < timedelta(hours=1, seconds=1)
+
+    def test_overdue_switch_is_extended_from_now(self):
+        overdue("segment:finance")
+
+        self.extend(how_long="4h")
+
+        left = Episode.objects.get().expires_at - db_now()
+        assert timedelta(hours=3, minutes=59) < left <= timedelta(hours=4, seconds=1)
+
+    def test_durations_that_end_too_late_are_not_offered(self):
+        engaged("segment:finance", expires_in="29d")
+
+        html = page(browser_as("operator").get(f"{FINANCE}extend/"))
+
+        assert 'value="4h"' in html
+        assert 'value="7d"' not in html
+
+    def test_expiry_that_changed_since_the_form_was_shown_is_not_extended_further(self):
+        kim = engaged("segment:finance")
+        client = browser_as("operator")
+        shown = Tags(page(client.get(f"{FINANCE}extend/"))).value("present")
+        self.extend(browser(kim), how_long="24h")
+        before = Episode.objects.get().expires_at
+
+        response = self.extend(client, how_long="24h", present=shown)
 
         assert response.status_code == 422
-        assert "not after the current expiry" in page(response)
+        assert "Its expiry changed in the meantime" in page(response)
+        assert Episode.objects.get().expires_at == before
 
     def test_permanent_asks_for_approval(self):
         engaged()

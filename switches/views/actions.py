@@ -8,6 +8,7 @@ from django.http import Http404, HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
+from controlplane.core.canonical import timestamp_or_none
 from controlplane.core.change_views import ServiceForm, handle_change, submitted_data
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, DomainError, InvalidInput
@@ -16,7 +17,7 @@ from controlplane.core.page_responses import PersonRequest, respond_done, show, 
 from controlplane.core.reasons import MIN_COLUMNS
 from switches import services
 from switches.confirmation import require_confirmation
-from switches.expiry import MAX_DURATION, PERMANENT
+from switches.expiry import MAX_DURATION, PERMANENT, list_offers
 from switches.forms import AcknowledgeForm, DescribeForm, ExtendForm, ReasonForm
 from switches.models import Switch
 from switches.services.registration import find_or_new
@@ -34,7 +35,9 @@ def extend(request: PersonRequest, scope: str, key: str) -> HttpResponse:
         require_confirmation(request, scope, db_now())
 
     def carry_out(target: Target) -> str:
-        extended = services.extend(**target, **form.service_arguments(target["now"]))
+        episode = read_switch(scope, key).episode
+        present = episode.expires_at if episode else None
+        extended = services.extend(**target, **form.service_arguments(target["now"], present))
         if extended.approval:
             return f"Asked for approval to keep {scope}:{key} engaged for good."
         until = f"{extended.episode.expires_at:%d %b %H:%M} UTC"
@@ -110,6 +113,7 @@ def _handle_action(
     carry_out: Callable[[Target], str],
 ) -> HttpResponse:
     switch = read_switch(scope, key)
+    expires_at = switch.episode.expires_at if switch.episode else None
     return handle_change(
         request,
         form,
@@ -119,9 +123,10 @@ def _handle_action(
         context=lambda now: {
             "switch": switch,
             "episode": switch.episode,
-            "in_a_day": now + timedelta(days=1),
+            "offers": list_offers(max(expires_at or now, now), now),
             "in_a_week": now + timedelta(days=7),
             "latest": now + MAX_DURATION,
+            "present": timestamp_or_none(expires_at) or "",
             "min_columns": MIN_COLUMNS,
         },
         back=reverse("switch_page", args=[scope, key]),

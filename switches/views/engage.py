@@ -1,5 +1,6 @@
 """Engage page: form, preview and result."""
 
+from collections.abc import Mapping
 from contextlib import nullcontext
 from datetime import datetime, timedelta
 from typing import Any
@@ -27,7 +28,7 @@ from switches.board import undo_until
 from switches.confirmation import require_confirmation
 from switches.dry_run import discard_writes
 from switches.engage_suggestions import find_similar_keys
-from switches.expiry import MAX_DURATION, UNTIL_APPROVED
+from switches.expiry import MAX_DURATION, list_offers
 from switches.forms import EngageForm
 from switches.ramps import live_ramps
 from switches.rules import guard
@@ -44,8 +45,6 @@ from switches.scopes import (
 from switches.services.registration import find_switch, identify
 from switches.views.effect import DIALOG, build_progress
 
-# Fields resubmitted with an override.
-OVERRIDE_FIELDS = ("scope", "key", "reason", "how_long", "expires_at", "on_expiry", "confirm")
 # Repeated engages within this time are treated as a double press.
 REPEATED_WITHIN = timedelta(seconds=30)
 MAX_REASON_LENGTH = 2000  # Characters taken from the URL.
@@ -64,9 +63,7 @@ def engage_page(request: PersonRequest) -> HttpResponse:
     if request.method == "GET":
         form = EngageForm(initial=_get_initial(request))
         require_confirmation(request, form.initial["scope"], now)
-        context = _build_context(
-            request, form, now, **engage_suggestions.suggest_for_form(form.initial, now)
-        )
+        context = _build_context(request, form, now)
         return show(request, "switches/engage.html", context)
     form = EngageForm(request.POST)
     valid = form.is_valid()
@@ -79,7 +76,7 @@ def engage_page(request: PersonRequest) -> HttpResponse:
         with nullcontext() if valid else discard_writes():
             done = services.engage(**form.service_arguments(), actor=actor, now=now)
         if valid:
-            return _show_engaged(request, done, now)
+            return _show_engaged(request, done)
     except InvalidInput as error:
         form.add_service_errors(error.errors)
     except Conflict as error:
@@ -88,7 +85,7 @@ def engage_page(request: PersonRequest) -> HttpResponse:
             switch = find_switch(arguments["scope"], arguments["key"])
             if switch is None or switch.episode is None:
                 return redirect("switchboard")
-            return _show_engaged(request, services.Engagement(switch, switch.episode), now)
+            return _show_engaged(request, services.Engagement(switch, switch.episode))
         conflict = error
     context = _build_context(
         request, form, now, conflict=conflict, refusals=_list_refusals(form, conflict)
@@ -104,7 +101,7 @@ def engage_preview(request: PersonRequest) -> HttpResponse:
     actor.require("switches:write")
     now = db_now()
     form = EngageForm(request.POST)
-    context: dict[str, Any] = {"form": form, "now": now, "oob": True}
+    context: dict[str, Any] = {"form": form, "now": now}
     form.is_valid()
     try:
         with discard_writes():
@@ -114,7 +111,30 @@ def engage_preview(request: PersonRequest) -> HttpResponse:
     except Conflict as conflict:
         context["conflict"] = conflict
     context |= _blast_context(form.get_text("scope"), form.get_text("key"), now)
+    context |= _suggest_reasons_for_new_key(request, form, now)
     return render(request, "switches/_engage_preview.html", context)
+
+
+def _suggest_reasons_for_new_key(
+    request: PersonRequest, form: EngageForm, now: datetime
+) -> dict[str, Any]:
+    """Return new suggested reasons if the key is not the one that the form shows reasons for."""
+    values = {name: form.get_text(name).strip() for name in ("scope", "key", "reason")}
+    if values["reason"] == request.POST.get("suggested_reason"):
+        values["reason"] = ""
+    suggested = _suggest(values, now)
+    is_shown = suggested["reasons_for"] == request.POST.get("reasons_for", "")
+    return {} if is_shown else suggested
+
+
+def _suggest(values: Mapping[str, str], now: datetime) -> dict[str, Any]:
+    """Return suggested switches and reasons, and the switch that the reasons are for."""
+    suggested = engage_suggestions.suggest_for_form(values, now)
+    has_reasons = "prepared" in suggested
+    return {
+        **suggested,
+        "reasons_for": f"{values['scope']}:{values['key']}" if has_reasons else "",
+    }
 
 
 def _list_refusals(form: EngageForm, conflict: Conflict | None) -> list[Refusal]:
@@ -164,24 +184,23 @@ def _get_initial(request: PersonRequest) -> dict[str, str]:
 def _build_context(
     request: PersonRequest, form: EngageForm, now: datetime, **more: Any
 ) -> dict[str, Any]:
+    values = {name: str(form[name].value() or "") for name in ("scope", "key", "reason")}
     return {
         "form": form,
         "now": now,
         "scopes": SCOPES.values(),
         "defaulting_to_hold": names_defaulting_to("hold"),
         "defaulting_to_ramp": names_defaulting_to("ramp"),
-        "in_a_day": now + timedelta(days=1),
-        "in_a_week": now + timedelta(days=7),
+        "offers": list_offers(now, now),
         "latest": now + MAX_DURATION,
-        "until_approved": now + UNTIL_APPROVED,
         "min_columns": MIN_COLUMNS,
-        "glass_fields": [(name, form[name].value() or "") for name in OVERRIDE_FIELDS],
-        **_blast_context(str(form["scope"].value()), str(form["key"].value() or ""), now),
+        **_blast_context(values["scope"], values["key"], now),
+        **_suggest(values, now),
         **more,
     }
 
 
-def _show_engaged(request: PersonRequest, done: services.Engagement, now: datetime) -> HttpResponse:
+def _show_engaged(request: PersonRequest, done: services.Engagement) -> HttpResponse:
     """Show the engaged switch with undo in the dialog; without JavaScript, redirect to its page."""
     if not is_in_dialog(request):
         if done.approval:
@@ -192,6 +211,7 @@ def _show_engaged(request: PersonRequest, done: services.Engagement, now: dateti
         elif done.notice:
             messages.success(request, done.notice)
         return redirect("switch_page", done.switch.scope, done.switch.key)
+    now = db_now()  # The effect is shown as of a time after the commit.
     context = {
         "switch": done.switch,
         "episode": done.episode,

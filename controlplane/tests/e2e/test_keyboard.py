@@ -66,7 +66,7 @@ def test_switch_is_extended_and_released(keys):
     expect(extend).to_be_focused()
 
     hands.press(extend)
-    hands.write(dialog.get_by_label("Reason"), "Vendor fix slips to Monday, INC-4411")
+    hands.write(dialog.get_by_label("Reason", exact=True), "Vendor fix slips to Monday, INC-4411")
     hands.press(button(dialog, "Extend segment:finance"))
     expect(dialog).to_be_hidden()
 

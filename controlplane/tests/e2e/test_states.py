@@ -7,6 +7,7 @@ from controlplane.core.http.tests.callers import person
 from controlplane.tests.browser import Desks
 from controlplane.tests.e2e import axe
 from switches.tests.browsers import engaged
+from switches.tests.e2e.tap_guard import await_taps
 
 pytestmark = [pytest.mark.e2e, axe.needs_axe]
 
@@ -82,7 +83,8 @@ def test_without_redis_everything_works_and_the_bar_says_so(far, console):
     expect(page.get_by_role("heading", name="finance")).to_be_visible()
     page.get_by_role("link", name="Extend", exact=True).press("Enter")
     dialog = page.get_by_role("dialog")
-    dialog.get_by_label("Reason").fill("Vendor fix slips to Monday, INC-4411")
+    dialog.get_by_label("Reason", exact=True).fill("Vendor fix slips to Monday, INC-4411")
+    await_taps(page)
     dialog.get_by_role("button", name="Extend segment:finance").press("Enter")
     expect(dialog).to_be_hidden()
 
@@ -94,6 +96,7 @@ def test_page_without_live_parts_shows_what_a_dialog_changed(desks):
     dialog = page.get_by_role("dialog")
     dialog.locator("[name=name]").fill("night watch")
     dialog.locator("[name=email]").fill("watch@example.org")
+    await_taps(page)
     dialog.locator("button.button--main").press("Enter")
 
     expect(dialog).to_be_hidden()

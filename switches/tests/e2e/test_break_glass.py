@@ -9,6 +9,7 @@ from controlplane.core.http.tests.callers import person
 from switches.models import Episode
 from switches.rules.tests.factories import WHY, create_rule
 from switches.tests.browsers import REASON, engaged
+from switches.tests.e2e.tap_guard import await_taps
 
 pytestmark = pytest.mark.e2e
 RULE = "결제 경로 하나는 열어 둔다"
@@ -31,18 +32,22 @@ def test_refusal_leads_to_the_glass_with_the_keyboard_alone(desks):
     expect(page.locator("#refused")).to_contain_text(RULE)
     assert not Episode.objects.filter(switch_id="segment:second").exists()
 
+    await_taps(page)
     page.locator("#glass > summary").press("Enter")
     reason = page.get_by_label("Why the rule has to yield now")
     reason.press_sequentially("urgent")
-    page.get_by_role("button", name="Break the glass and engage").press("Enter")
+    await_taps(page)
+    page.get_by_role("button", name="Break glass and engage").press("Enter")
     expect(page.locator("#glass")).to_contain_text("too short")
     reason.fill(WHY)
-    page.get_by_role("button", name="Break the glass and engage").press("Enter")
+    await_taps(page)
+    page.get_by_role("button", name="Break glass and engage").press("Enter")
 
     expect(page.locator("#dialog")).to_contain_text("The glass is broken")
     expect(page.locator("#dialog")).to_contain_text(RULE)
     episode = Episode.objects.get(switch_id="segment:second")
     assert (episode.broke_glass["rule"], episode.reason) == (RULE, REASON)
+    await_taps(page)
     page.get_by_role("button", name="Done").press("Enter")
     expect(page.locator("#alarm")).to_contain_text("Glass broken")
     expect(page.locator("#alarm")).to_contain_text("1 review not signed yet")
@@ -58,7 +63,7 @@ def test_without_a_script_the_glass_breaks_too(desks):
     page.get_by_role("button", name="Engage segment:second").click()
     page.locator("#glass > summary").click()
     page.get_by_label("Why the rule has to yield now").fill(WHY)
-    page.get_by_role("button", name="Break the glass and engage").click()
+    page.get_by_role("button", name="Break glass and engage").click()
 
     expect(page).to_have_url(re.compile("/switches/segment/second/$"))
     expect(page.locator("main")).to_contain_text("Engaged against the rule")

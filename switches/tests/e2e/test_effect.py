@@ -109,7 +109,7 @@ def test_who_is_hit_stands_before_the_button_as_the_key_is_typed(desks):
     )
 
     page.get_by_label("Key", exact=True).fill("nobody")
-    expect(hit).to_contain_text("Nobody was seen checking segment:nobody")
+    expect(hit).to_contain_text("No checks of segment:nobody were reported")
     expect(hit).not_to_contain_text("INC-1")
 
 

@@ -109,7 +109,7 @@ def test_opened_row_stays_in_the_address_beside_a_dialog(desks):
     expect(page).to_have_url(re.compile(r"#open=entry-\d+-more$"))
     page.get_by_role("link", name="Extend", exact=True).click()
     expect(page).to_have_url(re.compile(r"#dialog=/switches/segment/finance/extend/$"))
-    expect(page.get_by_label("Reason")).to_be_visible()
+    expect(page.get_by_label("Reason", exact=True)).to_be_visible()
     page.keyboard.press("Escape")
 
     expect(page.get_by_role("dialog")).to_be_hidden()

@@ -1,4 +1,4 @@
-"""Engaging from a phone: three taps from the home page, with a usable reason."""
+"""Engaging from a phone: four taps from the home page, with a usable reason."""
 
 import pytest
 from playwright.sync_api import expect
@@ -25,7 +25,7 @@ class Thumb:
 
 
 @pytest.mark.smoke
-def test_three_taps_from_the_home_page_stop_it(desks):
+def test_four_taps_from_the_home_page_stop_it(desks):
     engaged("segment:finance", reason="OpenAI 5xx on completions since 02:10, INC-4411")
     released("segment:finance")
     page = desks.open_desk(person("operator"), **PHONE).open("/")
@@ -33,10 +33,11 @@ def test_three_taps_from_the_home_page_stop_it(desks):
 
     thumb.tap(page.get_by_role("link", name="Engage a switch"))
     thumb.tap(page.get_by_role("dialog").get_by_role("link", name="segment:finance"))
-    thumb.tap(page.get_by_role("button", name="Errors or timeouts seen at"))
+    thumb.tap(page.locator("label").filter(has_text="Errors or timeouts seen at"))
+    thumb.tap(page.get_by_role("button", name="Engage segment:finance"))
 
     expect(page.locator("#effect-dialog-said")).to_be_visible()
-    assert thumb.taps == 3
+    assert thumb.taps == 4
     episode = Episode.objects.get(ended_at=None)
     assert episode.switch_id == "segment:finance"
     assert find_reason_problems(episode.reason) == []
@@ -49,12 +50,12 @@ def test_keyboard_of_the_phone_stays_down_and_nothing_is_wider(desks):
     page = desks.open_desk(person("operator"), **PHONE).open("/")
 
     page.get_by_role("link", name="Engage a switch").tap()
-    expect(page.get_by_role("heading", name="Likely")).to_be_focused()
+    expect(page.get_by_text("Suggested switches")).to_be_focused()
     page.get_by_role("dialog").get_by_role("link", name="segment:finance").tap()
-    expect(page.get_by_role("heading", name="Engage segment:finance for 24 hours")).to_be_focused()
+    expect(page.get_by_role("heading", name="Engage a switch")).to_be_focused()
 
     assert page.evaluate("document.getElementById('dialog').scrollWidth") <= 390
-    expect(page.get_by_role("button", name="Again: OpenAI 5xx")).to_be_visible()
+    expect(page.get_by_role("radio", name="Again: OpenAI 5xx")).to_be_visible()
 
 
 def test_palette_and_the_way_back_work_by_touch(desks):
@@ -63,7 +64,8 @@ def test_palette_and_the_way_back_work_by_touch(desks):
     page.get_by_role("link", name="Find or do").tap()
     page.locator("#palette-q").fill("engage feature:nl2sql")
     page.locator("#palette-list").get_by_text("Engage feature:nl2sql…").tap()
-    page.get_by_role("button", name="Load or spending runs away").tap()
+    page.locator("label").filter(has_text="Load or spending runs away").tap()
+    page.get_by_role("button", name="Engage feature:nl2sql").tap()
     page.get_by_role("button", name="Done").tap()
     page.locator("[data-undo-toast]").get_by_role("button", name="Undo engaging").tap()
 

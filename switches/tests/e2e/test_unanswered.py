@@ -66,7 +66,7 @@ def test_an_answer_that_is_late_is_said_to_be_and_comes_all_the_same(desks):
 
     page.get_by_role("link", name="Engage a switch").click()
     dialog = page.get_by_role("dialog")
-    expect(dialog.get_by_role("alert")).to_contain_text("It is still asked", timeout=5_000)
+    expect(dialog.get_by_role("alert")).to_contain_text("Still waiting", timeout=5_000)
     held[0].continue_()
 
     expect(page.get_by_label("Key", exact=True)).to_be_visible()
@@ -102,7 +102,7 @@ def test_a_form_without_an_answer_is_in_doubt_and_keeps_what_was_typed(desks):
     page.get_by_role("button", name="Engage segment:finance").click()
 
     dialog = page.get_by_role("dialog")
-    expect(dialog.get_by_role("alert")).to_contain_text("it may be done all the same")
+    expect(dialog.get_by_role("alert")).to_contain_text("not known whether this happened")
     expect(dialog).to_contain_text("killswitch engage --segment finance")
     expect(page.get_by_label("Reason", exact=True)).to_have_value(REASON)
     forgive(desk)
