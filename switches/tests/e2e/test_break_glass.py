@@ -43,7 +43,7 @@ def test_refusal_leads_to_the_glass_with_the_keyboard_alone(desks):
     await_taps(page)
     page.get_by_role("button", name="Break glass and engage").press("Enter")
 
-    expect(page.locator("#dialog")).to_contain_text("The glass is broken")
+    expect(page.locator("#dialog")).to_contain_text("Break-glass:")
     expect(page.locator("#dialog")).to_contain_text(RULE)
     episode = Episode.objects.get(switch_id="segment:second")
     assert (episode.broke_glass["rule"], episode.reason) == (RULE, REASON)
