@@ -21,6 +21,7 @@ from . import message_facts, names
 from .services import overrides
 from .states import unhealthy
 from .states.unhealthy import UnhealthyDependency
+from .templatetags.breakers import MODES
 
 MAX_ITEMS = 100
 LONG = timedelta(hours=1)
@@ -57,6 +58,7 @@ def list_open_breakers(now: datetime) -> Sequence[AttentionItem]:
             f"Criticality: {one.criticality}.",
             path=message_facts.dependency_path(one.caller, one.callee),
             since=min(one.since or now, now),
+            changes_path=f"{message_facts.dependency_path(one.caller, one.callee)}#changes",
         )
         for one in sorted(
             _open_weighty(now), key=lambda one: (not _is_critical(one), one.since or now)
@@ -66,20 +68,25 @@ def list_open_breakers(now: datetime) -> Sequence[AttentionItem]:
 
 @attention_rows(36, live_overrides)
 def list_overrides(now: datetime, found: Sequence[Override]) -> Sequence[AttentionItem]:
-    """List overrides that are over an hour old, end soon, or are not applied by all instances."""
+    """List the live overrides, with remarks on those that are old, end soon or aren't applied.
+
+    A reset is listed only if not all instances apply it, since it forces nothing afterwards.
+    """
     versions = [(one.dependency.caller, one.version) for one in found]
     acknowledged = overrides.list_acknowledgements(versions, now)
     items = []
     for one, by in zip(found, acknowledged, strict=True):
-        if not (remarks := _override_remarks(one, by, now)):
+        remarks = _override_remarks(one, by, now)
+        if one.mode == Override.Mode.RESET and not remarks:
             continue
         is_applied = by.by_all or now - one.set_at < HEARD_BY_THEN
+        is_calm = is_applied and now - one.set_at <= LONG
         items.append(
             AttentionItem(
                 kind="override",
-                severity="info" if is_applied and now - one.set_at <= LONG else "warning",
-                title=f"{_with_arrow(one.dependency.name)} is {one.mode.replace('_', ' ')}",
-                detail=f"{' '.join(remarks)} Set by {one.set_by}: {one.reason}",
+                severity="info" if is_calm and one.mode != Override.Mode.FORCED_OPEN else "warning",
+                title=f"{_with_arrow(one.dependency.name)} is {MODES[one.mode][0].lower()}",
+                detail=" ".join([*remarks, f"Set by {one.set_by}: {one.reason}"]),
                 path=message_facts.page_path(one.dependency),
                 since=min(one.set_at, now),
                 due_at=one.expires_at,

@@ -129,6 +129,7 @@ def _build_alerts_item(
             ),
         ),
         subjects=tuple(notifications.alert_subject(one) for one in members),
+        changes_path=f"{path}#changes",
     )
 
 

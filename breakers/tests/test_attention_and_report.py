@@ -55,13 +55,15 @@ def test_open_breakers_wait_by_how_critical_they_are():
     assert items[0].since == NOW - MINUTE
 
 
-def test_an_override_that_everybody_goes_by_waits_for_nobody_for_an_hour():
+def test_an_override_that_everybody_applies_is_information_for_an_hour():
     dependency()
     reports("core/a1")
     version = force().version
     hears("core/a1", version, NOW + HOUR)
 
-    assert attention.list_overrides(NOW + HOUR) == []
+    (items,) = attention.list_overrides(NOW + HOUR)
+    assert (items.severity, items.title) == ("info", "core → oracle is forced closed")
+    assert items.detail == "Set by system:test: probes of the provider are wrong, INC-77"
 
     hears("core/a1", version, NOW + HOUR + SECOND)
     (items,) = attention.list_overrides(NOW + HOUR + SECOND)
@@ -75,17 +77,31 @@ def test_an_override_that_ends_within_ten_minutes_is_told():
     override = force(expires_in="30m")
     hears("core/a1", override.version, NOW + 20 * MINUTE)
 
-    assert attention.list_overrides(NOW + 20 * MINUTE - SECOND) == []
+    (before,) = attention.list_overrides(NOW + 20 * MINUTE - SECOND)
     (items,) = attention.list_overrides(NOW + 20 * MINUTE)
 
+    assert "It ends soon." not in before.detail
+    assert items.detail.startswith("It ends soon.")
     assert (items.severity, items.due_at) == ("info", override.expires_at)
+
+
+@pytest.mark.parametrize(
+    ("mode", "severities"), [("forced_open", ["warning"]), ("disabled", ["info"]), ("reset", [])]
+)
+def test_override_is_listed_from_its_beginning_by_what_it_does(mode, severities):
+    dependency()
+    force(mode)
+
+    assert [one.severity for one in attention.list_overrides(NOW + SECOND)] == severities
 
 
 def test_a_short_override_is_not_told_as_ending_from_its_beginning():
     dependency()
     force(expires_in="5m")
 
-    assert attention.list_overrides(NOW + SECOND) == []
+    (items,) = attention.list_overrides(NOW + SECOND)
+
+    assert items.detail.startswith("Set by")
 
 
 def test_an_override_that_nobody_is_there_to_go_by_says_so():
@@ -118,8 +134,10 @@ def test_whoever_does_not_go_by_an_override_is_named_after_a_minute():
     hears("core/a1", version, NOW + MINUTE)
     hears("core/a2", version - 1, NOW + MINUTE)
 
-    assert attention.list_overrides(NOW + MINUTE - SECOND) == []
+    (before,) = attention.list_overrides(NOW + MINUTE - SECOND)
     (items,) = attention.list_overrides(NOW + MINUTE)
+
+    assert (before.severity, before.detail[:6]) == ("info", "Set by")
 
     assert items.severity == "warning"
     assert items.detail.startswith("1 of 2 instances apply it; not yet core/a2.")

@@ -43,7 +43,8 @@ class AttentionItem:
     `kind` is a slug (`overdue`, `approval`), `severity` is critical, warning or info, and `due_at`
     is the time when the item gets worse without action, if any. `subjects` name what it is about,
     as escalations do (`episode:7`); an item whose subjects are all those of earlier items is left
-    out. An item with `only_for`, a user's id, is shown to this user alone and not counted.
+    out. An item with `only_for`, a user's id, is shown to this user alone and not counted. The page
+    with the changes in the hour before `since` is `changes_path`, if they may have caused the item.
     """
 
     kind: str
@@ -56,6 +57,7 @@ class AttentionItem:
     actions: tuple[AttentionAction, ...] = ()
     subjects: tuple[str, ...] = ()
     only_for: int | None = None
+    changes_path: str = ""
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from controlplane.core.audit.change_feed import (
     CHANGE_KINDS,
     list_alerts_after,
     list_changes_before,
+    summarize_changes_before,
 )
 from controlplane.core.clock import db_now
 from slo.tests import factories
@@ -284,3 +285,32 @@ def test_ramp_page_lists_its_changes():
 
     assert "Changes in the last hour" in content
     assert f"{ramp.switch_id} engaged" in content
+
+
+def test_changes_before_several_times_are_summarized_at_once():
+    now = db_now()
+    write(now - timedelta(minutes=90), "slo.changed", ["slo:other"])
+    write(now - timedelta(minutes=50), targets=["dependency:a->b", "dependency:a->c"])
+    write(now - timedelta(minutes=40), "service.changed", ["service:core"])
+
+    found = summarize_changes_before([now, now - timedelta(hours=1), now - timedelta(hours=3)])
+
+    assert [(one.total, one.last) for one in found] == [
+        (2, "Service core changed"),
+        (1, "SLO other changed"),
+        (0, ""),
+    ]
+    assert summarize_changes_before([]) == []
+
+
+def test_attention_tells_the_last_change_before_an_alert():
+    now = db_now()
+    dependency("core->synapse", now - timedelta(hours=2))
+    force(now - timedelta(minutes=20), "core", "synapse")
+    found = alert(factories.slo(service="core"), now - timedelta(minutes=5), None, service="core")
+
+    html = page(browser_as("viewer").get("/attention/"))
+
+    assert f'<a href="/alerts/{found.pk}/#changes">1 change in the hour before</a>' in html
+    assert "last: core → synapse forced open for 1 h" in text(html)
+    assert "core → synapse is forced open" in text(html)

@@ -61,6 +61,7 @@ def list_holding_ramps(now: datetime, found: Sequence[Ramp]) -> Sequence[Attenti
                 _abort(ramp),
             ),
             subjects=(f"job:{ramp.pk}",),
+            changes_path=f"/ramps/{ramp.pk}/#changes",
         )
         for ramp in found
         if (since := ramp.blind_since) is not None

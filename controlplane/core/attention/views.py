@@ -1,6 +1,7 @@
 """The page *Needs attention*, with the acknowledged escalations."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from django.core.paginator import Paginator
@@ -10,6 +11,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from controlplane.core.actors import Actor
 from controlplane.core.attention import services
+from controlplane.core.audit.change_feed import ChangeSummary, summarize_changes_before
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, NotFound
 from controlplane.core.escalations import services as escalations
@@ -62,11 +64,12 @@ def _build_context(request: PersonRequest) -> dict[str, Any]:
     by_subject = {row.subject: row for row in open_rows.filter(subject__in=subjects)}
     known = open_rows.filter(acknowledged_at__isnull=False).exclude(subject__in=subjects)
     actor = actor_of(request)
+    changes = _summarize_changes(shown.waiting)
     return {
         "now": now,
         "page": page,
         "groups": [
-            (severity, [_build_line(item, by_subject, actor) for item in items])
+            (severity, [_build_line(item, by_subject, changes, actor) for item in items])
             for severity, items in shown.groups
         ],
         "unread": overview.unread,
@@ -83,8 +86,17 @@ def _build_context(request: PersonRequest) -> dict[str, Any]:
     }
 
 
+def _summarize_changes(items: Sequence[AttentionItem]) -> dict[datetime, ChangeSummary]:
+    """Return the changes in the hour before each of the items that show them, by `since`."""
+    times = sorted({item.since for item in items if item.changes_path})
+    return dict(zip(times, summarize_changes_before(times), strict=True))
+
+
 def _build_line(
-    item: AttentionItem, escalations_by_subject: Mapping[str, Escalation], actor: Actor
+    item: AttentionItem,
+    escalations_by_subject: Mapping[str, Escalation],
+    changes: Mapping[datetime, ChangeSummary],
+    actor: Actor,
 ) -> dict[str, Any]:
     found = (escalations_by_subject.get(subject) for subject in item.subjects)
     escalation = next((one for one in found if one is not None), None)
@@ -102,6 +114,7 @@ def _build_line(
     return {
         "item": item,
         "actions": actions,
+        "changes": changes.get(item.since) if item.changes_path else None,
         "escalation": escalation,
         "notified": notified[-1]["who"] if notified else [],
     }
