@@ -63,7 +63,7 @@ def test_number_of_retries_is_counted_anew_and_what_was_typed_stays(desks, lette
     page = desks.open_desk(person("operator")).open(
         f"/dead-letters/default/{stream.name}/?tab=messages"
     )
-    page.get_by_label("Select all 3").check()
+    page.get_by_label("Select all 3 in the stream").check()
     page.get_by_role("button", name="Retry", exact=True).click()
     dialog = page.locator("#dialog")
     expect(dialog.get_by_role("button", name="Retry 2 letters")).to_be_visible()
