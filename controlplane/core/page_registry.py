@@ -1,12 +1,12 @@
 """Registries of the content that apps add to shared pages.
 
-The page *Needs attention*, the weekly report, the preview of an engage and the switchboard show the
-registered items in order of `position`. Apps register functions in modules named `attention`,
-`report_sections`, `preview_fields` and `board_notices`.
+The page *Needs attention*, the weekly report, the preview of an engage, the switchboard and the
+page of a ramp show the registered items in order of `position`. Apps register functions in modules
+named `attention`, `report_sections`, `preview_fields`, `board_notices` and `ramp_errors`.
 """
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -131,6 +131,18 @@ class ReportSection:
     headline: str = ""
 
 
+@dataclass(frozen=True)
+class PhaseErrors:
+    """Bad and total events of an SLO in each phase of a ramp; None without counted events.
+
+    `path` is the SLO's page. Events are those of the SLO's whole service.
+    """
+
+    name: str
+    path: str
+    counts: tuple[tuple[float, float] | None, ...]
+
+
 AttentionReader = Callable[[datetime], Sequence[AttentionItem]]
 """Function of the time that returns all items of one kind, most severe first."""
 ReportBuilder = Callable[[datetime, datetime, datetime], ReportSection]
@@ -139,6 +151,11 @@ NoticeReader = Callable[[datetime], BoardNotice | None]
 """Function of the time that returns the notice, None if there is nothing to tell."""
 PreviewReader = Callable[[str, datetime], Mapping[str, Any]]
 """Function of a switch id and the time that returns fields of the engage preview."""
+
+RampErrorReader = Callable[
+    [Collection[str], Sequence[tuple[datetime, datetime]]], Sequence[PhaseErrors]
+]
+"""Function of services and of the begin and end of phases that returns errors in each phase."""
 
 Rows = Callable[[Any], QuerySet[Any] | Sequence[QuerySet[Any]]]
 """Function of the time that returns querysets, of which one has rows if a source has items.
@@ -175,6 +192,7 @@ ATTENTION_SOURCES = KindRegistry[AttentionSource]("attention", order=lambda sour
 REPORT_SECTIONS = FunctionRegistry[ReportBuilder]("report_sections")
 BOARD_NOTICES = FunctionRegistry[NoticeReader]("board_notices")
 PREVIEW_FIELDS = FunctionRegistry[PreviewReader]("preview_fields")
+RAMP_ERRORS = FunctionRegistry[RampErrorReader]("ramp_errors")
 
 
 def attention_source(

@@ -28,7 +28,7 @@ from switches.confirmation import require_confirmation
 from switches.forms import ReasonForm
 from switches.models import Ramp
 
-from . import actions, descriptions, timeline
+from . import actions, descriptions, phases, timeline
 from . import live_ramps as ramps
 
 PAGE = "switches/ramp.html"
@@ -80,6 +80,7 @@ def ramp_page(request: PersonRequest, ramp_id: int, template: str = PAGE) -> Htt
     context = build_context(request, timeline.build_timeline(ramp, now), now)
     if template == PAGE:
         context |= _changes_context(ramp, now)
+        context["phases"] = phases.load_phases(ramp, now)
     return render_live(request, template, context)
 
 

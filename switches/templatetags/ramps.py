@@ -72,6 +72,18 @@ register.filter("lasting", durations.format_readable)
 
 
 @register.filter
+def error_share(counts: tuple[float, float]) -> str:
+    """Format bad events as a share of all, with three digits: `0.25 %`."""
+    bad, total = counts
+    return f"{100 * bad / total:.3g} %"
+
+
+@register.filter
+def event_count(counts: tuple[float, float]) -> str:
+    return f"{round(counts[1]):,}"
+
+
+@register.filter
 def is_by_somebody(outcome: str) -> bool:
     """Return True if the ramp's outcome is an abort by a named person."""
     return descriptions.ABORTED_BY.match(outcome) is not None
