@@ -37,6 +37,12 @@ class BreakerCounts:
         return _ratio(self.failure + self.timeout, self.calls)
 
     @property
+    def caller_failure_share(self) -> float | None:
+        """Failed and rejected calls to all calls (0 to 1), as the callers experience it."""
+        failed = self.failure + self.timeout + self.rejected
+        return _ratio(failed, self.calls + self.rejected)
+
+    @property
     def amplification(self) -> float | None:
         """Calls per request: 1 without retries, None without requests."""
         return _ratio(self.calls, self.requests)

@@ -1,4 +1,4 @@
-"""The board of breakers: dependencies filtered, counted and sorted, the worst first."""
+"""The board of breakers: dependencies filtered, counted and sorted by evidence, worst first."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from breakers.counts import BreakerCounts
 from breakers.models import Dependency, Minute
 from breakers.models.registry import Criticality
 from breakers.states.history import FailureSpark, assess_failures, build_spark, sum_counts
@@ -19,24 +20,32 @@ from .dependency_status import DependencyStatus
 
 PAGE_SIZE = 50
 OVERRIDDEN = "overridden"
+FAILING = "failing"
 STATES = (
     dependency_status.OPEN,
     dependency_status.HALF_OPEN,
     OVERRIDDEN,
+    FAILING,
     dependency_status.CLOSED,
     dependency_status.UNKNOWN,
 )
 SPARK_MINUTES = 60
+FAILING_MINUTES = 5
+FAILING_SHARE = 0.05
+"""A dependency is failing if this share of its calls failed or was rejected in 5 minutes."""
 MAX_CALLERS = 40
 
-_REPORTING = f"""s.dependency_id FROM breakers_breakerstate s
-    JOIN {PRESENT_BOOT}
-    WHERE i.reported_at >= %(gone)s"""
 # Breakers that are not closed are few and have a partial index, so only those are aggregated.
 # `heat` is the rank on the board: open or half-open by fresh reports, then by stale reports where
-# none is fresh, then overridden.
+# none is fresh, then overridden, failing while closed, and those that report no state last.
 _HOT = f"""
-    WITH hot AS (
+    WITH reporting AS (
+        SELECT s.dependency_id, bool_or(i.reported_at >= %(fresh)s) AS fresh
+        FROM breakers_breakerstate s
+        JOIN {PRESENT_BOOT}
+        WHERE i.reported_at >= %(gone)s
+        GROUP BY s.dependency_id
+    ), hot AS (
         SELECT s.dependency_id,
                bool_or(i.reported_at >= %(fresh)s AND s.state = 'open') AS is_open,
                bool_or(i.reported_at >= %(fresh)s AND s.state = 'half_open') AS half_open,
@@ -51,6 +60,12 @@ _HOT = f"""
             JOIN {PRESENT_BOOT}
             WHERE s.dependency_id = hot.dependency_id AND i.reported_at >= %(fresh)s) AS heard
         FROM hot
+    ), failing AS (
+        SELECT dependency_id FROM breakers_minute
+        WHERE minute >= %(recent)s
+        GROUP BY dependency_id
+        HAVING sum(failure + timeout + rejected)
+               >= %(share)s * greatest(sum(success + failure + timeout + rejected), 1)
     ), judged AS (
         SELECT d.id, d.caller, d.callee, d.criticality, d.owner, o.id IS NOT NULL AS overridden,
                CASE WHEN unwell.is_open OR NOT unwell.heard AND unwell.was_open THEN 'open'
@@ -59,12 +74,16 @@ _HOT = f"""
                CASE WHEN unwell.is_open THEN 0 WHEN unwell.half_open THEN 1
                     WHEN NOT unwell.heard AND unwell.was_open THEN 2
                     WHEN NOT unwell.heard THEN 3
-                    WHEN o.id IS NOT NULL THEN 4 ELSE 5 END AS heat,
+                    WHEN o.id IS NOT NULL THEN 4
+                    WHEN failing.dependency_id IS NOT NULL THEN 5
+                    WHEN reporting.dependency_id IS NOT NULL THEN 6 ELSE 7 END AS heat,
                CASE d.criticality WHEN 'critical' THEN 0 WHEN 'high' THEN 1
                     WHEN 'medium' THEN 2 ELSE 3 END AS weight,
-               EXISTS (SELECT {_REPORTING} AND s.dependency_id = d.id
-                       AND i.reported_at >= %(fresh)s) AS reported
+               coalesce(reporting.fresh, false) AS reported,
+               reporting.dependency_id IS NOT NULL AS present
         FROM breakers_dependency d
+        LEFT JOIN failing ON failing.dependency_id = d.id
+        LEFT JOIN reporting ON reporting.dependency_id = d.id
         LEFT JOIN unwell ON unwell.dependency_id = d.id
         LEFT JOIN breakers_override o ON o.dependency_id = d.id AND o.ended_at IS NULL
         WHERE d.removed_at IS NULL
@@ -72,9 +91,11 @@ _HOT = f"""
         SELECT count(*) FILTER (WHERE state = 'open') AS open,
                count(*) FILTER (WHERE state = 'half_open') AS half_open,
                count(*) FILTER (WHERE overridden) AS overridden,
+               count(*) FILTER (WHERE heat = 5) AS failing,
                count(*) FILTER (WHERE state = 'open' AND criticality IN ('critical', 'high'))
                    AS grave,
                count(*) AS known,
+               count(*) FILTER (WHERE present) AS present,
                count(*) FILTER (WHERE reported) AS reported,
                count(*) FILTER (WHERE NOT reported AND criticality = 'critical') AS in_the_dark
         FROM judged
@@ -89,8 +110,9 @@ _NARROWED: Mapping[str, str] = {
     dependency_status.OPEN: "AND state = 'open'",
     dependency_status.HALF_OPEN: "AND state = 'half_open'",
     OVERRIDDEN: "AND overridden",
-    dependency_status.CLOSED: f"AND state = 'calm' AND id IN (SELECT {_REPORTING})",
-    dependency_status.UNKNOWN: f"AND state = 'calm' AND id NOT IN (SELECT {_REPORTING})",
+    dependency_status.CLOSED: "AND state = 'calm' AND present",
+    dependency_status.UNKNOWN: "AND state = 'calm' AND NOT present",
+    FAILING: "AND heat = 5",
     "criticality": "AND criticality = %(criticality)s",
     "caller": "AND caller = %(caller)s",
     "q": "AND position(%(q)s IN caller || '->' || callee || ' ' || lower(owner)) > 0",
@@ -99,7 +121,11 @@ _NARROWED: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class BreakerBoardFilter:
-    """Filters of the board; empty values don't filter. `state` may also be `overridden`."""
+    """Filters of the board; empty values don't filter.
+
+    `state` may also be `overridden` or `failing`. Without a filter, dependencies that report no
+    state are left out as long as others do.
+    """
 
     state: str = ""
     criticality: str = ""
@@ -117,16 +143,19 @@ class BreakerBoardCounts:
     """Numbers of dependencies, shown on the board.
 
     `open` and `half_open` count dependencies by the worst state of their breakers, `overridden`
-    those with a live override. `grave` counts critical and high dependencies with an open breaker,
-    `known` all dependencies, `reported` those with a report within 30 s, and `in_the_dark` critical
-    ones without such a report.
+    those with a live override, `failing` those whose calls fail though their breakers are closed.
+    `grave` counts critical and high dependencies with an open breaker, `known` all dependencies,
+    `present` those with a report within 5 minutes, `reported` within 30 s, and `in_the_dark`
+    critical ones without a report within 30 s.
     """
 
     open: int
     half_open: int
     overridden: int
+    failing: int
     grave: int
     known: int
+    present: int
     reported: int
     in_the_dark: int
 
@@ -135,23 +164,36 @@ class BreakerBoardCounts:
         return self.known - self.reported
 
     @property
+    def absent(self) -> int:
+        """Dependencies without a report within 5 minutes."""
+        return self.known - self.present
+
+    @property
     def is_calm(self) -> bool:
-        """True if no breaker is open or half-open, and every dependency is reported."""
-        return not (self.open or self.half_open or self.silent)
+        """True if no breaker is open, half-open or failing, and every dependency is reported."""
+        return not (self.open or self.half_open or self.failing or self.silent)
 
 
 @dataclass(frozen=True)
 class BreakerBoardRow:
     """A dependency on the board, with its last hour.
 
-    `failure_share` (0 to 1) is None if there were no calls. `failures` is the freshness of the
-    breakers' own failure rate.
+    `failure_share` (0 to 1) of the calls is None if there were none. `failures` is the freshness of
+    the breakers' own failure rate. `recent` are the counts of the last five minutes.
     """
 
     status: DependencyStatus
     spark: FailureSpark
     failure_share: float | None
     failures: Freshness
+    recent: BreakerCounts
+
+    @property
+    def is_failing(self) -> bool:
+        """True if calls fail though the breaker is closed."""
+        share = self.recent.caller_failure_share
+        is_closed = self.status.state == dependency_status.CLOSED
+        return is_closed and share is not None and share >= FAILING_SHARE
 
 
 @dataclass(frozen=True)
@@ -180,6 +222,7 @@ def load_page(filters: BreakerBoardFilter, now: datetime) -> BreakerBoardPage:
     by_id = Dependency.objects.in_bulk(ids[:PAGE_SIZE])
     shown = [by_id[pk] for pk in ids[:PAGE_SIZE] if pk in by_id]
     first = now.replace(second=0, microsecond=0) - timedelta(minutes=SPARK_MINUTES - 1)
+    recent = _first_recent_minute(now)
     minutes: dict[int, list[Minute]] = defaultdict(list)
     last_hour = Minute.objects.filter(dependency__in=ids[:PAGE_SIZE], minute__gte=first)
     for minute in last_hour.order_by("minute"):
@@ -189,7 +232,8 @@ def load_page(filters: BreakerBoardFilter, now: datetime) -> BreakerBoardPage:
         hour = minutes[one.dependency.pk]
         spark = build_spark(hour, first, SPARK_MINUTES)
         failures = assess_failures(hour, now)
-        rows.append(BreakerBoardRow(one, spark, sum_counts(hour).failure_share, failures))
+        last = sum_counts(minute for minute in hour if minute.minute >= recent)
+        rows.append(BreakerBoardRow(one, spark, sum_counts(hour).failure_share, failures, last))
     return BreakerBoardPage(rows, len(ids) > PAGE_SIZE, counts)
 
 
@@ -208,9 +252,13 @@ def _query(filters: BreakerBoardFilter, now: datetime) -> tuple[BreakerBoardCoun
     clauses = [_NARROWED[name] for name in ("criticality", "caller", "q") if getattr(filters, name)]
     if filters.state:
         clauses.append(_NARROWED[filters.state])
+    elif not filters.narrowed:
+        clauses.append("AND (heat < 7 OR NOT EXISTS (SELECT FROM reporting))")
     values: dict[str, Any] = {
         "fresh": now - HEARD_WITHIN,
         "gone": now - GONE_AFTER,
+        "recent": _first_recent_minute(now),
+        "share": FAILING_SHARE,
         "criticality": filters.criticality,
         "caller": filters.caller,
         "q": filters.q.replace(" ", ""),
@@ -220,3 +268,7 @@ def _query(filters: BreakerBoardFilter, now: datetime) -> tuple[BreakerBoardCoun
     statement = _HOT.format(narrowed=" ".join(clauses))
     ((*counts, ids),) = fetch_all(statement, values)
     return BreakerBoardCounts(*counts), ids
+
+
+def _first_recent_minute(now: datetime) -> datetime:
+    return now.replace(second=0, microsecond=0) - timedelta(minutes=FAILING_MINUTES - 1)

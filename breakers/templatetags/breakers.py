@@ -9,6 +9,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from breakers.counts import BreakerCounts
 from breakers.policies import differences
 from breakers.probes.services import PROBE_CADENCE
 from breakers.states.dependency_status import DependencyStatus
@@ -100,6 +101,12 @@ def render_state(symbol: str, word: str, tone: str) -> SafeString:
 
 
 @register.simple_tag
+def closed_failing() -> SafeString:
+    """Return the state of a closed breaker whose calls fail."""
+    return render_state("warning", "Closed, failing", "pending")
+
+
+@register.simple_tag
 def breaker_mode(mode: str) -> SafeString:
     """Return a forced mode as icon and word."""
     return render_state("override", MODES.get(mode, (mode, ""))[0], "ramping")
@@ -138,6 +145,14 @@ def ratio(share: float | None) -> str:
     if 0 < value < 0.1:
         return "< 0.1 %"
     return f"{value:.1f} %" if 0 < value < 9.95 else f"{value:.0f} %"
+
+
+@register.filter
+def failure_words(counts: BreakerCounts) -> str:
+    """Return failed and rejected calls as shares of all calls: `25 % failed, 40 % rejected`."""
+    failed = ratio((counts.share("failure") or 0) + (counts.share("timeout") or 0))
+    rejected = f", {ratio(counts.share('rejected'))} rejected" if counts.rejected else ""
+    return f"{failed} failed{rejected}"
 
 
 @register.filter

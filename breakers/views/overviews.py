@@ -38,6 +38,7 @@ def breakers_page(request: PersonRequest) -> HttpResponse:
         "filters": filters,
         "board": page,
         "counts": page.counts,
+        "failing_share": board.FAILING_SHARE,
         "callers": callers if len(callers) <= board.MAX_CALLERS else [],
         "criticalities": Criticality.values,
     }
