@@ -45,6 +45,11 @@ class Overview:
         return sum(item.only_for is None for item in self.waiting)
 
     @property
+    def personal(self) -> int:
+        """The number of items that are shown to one person alone."""
+        return len(self.waiting) - self.total
+
+    @property
     def critical(self) -> int:
         return sum(item.severity == "critical" for item in self.waiting)
 

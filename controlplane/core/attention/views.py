@@ -75,6 +75,7 @@ def _build_context(request: PersonRequest) -> dict[str, Any]:
         "unread": overview.unread,
         "total": overview.total,
         "critical": overview.critical,
+        "personal": overview.personal,
         "acknowledged": [
             {
                 "row": row,

@@ -13,7 +13,7 @@ from . import directory, reach
 from .reach import Rung
 
 PAGE = "/targets/"
-ACTIONS = (AttentionAction("Set up targets", PAGE, Power.ADMINISTER, "target", LINK),)
+ACTIONS = (AttentionAction("Set up notifications", PAGE, Power.ADMINISTER, "target", LINK),)
 MAX_ITEMS = 300
 NO_RECIPIENTS = (
     "No notifications configured",
