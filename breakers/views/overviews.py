@@ -1,6 +1,6 @@
 """Pages over all dependencies: the board, the fallback matrix, the infrastructure and the map."""
 
-from django.db.models import F
+from django.db.models import F, Min
 from django.http import HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_GET
@@ -9,9 +9,11 @@ from breakers.map import fallback_coverage
 from breakers.map import graph as map_graph
 from breakers.models import Channel, Probe, Service
 from breakers.models.registry import Criticality
+from breakers.probes.services import PROBE_CADENCE
 from breakers.states import board
 from breakers.views import live
 from controlplane.core.clock import db_now
+from controlplane.core.freshness import assess_freshness
 from controlplane.core.page_responses import PersonRequest, signed_in
 
 BOARD_FILTERS = ("state", "criticality", "caller", "q")
@@ -78,11 +80,13 @@ def infrastructure_page(request: PersonRequest) -> HttpResponse:
             {"title": title, "services": rows[:MAX_SERVICES], "more": len(rows) > MAX_SERVICES}
         )
     channels = Channel.objects.order_by("stream", "name")[: 2 * MAX_SERVICES]
+    answered = Probe.objects.filter(checked_at__isnull=False, error="")
+    oldest = answered.aggregate(oldest=Min("checked_at"))["oldest"]
     context = {
         "now": now,
         "groups": groups,
         "known": any(group["services"] for group in groups),
-        "answering": Probe.objects.filter(checked_at__isnull=False, error="").exists(),
+        "answering": assess_freshness(oldest, PROBE_CADENCE, now).is_current,
         "away": Service.objects.filter(probe__is_away=True).count(),
         "streams": [one for one in channels if one.kind == Channel.Kind.STREAM],
         "sockets": [one for one in channels if one.kind == Channel.Kind.REALTIME],

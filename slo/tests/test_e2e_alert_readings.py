@@ -42,7 +42,7 @@ def test_alert_without_data_says_since_when_and_why(desks):
     one = alert(slo, now - 60 * MINUTE, None)
     page = desks.open_desk(person("operator")).open(f"/alerts/{one.pk}/")
     reading = page.locator(".alert-reading")
-    expect(reading).to_contain_text("Firing now: 18.2× over 1h, 31× over 5m")
+    expect(reading).to_contain_text("Firing now 18.2× over 1h, 31× over 5m")
 
     dependency(now, "core->oracle")
     report_checks("core/a1", "feature:nl2sql", at=now, per_second=2)

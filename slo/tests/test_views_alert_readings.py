@@ -102,8 +102,8 @@ def test_alert_without_data_says_that_its_source_cannot_be_read():
 @pytest.mark.parametrize(
     ("state", "age", "shown"),
     [
-        pytest.param("firing", 0, "Firing now: 18.2× over 1h, unknown over 5m", id="firing"),
-        pytest.param("ok", 0, "Not firing now: 18.2× over 1h", id="below its limit"),
+        pytest.param("firing", 0, "Firing now 18.2× over 1h, unknown over 5m", id="firing"),
+        pytest.param("ok", 0, "Not firing now 18.2× over 1h", id="below its limit"),
         pytest.param("firing", 52, "No evaluation since", id="not evaluated"),
     ],
 )
