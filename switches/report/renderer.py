@@ -11,6 +11,7 @@ from controlplane.core import durations
 WIDTH, HEIGHT = 320, 132
 LEFT, RIGHT, TOP, BOTTOM = 4, 4, 20, 22
 MAX_BAR_WIDTH = 34.0
+MAX_LABEL_LENGTH = 10
 
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)")
 LONG_CELL = 30
@@ -28,7 +29,8 @@ MARKS = {"bad": "!!", "warn": " !", "unknown": " ?", "good": "  "}
 def layout_bars(values: Sequence[tuple[str, float | None]]) -> dict[str, Any]:
     """Return the size and the bars of a bar chart, in SVG units.
 
-    A bar without a value (None) has an empty text and no height.
+    A bar without a value (None) has an empty text and no height. `fits` is False if labels are too
+    long to stand below their bars.
     """
     ground = HEIGHT - BOTTOM
     max_value = max((value for _, value in values if value is not None), default=0.0)
@@ -49,7 +51,14 @@ def layout_bars(values: Sequence[tuple[str, float | None]]) -> dict[str, Any]:
                 "middle": round(middle, 1),
             }
         )
-    return {"width": WIDTH, "height": HEIGHT, "ground": ground, "label_y": HEIGHT - 6, "bars": bars}
+    return {
+        "width": WIDTH,
+        "height": HEIGHT,
+        "ground": ground,
+        "label_y": HEIGHT - 6,
+        "bars": bars,
+        "fits": all(len(label) <= MAX_LABEL_LENGTH for label, _ in values),
+    }
 
 
 def format_value(value: float) -> str:

@@ -49,6 +49,7 @@ def deliveries_section(start: datetime, end: datetime, now: datetime) -> ReportS
         columns=("Destination", "Sent", "Failed", "Pending", "Slowest"),
         rows=tuple(_make_row(row, names[row["destination"]]) for row in rows[:MAX_ROWS]),
         total=len(rows),
+        headline=statement.text,
     )
 
 
