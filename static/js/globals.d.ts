@@ -19,6 +19,13 @@ interface EventTarget {
 type ServerTime = number;
 
 interface DocumentEventMap {
+  "htmx:afterRequest": CustomEvent;
+  "htmx:afterSettle": CustomEvent;
+  "htmx:afterSwap": CustomEvent;
+  "htmx:beforeRequest": CustomEvent;
+  "htmx:beforeSend": CustomEvent;
+  "htmx:configRequest": CustomEvent;
+  "htmx:load": CustomEvent;
   "clock:set": CustomEvent<ServerTime>;
   "switchgear:toast": CustomEvent<{ message: string }>;
   "switchgear:url-state": CustomEvent<{ name: string; value: string }>;

@@ -1,27 +1,13 @@
-// Shortcuts of dead letters: j and k move through a list; on a letter's page r retries, d discards and
-// c copies it. They click links and buttons, so everything works without this module.
+// Shortcuts on a dead letter's page: r retries or restores it, d discards it, and c copies it. They click
+// links and buttons, so everything works without this module.
 
 const DISABLED_KEY = "switchgear.shortcuts.off";
-
-function letterLinks() {
-  return [...document.querySelectorAll("[data-letter]")];
-}
-
-function moveFocus(by) {
-  const links = letterLinks();
-  const index = links.indexOf(document.activeElement);
-  const next = index < 0 ? links[by > 0 ? 0 : links.length - 1] : links[index + by];
-  next?.focus();
-  next?.scrollIntoView({ block: "nearest" });
-}
 
 function clickFirst(...ids) {
   ids.map((id) => document.getElementById(id)).find((element) => element && !element.hidden)?.click();
 }
 
 const SHORTCUTS = {
-  j: () => moveFocus(1),
-  k: () => moveFocus(-1),
   r: () => clickFirst("do-retry", "do-restore"),
   d: () => clickFirst("do-discard"),
   c: () => clickFirst("copy-json"),

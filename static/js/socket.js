@@ -156,7 +156,7 @@ function showNotice() {
   const utc = document.documentElement.dataset.times === "utc";
   const localTime = new Date(since).toLocaleTimeString("en-GB", { hour12: false, timeZone: utc ? "UTC" : zone });
   const at = utc ? `${localTime} UTC` : localTime;
-  const text = `Live updates paused since ${at}; this page asks by itself.`;
+  const text = `Live updates paused since ${at}; polling instead.`;
   const label = notice.lastElementChild;
   if (label.textContent !== text) label.textContent = text;
 }
