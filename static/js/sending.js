@@ -1,6 +1,8 @@
 // @ts-check
 // Shows on a button, from the first frame after the press, that its form is being sent.
 
+/** @type {WeakMap<Element, ChildNode[]>} */
+const idleLabels = new WeakMap();
 const announcer = document.querySelector("#dialog [data-announcer]");
 
 /** @param {HTMLFormElement} form @param {HTMLElement | null} submitter */
@@ -10,7 +12,7 @@ function showSending(form, submitter) {
   button.setAttribute("aria-busy", "true");
   const label = /** @type {HTMLElement | null} */ (button.querySelector("[data-sending]"));
   if (!label) return;
-  label.dataset.idle = label.textContent;
+  idleLabels.set(label, [...label.childNodes]);
   label.textContent = label.dataset.sending;
   if (form.closest("dialog")) announcer.textContent = label.dataset.sending;
 }
@@ -20,7 +22,7 @@ function clearSending(root) {
   for (const button of root.querySelectorAll("[data-once][aria-busy]")) {
     button.removeAttribute("aria-busy");
     const label = /** @type {HTMLElement | null} */ (button.querySelector("[data-sending]"));
-    if (label) label.textContent = label.dataset.idle;
+    if (label) label.replaceChildren(...idleLabels.get(label));
   }
 }
 
