@@ -36,11 +36,11 @@ ADD_COUNTS = f"""
 
 
 class CheckIncrement(NamedTuple):
-    """Checks of a switch between `since` and `until`, as counts of allowed and blocked ones."""
+    """Checks of a switch between `since` and `until` (Unix seconds): allowed and blocked ones."""
 
     switch: str
-    since: datetime
-    until: datetime
+    since: float
+    until: float
     counts: tuple[int, int]
 
 
@@ -60,6 +60,8 @@ def list_increments(
         return []
     if since is None:
         since = before.reported_at if before.boot == after.boot else after.started_at
+    end = until.timestamp()
+    start = end if since is None else min(since.timestamp(), end)
     found = []
     for switch in switches:
         entry, known = after.checks.get(switch), before.checks.get(switch)
@@ -67,7 +69,7 @@ def list_increments(
             continue
         counts = _total(entry, "allowed", known), _total(entry, "blocked", known)
         if any(counts):
-            found.append(CheckIncrement(switch, min(since or until, until), until, counts))
+            found.append(CheckIncrement(switch, start, end, counts))
     return found
 
 
@@ -95,7 +97,7 @@ class CheckSums:
     def add(self, increments: Iterable[CheckIncrement]) -> None:
         """Add increments, each spread evenly over its time; call this after the commit."""
         for switch, since, until, counts in increments:
-            for minute, share in spread_by_minute(since.timestamp(), until.timestamp(), counts):
+            for minute, share in spread_by_minute(since, until, counts):
                 sums = self._sums.get((switch, minute))
                 if sums is None:
                     if len(self._sums) >= self._most:

@@ -78,7 +78,7 @@ def test_counts_of_two_instances_add_up_and_a_repeated_boot_adds_nothing(
 
 def test_sums_above_the_limit_are_dropped_and_counted() -> None:
     sums = CheckSums(most=2)
-    sums.add(CheckIncrement(f"feature:f{n}", NOW, NOW, (1, 0)) for n in range(5))
+    sums.add(CheckIncrement(f"feature:f{n}", 0.0, 0.0, (1, 0)) for n in range(5))
 
     assert (len(sums), sums.left_out) == (2, 3)
 
