@@ -104,11 +104,13 @@ def test_breaker_is_forced(keys):
     hands.press(page.locator("#main tbody").get_by_role("link", name=re.compile("^Force")))
     dialog = page.locator("#dialog")
     hands.to(dialog.locator("[name=mode]").first)
-    # The tap guard also ignores arrow keys on radio buttons.
-    expect(page.locator("html:not([data-taps-ignored])")).to_have_count(1)
+    ready = page.locator("html:not([data-taps-ignored])")
+    expect(ready).to_have_count(1)  # The tap guard also ignores arrow keys on radio buttons.
     page.keyboard.press("ArrowDown")
     hands.write(dialog.get_by_label("Reason", exact=True), REASON)
     hands.press(button(dialog, "Force core → oracle closed"))
+    expect(button(dialog, "Done")).to_be_visible()
+    expect(ready).to_have_count(1)
     hands.press(button(dialog, "Done"))
 
     expect(dialog).to_be_hidden()
