@@ -9,6 +9,7 @@ from playwright.sync_api import expect
 from breakers.tests.registered import dependency
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
+from controlplane.tests.e2e import axe
 from slo.arithmetic.minutes import last_ended
 from slo.models import SloStatus
 from switches.tests.browsers import engaged
@@ -75,3 +76,20 @@ def test_status_that_is_no_longer_evaluated_turns_gray(desks):
         for place in (".slos__rate.dated--stale", ".slos__what a")
     )
     assert gray != ink
+
+
+@axe.needs_axe
+def test_stale_and_missing_figures_are_accessible(desks):
+    now = db_now()
+    silent, stale = factories.slo("silent"), factories.slo("stale")
+    set_status(silent, "unknown", {"1h": None, "5m": None}, now - 52 * MINUTE)
+    set_status(stale, "firing", {"1h": 18.2, "5m": 31.0}, now - 60 * MINUTE)
+    SloStatus.objects.filter(slo=stale).update(minute=last_ended(now) - 30)
+    paths = [f"/alerts/{alert(one, now - 60 * MINUTE, None).pk}/" for one in (silent, stale)]
+    desk = desks.open_desk(person("operator"))
+    faults: axe.Faults = {}
+
+    for path in (*paths, "/alerts/", "/slos/", "/slos/silent/", "/slos/stale/"):
+        axe.judge(desk.open(path), faults)
+
+    assert axe.format_faults(faults) == ""
