@@ -8,6 +8,7 @@ from playwright.sync_api import expect
 from controlplane.core.approvals.models import Approval
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
+from controlplane.tests.e2e import axe
 from slo.models import Alert
 from switches import services
 from switches.models import Episode, Switch, WeeklyReport
@@ -29,7 +30,7 @@ def test_overdue_switch_is_found_and_extended(desks):
     page.get_by_role("link", name=re.compile("^segment:late is overdue")).click()
     page.get_by_role("link", name="Extend").first.click()
     dialog = page.get_by_role("dialog")
-    dialog.get_by_label("Why").fill("vendor still answers 5xx, INC-4411")
+    dialog.get_by_label("Reason", exact=True).fill("vendor still answers 5xx, INC-4411")
     dialog.get_by_role("button", name=re.compile("Extend|Keep")).click()
 
     expect(dialog).to_be_hidden()
@@ -59,7 +60,7 @@ def test_overdue_switch_is_extended_in_place(desks):
 
     page.get_by_role("link", name=re.compile("^Extend…: segment:late is overdue")).click()
     dialog = page.get_by_role("dialog")
-    dialog.get_by_label("Why").fill("vendor still answers 5xx, INC-4411")
+    dialog.get_by_label("Reason", exact=True).fill("vendor still answers 5xx, INC-4411")
     dialog.get_by_role("button", name=re.compile("Extend|Keep")).click()
 
     expect(dialog).to_be_hidden()
@@ -80,10 +81,16 @@ def test_group_of_alerts_is_acknowledged_on_a_phone(desks):
     Alert.objects.update(group=alerts[0].pk)
     page = desks.open_desk(person("operator"), **PHONE).open("/alerts/")
     expect(page.get_by_text("3 alerts about core")).to_be_visible()
-    button = page.get_by_role("link", name="Acknowledge all of 3 alerts about core")
+    button = page.get_by_role("link", name="Acknowledge all 3: 3 alerts about core")
     assert button.bounding_box()["height"] >= 44
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
+    faults: axe.Faults = {}
+    if axe.SOURCE.exists():
+        axe.judge(page, faults)
+    assert not faults, axe.format_faults(faults)
+
+    page.set_viewport_size(PHONE["viewport"])
     button.tap()
     dialog = page.get_by_role("dialog")
     dialog.get_by_role("button", name="Acknowledge 3 alerts").tap()
@@ -91,6 +98,25 @@ def test_group_of_alerts_is_acknowledged_on_a_phone(desks):
     expect(dialog).to_be_hidden()
     expect(page.get_by_text("All are acknowledged.")).to_be_visible()
     assert not Alert.objects.filter(acknowledged_at=None).exists()
+
+
+@pytest.mark.parametrize("has_script", [True, False])
+def test_comment_is_written_on_an_alert(desks, has_script):
+    now = db_now()
+    alert = Alert.objects.create(
+        kind="burn", rule="r", severity="critical", label="page", service="core",
+        subject="core-a", summary="core-a burns", opened_at=now, firing_at=now,
+    )  # fmt: skip
+    desk = desks.open_desk(person("operator"), java_script_enabled=has_script)
+    page = desk.open(f"/alerts/{alert.pk}/")
+
+    page.get_by_role("link", name="Comment…").click()
+    page.get_by_label("Comment", exact=True).fill("벤더에 전화함, INC-4412")
+    page.get_by_role("button", name="Add comment").click()
+
+    timeline = page.get_by_role("region", name="Timeline")
+    expect(timeline.get_by_text("벤더에 전화함, INC-4412")).to_be_visible()
+    expect(page).to_have_url(re.compile(f"/alerts/{alert.pk}/$"))
 
 
 def test_report_is_read_and_signed_without_a_script(desks):
