@@ -8,14 +8,20 @@ from typing import Any
 from django.db.models import Case, F, IntegerField, Q, QuerySet, Value, When
 
 from controlplane.core.actors import Person
-from controlplane.core.instances.check_series import CheckSeries, load_recent_series
+from controlplane.core.instances.check_series import (
+    CheckSeries,
+    list_checked_switches,
+    load_recent_series,
+)
 from switches.models import Episode, Switch, SwitchState
-from switches.scopes import GLOBAL, SCOPES
+from switches.scopes import GLOBAL, GLOBAL_ID, SCOPES
 from switches.services.undo import UNDO_WINDOW
 
 from .ramps.timeline import summarize_live_ramps
 
 PAGE_SIZE = 50
+MAX_UNREGISTERED = 20
+MAX_CHECKED = 500
 OVERDUE = "overdue"
 SEARCHED_FIELDS = (
     *("id", "owner", "description"),
@@ -89,6 +95,35 @@ def find_rows(
         for switch in found[:PAGE_SIZE]
     ]
     return rows, len(found) > PAGE_SIZE
+
+
+def find_unregistered(filters: SwitchboardFilters, now: datetime) -> list[SwitchboardRow]:
+    """Return rows of switches that services check but nobody registered or engaged, busiest first.
+
+    At most `MAX_UNREGISTERED`, only on the first page, and none if a state other than released is
+    selected.
+    """
+    if filters.page > 1 or filters.state not in ("", SwitchState.RELEASED):
+        return []
+    scope = f"{filters.scope}:" if filters.scope else ""
+    ids = [
+        pk
+        for pk in list_checked_switches(now, filters.q or scope, MAX_CHECKED)
+        if pk.startswith(scope) and pk != GLOBAL_ID
+    ]
+    known = set(Switch.objects.filter(pk__in=ids).values_list("pk", flat=True))
+    unknown = [pk for pk in ids if pk not in known][:MAX_UNREGISTERED]
+    calls = load_recent_series(unknown, now)
+    return [
+        SwitchboardRow(make_unregistered(pk), None, SwitchState.RELEASED, None, calls=calls[pk])
+        for pk in unknown
+    ]
+
+
+def make_unregistered(switch_id: str) -> Switch:
+    """Return an unsaved switch without an episode."""
+    scope, _, key = switch_id.partition(":")
+    return Switch(id=switch_id, scope=scope, key=key)
 
 
 def board_row(

@@ -1,11 +1,13 @@
 """Command palette entries of switches: pages, actions, and each switch."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from urllib.parse import urlencode
 
 from django.db.models import F, Q
 from django.urls import reverse
 
+from controlplane.core.instances.check_series import list_checked_switches
 from controlplane.core.jobs.models import Job
 from controlplane.core.palette import relevance
 from controlplane.core.palette.registry import (
@@ -18,7 +20,7 @@ from controlplane.core.palette.registry import (
     register_commands,
 )
 
-from .board import board_row
+from .board import board_row, make_unregistered
 from .models import Ramp, Switch
 from .scopes import GLOBAL_ID, KEY, is_switch_id, keyed_scopes
 
@@ -31,6 +33,8 @@ VERBS = {
 ENDING = "abort"
 UNDO = "undo"
 EVERYTHING = {"everything", "all", "global", "all traffic"}  # names of global:all
+OPENS_FORM = "opens the form"
+NOT_CHECKED = "no service checks it"
 VERBATIM = 200.0  # weight of a switch named by its whole id
 
 register_commands(
@@ -53,7 +57,7 @@ register_commands(
         runs="undo",
         scope="operate",
         words="take back mistake revert",
-        detail="within 30 seconds; no question is query",
+        detail="within 30 seconds, without confirmation",
     ),
     PaletteCommand(
         "Abort the ramp of this page",
@@ -63,7 +67,7 @@ register_commands(
         runs="abort",
         scope="operate",
         words="ramp stop engage again",
-        detail="where the page shows one; no question is query",
+        detail="without confirmation",
     ),
 )
 register_commands(
@@ -91,7 +95,7 @@ def find_switches(query: PaletteQuery) -> Sequence[PaletteEntry]:
     verb = VERBS.get(first.casefold(), "") if query.user.may_operate else ""
     text = rest.strip() if verb else query.text
     target = GLOBAL_ID if text.casefold() in EVERYTHING else text
-    found = _search_switches(text)
+    found = [*_search_switches(text), *_search_checked_keys(text, query.now)]
     entries: list[PaletteEntry] = []
     if is_switch_id(target):
         scope, _, key = target.partition(":")
@@ -99,7 +103,9 @@ def find_switches(query: PaletteQuery) -> Sequence[PaletteEntry]:
         switch = registered or Switch(id=target, scope=scope, key=key)
         entries += _build_entries(query, verb, switch, target)
     elif verb == ENGAGE and KEY.fullmatch(target) and not found:
-        entries += [_engage_entry(f"{scope.name}:{target}", 90.0) for scope in keyed_scopes()]
+        entries += [
+            _engage_entry(f"{scope.name}:{target}", 90.0, NOT_CHECKED) for scope in keyed_scopes()
+        ]
     for switch in found:
         entries += _build_entries(query, verb, switch, text)
     unique: dict[tuple[str, str], PaletteEntry] = {}
@@ -119,6 +125,16 @@ def _search_switches(text: str) -> Sequence[Switch]:
     return found[:MAX_ENTRIES]
 
 
+def _search_checked_keys(text: str, now: datetime) -> Sequence[Switch]:
+    """Return switches that services check, but that were never registered or engaged."""
+    if not text:
+        return []
+    ids = list_checked_switches(now, text, 50)
+    known = set(Switch.objects.filter(pk__in=ids).values_list("pk", flat=True))
+    unknown = [pk for pk in ids if pk not in known and is_switch_id(pk)]
+    return [make_unregistered(pk) for pk in unknown[:MAX_ENTRIES]]
+
+
 def _weigh_switch(switch: Switch, text: str) -> float:
     words = text.casefold().split()
     stopped = 15.0 if switch.episode else 0.0  # people mostly look for stopped switches
@@ -133,12 +149,17 @@ def _build_entries(
     weight = (
         VERBATIM if wanted.casefold() == switch.pk.casefold() else _weigh_switch(switch, wanted)
     )
+    condition = shown.condition
+    if switch.registered_at is None and switch.pk not in list_checked_switches(
+        query.now, switch.pk
+    ):
+        condition = f"{condition} · {NOT_CHECKED}"
     page = PaletteEntry(
         "Switch",
         switch.pk,
         shown.condition,
         reverse("switch_page", args=[switch.scope, switch.key]),
-        shown.condition + (f" · {switch.description}" if switch.description else ""),
+        condition + (f" · {switch.description}" if switch.description else ""),
         weight=weight,
         is_lasting=True,
     )
@@ -146,22 +167,31 @@ def _build_entries(
     if verb == ENGAGE and may_engage:
         return [_engage_entry(switch.pk, weight + 5), page]
     if verb in {"release", "extend"} and switch.episode:
-        icon = "released" if verb == "release" else "extend"
-        path = reverse(verb, args=[switch.scope, switch.key])
-        return [_action_entry(f"{verb.capitalize()} {switch.pk}…", icon, path, weight + 5), page]
+        return [_verb_entry(verb, switch, weight + 5), page]
     if not verb and may_engage and weight >= VERBATIM:
         return [page, _engage_entry(switch.pk, weight - 1)]
+    if not verb and query.user.may_operate and switch.episode and shown.condition != "ramping":
+        verbs = ("release",) if switch.episode.permanent else ("release", "extend")
+        return [page, *(_verb_entry(each, switch, weight - 0.1) for each in verbs)]
     return [page]
 
 
-def _engage_entry(switch_id: str, weight: float) -> PaletteEntry:
+def _verb_entry(verb: str, switch: Switch, weight: float) -> PaletteEntry:
+    icon = "released" if verb == "release" else "extend"
+    path = reverse(verb, args=[switch.scope, switch.key])
+    return _action_entry(f"{verb.capitalize()} {switch.pk}…", icon, path, weight)
+
+
+def _engage_entry(switch_id: str, weight: float, detail: str = OPENS_FORM) -> PaletteEntry:
     scope, _, key = switch_id.partition(":")
     path = f"{reverse('engage')}?{urlencode({'scope': scope, 'key': key})}"
-    return _action_entry(f"Engage {switch_id}…", "engaged", path, weight)
+    return _action_entry(f"Engage {switch_id}…", "engaged", path, weight, detail)
 
 
-def _action_entry(title: str, icon: str, path: str, weight: float) -> PaletteEntry:
-    return PaletteEntry(ACTION, title, icon, path, "opens the form", in_dialog=True, weight=weight)
+def _action_entry(
+    title: str, icon: str, path: str, weight: float, detail: str = OPENS_FORM
+) -> PaletteEntry:
+    return PaletteEntry(ACTION, title, icon, path, detail, in_dialog=True, weight=weight)
 
 
 @PALETTE_SOURCES.add(12)

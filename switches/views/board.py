@@ -58,6 +58,7 @@ def _build_context(request: PersonRequest, head: int, now: datetime) -> dict[str
         "filters": filters,
         "rows": rows,
         "more": more,
+        "unregistered": board.find_unregistered(filters, now),
         "known": Switch.objects.count(),
         "notices": [notice for read in BOARD_NOTICES.functions() if (notice := read(now))],
         "scopes": SCOPES.values(),

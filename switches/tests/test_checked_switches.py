@@ -1,0 +1,120 @@
+"""Switches that services check are found, though nobody ever registered or engaged them."""
+
+from datetime import datetime
+
+import pytest
+from django.test import Client
+
+from controlplane.core.clock import db_now
+from controlplane.core.models import CheckCount
+from switches.models import Switch
+from switches.tests.browsers import browser_as, engaged, page, text
+
+pytestmark = pytest.mark.django_db
+
+
+def checked(switch: str, calls: int, now: datetime) -> None:
+    start = int(now.timestamp()) // 3600 * 3600
+    CheckCount.objects.create(switch=switch, seconds=3600, start=start, allowed=calls)
+
+
+def read_section(html: str) -> str:
+    return text(html.partition('id="unregistered-title"')[2])
+
+
+def find_text(browser: Client, query: str) -> str:
+    return text(page(browser.get("/find/part/", {"q": query})))
+
+
+def test_switchboard_lists_them_busiest_first_beside_engaged_ones():
+    now = db_now()
+    engaged("segment:finance")
+    for switch, calls in (("segment:finance", 9), ("segment:legal", 5), ("feature:chat", 50)):
+        checked(switch, calls, now)
+
+    section = read_section(page(browser_as("viewer").get("/")))
+
+    assert section.index("feature:chat") < section.index("segment:legal")
+    assert "segment:finance" not in section
+
+
+@pytest.mark.parametrize(
+    ("query", "shown"),
+    [
+        ("q=LEG", ["segment:legal"]),
+        ("scope=feature", ["feature:chat"]),
+        ("state=released", ["feature:chat", "segment:legal"]),
+        ("state=engaged", []),
+    ],
+)
+def test_filters_apply_to_them(query, shown):
+    now = db_now()
+    checked("segment:legal", 5, now)
+    checked("feature:chat", 50, now)
+
+    section = read_section(page(browser_as("viewer").get(f"/?{query}")))
+
+    assert [name for name in ("feature:chat", "segment:legal") if name in section] == shown
+
+
+def test_empty_board_does_not_claim_that_there_are_no_switches():
+    checked("segment:legal", 5, db_now())
+
+    html = text(page(browser_as("viewer").get("/")))
+
+    assert "none was ever engaged" in html
+    assert "No switches yet" not in html
+
+
+def test_board_without_switches_and_checks_says_so():
+    assert "No switches yet, and no service checks any." in text(
+        page(browser_as("viewer").get("/"))
+    )
+
+
+def test_palette_finds_them_and_completes_an_engagement():
+    checked("segment:legal", 5, db_now())
+
+    operator = browser_as("operator")
+
+    assert "segment:legal" in find_text(browser_as("viewer"), "legal")
+    assert "Engage segment:legal…" in find_text(operator, "engage leg")
+    assert "no service checks it" not in find_text(operator, "engage leg")
+
+
+def test_palette_marks_keys_that_no_service_checks():
+    checked("segment:legal", 5, db_now())
+
+    operator = browser_as("operator")
+
+    assert "no service checks it" in find_text(operator, "segment:leg")
+    assert "no service checks it" in find_text(operator, "engage legall")
+    assert "no service checks it" not in find_text(operator, "segment:legal")
+
+
+def test_palette_offers_to_release_and_extend_an_engaged_switch():
+    engaged("feature:nl2sql")
+
+    offered = find_text(browser_as("operator"), "nl2")
+
+    assert "Release feature:nl2sql…" in offered
+    assert "Extend feature:nl2sql…" in offered
+    assert "Release" not in find_text(browser_as("viewer"), "nl2")
+
+
+def test_number_of_queries_does_not_grow_with_the_keys(django_assert_max_num_queries):
+    now = db_now()
+    start = int(now.timestamp()) // 3600 * 3600
+    CheckCount.objects.bulk_create(
+        CheckCount(switch=f"feature:f{n}", seconds=3600, start=start, allowed=n)
+        for n in range(1, 2000)
+    )
+    browser = browser_as("viewer")
+    browser.get("/")
+
+    with django_assert_max_num_queries(30):
+        section = read_section(page(browser.get("/")))
+
+    assert "feature:f1999" in section
+    assert section.count("feature:") == 20
+    assert Switch.objects.count() == 0
