@@ -60,6 +60,7 @@ def by_itself() -> dict[str, str]:
         "ramp_resume": reverse("ramp_resume", args=[Ramp.objects.latest("pk").pk]),
         "job_resume": reverse("job_resume", args=[Job.objects.latest("pk").pk]),
         "person_factors": reverse("person_factors", args=[User.objects.latest("pk").pk]),
+        "event_deliveries": reverse("event_deliveries"),
         "archived_letter_reveal": reverse("archived_letter_reveal", args=[archived.pk]),
     }
 
