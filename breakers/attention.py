@@ -89,7 +89,7 @@ def list_overrides(now: datetime, found: Sequence[Override]) -> Sequence[Attenti
                 detail=" ".join([*remarks, f"Set by {one.set_by}: {one.reason}"]),
                 path=message_facts.page_path(one.dependency),
                 since=min(one.set_at, now),
-                due_at=one.expires_at,
+                due_at=one.expires_at if one.expires_at - now <= SOON else None,
                 actions=(
                     AttentionAction(
                         "Remove override…",
