@@ -25,6 +25,7 @@ RANGES = {"1h": HOUR, "6h": 6 * HOUR, "24h": DAY, "7d": 7 * DAY, "90d": 90 * DAY
 USUAL_RANGE = "1h"
 HEIGHT = 100
 MAX_MARKS = 20
+MAX_STEPS = 60
 MIN_DISTANCE = 7.0
 """Least distance of two markers, in percent of the plot's width; closer ones share a marker."""
 TABLE_ROWS = 24
@@ -122,17 +123,15 @@ def load_marks(switch_id: str, since: datetime, until: datetime) -> list[CallMar
         if row.ended_how:
             end = ENDS[Episode.End(row.ended_how)]
             add(row.ended_at, "released", end, by=row.ended_by, text=row.justification)
-    steps = JobStep.objects.filter(job__ramp__switch_id=switch_id, started_at__range=span)
-    for step in steps.order_by("-started_at")[:MAX_MARKS]:
+    moved = Q(started_at__range=span) | Q(job__finished_at__range=span)
+    steps = JobStep.objects.filter(moved, job__ramp__switch_id=switch_id, started_at__isnull=False)
+    ended: dict[int, Ramp] = {}
+    for step in steps.select_related("job__ramp__episode").order_by("-started_at")[:MAX_STEPS]:
         name = f"Ramp step {step.index + 1}: {step.data['percent']:g} % allowed"
         add(step.started_at, "ramping", name, path=_ramp_path(step.job_id))
-    ended = Ramp.objects.filter(
-        switch_id=switch_id,
-        job__state=Job.State.CANCELLED,
-        job__started_at__isnull=False,
-        job__finished_at__range=span,
-    ).select_related("job", "episode")
-    for ramp in ended.order_by("-job_id")[:MAX_MARKS]:
+        if step.job.state == Job.State.CANCELLED:
+            ended[step.job_id] = step.job.ramp
+    for ramp in ended.values():
         if not was_released_at_once(ramp):
             name = "Ramp ended: engaged again"
             add(ramp.job.finished_at, "engaged", name, path=_ramp_path(ramp.pk))

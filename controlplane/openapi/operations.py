@@ -122,6 +122,7 @@ POST /switches/trip trip_switch Trip a switch as an automation
 GET /switches/{scope}/{key}/ get_switch Get a switch
 PATCH /switches/{scope}/{key}/ describe_switch Update a switch's owner and runbook
 POST /switches/{scope}/{key}/acknowledge acknowledge_switch Acknowledge an engaged switch
+GET /switches/{scope}/{key}/calls list_switch_calls List a switch's blocked and allowed calls
 GET /switches/{scope}/{key}/comments/ list_switch_comments List the comments on a latest episode
 POST /switches/{scope}/{key}/comments/ comment_switch Comment on a latest episode
 POST /switches/{scope}/{key}/engage engage_switch Engage a switch

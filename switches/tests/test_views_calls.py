@@ -10,6 +10,7 @@ from controlplane.core.instances.check_series import counted_until
 from controlplane.core.models import CheckCount
 from switches.board import SwitchboardFilters, find_rows
 from switches.call_plot import load_call_plot
+from switches.ramps import actions
 from switches.tests.browsers import PART, browser, browser_as, engaged, page, released, text
 from switches.tests.ramps import QUICK, run_workers, start_ramp
 
@@ -126,3 +127,15 @@ def test_api_filters_by_time_and_refuses_unknown_spans():
     assert len(client.get(f"{API}?since={since}").json()["results"]) == 2
     assert len(client.get(f"{API}?until={since}").json()["results"]) == 1
     assert client.get(f"{API}?by=second").status_code == 400
+
+
+def test_ramp_that_was_aborted_is_marked_as_engaged_again():
+    ramp = start_ramp(FINANCE, plan=QUICK)
+    run_workers(1)
+    lee = person("operator", "lee").as_actor()
+    actions.abort(ramp_id=ramp.pk, reason="errors again, INC-4411", actor=lee, now=db_now())
+
+    marks = load_call_plot(FINANCE, "1h", db_now() + timedelta(minutes=1)).marks
+
+    assert [mark.name for mark in marks][-1] == "Ramp ended: engaged again"
+    assert marks[-1].kind == "engaged"

@@ -61,8 +61,9 @@ def test_the_running_week_takes_few_queries(running):
         with CaptureQueriesContext(connection) as queries:
             api.get(f"{HISTORY}{running}/")
 
-        # Each section has a savepoint, because tests run in a transaction.
-        assert len([query for query in queries if "SAVEPOINT" not in query["sql"]]) <= 30
+        # Each section has a savepoint, because tests run in a transaction. Two queries by id find
+        # switches that were extended often; one query of both tables is slow in a long trail.
+        assert len([query for query in queries if "SAVEPOINT" not in query["sql"]]) <= 31
 
 
 def test_the_running_week_is_told_as_it_stands_and_not_kept(running):
