@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from breakers.counts import BreakerCounts
 from breakers.map.layout import (
     BOX_HEIGHT,
     BOX_WIDTH,
@@ -19,6 +20,7 @@ from breakers.models import Dependency, Probe, Service
 from breakers.models.registry import Criticality
 from breakers.states import dependency_status
 from breakers.states.dependency_status import DependencyStatus
+from breakers.states.recent_calls import FAILING_SHARE, load_recent_counts
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -33,11 +35,11 @@ GRAVE = {Criticality.CRITICAL.value, Criticality.HIGH.value}
 HEAT = {
     dependency_status.OPEN: 0,
     dependency_status.HALF_OPEN: 1,
-    dependency_status.CLOSED: 2,
-    dependency_status.UNKNOWN: 3,
+    dependency_status.CLOSED: 3,
+    dependency_status.UNKNOWN: 4,
 }
-"""Rank of states, the worst first."""
-TROUBLED = 2
+"""Rank of states, worst first; a closed breaker whose calls fail has the rank `FAILING_HEAT`."""
+FAILING_HEAT = 2
 MAX_LINE_LENGTH = 15
 """Characters of a name that fit beside the icon."""
 
@@ -47,16 +49,29 @@ class MapLine:
     """A dependency drawn as a line.
 
     `relation` is `up` if the focused service's failure reaches this caller, `down` if the focused
-    service needs this callee, otherwise empty.
+    service needs this callee, otherwise empty. `recent` are the calls of the last five minutes.
     """
 
     status: DependencyStatus
     route: MapRoute
     relation: str
+    recent: BreakerCounts
 
     @property
     def dependency(self) -> Dependency:
         return self.status.dependency
+
+    @property
+    def failure_rate(self) -> float | None:
+        """Failed and rejected calls of the last five minutes, 0 to 1; None without calls."""
+        return self.recent.caller_failure_share
+
+    @property
+    def is_failing(self) -> bool:
+        """True if calls fail though the breaker is closed."""
+        is_closed = self.status.state == dependency_status.CLOSED
+        rate = self.failure_rate
+        return is_closed and rate is not None and rate >= FAILING_SHARE
 
 
 @dataclass(frozen=True)
@@ -131,10 +146,16 @@ def draw_map(focus: str, now: datetime) -> DependencyMap:
     edges = [edge for edge in graph.edges if shown.issuperset(edge)]
     layout = arrange_graph(shown, edges)
     statuses = _load_statuses(shown, now)
+    recent = load_recent_counts([status.dependency.pk for status in statuses.values()], now)
     lines = [
-        MapLine(statuses[edge], route, _line_relation(blast, chosen, edge))
+        MapLine(
+            status,
+            route,
+            _line_relation(blast, chosen, edge),
+            recent.get(status.dependency.pk, BreakerCounts()),
+        )
         for edge, route in sorted(layout.routes.items())
-        if edge in statuses
+        if (status := statuses.get(edge))
     ]
     return DependencyMap(
         services=sorted(names),
@@ -155,9 +176,8 @@ def _truncate(text: str) -> str:
 
 
 def worst_first(line: MapLine) -> tuple[int, int, str]:
-    # As on the board, unknown ranks like closed.
     return (
-        min(HEAT[line.status.state], TROUBLED),
+        FAILING_HEAT if line.is_failing else HEAT[line.status.state],
         GRAVITY[line.dependency.criticality],
         line.dependency.name,
     )

@@ -10,6 +10,7 @@ from breakers.counts import BreakerCounts
 from breakers.models import Dependency, Minute
 from breakers.models.registry import Criticality
 from breakers.states.history import FailureSpark, assess_failures, build_spark, sum_counts
+from breakers.states.recent_calls import FAILING_SHARE, first_recent_minute
 from controlplane.core.freshness import Freshness
 from controlplane.core.instances.exports import PRESENT_BOOT
 from controlplane.core.instances.queries import GONE_AFTER, HEARD_WITHIN
@@ -30,9 +31,6 @@ STATES = (
     dependency_status.UNKNOWN,
 )
 SPARK_MINUTES = 60
-FAILING_MINUTES = 5
-FAILING_SHARE = 0.05
-"""A dependency is failing if this share of its calls failed or was rejected in 5 minutes."""
 MAX_CALLERS = 40
 
 # Breakers that are not closed are few and have a partial index, so only those are aggregated.
@@ -222,7 +220,7 @@ def load_page(filters: BreakerBoardFilter, now: datetime) -> BreakerBoardPage:
     by_id = Dependency.objects.in_bulk(ids[:PAGE_SIZE])
     shown = [by_id[pk] for pk in ids[:PAGE_SIZE] if pk in by_id]
     first = now.replace(second=0, microsecond=0) - timedelta(minutes=SPARK_MINUTES - 1)
-    recent = _first_recent_minute(now)
+    recent = first_recent_minute(now)
     minutes: dict[int, list[Minute]] = defaultdict(list)
     last_hour = Minute.objects.filter(dependency__in=ids[:PAGE_SIZE], minute__gte=first)
     for minute in last_hour.order_by("minute"):
@@ -257,7 +255,7 @@ def _query(filters: BreakerBoardFilter, now: datetime) -> tuple[BreakerBoardCoun
     values: dict[str, Any] = {
         "fresh": now - HEARD_WITHIN,
         "gone": now - GONE_AFTER,
-        "recent": _first_recent_minute(now),
+        "recent": first_recent_minute(now),
         "share": FAILING_SHARE,
         "criticality": filters.criticality,
         "caller": filters.caller,
@@ -268,7 +266,3 @@ def _query(filters: BreakerBoardFilter, now: datetime) -> tuple[BreakerBoardCoun
     statement = _HOT.format(narrowed=" ".join(clauses))
     ((*counts, ids),) = fetch_all(statement, values)
     return BreakerBoardCounts(*counts), ids
-
-
-def _first_recent_minute(now: datetime) -> datetime:
-    return now.replace(second=0, microsecond=0) - timedelta(minutes=FAILING_MINUTES - 1)

@@ -7,8 +7,8 @@ import pytest
 
 from breakers.map import graph as map_graph
 from breakers.map.graph import find_reachable
-from breakers.models import Channel, Probe, Service
-from breakers.tests.house import dependency, discovered, reports
+from breakers.models import Channel, Dependency, Probe, Service
+from breakers.tests.house import dependency, discovered, minute, reports
 from controlplane.core.clock import db_now
 from switches.tests.browsers import Tags, browser_as, page, text
 
@@ -301,4 +301,19 @@ def test_table_puts_what_is_not_reported_where_the_board_puts_it():
     html = page(browser_as("viewer").get("/breakers/map/"))
     table = html.split('id="table-title"', 1)[1]
 
-    assert table.index("silent") < table.index("minor")
+    assert table.index("minor") < table.index("silent")
+
+
+def test_failing_calls_are_drawn_and_listed_though_the_breaker_is_closed():
+    now = db_now()
+    for name in ("core->calm", "core->vision"):
+        reports(dependency(name, now), now)
+    vision = Dependency.objects.get(callee="vision")
+    minute(vision, now, 1, success=60, failure=20, rejected=20)
+
+    html = page(browser_as("viewer").get("/breakers/map/"))
+
+    assert Tags(html).having("a", id=f"edge-{vision.pk}", class_="edge edge--failing")
+    assert "Closed, failing" in text(html)
+    assert "40 %" in text(html)
+    assert "closed, failing" in text(html.partition("map__key")[2].partition("Line width")[0])

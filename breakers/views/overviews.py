@@ -11,6 +11,7 @@ from breakers.models import Channel, Probe, Service
 from breakers.models.registry import Criticality
 from breakers.probes.services import PROBE_CADENCE
 from breakers.states import board
+from breakers.states.recent_calls import FAILING_SHARE
 from breakers.views import live
 from controlplane.core.clock import db_now
 from controlplane.core.freshness import assess_freshness
@@ -18,6 +19,13 @@ from controlplane.core.page_responses import PersonRequest, signed_in
 
 BOARD_FILTERS = ("state", "criticality", "caller", "q")
 MAX_SERVICES = 200
+MAP_LEGEND = (
+    ("open", "open"),
+    ("half-open", "half_open"),
+    ("closed, failing", "failing"),
+    ("closed", "closed"),
+    ("not reported", "unknown"),
+)
 AWAY_FIRST = F("probe__is_away").desc(nulls_last=True)
 GROUPS = (
     ("Stores and other people's services", (Service.Kind.STORE, Service.Kind.EXTERNAL)),
@@ -40,7 +48,7 @@ def breakers_page(request: PersonRequest) -> HttpResponse:
         "filters": filters,
         "board": page,
         "counts": page.counts,
-        "failing_share": board.FAILING_SHARE,
+        "failing_share": FAILING_SHARE,
         "callers": callers if len(callers) <= board.MAX_CALLERS else [],
         "criticalities": Criticality.values,
     }
@@ -108,5 +116,6 @@ def map_page(request: PersonRequest) -> HttpResponse:
         "table": sorted(picture.lines, key=map_graph.worst_first),
         "arrows": ("calm", "half", "open"),
         "most_drawn": map_graph.MAX_DRAWN,
+        "legend_states": MAP_LEGEND,
     }
     return live.render_page(request, "map", context)
