@@ -32,16 +32,20 @@ CONDITIONS = (SwitchState.ENGAGED, SwitchState.RAMPING, OVERDUE, SwitchState.REL
 
 @dataclass(frozen=True)
 class SwitchboardFilters:
-    """Filters of the switchboard; empty means all. `state` may also be `overdue`."""
+    """Filters of the switchboard; empty means all. `state` may also be `overdue`.
+
+    `mine` selects the switches that the viewer ever engaged in the console.
+    """
 
     state: str = ""
     scope: str = ""
     q: str = ""
     page: int = 1
+    mine: bool = False
 
     @property
     def narrowed(self) -> bool:
-        return bool(self.state or self.scope or self.q)
+        return bool(self.state or self.scope or self.q or self.mine)
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,7 @@ def read_filters(given: Any) -> SwitchboardFilters:
         scope=scope if scope in SCOPES else "",
         q=given.get("q", "").replace("\x00", "").strip()[:200],
         page=int(page) if page.isascii() and page.isdigit() and 0 < int(page) < 10_000 else 1,
+        mine=given.get("mine", "") == "1",
     )
 
 
@@ -86,7 +91,7 @@ def find_rows(
         output_field=IntegerField(),
     )
     soonest = F("open_episode__expires_at").asc(nulls_last=True)
-    switches = _filter_switches(filters).order_by(urgency, soonest, "id")
+    switches = _filter_switches(filters, user).order_by(urgency, soonest, "id")
     found = list(switches[start : start + PAGE_SIZE + 1])
     ramps = summarize_live_ramps([switch.pk for switch in found[:PAGE_SIZE] if switch.episode])
     calls = load_recent_series([switch.pk for switch in found[:PAGE_SIZE]], now)
@@ -103,7 +108,7 @@ def find_unregistered(filters: SwitchboardFilters, now: datetime) -> list[Switch
     At most `MAX_UNREGISTERED`, only on the first page, and none if a state other than released is
     selected.
     """
-    if filters.page > 1 or filters.state not in ("", SwitchState.RELEASED):
+    if filters.mine or filters.page > 1 or filters.state not in ("", SwitchState.RELEASED):
         return []
     scope = f"{filters.scope}:" if filters.scope else ""
     ids = [
@@ -152,7 +157,7 @@ def undo_until(
     return until if mine and untouched and until > now + timedelta(seconds=1) else None
 
 
-def _filter_switches(filters: SwitchboardFilters) -> QuerySet[Switch]:
+def _filter_switches(filters: SwitchboardFilters, user: Person) -> QuerySet[Switch]:
     switches = Switch.objects.with_open_episode()
     if filters.state == OVERDUE:
         switches = switches.overdue()
@@ -160,6 +165,9 @@ def _filter_switches(filters: SwitchboardFilters) -> QuerySet[Switch]:
         switches = switches.in_state(filters.state)
     if filters.scope:
         switches = switches.filter(scope=filters.scope)
+    if filters.mine:
+        engaged = Episode.objects.filter(engaged_by_identity=f"user:{user.pk}")
+        switches = switches.filter(pk__in=engaged.values("switch_id"))
     if filters.q:
         conditions = {f"{field}__icontains": filters.q for field in SEARCHED_FIELDS}
         switches = switches.filter(Q(**conditions, _connector=Q.OR))

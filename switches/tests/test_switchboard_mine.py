@@ -1,0 +1,55 @@
+"""The switchboard's filter of the viewer's own switches, and its mark of break-glass."""
+
+import pytest
+
+from controlplane.core.clock import db_now
+from controlplane.core.http.tests.callers import person
+from controlplane.core.models import CheckCount
+from switches.models import Episode
+from switches.tests.browsers import browser, browser_as, engaged, page, released, text
+
+pytestmark = pytest.mark.django_db
+
+MARK = "Break-glass used"
+
+
+def test_filter_lists_only_switches_that_the_viewer_engaged():
+    kim = engaged("segment:finance")
+    engaged("segment:legal", by=person("operator", "olu"))
+
+    html = page(browser(kim).get("/?mine=1"))
+
+    assert "segment:finance" in html
+    assert "segment:legal" not in html
+
+
+def test_released_switches_stay_the_viewers_own():
+    kim = engaged("segment:finance")
+    released("segment:finance")
+
+    assert "segment:finance" in page(browser(kim).get("/?mine=1"))
+
+
+def test_filter_leaves_out_checked_switches_that_nobody_engaged():
+    kim = engaged("segment:finance")
+    start = int(db_now().timestamp()) // 3600 * 3600
+    CheckCount.objects.create(switch="feature:chat", seconds=3600, start=start, allowed=5)
+
+    assert "feature:chat" in page(browser(kim).get("/"))
+    assert "feature:chat" not in page(browser(kim).get("/?mine=1"))
+
+
+def test_viewer_who_engaged_nothing_is_told_so():
+    engaged("segment:finance")
+
+    html = text(page(browser_as("viewer").get("/?mine=1")))
+
+    assert "You engaged no switch that matches the filters." in html
+
+
+@pytest.mark.parametrize(("broke_glass", "marked"), [({"rule": "one of two"}, True), (None, False)])
+def test_rows_are_marked_if_the_episode_used_break_glass(broke_glass, marked):
+    engaged("segment:finance")
+    Episode.objects.update(broke_glass=broke_glass)
+
+    assert (MARK in page(browser_as("viewer").get("/"))) is marked
