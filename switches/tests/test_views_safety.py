@@ -30,6 +30,7 @@ PAGES = (
     f"{FINANCE}effect/",
     f"{FINANCE}effect/?in=dialog",
     f"{FINANCE}callers/",
+    f"{FINANCE}calls/",
     f"{FINANCE}release/",
     f"{FINANCE}extend/",
     f"{FINANCE}acknowledge/",

@@ -45,6 +45,7 @@ switches/<str:scope>/<str:key>/reconfirm  POST switches:write + person
 switches/<str:scope>/<str:key>/release  POST switches:write
 switches/<str:scope>/<str:key>/undo  POST switches:write
 switches/<str:scope>/<str:key>/preview  GET switches:read
+switches/<str:scope>/<str:key>/calls  GET switches:read
 switches/<str:scope>/<str:key>/history  GET switches:read
 snapshot  GET switches:read
 check  POST switches:read
@@ -230,6 +231,7 @@ ramps/<int:ramp_id>/resume/  GET, POST ramps:write
 ramps/<int:ramp_id>/advance/  GET, POST ramps:write
 switches/<str:scope>/<str:key>/  GET person
 switches/<str:scope>/<str:key>/effect/  GET person
+switches/<str:scope>/<str:key>/calls/  GET person
 switches/<str:scope>/<str:key>/callers/  GET person
 switches/<str:scope>/<str:key>/extend/  GET, POST switches:write
 switches/<str:scope>/<str:key>/release/  GET, POST switches:write
