@@ -216,7 +216,7 @@ class TestAtOnce:
         html = page(client.get(FEATURE))
         refused = client.post(FEATURE, {"justification": SAFE_NOW, "mode": "ramp"})
 
-        assert "It ramps already" in html
+        assert "It is already ramping" in html
         assert f'href="/ramps/{ramp.pk}/"' in html
         assert "plan-editor" not in html
         assert refused.status_code == 409
