@@ -144,7 +144,7 @@ class TestEditor:
         response = browser_as("operator").post(FEATURE, sent)
 
         assert response.status_code == 422
-        assert "takes the role of an approver" in page(response)
+        assert "Only approvers can release all traffic at once" in page(response)
         assert SAFE_NOW in page(response)
         assert Episode.objects.get().ended_at is None
 
@@ -162,7 +162,7 @@ class TestAtOnce:
         html = page(client.get(FEATURE))
 
         assert 'value="immediate"' not in html
-        assert "takes the role of an approver" in html
+        assert "Only approvers can release all traffic at once" in html
 
     def test_approver_releases_a_feature_at_once(self):
         engaged("feature:mail")
@@ -204,7 +204,7 @@ class TestAtOnce:
         client.post(path, {**sent, "justification": SAFE_NOW, "mode": "ramp"})
         approvals = text(page(browser_as("approver").get("/approvals/")))
 
-        assert "The ramp begins when somebody does" in html
+        assert "The ramp begins on approval" in html
         assert Job.objects.get(kind="ramp").state == "pending"
         assert "10 % for 10 min, if external gate smoke" in approvals
         assert "dwell_seconds" not in approvals

@@ -64,7 +64,7 @@ def test_palette_and_the_way_back_work_by_touch(desks):
     page.get_by_role("link", name="Find or do").tap()
     page.locator("#palette-q").fill("engage feature:nl2sql")
     page.locator("#palette-list").get_by_text("Engage feature:nl2sql…").tap()
-    page.locator("label").filter(has_text="Load or spending runs away").tap()
+    page.locator("label").filter(has_text="Load or cost rising without limit").tap()
     page.get_by_role("button", name="Engage feature:nl2sql").tap()
     page.get_by_role("button", name="Done").tap()
     page.locator("[data-undo-toast]").get_by_role("button", name="Undo engaging").tap()
