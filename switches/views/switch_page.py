@@ -12,7 +12,6 @@ from controlplane.core.audit import change_feed
 from controlplane.core.audit.differences import compare_texts
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.comments.services import list_comments
-from controlplane.core.instances.exports import load_checking_services
 from controlplane.core.page_responses import PersonRequest, signed_in
 from switches import board, comment_kinds, page_updates
 from switches.blast import blast_radius
@@ -47,6 +46,7 @@ def _build_context(request: PersonRequest, switch: Switch, now: datetime) -> dic
         target=switch.pk, state="pending", expires_at__gt=now
     ).first()
     row = board.board_row(switch, request.user, now)
+    blast = blast_radius(switch.pk, now)
     second = approval is not None or (switch.scope == GLOBAL.name and row.episode is not None)
     return {
         "now": now,
@@ -55,7 +55,7 @@ def _build_context(request: PersonRequest, switch: Switch, now: datetime) -> dic
         "episode": row.episode,
         "approval": approval,
         "approvers": approvers(but=request.user.pk) if second else [],
-        "blast": blast_radius(switch.pk, now),
+        "blast": blast,
         "origin": request.build_absolute_uri("/")[:-1],
         **build_progress(switch, now),
         **build_calls(request, switch, now),
@@ -66,7 +66,7 @@ def _build_context(request: PersonRequest, switch: Switch, now: datetime) -> dic
         "alerts": row.episode
         and change_feed.list_alerts_after(
             row.episode.engaged_at,
-            services=load_checking_services(switch.pk),
+            services=[service.id for service in blast.services],
             subjects=[switch.pk],
         ),
     }
