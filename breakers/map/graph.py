@@ -18,7 +18,7 @@ from breakers.map.layout import (
 )
 from breakers.models import Dependency, Probe, Service
 from breakers.models.registry import Criticality
-from breakers.states import dependency_status
+from breakers.states import board, dependency_status
 from breakers.states.dependency_status import DependencyStatus
 from breakers.states.recent_calls import FAILING_SHARE, load_recent_counts
 
@@ -35,11 +35,11 @@ GRAVE = {Criticality.CRITICAL.value, Criticality.HIGH.value}
 HEAT = {
     dependency_status.OPEN: 0,
     dependency_status.HALF_OPEN: 1,
+    board.FAILING: 2,
     dependency_status.CLOSED: 3,
     dependency_status.UNKNOWN: 4,
 }
-"""Rank of states, worst first; a closed breaker whose calls fail has the rank `FAILING_HEAT`."""
-FAILING_HEAT = 2
+"""Rank of states, worst first."""
 MAX_LINE_LENGTH = 15
 """Characters of a name that fit beside the icon."""
 
@@ -73,12 +73,17 @@ class MapLine:
         rate = self.failure_rate
         return is_closed and rate is not None and rate >= FAILING_SHARE
 
+    @property
+    def state(self) -> str:
+        """The breaker's state, or `failing` if it is closed and calls fail."""
+        return board.FAILING if self.is_failing else self.status.state
+
 
 @dataclass(frozen=True)
 class MapNode:
     """A service drawn as a box.
 
-    `state` is the worst state of the breakers in its callers, or `away` if its probe fails.
+    `state` is the worst state of the lines from its callers, or `away` if its probe fails.
     """
 
     slug: str
@@ -177,7 +182,7 @@ def _truncate(text: str) -> str:
 
 def worst_first(line: MapLine) -> tuple[int, int, str]:
     return (
-        FAILING_HEAT if line.is_failing else HEAT[line.status.state],
+        HEAT[line.state],
         GRAVITY[line.dependency.criticality],
         line.dependency.name,
     )
@@ -266,7 +271,7 @@ def _build_nodes(
     calls = Counter(line.dependency.caller for line in lines)
     guards: dict[str, list[str]] = defaultdict(list)
     for line in lines:
-        guards[line.dependency.callee].append(line.status.state)
+        guards[line.dependency.callee].append(line.state)
     nodes = []
     for slug, box in sorted(layout.boxes.items(), key=lambda one: (one[1].layer, one[1].row)):
         states = guards[slug]

@@ -10,6 +10,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from breakers.counts import BreakerCounts
+from breakers.map.graph import MapNode
 from breakers.policies import differences
 from breakers.probes.services import PROBE_CADENCE
 from breakers.states.dependency_status import DependencyStatus
@@ -25,9 +26,11 @@ STATES = {
     "half_open": ("breaker-half", "Half-open", "pending"),
     "closed": ("breaker-closed", "Closed", "released"),
     "unknown": ("unknown", "Not reported", "quiet"),
+    "failing": ("warning", "Closed, failing", "pending"),
     "away": ("critical", "Away", "engaged"),
     "there": ("check", "Answers", "released"),
 }
+TROUBLES = {"open", "half_open", "failing", "away"}
 # mode → word, description
 MODES = {
     "forced_open": ("Forced open", "Every call is rejected at once and takes the fallback."),
@@ -101,12 +104,6 @@ def render_state(symbol: str, word: str, tone: str) -> SafeString:
 
 
 @register.simple_tag
-def closed_failing() -> SafeString:
-    """Return the state of a closed breaker whose calls fail."""
-    return render_state("warning", "Closed, failing", "pending")
-
-
-@register.simple_tag
 def breaker_mode(mode: str) -> SafeString:
     """Return a forced mode as icon and word."""
     return render_state("override", MODES.get(mode, (mode, ""))[0], "ramping")
@@ -125,6 +122,23 @@ def dependency_name(caller: str, callee: str, link: bool = True) -> SafeString:
         return format_html('<span class="dependency-pair">{}</span>', name)
     url = reverse("dependency_page", args=[caller, callee])
     return format_html('<a class="dependency-pair" href="{}">{}</a>', url, name)
+
+
+@register.filter
+def node_words(node: MapNode) -> str:
+    """Return a box's text: its trouble (`open`), or its kind and state (`service, closed`)."""
+    word = STATES[node.state][1].lower() if node.state else ""
+    if node.state in TROUBLES:
+        return word
+    return ", ".join(filter(None, (node.kind or "not registered", word)))
+
+
+@register.filter
+def node_icon(node: MapNode) -> str:
+    """Return the icon of a box: of its trouble, or of its kind."""
+    if node.state in TROUBLES:
+        return STATES[node.state][0]
+    return KIND_ICONS.get(node.kind, "unknown")
 
 
 @register.filter

@@ -52,6 +52,23 @@ def test_box_shows_the_worst_of_what_guards_it():
     assert box["aria-label"] == "neo4j, open: called by 1, calls 0"
 
 
+def test_box_tells_failing_closed_and_not_reported_apart():
+    now = db_now()
+    failing = dependency("core->vision", now)
+    reports(failing, now)
+    minute(failing, now, 1, success=60, failure=20, rejected=20)
+    reports(dependency("core->oracle", now), now)
+    dependency("core->weaver", now)
+
+    html = page(browser_as("viewer").get("/breakers/map/"))
+
+    assert "node--failing" in node(html, "vision")
+    assert "node--closed" in node(html, "oracle")
+    assert "node--unknown" in node(html, "weaver")
+    (box,) = Tags(html).having("a", id="node-vision")
+    assert box["aria-label"] == "vision, closed, failing: called by 1, calls 0"
+
+
 def test_focus_tells_who_is_hit_and_what_it_needs():
     a_house()
 
