@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 from django.db.models import F, Q
 from django.urls import reverse
 
-from controlplane.core.instances.check_series import list_checked_switches
+from controlplane.core.instances.check_series import find_checked, list_checked_switches
 from controlplane.core.jobs.models import Job
 from controlplane.core.palette import relevance
 from controlplane.core.palette.registry import (
@@ -96,18 +96,19 @@ def find_switches(query: PaletteQuery) -> Sequence[PaletteEntry]:
     text = rest.strip() if verb else query.text
     target = GLOBAL_ID if text.casefold() in EVERYTHING else text
     found = [*_search_switches(text), *_search_checked_keys(text, query.now)]
+    checked = find_checked([target, *(switch.pk for switch in found)], query.now)
     entries: list[PaletteEntry] = []
     if is_switch_id(target):
         scope, _, key = target.partition(":")
         registered = Switch.objects.with_open_episode().filter(pk=target).first()
         switch = registered or Switch(id=target, scope=scope, key=key)
-        entries += _build_entries(query, verb, switch, target)
+        entries += _build_entries(query, verb, switch, target, switch.pk in checked)
     elif verb == ENGAGE and KEY.fullmatch(target) and not found:
         entries += [
             _engage_entry(f"{scope.name}:{target}", 90.0, NOT_CHECKED) for scope in keyed_scopes()
         ]
     for switch in found:
-        entries += _build_entries(query, verb, switch, text)
+        entries += _build_entries(query, verb, switch, text, switch.pk in checked)
     unique: dict[tuple[str, str], PaletteEntry] = {}
     for entry in entries:
         unique.setdefault((entry.kind, entry.path), entry)
@@ -143,16 +144,14 @@ def _weigh_switch(switch: Switch, text: str) -> float:
 
 
 def _build_entries(
-    query: PaletteQuery, verb: str, switch: Switch, wanted: str
+    query: PaletteQuery, verb: str, switch: Switch, wanted: str, is_checked: bool
 ) -> Sequence[PaletteEntry]:
     shown = board_row(switch, query.user, query.now)
     weight = (
         VERBATIM if wanted.casefold() == switch.pk.casefold() else _weigh_switch(switch, wanted)
     )
     condition = shown.condition
-    if switch.registered_at is None and switch.pk not in list_checked_switches(
-        query.now, switch.pk
-    ):
+    if switch.registered_at is None and not is_checked:
         condition = f"{condition} · {NOT_CHECKED}"
     page = PaletteEntry(
         "Switch",

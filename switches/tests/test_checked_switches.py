@@ -3,7 +3,9 @@
 from datetime import datetime
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from controlplane.core.clock import db_now
 from controlplane.core.models import CheckCount
@@ -118,3 +120,18 @@ def test_number_of_queries_does_not_grow_with_the_keys(django_assert_max_num_que
     assert "feature:f1999" in section
     assert section.count("feature:") == 20
     assert Switch.objects.count() == 0
+
+
+def test_palette_asks_as_often_for_six_results_as_for_one():
+    engaged("feature:one")
+    operator = browser_as("operator")
+    find_text(operator, "one")
+    with CaptureQueriesContext(connection) as for_one:
+        find_text(operator, "feature:o")
+    for number in range(5):
+        engaged(f"feature:o{number}")
+
+    with CaptureQueriesContext(connection) as for_six:
+        find_text(operator, "feature:o")
+
+    assert len(for_six) == len(for_one)

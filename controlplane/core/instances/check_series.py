@@ -31,6 +31,10 @@ _BUSIEST = """
       AND position(%(text)s IN lower(switch)) > 0
     GROUP BY switch ORDER BY calls DESC, switch LIMIT %(most)s
 """
+_CHECKED = """
+    SELECT DISTINCT switch FROM core_checkcount
+    WHERE seconds = 3600 AND start >= %(first)s AND switch = ANY(%(switches)s)
+"""
 
 
 @dataclass(frozen=True)
@@ -151,6 +155,13 @@ def list_checked_switches(now: datetime, text: str = "", most: int = 200) -> lis
     this_hour = int(now.timestamp()) // HOUR_SECONDS * HOUR_SECONDS
     parameters = {"first": this_hour - HOUR_SECONDS, "text": text.lower(), "most": most}
     return [switch for switch, _ in fetch_all(_BUSIEST, parameters)]
+
+
+def find_checked(switches: Iterable[str], now: datetime) -> set[str]:
+    """Return those of the switch ids that were checked since the start of the previous hour."""
+    this_hour = int(now.timestamp()) // HOUR_SECONDS * HOUR_SECONDS
+    parameters = {"first": this_hour - HOUR_SECONDS, "switches": list(switches)}
+    return {switch for (switch,) in fetch_all(_CHECKED, parameters)}
 
 
 def _load_sums(
