@@ -4,6 +4,8 @@ from typing import Any
 
 from playwright.sync_api import Locator, Page, expect
 
+from switches.tests.e2e.tap_guard import await_taps
+
 _MOUSELESS = """() => { for (const kind of ['mousedown', 'pointerdown', 'touchstart'])
   document.addEventListener(kind, () => { window.somebodyHasAMouse = true }, true) }"""
 _HERE = """() => {
@@ -50,6 +52,7 @@ class Keys:
 
     def press(self, wanted: Locator, key: str = "Enter") -> None:
         self.to(wanted)
+        await_taps(self.page)
         self.page.keyboard.press(key)
 
     def write(self, wanted: Locator, text: str) -> None:
