@@ -126,9 +126,9 @@ def dependency_name(caller: str, callee: str, link: bool = True) -> SafeString:
 
 @register.filter
 def node_words(node: MapNode) -> str:
-    """Return a box's text: its trouble (`open`), or its kind and state (`service, closed`)."""
+    """Return a box's text: its state if that is not closed, otherwise kind and state."""
     word = STATES[node.state][1].lower() if node.state else ""
-    if node.state in TROUBLES:
+    if node.state in TROUBLES or node.state == "unknown":
         return word
     return ", ".join(filter(None, (node.kind or "not registered", word)))
 
