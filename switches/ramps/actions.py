@@ -60,7 +60,7 @@ def _advance(
 ) -> Ramp:
     _check_request(actor, reason)
     if actor.type != "system" and actor.role not in ADVANCING_ROLES:
-        raise Forbidden("To pass over a dwell or a gate takes the role of an approver.")
+        raise Forbidden("Skipping a dwell time or a gate requires the role approver.")
     found = _lock_live(ramp_id, now, "go on", {Job.State.RUNNING, Job.State.HOLDING})
     if step_index != found.index:
         raise _explain_advanced(found, now)
@@ -147,10 +147,10 @@ def _explain_advanced(found: LockedRamp, now: datetime) -> Conflict:
     share = descriptions.format_percent(found.percent_of(found.index))
     at = f"step {found.index + 1} of {len(found.ramp.plan)}, {share}"
     if found.index == 0 or last is None:
-        return Conflict(f"The ramp is at {at}. Nothing was changed.", step_index=found.index)
+        return Conflict(f"The ramp is at {at}. Nothing changed.", step_index=found.index)
     return Conflict(
         f"{last.actor_type}:{last.actor_name} advanced it to {at}, at {last.at:%H:%M:%S} UTC. "
-        "Nothing was changed; advance again if you mean the step after that.",
+        "Nothing changed. Advance again to skip the next step, too.",
         step_index=found.index,
         advanced_by=f"{last.actor_type}:{last.actor_name}",
     )
@@ -158,11 +158,12 @@ def _explain_advanced(found: LockedRamp, now: datetime) -> Conflict:
 
 def _require_no_failure(evaluation: RampEvaluation) -> None:
     if len(evaluation.gates) != len(evaluation.step.data["gates"]):
-        raise Conflict(f"{evaluation.decision.why} The ramp is about to be taken back.")
+        raise Conflict(f"{evaluation.decision.why} The switch is about to be engaged again.")
     for gate in (*evaluation.gates, *evaluation.step.data["gates"]):
         if gate.get("verdict") == FAIL:
             raise Conflict(
-                f"A gate fails: {kinds.describe_gate(gate)}. The ramp is about to be taken back.",
+                f"A gate fails: {kinds.describe_gate(gate)}. The switch is about to be engaged"
+                " again.",
                 gate=gate,
             )
 
@@ -172,7 +173,7 @@ def _check_skipping(
 ) -> None:
     """Raise :class:`Forbidden` if leaving this step early needs a second person."""
     if any(gate["verdict"] == WAITING for gate in evaluation.gates):
-        _require_second_person(found.ramp, actor, "A manual gate needs a signed-in person")
+        _require_second_person(found.ramp, actor, "A manual gate requires a signed-in person")
     is_early = evaluation.step.due_at is not None and evaluation.step.due_at > now
     all_pass = all(gate["verdict"] == PASS for gate in evaluation.gates)
     if all_pass and not is_early and not evaluation.is_held:

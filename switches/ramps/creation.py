@@ -56,7 +56,7 @@ def create_ramp(
         state=state,
     )
     if job is None:
-        raise Conflict("This ramp has begun already.")
+        raise Conflict("This ramp has already started.")
     return Ramp.objects.create(
         job=job,
         switch=switch,
@@ -105,7 +105,7 @@ def start_at_expiry(
     """
     ends_at = timestamp(episode.expires_at) if episode.expires_at else "never"
     key = f"ramp:auto:{episode.pk}:{ends_at}"
-    why = "Its time was up and its policy is to ramp."
+    why = "Expired, with the policy to ramp."
     steps = plan.read_plan()
     try:
         ramp = create_ramp(switch, episode, steps, why, SYSTEM, now, key=key, automatic=True)

@@ -76,7 +76,7 @@ def evaluate_ramps(turns: Sequence[LeasedJob], now: datetime) -> list[RampEvalua
             evaluation = _evaluate(turn, ramp, step, answers, held.get(ramp.switch_id, ()), now)
         except Exception as error:
             log.exception("ramp.evaluation_failed", ramp=ramp.pk)
-            why = f"It can't be judged: {type(error).__name__}: {error}"
+            why = f"It can't be evaluated: {type(error).__name__}: {error}"
             decision = RampDecision(Next.COMPENSATE, why)
             evaluation = RampEvaluation(turn, ramp, step, [], decision)
         evaluations.append(evaluation)

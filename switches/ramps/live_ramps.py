@@ -104,7 +104,7 @@ def close(ramp: Ramp, job: Job, step_state: str, why: str, actor: Actor, now: da
     notify_changed("ramps", str(ramp.pk))
     leave_step(ramp, job.step_index, actor, now, why)
     if job.compensated_at is not None:
-        kind, why = Approval.Kind.RELEASE, "The ramp was taken back."
+        kind, why = Approval.Kind.RELEASE, "The ramp failed, and the switch was engaged again."
         approvals.void_requests(kind=kind, target=ramp.switch_id, actor=actor, now=now, why=why)
 
 

@@ -24,7 +24,7 @@ from .plan import MAX_DWELL_SECONDS
 from .questions import approval_target
 
 APPROVAL_SECONDS = 2 * 3600
-NOT_YET = GateAnswer(WAITING, {"why": "a person is asked when the dwell is over"})
+NOT_YET = GateAnswer(WAITING, {"why": "a person decides when the step's time is over"})
 
 
 def request_approval(ramp: Ramp, index: int, now: datetime) -> None:
@@ -97,8 +97,7 @@ KIND = GateKind(
     name="manual",
     label="A person",
     summary="a person's approval",
-    passes_when="somebody approved: when the step's time is over, it is asked for under "
-    "*Approvals*",
+    passes_when="someone approves; requested under *Approvals* when the step's time is over",
     fields=(
         GateField(
             "timeout_seconds",
@@ -125,16 +124,16 @@ def _read_approval(approval: Approval, asked_at: datetime, now: datetime) -> Gat
     if approval.state == Approval.State.PENDING:
         evidence["waits_until"] = timestamp(approval.expires_at) if approval.expires_at else None
         if approval.expires_at is None or approval.expires_at > now:
-            return GateAnswer(WAITING, {**evidence, "why": "waits for an approver"})
+            return GateAnswer(WAITING, {**evidence, "why": "waiting for an approver"})
     if approval.state == Approval.State.DENIED:
-        why = f"{approval.decided_by} said no" + (
+        why = f"{approval.decided_by} denied it" + (
             f": {approval.comment}" if approval.comment else ""
         )
         return GateAnswer(FAIL, {**evidence, "why": why})
     if approval.expires_at is not None and approval.state != Approval.State.VOID:
         waited = durations.format_readable(approval.expires_at - asked_at)
-        return GateAnswer(FAIL, {**evidence, "why": f"nobody approved within {waited}"})
-    return GateAnswer(WAITING, {**evidence, "why": "was withdrawn and has to be asked for anew"})
+        return GateAnswer(FAIL, {**evidence, "why": f"not approved within {waited}"})
+    return GateAnswer(WAITING, {**evidence, "why": "was withdrawn and must be requested again"})
 
 
 @approvals.on_approval(
@@ -148,4 +147,4 @@ def _check_step(approval: Approval, actor: Actor, now: datetime) -> None:
     """Raise :class:`Conflict` if the ramp has left the step that the approval is about."""
     ramp = Ramp.objects.select_related("job").get(pk=approval.diff["ramp"])
     if not ramp.live or ramp.job.step_index != approval.diff["step"]:
-        raise Conflict(f"The ramp of {ramp.switch_id} is no longer at the step this was asked for.")
+        raise Conflict(f"The ramp of {ramp.switch_id} is no longer at the step of this request.")

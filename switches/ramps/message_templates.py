@@ -16,7 +16,7 @@ MESSAGE_TEMPLATES.register(
     MessageTemplate(
         "ramp.started",
         "▶️",
-        f"{_WHERE}: its ramp has begun",
+        f"{_WHERE}: ramp started",
         (("By", "by"), ("Why", "said"), ("Plan", "plan"), _WHY_ENGAGED),
         buttons=ABORT_BUTTON,
     ),
@@ -32,7 +32,7 @@ MESSAGE_TEMPLATES.register(
         "ramp.held",
         "✋",
         f"{_WHERE}: it HOLDS",
-        (("Why", "said"), ("Taken back unless it goes on by", "held_until_at"), _WHY_ENGAGED),
+        (("Why", "said"), ("Engaged again unless it continues by", "held_until_at"), _WHY_ENGAGED),
         severity="warning",
         buttons=ABORT_BUTTON,
     ),
@@ -47,7 +47,7 @@ MESSAGE_TEMPLATES.register(
     MessageTemplate(
         "ramp.resumed",
         "▶️",
-        f"{_WHERE}: it goes on",
+        f"{_WHERE}: continues",
         (("By", "by"), ("Why", "said"), _WHY_ENGAGED),
         buttons=ABORT_BUTTON,
         superseded_by=_LATER_STATES,
@@ -55,7 +55,7 @@ MESSAGE_TEMPLATES.register(
     MessageTemplate(
         "ramp.compensated",
         "⏪",
-        "{switch} ENGAGED again: its ramp was taken back at step {step}",
+        "{switch} ENGAGED again: its ramp failed at step {step}",
         (("Why", "said"), ("Gates", "gates"), ("What to do", "to_do"), _WHY_ENGAGED, _EXPIRES),
         severity="critical",
         buttons=engaged_buttons,
@@ -71,7 +71,7 @@ MESSAGE_TEMPLATES.register(
     MessageTemplate(
         "ramp.failed",
         "🚨",
-        "{switch} still lets {percent} % flow: its ramp FAILED and could not be taken back",
+        "{switch} still lets {percent} % flow: its ramp FAILED and could not be stopped",
         (("Why", "said"), ("What to do", "to_do"), _WHY_ENGAGED),
         severity="critical",
         buttons=ABORT_BUTTON,
@@ -80,27 +80,27 @@ MESSAGE_TEMPLATES.register(
     MessageTemplate(
         "ramps.started",
         "▶️",
-        "Ramps that have begun by themselves: {count}",
+        "Ramps started at expiry: {count}",
         (("Of", "list"), ("Why", "first_said")),
     ),
     MessageTemplate(
         "ramps.released",
         "✅",
         "Switches released at the end of their ramps: {count}",
-        (("They are", "list"),),
+        (("Switches", "list"),),
     ),
     MessageTemplate(
         "ramps.held",
         "✋",
         "More ramps that HOLD: {count}",
-        (("Of", "list"), ("Why, the first of them", "first_said")),
+        (("Of", "list"), ("First reason", "first_said")),
         severity="warning",
     ),
     MessageTemplate(
         "ramps.compensated",
         "⏪",
-        "More switches ENGAGED again, their ramps taken back: {count}",
-        (("They are", "list"), ("Why, the first of them", "first_said")),
+        "More switches ENGAGED again, ramps failed: {count}",
+        (("Switches", "list"), ("First reason", "first_said")),
         severity="critical",
     ),
 )

@@ -104,10 +104,9 @@ def describe_for_message(
         facts["held_until_at"] = timestamp(ramp.blind_since + longest)
     if job.state == Job.State.CANCELLED:
         facts["to_do"] = (
-            "Remove the cause, then release it again."
+            "Fix the cause, then release it again."
             if locked.episode.overdue_at is None
-            else "It is past its expiry and OVERDUE. Remove the cause, then release it; or extend "
-            "it."
+            else "It is past its expiry and OVERDUE. Fix the cause, then release it, or extend it."
         )
     return facts
 
@@ -130,7 +129,7 @@ def notify_failed_compensation(job: Job, why: str, now: datetime) -> None:
             ramp=ramp.pk,
             percent=float(episode.allow_percent),
             step=f"{job.step_index + 1} of {len(ramp.plan)}",
-            to_do="It is tried again all the time. Abort it, or engage the switch.",
+            to_do="Retrying continuously. Abort the ramp, or engage the switch.",
         ),
         now=now,
         to=digests.thread_destinations(episode),

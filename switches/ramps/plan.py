@@ -128,7 +128,7 @@ def _read_gates(gates: Any, where: str, errors: dict[str, list[str]]) -> list[di
         fields = {"type": kind.name, **check_fields(kind.fields, plain, here, errors)}
         is_there = any(other["type"] == kind.name for other in parsed)
         if fields in parsed or (kind.is_unique and is_there):
-            errors[here] = ["The step has this gate already."]
+            errors[here] = ["The step already has this gate."]
         parsed.append(fields)
     return parsed
 

@@ -69,7 +69,7 @@ def advance(
     going_on = {"state": Job.State.RUNNING, "hold_reason": "", "error": "", "outcome": ""}
     locked.write(step_index=index + 1, done=index + 1, **going_on)
     probe("advance.claimed")
-    why = reason or "Its dwell is over, and every gate passes."
+    why = reason or "Step finished, and every gate passes."
     locked.step(index, state=JobStep.State.PASSED, finished_at=now, error="")
     if locked.ramp.blind_since is not None:
         locked.ramp.blind_since = None

@@ -243,7 +243,7 @@ def test_ramp_says_that_the_global_switch_blocks_its_share():
 
     assert "blocked by global:all" in text(page(client.get("/")))
     shown = text(page(client.get(f"/ramps/{ramp.pk}/")))
-    assert "global:all blocks all traffic, so this ramp proves nothing" in shown
+    assert "global:all blocks all traffic, so this ramp tests nothing" in shown
     assert "allowed now" not in shown
 
 

@@ -187,7 +187,7 @@ class TestAtOnce:
             FINANCE, {"justification": SAFE_NOW, "mode": "immediate"}, follow=True
         )
 
-        assert "Ask for release at once" in text(html)
+        assert "Request release at once" in text(html)
         assert "ayse can." in text(html)
         assert "Any of" not in text(html)
         assert "it stays engaged until then" in page(response)

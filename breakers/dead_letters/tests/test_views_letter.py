@@ -49,7 +49,7 @@ def test_json_is_laid_out_and_what_is_hidden_stays_hidden(letters):
     assert "&quot;id&quot;: 17" in html
     assert "sk-1" not in html
     assert "hunter2" not in html
-    assert "Reveal what is hidden" in html
+    assert "Reveal hidden values" in html
 
 
 def test_numbers_are_shown_digit_by_digit(letters):
@@ -236,7 +236,7 @@ def test_a_value_that_writes_such_a_character_itself_stays_as_it_is(letters):
 
     html = page(visitor("operator").get(letter_path(letters.stream(), letter, "letter_edit")))
 
-    assert "No text that a form can carry" in html
+    assert "Not text; it can't be edited here" in html
 
 
 def test_json_that_is_none_any_more_is_said_beside_its_field(letters):

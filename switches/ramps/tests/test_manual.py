@@ -106,7 +106,7 @@ def test_denied_it_goes_back():
     run_tick(now + seconds(91))
 
     assert (get_ramp_state(ramp), get_share()) == ("aborted", 0)
-    assert "user:ada said no: error rate is flat" in get_outcome(ramp)
+    assert "user:ada denied it: error rate is flat" in get_outcome(ramp)
 
 
 @pytest.mark.parametrize("swept", [False, True])
@@ -122,7 +122,7 @@ def test_nobody_answers_within_two_hours_and_it_goes_back(swept):
     run_tick(after)
 
     assert (get_ramp_state(ramp), get_share()) == ("aborted", 0)
-    assert "nobody approved within 2 h" in get_outcome(ramp)
+    assert "not approved within 2 h" in get_outcome(ramp)
 
 
 def test_its_own_timeout_counts():

@@ -68,7 +68,7 @@ def test_head_of_the_thread_shows_the_share_and_is_updated_in_place(slack, kim):
     begin(kim)
     deliver()
 
-    assert "feature:chat RAMPING 5 %, step 1 of 3: its ramp has begun" in head(slack)["text"]
+    assert "feature:chat RAMPING 5 %, step 1 of 3: ramp started" in head(slack)["text"]
     assert "*Plan:* 5 %, 25 %, 100 %" in head(slack)["text"]
     ts = head(slack)["ts"]
 
@@ -113,7 +113,7 @@ def test_hold_says_what_is_missing_and_until_when_it_waits(slack, kim):
     assert "RAMPING 5 %, step 1 of 3: it HOLDS" in text
     assert "No data: external gate smoke: nobody has reported smoke yet" in text
     ends = (held_at + timedelta(hours=1)).strftime("%Y-%m-%d %H:%M")
-    assert f"*Taken back unless it goes on by:* {ends}" in text
+    assert f"*Engaged again unless it continues by:* {ends}" in text
     (message,) = OutboxMessage.objects.filter(event="ramp.held")
     assert message.severity == "warning"
 
@@ -132,9 +132,9 @@ def test_compensation_is_told_with_the_evidence_in_words(slack, kim):
     deliver()
 
     text = head(slack)["text"]
-    assert "feature:chat ENGAGED again: its ramp was taken back at step 1 of 3" in text
+    assert "feature:chat ENGAGED again: its ramp failed at step 1 of 3" in text
     assert "*Gates:* external gate smoke: fail, 12 errors, page /checkout" in text
-    assert "Remove the cause, then release it again." in text
+    assert "Fix the cause, then release it again." in text
     assert "then starts a ramp" in text  # It will expire again.
     assert [*buttons(head(slack))] == ["acknowledge", "extend"]
     (message,) = OutboxMessage.objects.filter(event="ramp.compensated")
@@ -290,4 +290,4 @@ def test_manual_gate_denied_in_slack_takes_the_ramp_back(slack, in_slack, kim):
     deliver()
 
     assert Episode.objects.get().allow_percent == 0
-    assert "said no" in head(slack)["text"]
+    assert "denied it" in head(slack)["text"]

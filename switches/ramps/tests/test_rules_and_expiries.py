@@ -286,7 +286,7 @@ class TestRequestsThatARampLeavesBehind:
 
         waits.refresh_from_db()
         assert (get_ramp_state(ramp), waits.state) == ("aborted", "void")
-        assert waits.comment == "The ramp was taken back."
+        assert waits.comment == "The ramp failed, and the switch was engaged again."
 
 
 def test_who_extends_what_ramps_is_told_that_it_ramps():

@@ -165,19 +165,19 @@ class TestTimeline:
     def test_failed_one_stands_in_red_above_every_page(self):
         ramp = start_ramp()
         client = browser_as("viewer")
-        assert "could not be taken back" not in page(client.get("/audit/"))
+        assert "could not be engaged again" not in page(client.get("/audit/"))
         why = f"It could not be engaged again: {NASTY}"
         Job.objects.update(state="failed", finished_at=db_now(), outcome=why)
 
         html = page(client.get("/audit/"))
 
-        assert "A ramp could not be taken back" in html
+        assert "A ramp could not be engaged again" in html
         assert f'href="/ramps/{ramp.pk}/"' in html
         assert "<script>alert" not in html
         content = text(page(client.get(ramp_path(ramp))))
         assert "5 % may still be allowed" in content
         assert "Dwelling" not in content
-        assert "could not be taken back" in page(browser_as("operator").get("/"))
+        assert "could not be engaged again" in page(browser_as("operator").get("/"))
 
     def test_switch_without_a_ramp_shows_none(self):
         html = page(browser_as("operator").get("/switches/feature/never/"))
@@ -214,7 +214,7 @@ class TestManualGate:
 
         html = page(browser(user).get(ramp_path(ramp)))
 
-        assert "a second person has to answer" in html
+        assert "another person must decide" in html
         assert "/approve/" not in html
 
     def test_approvals_page_leads_to_the_ramp_and_its_switch(self):
@@ -383,7 +383,7 @@ class TestBoard:
 
         assert "Ramping 5 %" in text(html)
         assert "step 1 of 2" in html
-        assert "of its dwell left" in html
+        assert "left of this step" in html
 
     def test_holding_one_says_so(self):
         start_ramp(plan=gated_plan({"type": "external", "gate": "smoke"}))
@@ -392,7 +392,7 @@ class TestBoard:
         content = text(page(browser_as("operator").get("/")))
 
         assert "Holding" in content
-        assert "waits for its gates" in content
+        assert "waiting for gates" in content
 
     def test_engaging_it_says_that_the_ramp_is_aborted(self):
         start_ramp()

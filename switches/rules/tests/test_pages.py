@@ -256,7 +256,7 @@ def test_broken_glass_stands_above_every_page_until_it_is_reviewed():
     [
         ("feature:a", "Begin the ramp of feature:a"),
         ("segment:a", "Begin the ramp of segment:a"),
-        ("global:all", "Ask for release by ramp"),
+        ("global:all", "Request release by ramp"),
         ("feature:kept", "Begin the ramp of feature:kept"),
     ],
 )
