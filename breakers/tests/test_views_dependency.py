@@ -38,7 +38,7 @@ def test_discovered_one_has_a_page_that_says_so():
 
     page_text = text(page(browser_as("viewer").get(PATH)))
 
-    assert "not registered: the defaults apply" in page_text
+    assert "not registered: the caller's own settings apply" in page_text
     assert "No policy is registered: the caller's own settings apply." in page_text
 
 

@@ -235,7 +235,7 @@ def test_infrastructure_says_what_a_probe_knows_and_no_more(probe, message):
 
     words = ("Not checked yet", "Not allowed to check", "No answer", "Answers")
     assert [word for word in words if word in page_text] == [message]
-    assert ("All probed services answer" in page_text) == (message == "Answers")
+    assert ("No service is known to be away" in page_text) == (message == "Answers")
     assert (probe or {}).get("error", "") in page_text
 
 
@@ -249,7 +249,7 @@ def test_infrastructure_does_not_repeat_an_old_probe():
     page_text = text(page(browser_as("viewer").get("/breakers/infrastructure/")))
 
     assert "Unknown no update since" in page_text
-    assert "All probed services answer" not in page_text
+    assert "No service is known to be away" not in page_text
 
 
 def test_infrastructure_shows_the_ways_of_events_and_live_channels():

@@ -46,7 +46,7 @@ def list_never_rehearsed(now: datetime, found: Sequence[Mapping[str, Any]]) -> l
         AttentionItem(
             kind="rehearsal",
             severity="info",
-            title=f"{pluralize(row['count'], 'switch')} never tested",
+            title=f"{pluralize(row['count'], 'switch')} never passed a drill",
             detail="Run a drill of each to prove that services obey it.",
             path="/drills/#unproven",
             since=row["since"] or now,

@@ -30,15 +30,15 @@ def not_rehearsed_section(_start: datetime, _end: datetime, now: datetime) -> Re
     }
     return build_section(
         "not_rehearsed",
-        "Not tested in the last 90 days",
+        "No passed drill in the last 90 days",
         rows,
         lambda switch: switch_path(switch.pk),
         total=total,
         tone="warn" if total else "good",
-        headline=f"{pluralize(total, 'switch')} not tested in 90 days",
+        headline=f"{pluralize(total, 'switch')} without a passed drill in 90 days",
         summary=f"{pluralize(total, 'switch')} not proven in the last 90 days, {never:,} of them "
-        "never tested. Start a drill, or schedule one.",
-        empty="Every switch passed a drill in the last 90 days.",
+        "never. Start a drill, or schedule one.",
+        empty="No switch lacks a passed drill in the last 90 days.",
         switch="pk",
         owner="owner",
         last_proven_at="last_proven_at",

@@ -56,7 +56,7 @@ def test_all_never_rehearsed_are_one_item(now):
     register("global:all", "feature:a", "feature:b", now=now)
 
     (item,) = attention.list_never_rehearsed(now)
-    assert (item.severity, item.title) == ("info", "2 switches never tested")
+    assert (item.severity, item.title) == ("info", "2 switches never passed a drill")
 
 
 def test_failed_drill_waits_until_a_later_one_passes(now):

@@ -195,7 +195,7 @@ class TestPartOfASwitch:
 
         html = self.part(switch, moment)
 
-        assert "Never tested." in text(html)
+        assert "Never passed a drill." in text(html)
         assert Tags(html).having("a", href="/drills/new/?switch=segment%3Aa")
 
     def test_proven_lately_does_not_and_long_ago_does(self, moment):
@@ -205,7 +205,7 @@ class TestPartOfASwitch:
         assert "Last passed" in text(self.part(switch, moment))
         assert "note--warn" not in self.part(switch, moment, "viewer")
         later = switch.last_proven_at + timedelta(days=91)
-        assert "Not tested in the last 90 days" in text(self.part(switch, later, "admin"))
+        assert "No passed drill in the last 90 days" in text(self.part(switch, later, "admin"))
 
     def test_running_drill_shows_its_step_and_when_it_ends(self, moment):
         begin(now=moment)
