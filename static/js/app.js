@@ -56,7 +56,7 @@ window.addEventListener("popstate", () => {
   else if (dialog.open) dialog.close();
 });
 
-function removeMark() {
+function clearDialogHash() {
   if (!location.hash.startsWith(DIALOG_HASH)) return;
   if (history.state?.dialog) {
     isGoingBack = true;
@@ -100,7 +100,7 @@ document.addEventListener("htmx:afterSwap", (event) => {
 });
 
 dialog.addEventListener("close", () => {
-  removeMark();
+  clearDialogHash();
   dialogBody.replaceChildren();
   dialog.querySelector("[data-announcer]").textContent = "";
   const back = opener?.isConnected ? opener : opener?.id && document.getElementById(opener.id);

@@ -27,6 +27,48 @@ interface DocumentEventMap {
   "htmx:configRequest": CustomEvent;
   "htmx:load": CustomEvent;
   "clock:set": CustomEvent<ServerTime>;
-  "switchgear:toast": CustomEvent<{ message: string }>;
+  "switchgear:done": CustomEvent<{ message: string }>;
+  "switchgear:no-response": CustomEvent<{ verb: string; path: string }>;
+  "switchgear:open": CustomEvent<{ path: string; from?: HTMLElement }>;
+  "switchgear:toast": CustomEvent<{ message: string; signIn?: boolean }>;
   "switchgear:url-state": CustomEvent<{ name: string; value: string }>;
+}
+
+/** The part of htmx that the scripts use. */
+interface Htmx {
+  ajax(verb: string, path: string, context: Record<string, unknown>): Promise<void>;
+  defineExtension(name: string, extension: Record<string, (...values: any[]) => unknown>): void;
+  process(element: Element): void;
+}
+
+/** A line of a plot: the values of one window, null where nothing is known. */
+interface PlotLine {
+  name: string;
+  values: (number | null)[];
+}
+
+/** A period that a plot marks, in seconds since 1970. */
+interface PlotBand {
+  name: string;
+  kind: string;
+  from: number;
+  to: number | null;
+}
+
+interface PlotLimit {
+  name: string;
+  value: number;
+}
+
+interface PlotData {
+  times: number[];
+  lines: PlotLine[];
+  bands: PlotBand[];
+  limits: PlotLimit[];
+  step: number;
+}
+
+interface Window {
+  htmx?: Htmx;
+  uPlot: any;
 }

@@ -1,9 +1,10 @@
+// @ts-check
 // The selection of letters in a list: the checkbox for the whole page, and the number of selected letters.
 // Without this module the checkboxes and buttons are a plain form.
 
 /** @returns {HTMLInputElement[]} */
 function letterBoxes() {
-  return [...document.querySelectorAll("[data-selection] input[name='ids']")];
+  return /** @type {HTMLInputElement[]} */ ([...document.querySelectorAll("[data-selection] input[name='ids']")]);
 }
 
 function countSelected() {
@@ -13,20 +14,22 @@ function countSelected() {
   if (!form || !label || !page) return;
   page.hidden = false;
   const boxes = letterBoxes();
-  const all = form.querySelector("input[name='all']").checked;
+  const all = /** @type {HTMLInputElement} */ (form.querySelector("input[name='all']")).checked;
   const selected = boxes.filter((box) => box.checked).length;
   for (const box of boxes) box.disabled = all;
   page.querySelector("input").checked = selected > 0 && selected === boxes.length;
   const text = all ? "all selected" : `${selected} selected`;
   if (label.textContent !== text) label.textContent = text;
-  for (const button of form.querySelectorAll("button[name='action']")) button.disabled = !all && !selected;
+  const buttons = /** @type {NodeListOf<HTMLButtonElement>} */ (form.querySelectorAll("button[name='action']"));
+  for (const button of buttons) button.disabled = !all && !selected;
 }
 
 document.addEventListener("change", (event) => {
   const form = event.target.closest("[data-selection]");
   if (!form) return;
   if (event.target.closest("[data-select-page]")) {
-    for (const box of letterBoxes()) box.checked = event.target.checked;
+    const { checked } = /** @type {HTMLInputElement} */ (event.target);
+    for (const box of letterBoxes()) box.checked = checked;
   }
   countSelected();
 });

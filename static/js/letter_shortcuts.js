@@ -1,12 +1,15 @@
+// @ts-check
 // Shortcuts on a dead letter's page: r retries or restores it, d discards it, and c copies it. They click
 // links and buttons, so everything works without this module.
 
 const DISABLED_KEY = "switchgear.shortcuts.off";
 
+/** @param {string[]} ids */
 function clickFirst(...ids) {
   ids.map((id) => document.getElementById(id)).find((element) => element && !element.hidden)?.click();
 }
 
+/** @type {Record<string, () => void>} */
 const SHORTCUTS = {
   r: () => clickFirst("do-retry", "do-restore"),
   d: () => clickFirst("do-discard"),

@@ -1,3 +1,4 @@
+// @ts-check
 // Keyboard navigation of the dependency map: arrows move between boxes, Enter opens one, Escape shows
 // the whole map. The boxes are links, so the map works without this module.
 
@@ -7,12 +8,16 @@ function boxes() {
   return [...document.querySelectorAll("[data-node]")];
 }
 
+/** @typedef {{ x: number, y: number }} Point */
+
+/** @param {HTMLElement} box @returns {Point} */
 function centerOf(box) {
   const place = box.getBoundingClientRect();
   return { x: place.x + place.width / 2, y: place.y + place.height / 2 };
 }
 
 // Distances from one box to another: along the direction of the key, and sideways.
+/** @type {Record<string, (from: Point, to: Point) => [number, number]>} */
 const DIRECTIONS = {
   ArrowLeft: (from, to) => [from.x - to.x, from.y - to.y],
   ArrowRight: (from, to) => [to.x - from.x, from.y - to.y],
@@ -20,8 +25,10 @@ const DIRECTIONS = {
   ArrowDown: (from, to) => [to.y - from.y, from.x - to.x],
 };
 
+/** @param {HTMLElement} from @param {string} key */
 function nearestBox(from, key) {
   const here = centerOf(from);
+  /** @type {HTMLElement | null} */
   let best = null;
   let shortest = Infinity;
   for (const box of boxes()) {

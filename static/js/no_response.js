@@ -46,8 +46,8 @@ function buildMessage(path, state) {
   shown.querySelector("[data-no-response]").dataset.noResponse = state;
   const retryButton = shown.querySelector("[data-retry]");
   if (retryButton) retryButton.dataset.retry = path;
-  const scopeInPath = findSwitch(path);
-  if (scopeInPath) fillTexts(shown, scopeInPath);
+  const requestedSwitch = findSwitch(path);
+  if (requestedSwitch) fillTexts(shown, requestedSwitch);
   return shown;
 }
 

@@ -24,7 +24,7 @@ let stream = null; // id of the message stream
 let seqs = {};
 let attempts = 0;
 let downSince = Date.now(); // or 0
-let serverDeafSince = 0; // since then the server itself receives no changes; 0 if it does
+let serverDisconnectedSince = 0; // since then the server itself receives no changes; 0 if it does
 let lastMessageAt = 0;
 let lastChangeAt = 0;
 let timer = 0;
@@ -36,7 +36,7 @@ function topicsOf(part) {
 }
 
 function isReceiving() {
-  return stream !== null && !serverDeafSince;
+  return stream !== null && !serverDisconnectedSince;
 }
 
 function markOutdated(concerned, spread = JITTER_MS) {
@@ -93,13 +93,13 @@ function handleMessage(message) {
     seqs = message.seq;
     attempts = 0;
     downSince = 0;
-    serverDeafSince = message.live === false ? serverDeafSince || Date.now() : 0;
+    serverDisconnectedSince = message.live === false ? serverDisconnectedSince || Date.now() : 0;
     markOutdated(() => true, 2 * JITTER_MS); // changes before this message were missed
     showNotice();
     return;
   }
-  if (message.topic === "heartbeat" && message.live === false && !serverDeafSince) {
-    serverDeafSince = Date.parse(message.at);
+  if (message.topic === "heartbeat" && message.live === false && !serverDisconnectedSince) {
+    serverDisconnectedSince = Date.parse(message.at);
     showNotice();
   }
   if (!(message.topic in seqs)) return;
@@ -112,8 +112,8 @@ function handleMessage(message) {
 
 function applyDegradation(message) {
   const away = message.data?.effects?.some((effect) => effect.what === "redis") ?? false;
-  if (!away) serverDeafSince = 0;
-  else if (!serverDeafSince) serverDeafSince = Date.parse(message.at);
+  if (!away) serverDisconnectedSince = 0;
+  else if (!serverDisconnectedSince) serverDisconnectedSince = Date.parse(message.at);
   showNotice();
 }
 
@@ -150,7 +150,7 @@ function checkSilence() {
 
 function showNotice() {
   const down = downSince && Date.now() - downSince > NOTICE_AFTER_MS ? downSince : 0;
-  const since = down && serverDeafSince ? Math.min(down, serverDeafSince) : down || serverDeafSince;
+  const since = down && serverDisconnectedSince ? Math.min(down, serverDisconnectedSince) : down || serverDisconnectedSince;
   notice.hidden = !since;
   if (!since) return;
   const utc = document.documentElement.dataset.times === "utc";

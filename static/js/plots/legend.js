@@ -1,9 +1,16 @@
+// @ts-check
 // Legend of a plot: toggles of the windows, with their values.
 
 import { formatWindow } from "./formatting.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 
+/**
+ * @param {PlotLine} line
+ * @param {{ number: number, dash: number[] }} look
+ * @param {boolean} pressed
+ * @param {(button: HTMLButtonElement) => void} press
+ */
 export function legendButton(line, look, pressed, press) {
   const element = document.createElement("button");
   element.type = "button";
@@ -18,6 +25,7 @@ export function legendButton(line, look, pressed, press) {
   return element;
 }
 
+/** @param {number[]} dash */
 function lineSample(dash) {
   const found = document.createElementNS(SVG, "svg");
   const path = document.createElementNS(SVG, "path");
