@@ -241,11 +241,11 @@ def test_request_of_somebody_deactivated_is_marked(root, kim):
         kind="release", target="global:all", summary="Release global:all", reason="calm again",
         requested_by="user:kim", requester=kim, requested_at=db_now(),
     )  # fmt: skip
-    assert "deactivated since" not in root.get("/approvals/").content.decode()
+    assert "since deactivated" not in root.get("/approvals/").content.decode()
 
     root.post(f"/people/{kim.pk}/deactivate/")
 
-    assert "deactivated since" in root.get("/approvals/").content.decode()
+    assert "since deactivated" in root.get("/approvals/").content.decode()
 
 
 def test_admin_ends_one_session_or_all(root, kim):
