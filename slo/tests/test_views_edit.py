@@ -89,7 +89,7 @@ def test_preview_tells_what_would_change_and_what_it_means():
 
     assert "21 min 36 s of full outage" in html
     assert "1 event in 2,000" in html
-    assert "1 changeWhat changed target99.9 %99.95 %" in html
+    assert "1 changeChanges target99.9 %99.95 %" in html
     assert float(services.find_slo(slo.name).target) == 0.999
 
 

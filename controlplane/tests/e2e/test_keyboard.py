@@ -144,11 +144,11 @@ def test_token_is_made_kept_and_revoked(keys):
     hands = keys(person("admin", "root"), "/tokens/")
     page = hands.page
 
-    hands.press(page.get_by_role("link", name="Make a token"))
+    hands.press(page.get_by_role("link", name="Create a token"))
     dialog = page.locator("#dialog")
     hands.write(dialog.get_by_label("Name"), "billing")
     hands.press(dialog.get_by_label("switches:read"), "Space")
-    hands.press(button(dialog, "Make it"))
+    hands.press(button(dialog, "Create token"))
     expect(dialog.locator("#token-text")).to_be_visible()
     hands.to(button(dialog, "Copy token"))
     hands.press(dialog.get_by_role("link", name="I've saved it"))
@@ -156,10 +156,10 @@ def test_token_is_made_kept_and_revoked(keys):
     assert Token.objects.get().scopes == ["switches:read"]
 
     hands.press(page.get_by_role("link", name="Revoke billing"))
-    hands.write(dialog.get_by_label("Why"), "Replaced by another one")
-    hands.press(button(dialog, "Revoke"))
+    hands.write(dialog.get_by_label("Reason", exact=True), "Replaced by another one")
+    hands.press(button(dialog, "Revoke token"))
     expect(dialog).to_be_hidden()
-    expect(page.get_by_role("heading", name="No token yet")).to_be_visible()
+    expect(page.get_by_role("heading", name="No tokens")).to_be_visible()
     assert Token.objects.get().revoked_at
 
 
@@ -177,7 +177,7 @@ def test_letter_is_retried(keys, settings):
         hands.write(dialog.get_by_label("Reason", exact=True), "oracle is back since 03:10")
         hands.press(button(dialog, "Retry"))
 
-        expect(page.get_by_text("Its message is back in")).to_be_visible()
+        expect(page.get_by_text("It has not failed again so far.")).to_be_visible()
         assert Departure.objects.get().action == "retry"
 
 

@@ -393,4 +393,4 @@ def test_two_people_are_not_told_apart_by_capitals_alone():
     response = api.post("/users/", {"username": "Ada", "role": "viewer"})
 
     assert response.status_code == 400
-    assert "ada exists already" in response.content.decode()
+    assert "ada already exists" in response.content.decode()

@@ -55,6 +55,7 @@ ARGS = {
     "targets/<int:target_id>/remove/": {"target_id": writes.hook},
     "targets/<int:target_id>/test/": {"target_id": writes.hook},
     "alerts/<int:alert_id>/acknowledge/": {"alert_id": writes.open_alert},
+    "alerts/groups/<int:group_id>/acknowledge/": {"group_id": writes.open_alert},
     "ramps/<int:ramp_id>/resume/": {"ramp_id": writes.paused("ramp")},
     "ramps/<int:ramp_id>/advance/": {"ramp_id": writes.live_ramp},
 }

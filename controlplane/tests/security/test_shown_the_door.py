@@ -83,7 +83,7 @@ def test_an_approver_who_was_deactivated_meanwhile_frees_nothing():
     )
 
     assert answer.status_code == 403
-    assert "changed just now" in answer.json()["detail"]
+    assert "just changed" in answer.json()["detail"]
     assert not AuditEntry.objects.filter(action__contains="released").exists()
 
 

@@ -30,6 +30,7 @@ SAMPLES = {
     "entry_id": "1700000000000-0",
     "escalation_id": "1",
     "exclusion_id": "1",
+    "group_id": "1",
     "job_id": "1",
     "key": "finance",
     "kind": "webhook",

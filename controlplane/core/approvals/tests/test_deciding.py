@@ -21,7 +21,7 @@ def test_who_was_changed_since_the_request_began_approves_nothing(change):
     actor = ada.as_actor()
     User.objects.filter(pk=ada.pk).update(**change)
 
-    with pytest.raises(Forbidden, match="may not do this any more"):
+    with pytest.raises(Forbidden, match="no longer allows this"):
         services.approve(approval_id=approval_id, comment="seen", actor=actor, now=db_now())
 
     assert Approval.objects.get(pk=approval_id).state == "pending"

@@ -6,7 +6,7 @@ from typing import Any
 
 from controlplane.core.clock import db_now
 from controlplane.core.outbox.models import Attempt, OutboxMessage
-from controlplane.notify.models.targets import Target
+from controlplane.notify.models.targets import Route, Target
 
 _keys = count(1)
 
@@ -57,3 +57,8 @@ def hook(name: str = "pager", **more: Any) -> Target:
 
 def somebody(name: str, **more: Any) -> Target:
     return Target.objects.create(name=name, kind="person", created_at=db_now(), **more)
+
+
+def route_to_hook() -> Route:
+    """Route every event to a webhook, so that somebody is notified."""
+    return Route.objects.create(target=hook(), created_at=db_now())

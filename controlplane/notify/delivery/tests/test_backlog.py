@@ -13,7 +13,7 @@ from controlplane.core.outbox.escalation import Escalation
 from controlplane.core.outbox.models import OutboxMessage, Pace
 from controlplane.notify.delivery import attention, backlog, report_sections
 
-from .message_samples import create_message, hook, somebody
+from .message_samples import create_message, hook, route_to_hook, somebody
 
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 11, 21, 2, 11, tzinfo=UTC)
@@ -168,7 +168,7 @@ def test_the_report_tells_sent_failed_and_the_slowest_by_destination():
         {"Destination": "pager (webhook)", "Sent": 0, "Failed": 1, "Pending": 0, "Slowest": ""},
         {"Destination": "slack", "Sent": 2, "Failed": 0, "Pending": 1, "Slowest": "30 s"},
     ]
-    assert "2 sent, 1 failed" in section.summary
+    assert section.summary == "2 messages delivered. Waiting: 1. Failed: 1."
 
 
 def test_a_failure_of_an_earlier_week_is_in_the_report_until_it_is_dealt_with():
@@ -181,9 +181,18 @@ def test_a_failure_of_an_earlier_week_is_in_the_report_until_it_is_dealt_with():
 
 
 def test_a_quiet_week_is_a_good_one():
+    route_to_hook()
+
     section = report_sections.deliveries_section(MONDAY, MONDAY + WEEK, NOW)
 
     assert (section.tone, section.rows) == ("good", ())
+
+
+def test_a_quiet_week_without_a_target_is_a_warning():
+    section = report_sections.deliveries_section(MONDAY, MONDAY + WEEK, NOW)
+
+    assert (section.tone, section.rows) == ("warn", ())
+    assert section.summary == "No target is configured: nobody is notified."
 
 
 def test_the_tick_is_registered():

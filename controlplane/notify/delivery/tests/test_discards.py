@@ -12,13 +12,14 @@ from controlplane.core.http.tests.callers import as_role, person, signed_in, wit
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.notify.delivery import attention, claims, report_sections, selection
 
-from .message_samples import create_message
+from .message_samples import create_message, route_to_hook
 
 pytestmark = pytest.mark.django_db
 WHY = {"reason": "the webhook was removed"}
 
 
 def test_a_discarded_message_waits_for_nobody_and_stays_on_record():
+    route_to_hook()
     message = create_message("failed", "webhook:999", severity="critical")
     assert attention.list_undelivered_messages(db_now())
 
