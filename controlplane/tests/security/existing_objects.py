@@ -30,7 +30,7 @@ from slo.models import Alert, Exclusion, Slo, ThresholdRule
 from slo.objectives import exclusions
 from slo.tests.month_of_events import alert
 from switches.drills import services as drills
-from switches.models import Drill, Ramp, Rule, Switch, Trip, TripPolicy
+from switches.models import Drill, Episode, Ramp, Rule, Switch, Trip, TripPolicy
 from switches.report import services as reports
 from switches.report import weeks
 
@@ -117,10 +117,16 @@ def arguments(letters: Heap) -> dict[str, list[str]]:
         "entry_id": [entry[0].decode()],
         "escalation_id": _ids(Escalation),
         "exclusion_id": _ids(Exclusion),
+        "<str:key>/comments key": [
+            row.partition(":")[2] for row in _all(Episode, "switch_id", switch__scope="segment")
+        ],
+        "comments/<slug:kind> key": _ids(Alert),
+        "comments kind": ["alert"],
         "experiments key": ["checkout-b"],
         "dlq/jobs job_id": _all(Job, "pk", kind=replays.KIND),
         "dead-letters/jobs job_id": _all(Job, "pk", kind=replays.KIND),
         "gates name": _all(ExternalVerdict, "pk"),
+        "group_id": _ids(Alert),
         "job_id": _ids(Job),
         "key": [row.partition(":")[2] for row in _ids(Switch)],
         "message_id": _ids(OutboxMessage),

@@ -46,6 +46,7 @@ switches/<str:scope>/<str:key>/release  POST switches:write
 switches/<str:scope>/<str:key>/undo  POST switches:write
 switches/<str:scope>/<str:key>/preview  GET switches:read
 switches/<str:scope>/<str:key>/calls  GET switches:read
+switches/<str:scope>/<str:key>/comments/  GET switches:read; POST switches:write
 switches/<str:scope>/<str:key>/history  GET switches:read
 snapshot  GET switches:read
 check  POST switches:read
@@ -87,7 +88,9 @@ sli/  POST slo:write | report:write
 openslo/  GET slo:read; POST slo:write + admin
 alerts/  GET slo:read
 alerts/<str:alert_id>/  GET slo:read
+alerts/ack  POST slo:write
 alerts/<str:alert_id>/ack  POST slo:write
+alerts/<str:alert_id>/comments/  GET slo:read; POST slo:write
 alerts/<str:alert_id>/postmortem  GET slo:read & audit:read
 thresholds/  GET slo:read; POST slo:write + admin
 thresholds/<str:name>/  GET slo:read; PUT, DELETE slo:write + admin
@@ -133,6 +136,8 @@ PAGES = """
 audit/  GET person
 audit/verify/  POST admin
 approvals/  GET person
+approvals/<int:approval_id>/  GET person
+comments/<slug:kind>/<str:key>/  GET, POST switches:write | slo:write
 approvals/<int:approval_id>/approve/  POST approve
 approvals/<int:approval_id>/deny/  POST approve
 approvals/<int:approval_id>/edit/  POST switches:write
@@ -146,6 +151,7 @@ jobs/<int:job_id>/pause/  GET, POST switches:write
 jobs/<int:job_id>/resume/  GET, POST switches:write
 jobs/<int:job_id>/cancel/  GET, POST switches:write
 deliveries/  GET person
+deliveries/event/  GET person
 deliveries/retry/  POST switches:write
 deliveries/<int:delivery_id>/  GET person
 deliveries/<int:delivery_id>/retry/  POST switches:write
@@ -168,6 +174,8 @@ breakers/new/  GET admin
 breakers/<slug:caller>/<slug:callee>/  GET person
 breakers/<slug:caller>/<slug:callee>/override/  GET, POST breakers:write
 breakers/<slug:caller>/<slug:callee>/override/remove/  GET, POST breakers:write
+breakers/<slug:caller>/<slug:callee>/override/undo/  POST breakers:write
+breakers/<slug:caller>/<slug:callee>/override/status/  GET person
 breakers/<slug:caller>/<slug:callee>/remove/ GET, POST admin
 breakers/<slug:caller>/<slug:callee>/edit/  GET, POST admin
 dead-letters/  GET person
@@ -191,6 +199,7 @@ slos/new/  GET, POST admin
 alerts/  GET person
 alerts/<int:alert_id>/  GET person
 alerts/<int:alert_id>/acknowledge/  GET, POST slo:write
+alerts/groups/<int:group_id>/acknowledge/  GET, POST slo:write
 alerts/<int:alert_id>/postmortem/  GET person
 slos/<str:name>/  GET person
 slos/<str:name>/series/  GET person
