@@ -1,7 +1,8 @@
 // Shared by all pages: dialogs, toasts after changes, the menu, the theme, copy buttons.
 
-const dialog = document.getElementById("dialog");
+const dialog = /** @type {HTMLDialogElement} */ (document.getElementById("dialog"));
 const dialogBody = document.getElementById("dialog-body");
+/** @type {HTMLElement | null} */
 let opener = null;
 
 /* --- dialogs: links with data-dialog open their page in a dialog */
@@ -11,8 +12,10 @@ let opener = null;
 const DIALOG_HASH = "#dialog=";
 
 let isGoingBack = false; // history.back() to the URL without the fragment is under way
+/** @type {(() => void) | null} */
 let openNext = null; // opens the next dialog after that
 
+/** @param {HTMLElement} link @param {string} path @param {HTMLElement | null} from the element to focus after closing */
 function openDialog(link, path, from) {
   if (isGoingBack) {
     openNext = () => openDialog(link, path, from);
@@ -28,6 +31,7 @@ function openDialog(link, path, from) {
 }
 
 // Failures are handled by the listeners of htmx's error events.
+/** @param {string} path @param {Record<string, unknown>} context */
 function load(path, context) {
   window.htmx.ajax("GET", path, context).catch(() => {});
 }
@@ -36,7 +40,7 @@ function load(path, context) {
 function openFromUrl() {
   if (!location.hash.startsWith(DIALOG_HASH) || dialog.open || !window.htmx || !dialog.showModal) return;
   const url = new URL(location.hash.slice(DIALOG_HASH.length), location.origin);
-  const links = [...document.querySelectorAll("a[data-dialog]")];
+  const links = /** @type {HTMLAnchorElement[]} */ ([...document.querySelectorAll("a[data-dialog]")]);
   const link = links.find((one) => one.href === url.href) ?? links.find((one) => one.pathname === url.pathname);
   const always = [...document.querySelectorAll("[data-in-dialog][data-path]")].some((one) => one.dataset.path === url.pathname);
   if (url.origin === location.origin && (link || always)) openDialog(link ?? document.body, url.pathname + url.search, link);
@@ -66,7 +70,7 @@ function clearDialogHash() {
 }
 
 document.addEventListener("click", (event) => {
-  const link = event.target.closest("a[data-dialog]");
+  const link = /** @type {HTMLAnchorElement | null} */ (event.target.closest("a[data-dialog]"));
   const plain = event.button === 0 && !(event.metaKey || event.ctrlKey || event.shiftKey || event.altKey);
   if (!link || !plain || event.defaultPrevented || !window.htmx || !dialog.showModal) return;
   event.preventDefault();
@@ -82,7 +86,7 @@ document.addEventListener("switchgear:open", (event) => {
 document.addEventListener("htmx:afterSwap", (event) => {
   if (event.target !== dialogBody) return;
   if (!dialog.open) {
-    opener ??= document.activeElement;
+    opener ??= /** @type {HTMLElement} */ (document.activeElement);
     dialog.showModal();
   }
   dialog.scrollTop = 0;
@@ -115,6 +119,7 @@ document.addEventListener("click", (event) => {
 
 /* --- after a change: show a toast, and refresh the page */
 
+/** @param {string} message @param {boolean} signIn */
 function showToast(message, signIn = false) {
   document.dispatchEvent(new CustomEvent("switchgear:toast", { detail: { message, signIn } }));
 }
@@ -130,9 +135,11 @@ document.addEventListener("switchgear:done", (event) => {
 });
 
 // True if the field differs from its initial value.
+/** @param {any} field an input, textarea or select */
 function isChanged(field) {
   if (field.matches("select")) {
-    const given = [...field.options].findIndex((option) => option.defaultSelected);
+    const options = /** @type {HTMLSelectElement} */ (field).options;
+    const given = [...options].findIndex((option) => option.defaultSelected);
     return field.selectedIndex !== Math.max(given, 0);
   }
   if (field.matches("[type='checkbox'], [type='radio']")) return field.checked !== field.defaultChecked;
@@ -169,7 +176,8 @@ document.addEventListener("htmx:configRequest", (event) => {
 });
 document.addEventListener("submit", (event) => {
   const token = currentToken();
-  const field = event.target.elements.namedItem("csrfmiddlewaretoken");
+  const form = /** @type {HTMLFormElement} */ (event.target);
+  const field = /** @type {HTMLInputElement | null} */ (form.elements.namedItem("csrfmiddlewaretoken"));
   if (token && field) field.value = token;
 });
 
@@ -181,6 +189,7 @@ const NO_RESPONSE = 0;
 const GATEWAY_TIMEOUT = 504;
 const checking = new WeakSet();
 const unconfirmed = new WeakSet();
+/** @type {HTMLFormElement | null} */
 let confirmedForm = null;
 
 async function checkConsole() {
@@ -189,10 +198,11 @@ async function checkConsole() {
   try {
     return (await fetch(url, { headers: { "HX-Request": "true" }, signal })).status;
   } catch (error) {
-    return error.name === "TimeoutError" ? GATEWAY_TIMEOUT : NO_RESPONSE;
+    return /** @type {Error} */ (error).name === "TimeoutError" ? GATEWAY_TIMEOUT : NO_RESPONSE;
   }
 }
 
+/** @param {HTMLFormElement} form @param {HTMLButtonElement | null} submitter */
 async function sendIfReachable(form, submitter) {
   checking.add(form);
   form.setAttribute("aria-busy", "true");
@@ -213,6 +223,7 @@ async function sendIfReachable(form, submitter) {
   }
 }
 
+/** @param {HTMLFormElement} form */
 function hasFields(form) {
   return form.querySelector("textarea, select, input:not([type='hidden'])") !== null;
 }
@@ -220,18 +231,18 @@ function hasFields(form) {
 document.addEventListener(
   "submit",
   (event) => {
-    const form = event.target;
+    const form = /** @type {HTMLFormElement} */ (event.target);
     if (form === confirmedForm || unconfirmed.delete(form) || form.dataset.sent) return; // A second submit is prevented in engage.js.
     if (!document.getElementById("palette") || !form.matches(PAGE_FORMS) || !hasFields(form)) return;
     event.preventDefault();
     event.stopImmediatePropagation();
-    if (!checking.has(form)) sendIfReachable(form, event.submitter);
+    if (!checking.has(form)) sendIfReachable(form, /** @type {HTMLButtonElement | null} */ (event.submitter));
   },
   true,
 );
 
 for (const failure of ["htmx:sendError", "htmx:timeout", "htmx:responseError"]) {
-  document.addEventListener(failure, (event) => {
+  document.addEventListener(failure, (/** @type {any} */ event) => {
     if (event.detail.xhr?.status === 401) {
       handleSignedOut();
       return;
@@ -272,15 +283,15 @@ if (currentLink) {
 /* --- menu, theme, filters, copying */
 
 document.addEventListener("click", (event) => {
-  const menu = document.querySelector("[data-menu][open]");
-  if (menu && !menu.contains(event.target)) menu.open = false;
+  const menu = /** @type {HTMLDetailsElement | null} */ (document.querySelector("[data-menu][open]"));
+  if (menu && !menu.contains(/** @type {Node} */ (event.target))) menu.open = false;
 });
 
 document.addEventListener("submit", (event) => {
   const form = event.target.closest("[data-theme-form]");
   if (!form || !event.submitter) return;
   event.preventDefault();
-  const theme = event.submitter.value;
+  const theme = /** @type {HTMLButtonElement} */ (event.submitter).value;
   const secure = location.protocol === "https:" ? "; Secure" : "";
   if (theme === "system") {
     delete document.documentElement.dataset.theme;
@@ -295,7 +306,8 @@ document.addEventListener("submit", (event) => {
 });
 
 document.addEventListener("change", (event) => {
-  if (event.target.matches("[data-submit]")) event.target.form.requestSubmit();
+  const field = /** @type {HTMLInputElement} */ (event.target);
+  if (field.matches("[data-submit]")) field.form.requestSubmit();
 });
 
 document.addEventListener("click", async (event) => {

@@ -1,4 +1,3 @@
-// @ts-check
 // Updates countdowns and ages by the server's clock, in the same format as the templates.
 // Other modules set the server's time by a `clock:set` event (milliseconds since 1970).
 

@@ -12,6 +12,7 @@ const WIDE = new RegExp(
 const ZERO_WIDTH = /[\p{Mn}\p{Me}\p{Cc}\p{Cf}]/u;
 
 // A preview of the server's count; the server enforces the rule.
+/** @param {string} text */
 function countColumns(text) {
   let sum = 0;
   for (const character of text.normalize("NFC").trim().replace(/\s+/gu, " ")) {
@@ -20,6 +21,7 @@ function countColumns(text) {
   return sum;
 }
 
+/** @param {HTMLElement} field */
 function updateCounter(field) {
   const least = Number(field.dataset.least);
   const area = field.querySelector("textarea");
@@ -30,6 +32,13 @@ function updateCounter(field) {
   meter.classList.toggle("meter__good", have > 0 && enough);
 }
 
+/**
+ * A form that engages a switch: its controls by name.
+ * @typedef {HTMLFormElement & { elements: EngageControls }} EngageForm
+ * @typedef {{ scope: HTMLSelectElement, on_expiry: HTMLSelectElement } & Record<"key" | "reason" | "confirm", HTMLInputElement>} EngageControls
+ */
+
+/** @param {EngageForm} form */
 function updateVerb(form) {
   const verb = form.querySelector("[data-verb]");
   if (verb.closest("[aria-busy]")) return;
@@ -39,11 +48,13 @@ function updateVerb(form) {
 }
 
 // Errors are about the previous value; the plan shows the current ones.
+/** @param {Element} input */
 function clearErrors(input) {
   input.removeAttribute("aria-invalid");
   for (const error of input.closest(".field")?.querySelectorAll(".field__error") ?? []) error.remove();
 }
 
+/** @param {EngageForm} form */
 function applyScopeDefault(form) {
   const { onlyKey, default: policy } = form.elements.scope.selectedOptions[0].dataset;
   if (onlyKey || !form.dataset.chosen) form.elements.on_expiry.value = policy;
@@ -53,6 +64,7 @@ function applyScopeDefault(form) {
 // selected once that key is complete, as its form has no key field.
 const SWITCH_ID = /^\s*([a-z]+)\s*:\s*(.*)$/is;
 
+/** @param {EngageForm} form */
 function splitKey(form) {
   const { scope, key } = form.elements;
   const [, name, rest] = SWITCH_ID.exec(key.value) ?? [];
@@ -65,6 +77,7 @@ function splitKey(form) {
   if (onlyKey) form.elements.confirm.focus();
 }
 
+/** @param {EngageForm} form @param {string} scope */
 function selectScope(form, scope) {
   form.elements.scope.value = scope;
   form.elements.scope.dispatchEvent(new Event("input", { bubbles: true }));
@@ -75,7 +88,7 @@ document.addEventListener("click", (event) => {
   const link = event.target.closest("form[data-engage] a[data-scope]");
   if (!link || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey) return;
   event.preventDefault();
-  const form = link.closest("form");
+  const form = /** @type {EngageForm} */ (link.closest("form"));
   const { key, reason } = form.elements;
   if (link.dataset.key) key.value = link.dataset.key;
   selectScope(form, link.dataset.scope);
@@ -85,49 +98,55 @@ document.addEventListener("click", (event) => {
   else document.getElementById("dialog-title")?.focus();
 });
 
+/** @param {EngageForm} form @param {string} reason */
 function fillReason(form, reason) {
   form.elements.reason.value = reason;
   clearErrors(form.elements.reason);
   updateCounter(form.elements.reason.closest("[data-reason]"));
 }
 
+/** @param {EngageForm} form */
 function uncheckOtherReasons(form) {
-  for (const choice of form.querySelectorAll("[name='suggested_reason']")) {
+  const choices = /** @type {NodeListOf<HTMLInputElement>} */ (form.querySelectorAll("[name='suggested_reason']"));
+  for (const choice of choices) {
     choice.checked = choice.value === form.elements.reason.value;
   }
 }
 
 document.addEventListener("input", (event) => {
-  const field = event.target.closest("[data-reason]");
+  const input = /** @type {HTMLInputElement} */ (event.target);
+  const field = input.closest("[data-reason]");
   if (field) updateCounter(field);
-  const form = event.target.closest("form[data-engage]");
+  const form = /** @type {EngageForm | null} */ (input.closest("form[data-engage]"));
   if (!form) return;
-  clearErrors(event.target);
-  if (event.target.name === "on_expiry") form.dataset.chosen = "true";
-  if (event.target.name === "scope") applyScopeDefault(form);
-  if (event.target.name === "key") splitKey(form);
-  if (event.target.name === "suggested_reason") fillReason(form, event.target.value);
-  if (event.target.name === "reason") uncheckOtherReasons(form);
+  clearErrors(input);
+  if (input.name === "on_expiry") form.dataset.chosen = "true";
+  if (input.name === "scope") applyScopeDefault(form);
+  if (input.name === "key") splitKey(form);
+  if (input.name === "suggested_reason") fillReason(form, input.value);
+  if (input.name === "reason") uncheckOtherReasons(form);
   updateVerb(form);
 });
 
 // Prevent double submits of forms that are not sent by htmx.
 document.addEventListener("submit", (event) => {
-  const button = event.target.querySelector("[data-once]");
-  if (!button || event.target.hasAttribute("hx-post")) return;
-  if (event.target.dataset.sent) {
+  const form = /** @type {HTMLFormElement} */ (event.target);
+  const button = form.querySelector("[data-once]");
+  if (!button || form.hasAttribute("hx-post")) return;
+  if (form.dataset.sent) {
     event.preventDefault();
     return;
   }
-  event.target.dataset.sent = "true";
+  form.dataset.sent = "true";
 });
 window.addEventListener("pageshow", () => {
   for (const form of document.querySelectorAll("form[data-sent]")) delete form.dataset.sent;
 });
 
+/** @param {ParentNode} root */
 function initialize(root) {
   for (const field of root.querySelectorAll("[data-reason]")) updateCounter(field);
-  for (const form of root.querySelectorAll("form[data-engage]")) {
+  for (const form of /** @type {NodeListOf<EngageForm>} */ (root.querySelectorAll("form[data-engage]"))) {
     updateVerb(form);
     const set = form.elements.on_expiry.value;
     const usual = form.elements.scope.selectedOptions[0].dataset.default;
@@ -135,5 +154,5 @@ function initialize(root) {
   }
 }
 
-document.addEventListener("htmx:load", (event) => initialize(event.target));
+document.addEventListener("htmx:load", (event) => initialize(/** @type {HTMLElement} */ (event.target)));
 initialize(document);

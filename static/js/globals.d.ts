@@ -51,12 +51,14 @@ interface PlotLine {
 interface PlotBand {
   name: string;
   kind: string;
+  label?: string;
   from: number;
   to: number | null;
 }
 
 interface PlotLimit {
   name: string;
+  severity: string;
   value: number;
 }
 

@@ -1,4 +1,3 @@
-// @ts-check
 // The selection of letters in a list: the checkbox for the whole page, and the number of selected letters.
 // Without this module the checkboxes and buttons are a plain form.
 

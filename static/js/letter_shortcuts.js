@@ -1,4 +1,3 @@
-// @ts-check
 // Shortcuts on a dead letter's page: r retries or restores it, d discards it, and c copies it. They click
 // links and buttons, so everything works without this module.
 

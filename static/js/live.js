@@ -4,7 +4,8 @@
 // <details> and typed text survive a refresh every two seconds.
 
 const announcer = document.getElementById("announcer");
-const dialog = document.getElementById("dialog");
+const dialog = /** @type {HTMLDialogElement} */ (document.getElementById("dialog"));
+/** @type {Set<string>} */
 const failingParts = new Set(); // ids of parts whose last poll failed
 let asOf = new Date();
 let lastResponseAt = Date.now(); // by the browser's clock
@@ -18,12 +19,14 @@ const SHOWN_BY_SCRIPT = "[data-gone], [data-copy], [data-shortcuts]";
 const FILLED_BY_SCRIPT = "[data-saved]";
 const TICKING = "[data-until], [data-since]";
 
+/** @param {HTMLElement} from @param {HTMLElement} to */
 function mergeAttributes(from, to) {
   const kept = new Set(KEPT_ATTRIBUTES);
   if (from.matches(TICKING)) kept.add("class");
   if (from.matches(SHOWN_BY_SCRIPT) && from.dataset.gone === to.dataset.gone) kept.add("hidden");
   for (const { name, value } of [...to.attributes]) {
-    if (name === "value" && from.type === "hidden") from.value = value;
+    const field = /** @type {HTMLInputElement} */ (from);
+    if (name === "value" && field.type === "hidden") field.value = value;
     if (!kept.has(name) && from.getAttribute(name) !== value) from.setAttribute(name, value);
   }
   for (const { name } of [...from.attributes]) {
@@ -31,16 +34,20 @@ function mergeAttributes(from, to) {
   }
 }
 
+/** @param {any} a @param {any} b */
 function sameKind(a, b) {
   return a.nodeType === b.nodeType && a.nodeName === b.nodeName && (a.id || "") === (b.id || "");
 }
 
+/** @param {HTMLElement} from @param {ParentNode} to */
 function mergeChildren(from, to) {
+  /** @type {Map<string, ChildNode>} */
   const byId = new Map();
   for (const child of from.children) if (child.id) byId.set(child.id, child);
   let at = from.firstChild;
   for (const wanted of [...to.childNodes]) {
-    const known = wanted.id ? byId.get(wanted.id) : null;
+    const { id } = /** @type {Element} */ (/** @type {unknown} */ (wanted));
+    const known = id ? byId.get(id) : null;
     if (known && known !== at) from.insertBefore(known, at);
     const present = known ?? at;
     if (present && sameKind(present, wanted)) {
@@ -57,6 +64,7 @@ function mergeChildren(from, to) {
   }
 }
 
+/** @param {any} from @param {any} to two nodes of the same kind */
 function merge(from, to) {
   if (from.nodeType !== Node.ELEMENT_NODE) {
     if (from.nodeValue !== to.nodeValue) from.nodeValue = to.nodeValue;
@@ -68,6 +76,7 @@ function merge(from, to) {
   if (!ticking) mergeChildren(from, to);
 }
 
+/** @param {() => void} change */
 function keepFocus(change) {
   const focused = document.activeElement;
   const container = focused?.closest("[id]");
@@ -108,15 +117,18 @@ function effectSteps() {
 }
 
 // An open dialog makes the rest inert, including the page's live region.
+/** @param {string} text */
 function announceText(text) {
   const place = dialog?.open ? dialog.querySelector("[data-announcer]") : announcer;
   place.textContent = text;
 }
 
 const BATCH_MS = 1_000; // a text that is replaced sooner may never be read out
+/** @type {string[]} */
 let recentTexts = [];
 let recentAt = -Infinity;
 
+/** @param {string} text */
 function announceBatched(text) {
   recentTexts = performance.now() - recentAt < BATCH_MS ? [...recentTexts, text].slice(-3) : [text];
   recentAt = performance.now();
@@ -125,6 +137,9 @@ function announceBatched(text) {
 
 let searching = false;
 
+/** @typedef {{ conditions: Map<string, string>, reached: Map<string, string> }} Shown */
+
+/** @param {Shown} before @param {Shown} after */
 function announceChanges(before, after) {
   if (searching) {
     const count = after.conditions.size;
@@ -148,6 +163,7 @@ function announceChanges(before, after) {
 
 /* --- freshness */
 
+/** @param {Date} moment */
 function formatTime(moment) {
   const utc = document.documentElement.dataset.times === "utc";
   const told = moment.toLocaleTimeString("en-GB", { hour12: false, timeZone: utc ? "UTC" : zone });
@@ -157,6 +173,7 @@ function formatTime(moment) {
 const zone = document.documentElement.dataset.zone || undefined;
 
 // Return the id of the part that a request refreshes; a search refreshes the live part.
+/** @param {CustomEvent} event */
 function polledPart(event) {
   const part = event.target.closest?.("#live, #alarm, #search, [data-effect]");
   return part?.id === "search" ? "live" : part?.id;
@@ -188,6 +205,7 @@ function showAge() {
   for (const part of document.querySelectorAll("[data-dims]")) part.classList.toggle("is-stale", stale);
 }
 
+/** @param {string} part @param {string} stamp */
 function handleResponse(part, stamp) {
   const moment = new Date(stamp);
   document.dispatchEvent(new CustomEvent("clock:set", { detail: moment.getTime() }));
@@ -198,6 +216,7 @@ function handleResponse(part, stamp) {
 }
 
 // After one part has recovered, refresh the other failing parts at once.
+/** @param {string} part */
 function markRecovered(part) {
   if (!failingParts.delete(part)) return;
   if (!failingParts.size) announceBatched("Current again");
@@ -207,6 +226,7 @@ function markRecovered(part) {
   showAge();
 }
 
+/** @param {string} part */
 function markFailing(part) {
   if (!failingParts.size) announceBatched(`Not current since ${formatTime(asOf)}`);
   failingParts.add(part);
@@ -225,6 +245,7 @@ document.addEventListener("htmx:afterRequest", (event) => {
 const SIGNED_OUT_MS = 15_000;
 let signedOutAt = -Infinity;
 
+/** @param {CustomEvent} event */
 function isBackground(event) {
   return event.detail.requestConfig.headers["Switchgear-Background"] === "1";
 }
@@ -235,7 +256,7 @@ document.addEventListener("htmx:afterRequest", (event) => {
 });
 document.addEventListener("htmx:beforeRequest", (event) => {
   if (isBackground(event) && performance.now() - signedOutAt < SIGNED_OUT_MS) event.preventDefault();
-  else if (!event.target.closest?.("[data-effect]")) searching = event.target.id === "search";
+  else if (!event.target.closest?.("[data-effect]")) searching = /** @type {Element} */ (event.target).id === "search";
   // The tab is hidden; it refreshes when it is shown again.
   else if (document.hidden) event.preventDefault();
 });
@@ -256,6 +277,7 @@ document.addEventListener("htmx:afterSettle", () => {
 
 const NEEDS_CURRENT = "[data-fresh]";
 
+/** @param {boolean} stale */
 function setBlocked(stale) {
   for (const element of document.querySelectorAll(stale ? NEEDS_CURRENT : "[data-blocked]")) {
     element.toggleAttribute("data-blocked", stale);
@@ -264,8 +286,9 @@ function setBlocked(stale) {
   }
 }
 
+/** @param {MouseEvent | SubmitEvent} event */
 function preventIfStale(event) {
-  const wanted = event.type === "submit" ? event.submitter?.closest(NEEDS_CURRENT) : event.target.closest(NEEDS_CURRENT);
+  const wanted = event.type === "submit" ? /** @type {SubmitEvent} */ (event).submitter?.closest(NEEDS_CURRENT) : event.target.closest(NEEDS_CURRENT);
   if (!wanted || !isStale()) return;
   event.preventDefault();
   event.stopImmediatePropagation();

@@ -1,4 +1,3 @@
-// @ts-check
 // Keyboard navigation of the dependency map: arrows move between boxes, Enter opens one, Escape shows
 // the whole map. The boxes are links, so the map works without this module.
 

@@ -1,23 +1,28 @@
 // Shows in the dialog that the console does not respond to opening or submitting it, together with
 // the shell commands that engage the switch without the console.
 
-const dialog = document.getElementById("dialog");
+const dialog = /** @type {HTMLDialogElement} */ (document.getElementById("dialog"));
 const dialogBody = document.getElementById("dialog-body");
-const template = document.getElementById("no-response-template");
+const template = /** @type {HTMLTemplateElement} */ (document.getElementById("no-response-template"));
 const TIMEOUT_MS = 3_000; // an operator must not wait longer without feedback
 const SWITCH_PATH = /^\/switches\/([a-z]+)\/([^/]+)\//;
 const VALID_KEY = /^[A-Za-z0-9._-]{1,120}$/;
 // Name of each scope → its only key, if it has just one.
-const SCOPES = new Map(template.dataset.scopes.split(" ").map((each) => each.split(":")));
+const SCOPES = new Map(template.dataset.scopes.split(" ").map((each) => /** @type {[string, string]} */ (each.split(":"))));
+/** @type {XMLHttpRequest | null} */
 let pendingRequest = null; // the request that loads or submits the dialog
 let isLoading = false; // it loads the dialog
 let timeout = 0;
 
 /* --- the switch that the request was about, if known */
 
+/** @typedef {{ scope: string, key: string, isOnly: boolean }} NamedSwitch */
+
+/** @param {string} path @returns {NamedSwitch | null} */
 function findSwitch(path) {
   const url = new URL(path, location.origin);
-  const fields = dialogBody.querySelector("form[data-engage]")?.elements;
+  const form = /** @type {HTMLFormElement | null} */ (dialogBody.querySelector("form[data-engage]"));
+  const fields = /** @type {any} */ (form?.elements);
   const [, named, keyInPath] = SWITCH_PATH.exec(url.pathname) ?? [];
   const isSwitch = SCOPES.has(named);
   const scope = (isSwitch ? named : url.searchParams.get("scope")) ?? fields?.scope.value;
@@ -26,7 +31,9 @@ function findSwitch(path) {
   return onlyKey || VALID_KEY.test(key ?? "") ? { scope, key: onlyKey ?? key, isOnly: Boolean(onlyKey) } : null;
 }
 
+/** @param {DocumentFragment} shown @param {NamedSwitch} named */
 function fillTexts(shown, { scope, key, isOnly }) {
+  /** @type {Record<string, string>} */
   const texts = {
     name: `${scope}:${key}`,
     option: isOnly ? `--${scope}` : `--${scope} ${key}`,
@@ -37,8 +44,9 @@ function fillTexts(shown, { scope, key, isOnly }) {
 
 /* --- message */
 
+/** @param {string} path @param {string} state */
 function buildMessage(path, state) {
-  const shown = template.content.cloneNode(true);
+  const shown = /** @type {DocumentFragment} */ (template.content.cloneNode(true));
   for (const part of shown.querySelectorAll("[data-while]")) {
     if (!part.dataset.while.split(" ").includes(state)) part.remove();
   }
@@ -57,6 +65,7 @@ function removeMessage(states = ["unconfirmed", "doubt"]) {
   if (states.includes(shown?.dataset.noResponse)) shown.remove();
 }
 
+/** @param {string} path @param {string} state */
 function showMessage(path, state) {
   const shown = buildMessage(path, state);
   const body = dialog.open ? dialogBody.querySelector(".dialog__body") : null;

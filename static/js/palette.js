@@ -1,7 +1,7 @@
 // The command palette. The server searches, and lists only what the user may do.
 
-const palette = document.getElementById("palette");
-const input = document.getElementById("palette-q");
+const palette = /** @type {HTMLDialogElement | null} */ (document.getElementById("palette"));
+const input = /** @type {HTMLInputElement | null} */ (document.getElementById("palette-q"));
 const list = document.getElementById("palette-list");
 const status = palette?.querySelector("[data-announcer]");
 const RECENT = `switchgear.recent.${palette?.dataset.user}`;
@@ -10,14 +10,20 @@ const DEBOUNCE_MS = 40;
 const TIMEOUT_MS = 8_000;
 const NO_ANSWER = "The console did not answer. What is on the page still works.";
 
+/** @type {string | null} */
 let listedText = null; // the query of the listed results
+/** @type {AbortController | null} */
 let pendingRequest = null; // AbortController of the request under way
 let searchTimer = 0;
 let runFirstResult = false; // Enter was pressed before the results came
+/** @type {HTMLElement | null} */
 let previousFocus = null; // the element to focus after closing
 
 /* --- recent choices */
 
+/** @typedef {{ kind: string, title: string, icon: string, path: string, runs: string }} Choice */
+
+/** @returns {Choice[]} */
 function loadRecent() {
   try {
     return JSON.parse(localStorage.getItem(RECENT)) ?? [];
@@ -26,6 +32,7 @@ function loadRecent() {
   }
 }
 
+/** @param {HTMLElement} option */
 function saveRecent(option) {
   if (!option.hasAttribute("data-recent")) return;
   const { kind, title, icon, runs = "" } = option.dataset;
@@ -36,8 +43,8 @@ function saveRecent(option) {
 
 // Recent commands appear only if listed, since they may no longer be allowed; links appear always.
 function showRecent() {
-  const template = document.getElementById("palette-recent");
-  const group = template.content.cloneNode(true).firstElementChild;
+  const template = /** @type {HTMLTemplateElement} */ (document.getElementById("palette-recent"));
+  const group = /** @type {DocumentFragment} */ (template.content.cloneNode(true)).firstElementChild;
   const [row] = group.querySelectorAll("[role='option']");
   row.remove();
   for (const one of loadRecent()) {
@@ -45,7 +52,7 @@ function showRecent() {
     const options = [...list.querySelectorAll("[role='option']")];
     const present = options.find((option) => (option.getAttribute("href") ?? "") === one.path && (option.dataset.runs ?? "") === one.runs);
     if (command && present) group.append(present);
-    else if (!command) group.append(buildRow(row.cloneNode(true), one));
+    else if (!command) group.append(buildRow(/** @type {HTMLElement} */ (row.cloneNode(true)), one));
   }
   if (group.querySelector("[role='option']")) list.prepend(group);
   for (const empty of list.querySelectorAll("[role='group']")) {
@@ -53,6 +60,7 @@ function showRecent() {
   }
 }
 
+/** @param {HTMLElement} row @param {Choice} one */
 function buildRow(row, one) {
   row.setAttribute("href", one.path);
   Object.assign(row.dataset, { kind: one.kind, title: one.title, icon: one.icon });
@@ -80,12 +88,13 @@ async function search() {
     if (!response.ok) throw new Error(String(response.status));
     showResults(text, new DOMParser().parseFromString(await response.text(), "text/html").body);
   } catch (error) {
-    if (error.name !== "AbortError") showFailure(NO_ANSWER);
+    if (/** @type {Error} */ (error).name !== "AbortError") showFailure(NO_ANSWER);
   } finally {
     clearTimeout(timeout);
   }
 }
 
+/** @param {string} text @param {HTMLElement} found */
 function showResults(text, found) {
   listedText = text;
   list.replaceChildren(...found.childNodes);
@@ -99,6 +108,7 @@ function showResults(text, found) {
   runFirstResult = false;
 }
 
+/** @param {string} text */
 function showFailure(text) {
   runFirstResult = false;
   listedText = null;
@@ -125,6 +135,7 @@ function selectedOption() {
   return list.querySelector("[aria-selected='true']");
 }
 
+/** @param {HTMLElement | null} option */
 function selectOption(option) {
   selectedOption()?.setAttribute("aria-selected", "false");
   option?.setAttribute("aria-selected", "true");
@@ -133,6 +144,7 @@ function selectOption(option) {
   else input.removeAttribute("aria-activedescendant");
 }
 
+/** @param {number} by */
 function moveSelection(by) {
   const options = [...list.querySelectorAll("[role='option']")];
   if (!options.length) return;
@@ -140,6 +152,7 @@ function moveSelection(by) {
   selectOption(options[(at + by + options.length) % options.length]);
 }
 
+/** @param {HTMLElement} option */
 function runOption(option) {
   saveRecent(option);
   const { runs } = option.dataset;
@@ -157,6 +170,7 @@ function handleEnter() {
   else if (selectedOption()) runOption(selectedOption());
 }
 
+/** @type {Record<string, number>} */
 const MOVES = { ArrowDown: 1, ArrowUp: -1, PageDown: 5, PageUp: -5 };
 
 input?.addEventListener("keydown", (event) => {
@@ -184,7 +198,7 @@ list?.addEventListener("click", (event) => {
 
 function openPalette() {
   if (!palette?.showModal || document.querySelector("dialog[open]")) return;
-  previousFocus = document.activeElement;
+  previousFocus = /** @type {HTMLElement} */ (document.activeElement);
   input.value = "";
   listedText = null;
   palette.showModal();

@@ -3,6 +3,7 @@
 
 import { Plot, REFRESH_MS } from "./plots/plot.js";
 
+/** @type {Plot[]} */
 const plots = [];
 
 async function initialize() {

@@ -1,4 +1,3 @@
-// @ts-check
 // Buttons that print the page; they are hidden without scripts.
 
 for (const button of document.querySelectorAll("button[data-print]")) {

@@ -1,4 +1,3 @@
-// @ts-check
 // Reloads an error page once the console responds again. Checks every ten seconds in the background,
 // because a reload of the error page itself would interrupt screen readers.
 

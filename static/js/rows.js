@@ -1,4 +1,3 @@
-// @ts-check
 // Rows of lists and boards: a click anywhere in a row opens its main link, which is its first one; j and
 // k move between the rows, and Enter opens the focused one.
 

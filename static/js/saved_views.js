@@ -1,4 +1,3 @@
-// @ts-check
 // Saved views of a list: named filters, saved in this browser for each user. Filters are in the URL's
 // query, so a view is a query.
 

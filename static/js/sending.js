@@ -1,4 +1,3 @@
-// @ts-check
 // Shows on a button, from the first frame after the press, that its form is being sent.
 
 /** @type {WeakMap<Element, ChildNode[]>} */

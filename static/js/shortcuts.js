@@ -3,9 +3,9 @@
 
 const DISABLED_KEY = "switchgear.shortcuts.off";
 const SEQUENCE_MS = 2_000; // between the two keys of a sequence, by the times of the events
-const shortcuts = document.getElementById("shortcuts");
+const shortcuts = /** @type {HTMLDialogElement | null} */ (document.getElementById("shortcuts"));
 const dialog = document.getElementById("dialog");
-const toggle = document.querySelector("[data-shortcuts-on]");
+const toggle = /** @type {HTMLInputElement | null} */ (document.querySelector("[data-shortcuts-on]"));
 const paths = new Map([...document.querySelectorAll("[data-keys]")].map((one) => [one.dataset.keys, one.dataset.path]));
 let firstKey = "";
 let firstKeyAt = 0;
@@ -18,6 +18,7 @@ if (toggle) {
   });
 }
 
+/** @param {string} name @param {object} detail */
 function emit(name, detail = {}) {
   document.dispatchEvent(new CustomEvent(`switchgear:${name}`, { detail }));
 }
@@ -34,6 +35,7 @@ function engage() {
   else emit("toast", { message: "Engaging takes the role of an operator, which you don't have. Ask somebody who has it." });
 }
 
+/** @type {Record<string, () => void>} */
 const SHORTCUTS = {
   "/": () => document.querySelector("[data-search]")?.focus(),
   "?": () => shortcuts?.showModal(),
@@ -42,27 +44,31 @@ const SHORTCUTS = {
   u: () => emit("times"),
   z: () => emit("undo"),
   a: () => {
-    const forms = [...document.querySelectorAll("form[data-abort]")];
+    const forms = /** @type {HTMLFormElement[]} */ ([...document.querySelectorAll("form[data-abort]")]);
     if (forms.length === 1) forms[0].requestSubmit();
     else emit("toast", { message: forms.length ? `${forms.length} ramps are under way here: press the button of one.` : "This page shows no ramp to abort." });
   },
 };
 
+/** @param {EventTarget} target */
 function isTyping(target) {
   const field = target.closest("input:not([type='radio'], [type='checkbox']), textarea, select, [contenteditable]");
   return field !== null && (field.checkVisibility?.() ?? true); // a field that was just hidden still has the focus
 }
 
+/** @param {KeyboardEvent} event */
 function handleEscape(event) {
-  const menu = document.querySelector("[data-menu][open]");
+  const menu = /** @type {HTMLDetailsElement | null} */ (document.querySelector("[data-menu][open]"));
   if (menu) {
     menu.open = false;
     menu.querySelector("summary").focus();
   }
-  if (event.target.matches("[data-search]")) event.target.blur();
+  const field = /** @type {HTMLElement} */ (event.target);
+  if (field.matches("[data-search]")) field.blur();
 }
 
 // In a dialog only undo is allowed: other keys could be meant for a field.
+/** @param {string} key */
 function isAllowed(key) {
   const open = document.querySelector("dialog[open]");
   return !open || (open === dialog && key === "z");

@@ -14,14 +14,30 @@ const NOTICE_AFTER_MS = 3_000; // a shorter disconnect shows no notice
 const SILENCE_MS = 50_000; // the server sends a message every 20 s
 const MAX_WAIT_MS = 15_000;
 
+/**
+ * @typedef {object} Message
+ * @property {string} topic
+ * @property {string} [event]
+ * @property {any} [seq] a number; in `hello` the numbers by topic
+ * @property {string} [stream]
+ * @property {boolean} [live]
+ * @property {string} [at]
+ * @property {{ effects?: { what: string }[] }} [data]
+ */
+
 const url = document.body.dataset.live;
 const notice = document.getElementById("paused");
 const zone = document.documentElement.dataset.zone || undefined;
+/** @type {WeakMap<Element, number>} */
 const fetchedAt = new WeakMap(); // part → time of the last fetch
+/** @type {Set<HTMLElement>} */
 const outdatedParts = new Set(); // parts to fetch
+/** @type {WebSocket | null} */
 let socket = null;
+/** @type {string | null} */
 let stream = null; // id of the message stream
-let seqs = {};
+/** @type {Record<string, number>} */
+let seqs = {}; // topic → number of its last message
 let attempts = 0;
 let downSince = Date.now(); // or 0
 let serverDisconnectedSince = 0; // since then the server itself receives no changes; 0 if it does
@@ -31,6 +47,7 @@ let timer = 0;
 
 /* --- fetching */
 
+/** @param {HTMLElement} part */
 function topicsOf(part) {
   return part.dataset.topics.split(" ");
 }
@@ -39,6 +56,7 @@ function isReceiving() {
   return stream !== null && !serverDisconnectedSince;
 }
 
+/** @param {(part: HTMLElement) => boolean} concerned */
 function markOutdated(concerned, spread = JITTER_MS) {
   for (const part of document.querySelectorAll(LIVE_PARTS)) if (concerned(part)) outdatedParts.add(part);
   if (outdatedParts.size && !timer) timer = setTimeout(fetchOutdated, 50 + Math.random() * spread);
@@ -70,6 +88,7 @@ document.addEventListener("htmx:beforeRequest", (event) => {
 });
 
 // True if a poll of this part can be skipped.
+/** @param {HTMLElement} part */
 function canSkipPoll(part) {
   if (!part.matches(LIVE_PARTS) || part.hasAttribute("data-quick") || !isReceiving()) return false;
   const now = Date.now();
@@ -86,6 +105,7 @@ document.addEventListener("htmx:afterRequest", (event) => {
 
 /* --- messages */
 
+/** @param {Message} message */
 function handleMessage(message) {
   lastMessageAt = Date.now();
   if (message.topic === "hello") {
@@ -110,6 +130,7 @@ function handleMessage(message) {
   markOutdated((part) => topicsOf(part).includes(message.topic));
 }
 
+/** @param {Message} message */
 function applyDegradation(message) {
   const away = message.data?.effects?.some((effect) => effect.what === "redis") ?? false;
   if (!away) serverDisconnectedSince = 0;
@@ -124,6 +145,7 @@ function connect() {
   socket.addEventListener("close", handleClose);
 }
 
+/** @param {{ target: EventTarget }} event */
 function handleClose(event) {
   if (event.target !== socket) return;
   const wasReceiving = stream !== null;

@@ -1,4 +1,3 @@
-// @ts-check
 // Ignores taps, clicks, Enter and Space for a moment after the content under them was replaced, so
 // that the second tap of a double tap presses nothing. Typing in a field is not affected.
 

@@ -1,4 +1,3 @@
-// @ts-check
 // Times are shown in the user's zone; a key or the button in the footer switches all of them to UTC
 // and back. The server renders both texts.
 

@@ -1,7 +1,7 @@
 // Toasts: short messages at the edge of the page. They take no focus, and stay while hovered or
 // focused. After engaging, a toast offers Undo for thirty seconds, and then Release.
 
-const dialog = document.getElementById("dialog");
+const dialog = /** @type {HTMLDialogElement} */ (document.getElementById("dialog"));
 const toasts = document.getElementById("toasts");
 const STORAGE_KEY = "switchgear.undo"; // survives navigation
 const IF_NEWEST = "if_newest"; // field that the shortcut adds and the button does not
@@ -11,6 +11,7 @@ const LONG_MS = 60_000;
 /* --- reserve room for toasts, so that they cover no controls */
 
 function makeRoom() {
+  /** @param {HTMLElement[]} shown */
   const heights = (shown) => shown.reduce((sum, one) => sum + one.getBoundingClientRect().height, 0);
   const inDialog = heights([...dialog.querySelectorAll(":scope > .toast")]);
   dialog.style.setProperty("--toasts", `${inDialog ? inDialog + 24 : 0}px`);
@@ -22,6 +23,7 @@ new MutationObserver(makeRoom).observe(dialog, { childList: true });
 
 /* --- showing and removing */
 
+/** @param {HTMLElement} element */
 function removeToast(element) {
   if (!element.isConnected) return;
   const focused = element.contains(document.activeElement);
@@ -29,6 +31,7 @@ function removeToast(element) {
   if (focused) document.getElementById("main")?.focus();
 }
 
+/** @param {HTMLElement} element @param {number} wait milliseconds */
 function removeAfter(element, wait) {
   setTimeout(() => {
     if (element.matches(":hover, :focus-within")) removeAfter(element, 2_000);
@@ -36,6 +39,7 @@ function removeAfter(element, wait) {
   }, wait);
 }
 
+/** @param {HTMLElement} element */
 function showToast(element) {
   // An open dialog covers the page, so it contains the toast.
   (dialog.open ? dialog : toasts).append(element);
@@ -43,10 +47,11 @@ function showToast(element) {
 
 document.addEventListener("switchgear:toast", (event) => {
   const { message, signIn } = event.detail;
-  const fragment = document.getElementById("toast-template").content.cloneNode(true);
+  const template = /** @type {HTMLTemplateElement} */ (document.getElementById("toast-template"));
+  const fragment = /** @type {DocumentFragment} */ (template.content.cloneNode(true));
   fragment.querySelector("[data-text]").textContent = message;
   fragment.querySelector("[data-sign-in]").hidden = !signIn;
-  const element = fragment.firstElementChild;
+  const element = /** @type {HTMLElement} */ (fragment.firstElementChild);
   showToast(element);
   removeAfter(element, signIn ? LONG_MS : SHORT_MS);
 });
@@ -58,12 +63,25 @@ document.addEventListener("click", (event) => {
   removeToast(shown);
 });
 
-for (const element of toasts.children) removeAfter(element, SHORT_MS);
+for (const element of toasts.children) removeAfter(/** @type {HTMLElement} */ (element), SHORT_MS);
 
 /* --- undo: offered after the dialog is closed or the page is left */
 
-// { name, path, release, ends, until, dismissed, verb, done, stays, remedy }: `ends` by the browser's
-// clock, `until` by the server's; the last four are texts, those of an engagement unless the form has others
+/**
+ * @typedef {object} Undo
+ * @property {string} name
+ * @property {string} path
+ * @property {string} release
+ * @property {number} ends by the browser's clock
+ * @property {number} until by the server's clock
+ * @property {boolean} [dismissed]
+ * @property {string} verb this and the next three are texts, those of an engagement unless the form has others
+ * @property {string} done
+ * @property {string} stays
+ * @property {string} remedy
+ */
+
+/** @type {Undo | null} */
 let pendingUndo = null;
 
 function clearUndo() {
@@ -71,6 +89,7 @@ function clearUndo() {
   sessionStorage.removeItem(STORAGE_KEY);
 }
 
+/** @param {Undo} undo */
 function saveUndo(undo) {
   pendingUndo = undo;
   sessionStorage.setItem(STORAGE_KEY, JSON.stringify(pendingUndo));
@@ -81,6 +100,7 @@ function dismissUndo() {
 }
 
 // Offer the user's newest engagement or override that can be undone.
+/** @param {HTMLElement} form */
 function adoptUndo(form) {
   const { name, left, release, verb = "engaging", done = " is engaged.", remedy = "Release…" } = form.dataset;
   const { stays = " stays engaged. To let traffic flow again:" } = form.dataset;
@@ -92,24 +112,26 @@ function adoptUndo(form) {
   return true;
 }
 
+/** @param {Undo} undo */
 function isOnPage(undo) {
   const forms = [...document.querySelectorAll("#main form[data-undo]")];
   return forms.some((form) => form.getAttribute("action") === undo.path && form.checkVisibility());
 }
 
 function showUndo() {
-  const template = document.getElementById("undo-template");
+  const template = /** @type {HTMLTemplateElement | null} */ (document.getElementById("undo-template"));
   for (const old of document.querySelectorAll("[data-undo-toast]")) old.remove();
   if (!template || !pendingUndo || pendingUndo.dismissed || pendingUndo.ends - Date.now() < 1_000) return;
-  const element = template.content.cloneNode(true).firstElementChild;
+  const fragment = /** @type {DocumentFragment} */ (template.content.cloneNode(true));
+  const element = /** @type {HTMLElement} */ (fragment.firstElementChild);
   const form = element.querySelector("form");
   const left = element.querySelector("[data-left]");
   fillName(element, pendingUndo.name, pendingUndo.done);
   element.querySelector("[data-name]").textContent = ` ${pendingUndo.verb} ${pendingUndo.name}`;
   form.action = pendingUndo.path;
   form.setAttribute("hx-post", pendingUndo.path);
-  form.dataset.ends = pendingUndo.until;
-  const link = element.querySelector("[data-release]");
+  form.dataset.ends = String(pendingUndo.until);
+  const link = /** @type {HTMLAnchorElement} */ (element.querySelector("[data-release]"));
   link.href = pendingUndo.release;
   link.textContent = pendingUndo.remedy;
   toasts.append(element);
@@ -117,6 +139,7 @@ function showUndo() {
   tick(element, left, pendingUndo);
 }
 
+/** @param {HTMLElement} element @param {string} switchId @param {string} said */
 function fillName(element, switchId, said) {
   const key = element.querySelector("[data-switch-id]");
   key.textContent = switchId;
@@ -124,6 +147,7 @@ function fillName(element, switchId, said) {
   element.querySelector("[data-said]").textContent = said;
 }
 
+/** @param {HTMLElement} element @param {HTMLElement} left @param {Undo} undo */
 function tick(element, left, undo) {
   if (!element.isConnected) return;
   const seconds = Math.ceil((undo.ends - Date.now()) / 1_000);
@@ -135,6 +159,7 @@ function tick(element, left, undo) {
   }
 }
 
+/** @param {HTMLElement} element @param {Undo} undo */
 function expireUndo(element, undo) {
   const form = element.querySelector("form");
   const focused = form.contains(document.activeElement);
@@ -148,7 +173,7 @@ function expireUndo(element, undo) {
 }
 
 document.addEventListener("htmx:afterSwap", (event) => {
-  const form = event.target.id === "dialog-body" && dialog.querySelector("form[data-undo]");
+  const form = /** @type {Element} */ (event.target).id === "dialog-body" && dialog.querySelector("form[data-undo]");
   if (form) adoptUndo(form);
 });
 
@@ -177,9 +202,10 @@ document.getElementById("main")?.addEventListener("htmx:load", () => {
 // The key z undoes the newest engagement shown here. The server refuses it if a newer one exists
 // elsewhere, or two at the same time: then a button has to be used.
 document.addEventListener("switchgear:undo", () => {
-  const buttons = [...(dialog.open ? dialog : document).querySelectorAll("form[action$='/undo/'] button")];
+  const found = (dialog.open ? dialog : document).querySelectorAll("form[action$='/undo/'] button");
+  const buttons = /** @type {HTMLButtonElement[]} */ ([...found]);
   const shown = buttons.filter((button) => button.checkVisibility() && !button.disabled);
-  const [newest] = shown.sort((one, other) => other.form.dataset.ends - one.form.dataset.ends);
+  const [newest] = shown.sort((one, other) => Number(other.form.dataset.ends) - Number(one.form.dataset.ends));
   if (!newest) {
     const message = "Nothing to undo. You can undo what you engaged or forced for 30 seconds.";
     document.dispatchEvent(new CustomEvent("switchgear:toast", { detail: { message } }));

@@ -1,4 +1,3 @@
-// @ts-check
 // Opened rows and zoomed plots, saved in the fragment of the URL (`#open=row-7&burn=…`), so that a
 // link or a reload restores them. An open dialog uses the whole fragment.
 

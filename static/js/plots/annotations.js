@@ -4,6 +4,7 @@ const ROW_HEIGHT = 17;
 const MAX_ROWS = 4;
 const MAX_LABEL = 170; // pixels
 const GAP = 8;
+/** @type {Record<string, string>} */
 const WORDS = { exclusion: "", episode: "Stopped ", ramp: "Ramp ", alert: "" };
 
 export const labelFont = () => `11px ${getComputedStyle(document.body).fontFamily}`;
@@ -11,7 +12,9 @@ export const labelFont = () => `11px ${getComputedStyle(document.body).fontFamil
 // Return labels that don't overlap, as {mark, row, left, right, text}, and the number of rows.
 // `place` converts seconds to pixels from 0 to `width`; `measure` returns the width of a text. Marks
 // without a free row have no label; the list below the plot names them all.
+/** @param {PlotBand[]} marks @param {(seconds: number) => number} place @param {number} width @param {(text: string) => number} measure */
 export function layoutLabels(marks, place, width, measure) {
+  /** @type {number[]} */
   const ends = [];
   const labels = [];
   for (const mark of [...marks].sort((a, b) => a.from - b.from)) {
@@ -29,6 +32,7 @@ export function layoutLabels(marks, place, width, measure) {
   return { labels, rows: ends.length };
 }
 
+/** @param {string} text @param {(text: string) => number} measure */
 function shorten(text, measure) {
   if (measure(text) <= MAX_LABEL) return text;
   let length = text.length - 1;
@@ -37,16 +41,20 @@ function shorten(text, measure) {
 }
 
 // Height of the labels above a plot of this width that shows the times from `from` to `to`.
+/** @param {PlotBand[]} marks @param {number[]} range @param {number} width */
 export function labelsHeight(marks, [from, to], width) {
   const context = document.createElement("canvas").getContext("2d");
   context.font = labelFont();
+  /** @param {number} seconds */
   const place = (seconds) => ((seconds - from) / (to - from)) * width;
   return layoutLabels(marks, place, width, (text) => context.measureText(text).width).rows * ROW_HEIGHT;
 }
 
+/** @param {any} chart @param {PlotBand[]} marks @param {(name: string) => string} color */
 export function drawAnnotations(chart, marks, color) {
   const { ctx, bbox } = chart;
   const ratio = window.devicePixelRatio || 1;
+  /** @param {number} seconds @returns {number} */
   const place = (seconds) => chart.valToPos(seconds, "x");
   ctx.save();
   ctx.font = labelFont();
@@ -67,6 +75,14 @@ export function drawAnnotations(chart, marks, color) {
 }
 
 // The begin and end of an event are lines; only time that is excluded covers the plot.
+/**
+ * @param {CanvasRenderingContext2D} ctx
+ * @param {PlotBand} mark
+ * @param {(seconds: number) => number} place
+ * @param {number} width
+ * @param {number} height
+ * @param {(name: string) => string} color
+ */
 function drawSpan(ctx, mark, place, width, height, color) {
   const begin = place(mark.from);
   const end = mark.to == null ? width : place(mark.to);
@@ -83,8 +99,10 @@ function drawSpan(ctx, mark, place, width, height, color) {
   ctx.setLineDash([]);
 }
 
+/** @param {PlotBand} mark @param {(name: string) => string} color */
 const markColor = (mark, color) => color(`--mark-${mark.label === "ticket" ? "ticket" : mark.kind}`);
 
+/** @param {CanvasRenderingContext2D} ctx @param {number} left @param {number} right @param {number} height */
 function drawHatching(ctx, left, right, height) {
   ctx.save();
   ctx.beginPath();
@@ -100,6 +118,7 @@ function drawHatching(ctx, left, right, height) {
   ctx.restore();
 }
 
+/** @param {any} chart @param {number} even @param {PlotLimit[]} named @param {(name: string) => string} color */
 export function drawLimits(chart, even, named, color) {
   const { ctx, bbox } = chart;
   const ratio = window.devicePixelRatio || 1;

@@ -2,11 +2,13 @@
 
 import { formatTime } from "./formatting.js";
 
+/** @returns {{ at: number | null, current: boolean, left: number | null, rates: Record<string, number> } | null} */
 function latest() {
   const element = document.getElementById("evaluation");
   return element ? JSON.parse(element.dataset.evaluation) : null;
 }
 
+/** @param {string} kind @param {string} window @returns {number | null} */
 export function currentValue(kind, window) {
   const found = latest();
   if (!found) return null;

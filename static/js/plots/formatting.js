@@ -1,4 +1,3 @@
-// @ts-check
 // Formatting of times, rates and ratios in plots.
 
 // UTC if chosen, else the user's zone.

@@ -1,4 +1,3 @@
-// @ts-check
 // Legend of a plot: toggles of the windows, with their values.
 
 import { formatWindow } from "./formatting.js";

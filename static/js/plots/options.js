@@ -4,12 +4,15 @@ import { drawAnnotations, drawLimits, labelsHeight } from "./annotations.js";
 import { lowestLevel, levelTicks, timeLabels, rateTicks } from "./scales.js";
 import { formatRate, formatShare, toZone } from "./formatting.js";
 
+/** @type {number[][]} */
 export const DASHES = [[], [8, 4], [2, 3], [9, 3, 2, 3], [14, 3], [4, 7]];
 export const STYLES = DASHES.length;
 const AXIS_WIDTH = 54;
 const MARGIN = 12;
 
+/** @param {import("./plot.js").Plot} plot */
 export function plotOptions(plot) {
+  /** @param {string} name */
   const color = (name) => plot.color(name);
   const ink = plot.color("--ink-3");
   const grid = { stroke: plot.color("--plot-grid"), width: 1 };
@@ -39,25 +42,27 @@ export function plotOptions(plot) {
       y: isBurn ? { distr: 4, asinh: 1, range: () => [0, plot.maxRate()] } : { range: () => [lowestLevel(plot.minLevel()), 1] },
     },
     axes: [
-      { ...axis, space: 76, values: (_, splits) => timeLabels(splits), size: 30 },
+      { ...axis, space: 76, values: (/** @type {any} */ _, /** @type {number[]} */ splits) => timeLabels(splits), size: 30 },
       {
         ...axis,
         size: AXIS_WIDTH,
         splits: isBurn ? () => rateTicks(plot.maxRate()) : () => levelTicks(plot.minLevel()),
-        values: (_, splits) => splits.map((one) => (isBurn ? (one ? formatRate(one) : "0") : formatShare(one))),
-        filter: (_, splits) => splits, // else uPlot drops every other tick of a logarithmic scale
+        values: (/** @type {any} */ _, /** @type {number[]} */ splits) =>
+          splits.map((one) => (isBurn ? (one ? formatRate(one) : "0") : formatShare(one))),
+        filter: (/** @type {any} */ _, /** @type {number[]} */ splits) => splits, // else uPlot drops every other tick of a logarithmic scale
       },
     ],
     series: [{}, ...plot.data.lines.map((line) => seriesOptions(plot, line))],
     hooks: {
-      drawClear: [(chart) => drawAnnotations(chart, bands, color)],
-      draw: [(chart) => drawLimits(chart, isBurn ? 1 : 0, plot.data.limits, color)],
-      setCursor: [(chart) => plot.updateLegend(chart)],
-      setSelect: [(chart) => plot.zoomToSelection(chart)],
+      drawClear: [(/** @type {any} */ chart) => drawAnnotations(chart, bands, color)],
+      draw: [(/** @type {any} */ chart) => drawLimits(chart, isBurn ? 1 : 0, plot.data.limits, color)],
+      setCursor: [(/** @type {any} */ chart) => plot.updateLegend(chart)],
+      setSelect: [(/** @type {any} */ chart) => plot.zoomToSelection(chart)],
     },
   };
 }
 
+/** @param {import("./plot.js").Plot} plot @param {PlotLine} line */
 function seriesOptions(plot, line) {
   const style = plot.lineStyle(line.name);
   const budget = plot.kind === "budget";
@@ -66,7 +71,7 @@ function seriesOptions(plot, line) {
     show: !plot.hidden.has(line.name),
     stroke: plot.color(`--plot-${style + 1}`),
     fill: budget ? plot.color("--plot-fill") : undefined,
-    fillTo: budget ? (chart) => chart.scales.y.min : undefined,
+    fillTo: budget ? (/** @type {any} */ chart) => chart.scales.y.min : undefined,
     width: style < 2 ? 2 : 1.25,
     dash: budget ? [] : DASHES[style],
     paths: budget ? window.uPlot.paths.stepped({ align: 1 }) : undefined,

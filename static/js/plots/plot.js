@@ -11,6 +11,9 @@ const KEYS_ZOOM = 0.5; // factor of the visible range, by + and -
 const MIN_SECONDS = 1800;
 
 // Return the range of a plot in the URL: `burn=1764000000-1764003600`, in seconds.
+/** @typedef {number[] | null} Range From and to, in seconds since 1970; null for all data. */
+
+/** @param {string} kind @returns {Range} */
 function rangeInUrl(kind) {
   const text = new URLSearchParams(location.hash.slice(1)).get(kind) ?? "";
   const [from, to] = (/^(\d{9,11})-(\d{9,11})$/.exec(text) ?? []).slice(1).map(Number);
@@ -18,6 +21,7 @@ function rangeInUrl(kind) {
 }
 
 export class Plot {
+  /** @param {HTMLElement} section */
   constructor(section) {
     this.section = section;
     this.kind = section.dataset.plot;
@@ -25,7 +29,14 @@ export class Plot {
     this.status = section.querySelector("[data-plot-status]");
     this.legend = section.querySelector("[data-plot-legend]");
     this.resetButton = section.querySelector("[data-plot-reset]");
-    this.zoomed = null; // [from, to] in seconds
+    /** @type {Range} */
+    this.zoomed = null;
+    /** @type {PlotData | undefined} */
+    this.data = undefined;
+    /** @type {any} */
+    this.chart = undefined;
+    this.drawnAt = 0;
+    /** @type {Set<string>} */
     this.hidden = new Set(); // windows that are toggled off
     this.requestId = 0;
   }
@@ -41,10 +52,11 @@ export class Plot {
   // Without a plot, show the data as a table.
   openTable() {
     this.section.querySelector("[data-plot-body]").hidden = true;
-    this.section.querySelector("[data-plot-table]").open = true;
+    /** @type {HTMLDetailsElement} */ (this.section.querySelector("[data-plot-table]")).open = true;
   }
 
   // Without points show that the values are unknown, instead of an empty plot.
+  /** @param {PlotData} data @param {Range} zoomed */
   show(data, zoomed) {
     const known = data.times.length > 0;
     this.section.querySelector("[data-plot-body]").hidden = !known;
@@ -66,14 +78,16 @@ export class Plot {
     return long.length ? names.filter((name) => !long.includes(name)) : [];
   }
 
+  /** @param {Range} zoomed @returns {Promise<PlotData | null>} */
   async fetchData(zoomed = this.zoomed, isBackground = false) {
     const url = new URL(this.section.dataset.url, location.href);
     if (zoomed && this.kind === "burn") {
       url.searchParams.delete("range");
-      url.searchParams.set("from", Math.floor(zoomed[0]));
-      url.searchParams.set("to", Math.ceil(zoomed[1]));
+      url.searchParams.set("from", String(Math.floor(zoomed[0])));
+      url.searchParams.set("to", String(Math.ceil(zoomed[1])));
     }
     const requestId = ++this.requestId;
+    /** @type {Record<string, string>} */
     const headers = { Accept: "application/json" };
     if (isBackground) headers["Switchgear-Background"] = "1";
     try {
@@ -98,6 +112,7 @@ export class Plot {
   }
 
   // Long windows first, so that the lines shown at first have the most distinct styles.
+  /** @param {string} name */
   lineStyle(name) {
     const names = this.data.lines.map((line) => line.name);
     const short = this.shortWindows();
@@ -118,6 +133,7 @@ export class Plot {
     if (index != null && document.activeElement === this.area) this.selectPoint(Math.min(index, times.length - 1));
   }
 
+  /** @param {string} name */
   color(name) {
     return getComputedStyle(this.section).getPropertyValue(name).trim();
   }
@@ -159,6 +175,7 @@ export class Plot {
     this.updateLegend(this.chart);
   }
 
+  /** @param {string} name @param {HTMLElement} button */
   toggleLine(name, button) {
     if (!this.hidden.delete(name)) {
       if (this.visibleLines().length === 1) return;
@@ -170,11 +187,13 @@ export class Plot {
   }
 
   // Without a cursor show the latest values; the last point of a line is the worst of its step.
+  /** @param {any} chart */
   updateLegend(chart) {
     if (!chart?.data) return;
     const { times, lines, step } = this.data;
     const index = chart.cursor.idx;
     const hasCursor = index != null && chart.cursor.left >= 0;
+    /** @param {PlotLine} line */
     const value = (line) => (hasCursor ? line.values[index] : currentValue(this.kind, line.name));
     this.legend.querySelectorAll("b").forEach((one, number) => {
       one.textContent = formatRate(value(lines[number]));
@@ -187,12 +206,14 @@ export class Plot {
     label.textContent = [hasCursor ? formatTime(times[index]) : currentLabel(), ...rest, ...marks].join(" · ");
   }
 
+  /** @param {number} seconds */
   marksAt(seconds) {
     return this.data.bands.filter((mark) => mark.from <= seconds && (mark.to == null || mark.to >= seconds));
   }
 
   /* --- zooming */
 
+  /** @param {any} chart */
   zoomToSelection(chart) {
     const { left, width } = chart.select;
     if (width < 8) return;
@@ -202,6 +223,7 @@ export class Plot {
     this.zoom(from, to);
   }
 
+  /** @param {number} from @param {number} to */
   zoom(from, to) {
     const lack = Math.max(0, MIN_SECONDS - (to - from)) / 2;
     const wanted = [Math.floor(from - lack), Math.ceil(to + lack)];
@@ -219,12 +241,14 @@ export class Plot {
     this.refresh().then(() => this.announce("The whole range"));
   }
 
+  /** @param {string} text */
   announce(text) {
     this.status.textContent = text;
   }
 
   /* --- keyboard */
 
+  /** @param {number} wanted */
   selectPoint(wanted) {
     const { times } = this.data;
     const index = Math.max(0, Math.min(times.length - 1, wanted));
@@ -237,12 +261,14 @@ export class Plot {
     this.announce([formatTime(times[index]), ...values, ...marks].join(", "));
   }
 
+  /** @param {KeyboardEvent} event */
   handleKey(event) {
     if (event.metaKey || event.ctrlKey || event.altKey) return;
     const { times } = this.data;
     const last = times.length - 1;
     const index = this.chart.cursor.idx ?? last;
     const far = event.shiftKey ? 10 : 1;
+    /** @type {Record<string, number>} */
     const moves = {
       ArrowLeft: index - far,
       ArrowRight: index + far,
@@ -259,6 +285,7 @@ export class Plot {
     event.stopPropagation();
   }
 
+  /** @param {number} center @param {number} factor */
   zoomAround(center, factor) {
     const { times } = this.data;
     const [from, to] = this.zoomed ?? [times[0], times[times.length - 1]];

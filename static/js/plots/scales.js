@@ -15,10 +15,12 @@ const MARGIN_RATIO = 0.1; // of the data's span, before it
 const MIN_SECONDS = 1800;
 
 // Ticks of burn rates, on a nearly logarithmic scale.
+/** @param {number} top */
 export function rateTicks(top) {
   return RATES.map((all) => all.filter((one) => one <= top)).find((within) => within.length <= MAX_RATES);
 }
 
+/** @param {number} least */
 function levelStep(least) {
   for (let ten = 1; ; ten *= 10)
     for (const one of STEPS) {
@@ -28,12 +30,14 @@ function levelStep(least) {
 }
 
 // Lowest tick of the remaining budget; the highest is 1.
+/** @param {number} least */
 export function lowestLevel(least) {
   if (least >= 0) return 0;
   const step = levelStep(least);
   return -Math.ceil(-least / step - 1e-9) * step;
 }
 
+/** @param {number} least */
 export function levelTicks(least) {
   const step = levelStep(Math.min(least, 0));
   const found = [];
@@ -42,6 +46,7 @@ export function levelTicks(least) {
 }
 
 // Range of the data with a margin, if it begins much later than the requested range; else null.
+/** @param {number[]} times @param {PlotLine[]} lines */
 export function fittedRange(times, lines) {
   const first = times[times.findIndex((_, place) => lines.some((line) => line.values[place] != null))];
   const last = times[times.length - 1];
@@ -49,6 +54,7 @@ export function fittedRange(times, lines) {
   return begin > times[0] ? [begin, last] : null;
 }
 
+/** @param {number[]} splits */
 export function timeLabels(splits) {
   const wide = splits.length > 1 && splits[1] - splits[0] >= DAY_SECONDS / 2;
   let before = "";
