@@ -7,6 +7,7 @@ import orjson
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.cache import get_conditional_response, patch_vary_headers
+from django.views.decorators.http import require_GET
 from drf_spectacular.renderers import (
     OpenApiJsonRenderer,
     OpenApiJsonRenderer2,
@@ -53,6 +54,7 @@ class SchemaView(APIView):
         return get_conditional_response(request._request, etag, response=response) or response
 
 
+@require_GET
 def reference_index(request: HttpRequest) -> HttpResponse:
     """Page that lists all operations of the API by section; public, as the document is."""
     document, sections = _read_reference()
@@ -61,6 +63,7 @@ def reference_index(request: HttpRequest) -> HttpResponse:
     )
 
 
+@require_GET
 def reference_section(request: HttpRequest, slug: str) -> HttpResponse:
     """Page of one section: its operations with parameters, bodies, examples and responses."""
     section = _read_reference()[1].get(slug)

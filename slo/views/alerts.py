@@ -140,6 +140,7 @@ def acknowledge_page(request: PersonRequest, alert_id: int) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def acknowledge_group_page(request: PersonRequest, group_id: int) -> HttpResponse:
     """Acknowledge the shown alerts of a group: those that the form lists."""
+    actor_of(request).require(SCOPE)
     try:
         members = lifecycle.find_group(group_id)
     except NotFound as error:

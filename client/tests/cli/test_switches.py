@@ -34,7 +34,7 @@ def test_switch_is_engaged_extended_acknowledged_and_undone(shell):
     assert status.json["reason"] == WHY[1]
     assert "in 8 h (" in extend.out
     assert "Acknowledged" in known.out
-    assert "release it instead" in undo.err
+    assert "Release it instead" in undo.err
 
 
 def test_undo_at_once_releases_it(shell):

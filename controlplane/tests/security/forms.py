@@ -17,6 +17,7 @@ WORDS = {
     "name": "written-by-hand",
     "reason": REASON,
     "reveal_reason": REASON,
+    "text": "looking at it",
     "username": "newcomer",
 }
 TYPED = {"checkbox", "radio"}

@@ -62,7 +62,12 @@ ARGS = {
 # To pass over a dwell takes more than the address does.
 NEEDS = {"ramps/<int:ramp_id>/advance/": "ramps:write + approve"}
 # Who may is told of a state that this house is not in; who may not is refused all the same.
-NOT_NOW = {SWITCH.format("undo"), "trips/<int:trip_id>/dismiss/", "trips/policies/new/"}
+NOT_NOW = {
+    SWITCH.format("undo"),
+    "breakers/<slug:caller>/<slug:callee>/override/undo/",
+    "trips/<int:trip_id>/dismiss/",
+    "trips/policies/new/",
+}
 # A person's own: `test_breaking_in.py`, and the tests of these pages, ask whose they are.
 OWN = {"approvals/<int:approval_id>/edit/", "tokens/<int:token_id>/revoke/"}
 OWN_PAGES = ("confirm/", "preferences/")

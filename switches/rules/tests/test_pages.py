@@ -269,7 +269,7 @@ def test_release_form_says_what_its_button_does(switch, button):
     html = page(client.get(path))
     client.post(path, {"justification": SAFE_NOW})
 
-    asks = button.startswith("Ask")
+    asks = button.startswith("Request")
     assert button in text(html)
     assert "glass_reason" not in html
     assert Approval.objects.exists() is asks
