@@ -22,10 +22,11 @@ def test_breaker_opens_operator_forces_it_closed_and_that_expires(desks):
     row = page.locator("tr[data-switch='core->oracle']")
     expect(row).to_contain_text("Closed")
 
-    reports(one, db_now(), "open", instance="a1", failure_rate=0.63)
+    minute(one, db_now(), 0, success=37, failure=63)
+    reports(one, db_now(), "open", instance="a1")
 
     expect(row).to_contain_text("Open")
-    expect(row).to_contain_text("63 %")
+    expect(row).to_contain_text("63 % failed")
     expect(page.get_by_role("heading", name="1 open")).to_be_visible()
     expect(page.locator("#announcer")).to_have_text("core->oracle is open")
 

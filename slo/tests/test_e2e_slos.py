@@ -47,6 +47,7 @@ def test_objective_is_made_burns_and_somebody_knows(desks):
     month(Slo.objects.get(), now, [Incident(20, 21, 0.2)], days=2)
     tick.evaluate_due_minutes(now)
     page = desks.open_desk(person("operator")).open("/alerts/")
+    page.locator("details.alert-group > summary").first.click()
     row = page.locator("li.alert-row", has_text="1h and 5m").first
     row.get_by_role("link", name="Acknowledge").click()
     dialog = page.locator("#dialog")

@@ -91,8 +91,4 @@ function revealForms() {
 // Run before htmx, which would send the form without a credential.
 document.addEventListener("submit", handleSubmit, { capture: true });
 document.addEventListener("htmx:afterSwap", revealForms);
-for (const button of document.querySelectorAll("[data-print]")) {
-  button.hidden = false;
-  button.addEventListener("click", () => window.print());
-}
 revealForms();

@@ -9,6 +9,7 @@ from playwright.sync_api import expect
 from controlplane.core.http.tests.callers import person
 from controlplane.tests.installation import wait_until
 from switches.tests.browsers import REASON, engaged, released
+from switches.tests.e2e.tap_guard import await_taps
 
 pytestmark = pytest.mark.e2e
 AWAY = 20_000  # ms to another page, on a machine that has other things to do
@@ -59,6 +60,7 @@ def test_switch_named_verbatim_is_engaged_by_keys_alone(desks):
     page.get_by_label("Reason", exact=True).focus()
     keys.type(REASON)
     page.get_by_role("button", name="Engage feature:nl2sql").focus()
+    await_taps(page)
     keys.press("Enter")
 
     expect(page.get_by_role("button", name="Done")).to_be_focused()
