@@ -66,9 +66,9 @@ def test_navigation_and_menu_have_nothing_that_the_palette_lacks(role, begins, e
 
 def test_people_are_for_admins_and_tokens_for_all():
     assert "People" in find_titles("admin", "people")
-    assert {"Add a person…", "Make a token…"} <= set(find_titles("admin", "new"))
+    assert {"Add a person…", "Create a token…"} <= set(find_titles("admin", "new"))
     assert "People" not in find_titles("operator", "people")
-    assert "Make a token…" not in find_titles("operator", "token")
+    assert "Create a token…" not in find_titles("operator", "token")
     for title in ("Tokens", "Security", "Sessions", "Preferences"):
         assert title in find_titles("viewer", title.lower())
 

@@ -62,7 +62,7 @@ register_commands(
         scope="admin",
     ),
     PaletteCommand(
-        "Make a token…",
+        "Create a token…",
         "token",
         "token_new",
         kind=ACTION,

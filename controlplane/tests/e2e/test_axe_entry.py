@@ -33,12 +33,12 @@ def test_token_and_link_that_are_shown_once(desks):
     lee = person("operator", "lee")
     page = desks.open_desk(person("admin", "root")).open("/tokens/new/")
 
-    page.get_by_role("button", name="Make it").click()
+    page.get_by_role("button", name="Create token").click()
     expect(page.get_by_text("Choose at least one")).to_be_visible()
     assert faults_of(page) == ""
     page.get_by_label("Name").fill("billing")
     page.get_by_label("switches:read").check()
-    page.get_by_role("button", name="Make it").click()
+    page.get_by_role("button", name="Create token").click()
     expect(page.locator("#token-text")).to_be_visible()
     assert faults_of(page) == ""
 
@@ -54,12 +54,12 @@ def test_setting_up_an_app_and_confirming_with_it(desks):
     page = desk.open(f"{SECURITY}app/")
     assert faults_of(page) == ""
     secret = re.sub(r"\s", "", page.locator(".secret").inner_text())
-    page.get_by_label("Then type the code").fill("000")
-    page.get_by_role("button", name="Add the app").click()
+    page.get_by_label("Code from the app").fill("000")
+    page.get_by_role("button", name="Add app").click()
     expect(page.locator("[aria-invalid='true']")).to_be_visible()
     assert faults_of(page) == ""
-    page.get_by_label("Then type the code").fill(code(secret))
-    page.get_by_role("button", name="Add the app").click()
+    page.get_by_label("Code from the app").fill(code(secret))
+    page.get_by_role("button", name="Add app").click()
     expect(page.locator(".recovery li")).to_have_count(10)
     assert faults_of(page) == ""
 
@@ -75,7 +75,7 @@ def test_coming_in_by_two_steps(desks):
     expect(page.get_by_role("alert")).to_be_visible()
     assert faults_of(page) == ""
     sign_in(page)
-    expect(page.get_by_role("heading", name="Second step")).to_be_visible()
+    expect(page.get_by_role("heading", name="Two-step verification")).to_be_visible()
     assert faults_of(page) == ""
     page.get_by_label("Code", exact=True).fill("000000")
     page.keyboard.press("Enter")
@@ -94,7 +94,7 @@ def test_password_that_was_forgotten(desks, settings):
     assert faults_of(page) == ""
     page.get_by_label("New password", exact=True).fill("123")
     page.get_by_label("Repeat new password").fill("124")
-    page.get_by_role("button", name="Set it").click()
+    page.get_by_role("button", name="Set password").click()
     expect(page.locator("[aria-invalid='true']").first).to_be_visible()
     assert faults_of(page) == ""
     assert faults_of(desk.open("/sign-in/reset/MQ/no-such-token/")) == ""

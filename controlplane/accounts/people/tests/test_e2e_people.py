@@ -14,13 +14,13 @@ pytestmark = [pytest.mark.e2e, pytest.mark.django_db(transaction=True)]
 def test_token_is_made_in_the_dialog_and_shown_once(desks):
     page = desks.open_desk(person("admin", "root")).open("/tokens/")
 
-    page.get_by_role("link", name="Make a token").click()
+    page.get_by_role("link", name="Create a token").click()
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("Name").fill("billing")
-    dialog.get_by_role("button", name="Make it").click()
+    dialog.get_by_role("button", name="Create token").click()
     expect(dialog.get_by_text("Choose at least one")).to_be_visible()
     dialog.get_by_label("switches:read").check()
-    dialog.get_by_role("button", name="Make it").click()
+    dialog.get_by_role("button", name="Create token").click()
 
     expect(dialog.get_by_role("button", name="Copy token")).to_be_visible()
     text = dialog.locator("#token-text").inner_text()

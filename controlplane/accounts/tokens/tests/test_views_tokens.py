@@ -136,7 +136,7 @@ def test_person_sees_and_revokes_their_own_only(admin):
     mine, theirs = Token.objects.get(name="mine"), Token.objects.get(name="theirs")
 
     html = page(client)
-    assert ("mine" in html, "theirs" in html, "Make a token" in html) == (True, False, False)
+    assert ("mine" in html, "theirs" in html, "Create a token" in html) == (True, False, False)
     assert client.post(f"/tokens/{theirs.pk}/revoke/", {"reason": "x"}).status_code == 404
     assert client.post("/tokens/new/", build_form(kim)).status_code == 403
     assert client.post(f"/tokens/{mine.pk}/hand-over/", {"owner": admin.pk}).status_code == 403

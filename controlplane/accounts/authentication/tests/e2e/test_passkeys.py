@@ -128,8 +128,8 @@ def test_pages_fit_and_complain_of_nothing(desks, look, request):
         _picture(page, folder, path, request.node.callspec.id)
     desk.open(f"{SECURITY}app/")
     secret = re.sub(r"\s", "", desk.page.locator(".secret").inner_text())
-    desk.page.get_by_label("Then type the code").fill(code(secret))
-    desk.page.get_by_role("button", name="Add the app").click()
+    desk.page.get_by_label("Code from the app").fill(code(secret))
+    desk.page.get_by_role("button", name="Add app").click()
     expect(desk.page.locator(".recovery li")).to_have_count(10)
     _picture(desk.page, folder, "codes", request.node.callspec.id)
     desk.open(SECURITY)
@@ -138,7 +138,7 @@ def test_pages_fit_and_complain_of_nothing(desks, look, request):
     page = stranger.open("/sign-in/")
     _picture(page, folder, "sign-in", request.node.callspec.id)
     sign_in(page)
-    expect(page.get_by_role("heading", name="Second step")).to_be_visible()
+    expect(page.get_by_role("heading", name="Two-step verification")).to_be_visible()
     _picture(page, folder, "second", request.node.callspec.id)
 
 
