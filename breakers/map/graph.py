@@ -20,7 +20,7 @@ from breakers.models import Dependency, Probe, Service
 from breakers.models.registry import Criticality
 from breakers.states import board, dependency_status
 from breakers.states.dependency_status import DependencyStatus
-from breakers.states.recent_calls import FAILING_SHARE, load_recent_counts
+from breakers.states.recent_calls import is_failing, load_recent_counts
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -69,9 +69,7 @@ class MapLine:
     @property
     def is_failing(self) -> bool:
         """True if calls fail though the breaker is closed."""
-        is_closed = self.status.state == dependency_status.CLOSED
-        rate = self.failure_rate
-        return is_closed and rate is not None and rate >= FAILING_SHARE
+        return is_failing(self.status.state, self.recent)
 
     @property
     def state(self) -> str:

@@ -10,7 +10,7 @@ from breakers.counts import BreakerCounts
 from breakers.models import Dependency, Minute
 from breakers.models.registry import Criticality
 from breakers.states.history import FailureSpark, assess_failures, build_spark, sum_counts
-from breakers.states.recent_calls import FAILING_SHARE, first_recent_minute
+from breakers.states.recent_calls import FAILING_SHARE, first_recent_minute, is_failing
 from controlplane.core.freshness import Freshness
 from controlplane.core.instances.exports import PRESENT_BOOT
 from controlplane.core.instances.queries import GONE_AFTER, HEARD_WITHIN
@@ -188,10 +188,7 @@ class BreakerBoardRow:
 
     @property
     def is_failing(self) -> bool:
-        """True if calls fail though the breaker is closed."""
-        share = self.recent.caller_failure_share
-        is_closed = self.status.state == dependency_status.CLOSED
-        return is_closed and share is not None and share >= FAILING_SHARE
+        return is_failing(self.status.state, self.recent)
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,18 @@ from datetime import datetime, timedelta
 
 from breakers.counts import BreakerCounts
 from breakers.models import Minute
+from breakers.states.dependency_status import CLOSED
 from breakers.states.history import sum_counts
 
 RECENT_MINUTES = 5
 FAILING_SHARE = 0.05
 """A dependency is failing if this share of its recent calls failed or was rejected."""
+
+
+def is_failing(state: str, recent: BreakerCounts) -> bool:
+    """Return True if the recent calls fail though the breaker is closed."""
+    share = recent.caller_failure_share
+    return state == CLOSED and share is not None and share >= FAILING_SHARE
 
 
 def first_recent_minute(now: datetime) -> datetime:
