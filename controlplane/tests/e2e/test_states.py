@@ -32,7 +32,7 @@ def test_viewer_is_told_what_he_may_not_do_and_what_he_may(desks):
     page = desks.open_desk(person("viewer")).open("/switches/engage/")
 
     expect(page.get_by_role("heading", name="You don’t have access")).to_be_visible()
-    expect(page.get_by_text("ask an admin for the role")).to_be_visible()
+    expect(page.get_by_text("If you need access, ask an admin.")).to_be_visible()
     expect(page.get_by_role("link", name="Open the switchboard")).to_be_visible()
     assert faults_of(page) == ""
 
@@ -64,8 +64,8 @@ def test_without_postgresql_a_page_says_what_still_works(far, console):
     console.database.cut()
     page = desk.open("/switches/segment/finance/")
 
-    expect(page.get_by_role("heading", name="can't change anything just now")).to_be_visible()
-    expect(page.get_by_text("Still works.")).to_be_visible()
+    expect(page.get_by_role("heading", name="The console is read-only")).to_be_visible()
+    expect(page.get_by_text("Still works: services keep polling")).to_be_visible()
     expect(page.get_by_text("killswitch engage")).to_be_visible()
     assert faults_of(page) == ""
 
