@@ -1,6 +1,6 @@
 """Rows of the switchboard: filtering, search and order by urgency."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -8,11 +8,14 @@ from typing import Any
 from django.db.models import Case, F, IntegerField, Q, QuerySet, Value, When
 
 from controlplane.core.actors import Person
+from controlplane.core.audit.models import AuditEntry
+from controlplane.core.favorites import services as favorites
 from controlplane.core.instances.check_series import (
     CheckSeries,
     list_checked_switches,
     load_recent_series,
 )
+from switches.favorite_kinds import KIND as FAVORITE
 from switches.models import Episode, Switch, SwitchState
 from switches.scopes import GLOBAL, GLOBAL_ID, SCOPES
 from switches.services.undo import UNDO_WINDOW
@@ -34,7 +37,9 @@ CONDITIONS = (SwitchState.ENGAGED, SwitchState.RAMPING, OVERDUE, SwitchState.REL
 class SwitchboardFilters:
     """Filters of the switchboard; empty means all. `state` may also be `overdue`.
 
-    `mine` selects the switches that the viewer ever engaged in the console.
+    `mine` selects the switches that the viewer, or a token of theirs, ever engaged, and those whose
+    registration they changed; `favorites` are the ids of the viewer's favorites, if only these are
+    selected.
     """
 
     state: str = ""
@@ -42,10 +47,11 @@ class SwitchboardFilters:
     q: str = ""
     page: int = 1
     mine: bool = False
+    favorites: Collection[str] | None = None
 
     @property
     def narrowed(self) -> bool:
-        return bool(self.state or self.scope or self.q or self.mine)
+        return bool(self.state or self.scope or self.q or self.mine or self.favorites is not None)
 
 
 @dataclass(frozen=True)
@@ -64,14 +70,15 @@ class SwitchboardRow:
     calls: CheckSeries | None = None
 
 
-def read_filters(given: Any) -> SwitchboardFilters:
+def read_filters(given: Any, user: Person) -> SwitchboardFilters:
     state, scope, page = given.get("state", ""), given.get("scope", ""), given.get("page", "")
     return SwitchboardFilters(
         state=state if state in CONDITIONS else "",
         scope=scope if scope in SCOPES else "",
         q=given.get("q", "").replace("\x00", "").strip()[:200],
         page=int(page) if page.isascii() and page.isdigit() and 0 < int(page) < 10_000 else 1,
-        mine=given.get("mine", "") == "1",
+        mine=given.get(favorites.FILTER, "") == "1",
+        favorites=favorites.read_filter(given, user, FAVORITE),
     )
 
 
@@ -115,6 +122,7 @@ def find_unregistered(filters: SwitchboardFilters, now: datetime) -> list[Switch
         pk
         for pk in list_checked_switches(now, filters.q or scope, MAX_CHECKED)
         if pk.startswith(scope) and pk != GLOBAL_ID
+        if filters.favorites is None or pk in filters.favorites
     ]
     known = set(Switch.objects.filter(pk__in=ids).values_list("pk", flat=True))
     unknown = [pk for pk in ids if pk not in known][:MAX_UNREGISTERED]
@@ -166,8 +174,15 @@ def _filter_switches(filters: SwitchboardFilters, user: Person) -> QuerySet[Swit
     if filters.scope:
         switches = switches.filter(scope=filters.scope)
     if filters.mine:
-        engaged = Episode.objects.filter(engaged_by_identity=f"user:{user.pk}")
-        switches = switches.filter(pk__in=engaged.values("switch_id"))
+        engaged = Episode.objects.filter(engaged_by=user.pk).values("switch_id")
+        changed = AuditEntry.objects.filter(
+            action="registration.changed",
+            actor_type__in=["user", "slack"],
+            actor_name=user.username,
+        ).values("target")
+        switches = switches.filter(Q(pk__in=engaged) | Q(pk__in=changed))
+    if filters.favorites is not None:
+        switches = switches.filter(pk__in=filters.favorites)
     if filters.q:
         conditions = {f"{field}__icontains": filters.q for field in SEARCHED_FIELDS}
         switches = switches.filter(Q(**conditions, _connector=Q.OR))

@@ -1,7 +1,7 @@
 """The board of breakers: dependencies filtered, counted and sorted by evidence, worst first."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -113,13 +113,14 @@ _NARROWED: Mapping[str, str] = {
     FAILING: "AND heat = 5",
     "criticality": "AND criticality = %(criticality)s",
     "caller": "AND caller = %(caller)s",
+    "favorites": "AND caller || '->' || callee = ANY(%(favorites)s)",
     "q": "AND position(%(q)s IN caller || '->' || callee || ' ' || lower(owner)) > 0",
 }
 
 
 @dataclass(frozen=True)
 class BreakerBoardFilter:
-    """Filters of the board; empty values don't filter.
+    """Filters of the board; empty values don't filter. `favorites` are names of dependencies.
 
     `state` may also be `overridden` or `failing`. Without a filter, dependencies that report no
     state are left out as long as others do.
@@ -130,10 +131,12 @@ class BreakerBoardFilter:
     caller: str = ""
     q: str = ""
     page: int = 1
+    favorites: Collection[str] | None = None
 
     @property
     def narrowed(self) -> bool:
-        return bool(self.state or self.criticality or self.caller or self.q)
+        is_filtered = bool(self.state or self.criticality or self.caller or self.q)
+        return is_filtered or self.favorites is not None
 
 
 @dataclass(frozen=True)
@@ -198,7 +201,7 @@ class BreakerBoardPage:
     counts: BreakerBoardCounts
 
 
-def parse_filter(query: Any) -> BreakerBoardFilter:
+def parse_filter(query: Any, favorites: Collection[str] | None = None) -> BreakerBoardFilter:
     """Parse the filters of the board from a URL's query; invalid values are ignored."""
     state, criticality = query.get("state", ""), query.get("criticality", "")
     page = query.get("page", "")
@@ -208,6 +211,7 @@ def parse_filter(query: Any) -> BreakerBoardFilter:
         caller=query.get("caller", "").replace("\x00", "").strip()[:60],
         q=query.get("q", "").replace("\x00", "").strip().lower().replace("→", "->")[:200],
         page=int(page) if page.isascii() and page.isdigit() and 0 < int(page) < 10_000 else 1,
+        favorites=favorites,
     )
 
 
@@ -245,6 +249,8 @@ def list_callers() -> list[str]:
 
 def _query(filters: BreakerBoardFilter, now: datetime) -> tuple[BreakerBoardCounts, list[int]]:
     clauses = [_NARROWED[name] for name in ("criticality", "caller", "q") if getattr(filters, name)]
+    if filters.favorites is not None:
+        clauses.append(_NARROWED["favorites"])
     if filters.state:
         clauses.append(_NARROWED[filters.state])
     elif not filters.narrowed:
@@ -257,6 +263,7 @@ def _query(filters: BreakerBoardFilter, now: datetime) -> tuple[BreakerBoardCoun
         "criticality": filters.criticality,
         "caller": filters.caller,
         "q": filters.q.replace(" ", ""),
+        "favorites": list(filters.favorites or ()),
         "most": PAGE_SIZE + 1,
         "start": (filters.page - 1) * PAGE_SIZE,
     }

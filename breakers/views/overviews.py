@@ -5,6 +5,7 @@ from django.http import HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_GET
 
+from breakers.favorite_kinds import KIND
 from breakers.map import fallback_coverage
 from breakers.map import graph as map_graph
 from breakers.models import Channel, Probe, Service
@@ -14,10 +15,11 @@ from breakers.states import board
 from breakers.states.recent_calls import FAILING_SHARE
 from breakers.views import live
 from controlplane.core.clock import db_now
+from controlplane.core.favorites import services as favorites
 from controlplane.core.freshness import assess_freshness
 from controlplane.core.page_responses import PersonRequest, signed_in
 
-BOARD_FILTERS = ("state", "criticality", "caller", "q")
+BOARD_FILTERS = ("state", "criticality", "caller", "q", favorites.FILTER)
 MAX_SERVICES = 200
 MAP_LEGEND = (
     ("open", "open"),
@@ -40,12 +42,14 @@ GROUPS = (
 @require_GET
 def breakers_page(request: PersonRequest) -> HttpResponse:
     now = db_now()
-    filters = board.parse_filter(request.GET)
+    chosen = favorites.read_filter(request.GET, request.user, KIND)
+    filters = board.parse_filter(request.GET, chosen)
     page = board.load_page(filters, now)
     callers = board.list_callers()
     context = {
         "now": now,
         "filters": filters,
+        "favorites": chosen,
         "board": page,
         "counts": page.counts,
         "failing_share": FAILING_SHARE,

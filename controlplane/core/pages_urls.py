@@ -6,6 +6,8 @@ from controlplane.core.approvals import views as approvals
 from controlplane.core.attention.views import acknowledge, attention_page
 from controlplane.core.audit import views as audit
 from controlplane.core.comments.views import comment_page
+from controlplane.core.favorites.converters import PATH as FAVORITE
+from controlplane.core.favorites.views import favorite
 from controlplane.core.jobs import views as jobs
 from controlplane.core.palette import views as palette
 from controlplane.core.runbooks import views as runbooks
@@ -27,6 +29,7 @@ urlpatterns = [
         "escalations/<int:escalation_id>/acknowledge/", acknowledge, name="escalation_acknowledge"
     ),
     path("comments/<slug:kind>/<str:key>/", comment_page, name="comment"),
+    path(FAVORITE, favorite, name="favorite"),
     path("jobs/", jobs.jobs_page, {"template": "core/jobs.html"}, name="jobs_page"),
     path("jobs/rows/", jobs.jobs_page, {"template": "core/_jobs.html"}, name="jobs_rows"),
     *(

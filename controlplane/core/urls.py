@@ -1,11 +1,13 @@
 """URL paths of core's API."""
 
-from django.urls import URLPattern
+from django.urls import URLPattern, path
 
 from controlplane.core import ops_api
 from controlplane.core.approvals import api as approvals
 from controlplane.core.attention.api import AttentionView
 from controlplane.core.audit import api as audit
+from controlplane.core.favorites import api as favorites
+from controlplane.core.favorites.converters import PATH as FAVORITE
 from controlplane.core.gates import api as gates
 from controlplane.core.http.routes import both_forms
 from controlplane.core.jobs import api as jobs
@@ -23,6 +25,8 @@ api_urlpatterns: list[URLPattern] = [
     *both_forms("audit/", audit.AuditList.as_view(), name="api-audit"),
     *both_forms("audit/export", audit.AuditExport.as_view(), name="api-audit-export"),
     *both_forms("attention/", AttentionView.as_view(), name="api-attention"),
+    *both_forms("favorites/", favorites.FavoriteList.as_view(), name="api-favorites"),
+    path(FAVORITE, favorites.FavoriteView.as_view(), name="api-favorite"),
     *both_forms("jobs/", jobs.JobList.as_view(), name="api-jobs"),
     *both_forms(f"{JOB}/", jobs.JobView.as_view(), name="api-job"),
     *both_forms(f"{JOB}/pause", jobs.PauseView.as_view(), name="api-job-pause"),

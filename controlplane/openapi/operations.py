@@ -66,6 +66,9 @@ GET /drills/{drill_id}/ get_drill Get a drill
 GET /escalations/ list_escalations List escalations
 POST /escalations/{escalation_id}/acknowledge acknowledge_escalation Acknowledge an escalation
 POST /experiments/{key}/arms check_experiment_arms Test an experiment's sample ratio
+GET /favorites/ list_favorites List your favorites
+PUT /favorites/{kind}/{key} add_favorite Add a favorite
+DELETE /favorites/{kind}/{key} remove_favorite Remove a favorite
 GET /gates/ list_gates List external gates
 GET /gates/{name} get_gate Get an external gate
 POST /gates/{name} report_gate Report an external gate's verdict

@@ -1,6 +1,6 @@
 """The board of SLOs: filters, counts, and rows with sparklines, the worst SLOs first."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -76,10 +76,11 @@ class SloBoardFilters:
     service: str = ""
     q: str = ""
     page: int = 1
+    favorites: Collection[str] | None = None
 
     @property
     def narrowed(self) -> bool:
-        return bool(self.state or self.service or self.q)
+        return bool(self.state or self.service or self.q or self.favorites is not None)
 
 
 @dataclass(frozen=True)
@@ -154,14 +155,15 @@ def slo_condition(status: SloStatus | None) -> str:
     return UNKNOWN if status.state == "unknown" else OK
 
 
-def parse_filters(query: Any) -> SloBoardFilters:
-    """Return the filters of a URL's query; invalid values are ignored."""
+def parse_filters(query: Any, favorites: Collection[str] | None = None) -> SloBoardFilters:
+    """Return the filters of a URL's query, and by name; invalid values are ignored."""
     state, page = query.get("state", ""), query.get("page", "")
     return SloBoardFilters(
         state=state if state in CONDITIONS else "",
         service=query.get("service", "").replace("\x00", "").strip()[:60],
         q=query.get("q", "").replace("\x00", "").strip().lower()[:200],
         page=int(page) if page.isascii() and page.isdigit() and 0 < int(page) < 10_000 else 1,
+        favorites=favorites,
     )
 
 
@@ -230,6 +232,8 @@ def _filter_slos(filters: SloBoardFilters) -> SloQuerySet:
         rows = rows.filter(_BY_STATE[filters.state])
     if filters.service:
         rows = rows.filter(service=filters.service)
+    if filters.favorites is not None:
+        rows = rows.filter(name__in=filters.favorites)
     if filters.q:
         rows = rows.annotate(lower_name=Lower("name"), lower_owner=Lower("owner")).filter(
             Q(lower_name__contains=filters.q)

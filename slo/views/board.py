@@ -5,24 +5,28 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET
 
 from controlplane.core.clock import db_now
+from controlplane.core.favorites import services as favorites
 from controlplane.core.page_responses import PersonRequest, signed_in
 from slo.dashboard import board
+from slo.favorite_kinds import KIND
 
 from . import responses
 
-FILTERS = ("state", "service", "q")
+FILTERS = ("state", "service", "q", favorites.FILTER)
 
 
 @signed_in
 @require_GET
 def slos_page(request: PersonRequest) -> HttpResponse:
     now = db_now()
-    filters = board.parse_filters(request.GET)
+    chosen = favorites.read_filter(request.GET, request.user, KIND)
+    filters = board.parse_filters(request.GET, chosen)
     rows, has_more = board.load_page(filters, now)
     counts, services = board.count_slos(), board.list_services()
     context = {
         "now": now,
         "filters": filters,
+        "favorites": chosen,
         "rows": rows,
         "has_more": has_more,
         "counts": counts,

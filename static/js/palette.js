@@ -54,7 +54,11 @@ function showRecent() {
     if (command && present) group.append(present);
     else if (!command) group.append(buildRow(/** @type {HTMLElement} */ (row.cloneNode(true)), one));
   }
-  if (group.querySelector("[role='option']")) list.prepend(group);
+  if (group.querySelector("[role='option']")) {
+    const favorites = list.querySelector("[data-favorites]");
+    if (favorites) favorites.after(group);
+    else list.prepend(group);
+  }
   for (const empty of list.querySelectorAll("[role='group']")) {
     if (!empty.querySelector("[role='option']")) empty.remove();
   }

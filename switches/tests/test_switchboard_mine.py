@@ -3,10 +3,11 @@
 import pytest
 
 from controlplane.core.clock import db_now
-from controlplane.core.http.tests.callers import person
+from controlplane.core.http.tests.callers import person, signed_in, with_token
 from controlplane.core.models import CheckCount
+from switches import services
 from switches.models import Episode
-from switches.tests.browsers import browser, browser_as, engaged, page, released, text
+from switches.tests.browsers import REASON, browser, browser_as, engaged, page, released, text
 
 pytestmark = pytest.mark.django_db
 
@@ -30,6 +31,36 @@ def test_released_switches_stay_the_viewers_own():
     assert "segment:finance" in page(browser(kim).get("/?mine=1"))
 
 
+@pytest.mark.parametrize("way", ["slack", "token"])
+def test_engagements_by_slack_and_by_token_are_the_viewers_own(way):
+    kim = person("operator", "kim")
+    if way == "slack":
+        services.engage(
+            scope="segment",
+            key="finance",
+            reason=REASON,
+            expires_in="24h",
+            actor=kim.as_actor(kind="slack"),
+            now=db_now(),
+        )
+    else:
+        with_token("switches:write", owner=kim).engage("segment:finance")
+
+    assert "segment:finance" in page(browser(kim).get("/?mine=1"))
+    assert "segment:finance" not in page(browser_as("viewer").get("/?mine=1"))
+
+
+def test_switches_whose_registration_the_viewer_changed_are_their_own():
+    kim = person("operator", "kim")
+    for key, user in (("finance", kim), ("legal", person("operator", "olu"))):
+        signed_in(user).patch(f"/switches/segment/{key}/", {"owner": "payments"})
+
+    html = page(browser(kim).get("/?mine=1"))
+
+    assert "segment:finance" in html
+    assert "segment:legal" not in html
+
+
 def test_filter_leaves_out_checked_switches_that_nobody_engaged():
     kim = engaged("segment:finance")
     start = int(db_now().timestamp()) // 3600 * 3600
@@ -44,7 +75,7 @@ def test_viewer_who_engaged_nothing_is_told_so():
 
     html = text(page(browser_as("viewer").get("/?mine=1")))
 
-    assert "You engaged no switch that matches the filters." in html
+    assert "You have not engaged or changed a switch that matches the filters." in html
 
 
 @pytest.mark.parametrize(("broke_glass", "marked"), [({"rule": "one of two"}, True), (None, False)])
@@ -52,4 +83,4 @@ def test_rows_are_marked_if_the_episode_used_break_glass(broke_glass, marked):
     engaged("segment:finance")
     Episode.objects.update(broke_glass=broke_glass)
 
-    assert (MARK in page(browser_as("viewer").get("/"))) is marked
+    assert (MARK in text(page(browser_as("viewer").get("/")))) is marked

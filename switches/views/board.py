@@ -49,7 +49,7 @@ def alarm_bar(request: PersonRequest) -> HttpResponse:
 
 
 def _build_context(request: PersonRequest, head: int, now: datetime) -> dict[str, Any]:
-    filters = board.read_filters(request.GET)
+    filters = board.read_filters(request.GET, request.user)
     rows, more = board.find_rows(filters, request.user, now)
     return {
         "live": True,

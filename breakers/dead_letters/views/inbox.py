@@ -8,11 +8,13 @@ from django.http import HttpResponse
 from django.views.decorators.http import require_GET
 
 from breakers.dead_letters.bulk.replays import KIND
+from breakers.dead_letters.favorite_kinds import KIND as FAVORITE
 from breakers.dead_letters.models import LetterServer, Replay
 from breakers.dead_letters.monitoring import groups, streams
 from breakers.dead_letters.sources import configured_sources
 from breakers.views import live
 from controlplane.core.clock import db_now
+from controlplane.core.favorites import services as favorites
 from controlplane.core.jobs.models import Job
 from controlplane.core.page_responses import PersonRequest, signed_in
 
@@ -28,13 +30,17 @@ RECENT = timedelta(days=1)
 def inbox_page(request: PersonRequest) -> HttpResponse:
     now = db_now()
     shown = streams.list_shown(now)
+    chosen = favorites.read_filter(request.GET, request.user, FAVORITE)
+    listed = [one for one in shown if chosen is None or str(one) in chosen]
     growth = streams.growth_per_minute(shown, now)
     present = [one for one in shown if one.gone_at is None]
     is_recent = Q(job__state__in=Job.LIVE) | Q(job__finished_at__gte=now - RECENT)
     jobs = Replay.objects.filter(is_recent, job__kind=KIND).select_related("job", "stream")
     context = {
         "now": now,
-        "lines": [(one, growth.get(one.pk) if one.sampled_at else None) for one in shown],
+        "known": len(shown),
+        "lines": [(one, growth.get(one.pk) if one.sampled_at else None) for one in listed],
+        "favorites": chosen,
         "deepest": max((one.depth for one in present), default=0),
         "total": sum(one.depth for one in present),
         "filled": sum(1 for one in present if one.depth),

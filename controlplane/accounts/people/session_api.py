@@ -5,34 +5,22 @@ from typing import Any
 
 from django.db.models import QuerySet
 from rest_framework import serializers
-from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
-from rest_framework.views import APIView
 
 from controlplane.accounts.models.people import BrowserSession, User
 from controlplane.core.actors import Actor
 from controlplane.core.clock import db_now
-from controlplane.core.errors import Forbidden, InvalidInput, NotFound
+from controlplane.core.errors import InvalidInput, NotFound
 from controlplane.core.http.confirmation import require_fresh
 from controlplane.core.http.fields import EmptyBody, Filters, Text
 from controlplane.core.http.openapi import BY_SESSION
-from controlplane.core.http.permissions import actor_of
+from controlplane.core.http.permissions import IsPerson, actor_of
 from controlplane.core.http.requests import session_digest
 from controlplane.core.http.resources import Resource, TimestampField
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
 from controlplane.core.roles import Power
 
 from . import devices, sessions
-
-
-class IsPerson(BasePermission):
-    """Permission for signed-in people; tokens are refused, because they have no sessions."""
-
-    def has_permission(self, request: Request, view: APIView) -> bool:
-        actor = getattr(request, "actor", None)
-        if actor is not None and actor.type != "user":
-            raise Forbidden("Sessions belong to people. Sign in.")
-        return actor is not None
 
 
 class DeviceField(serializers.CharField):

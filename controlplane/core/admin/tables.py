@@ -20,6 +20,7 @@ register_read_only(
 register_read_only(
     models.Comment, "id kind key author written_at text", order="-id", filters="kind"
 )
+register_read_only(models.Favorite, "id user kind key created_at", order="-id", filters="kind")
 register_read_only(
     models.IdempotencyKey,
     "id actor method path key status created_at",

@@ -8,7 +8,7 @@ from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 
 from controlplane.core.actors import Actor
-from controlplane.core.errors import Unauthenticated
+from controlplane.core.errors import Forbidden, Unauthenticated
 from controlplane.core.http.requests import (
     client_ip,
     request_id_of,
@@ -70,6 +70,16 @@ class IsAdmin(BasePermission):
         actor = getattr(request, "actor", None)
         if actor is not None:
             actor.require_power(Power.ADMINISTER)
+        return actor is not None
+
+
+class IsPerson(BasePermission):
+    """Permission for signed-in people; tokens are refused."""
+
+    def has_permission(self, request: Request, view: Any) -> bool:
+        actor = getattr(request, "actor", None)
+        if actor is not None and actor.type != "user":
+            raise Forbidden("Only people can use this, not tokens. Sign in.")
         return actor is not None
 
 

@@ -7,6 +7,7 @@ import structlog
 from django.db import connection, transaction
 
 from controlplane.core.actors import Person
+from controlplane.core.favorites import services as favorites
 from controlplane.core.roles import SCOPES_OF, Role
 
 from . import relevance
@@ -24,6 +25,8 @@ log = structlog.get_logger(__name__)
 
 MAX_FOUND = 24
 MAX_QUERY_LENGTH = 200
+FAVORITES = "Favorites"
+FAVORITE_BONUS = 100.0
 
 
 def search_palette(query: PaletteQuery) -> list[tuple[str, list[PaletteEntry]]]:
@@ -32,11 +35,11 @@ def search_palette(query: PaletteQuery) -> list[tuple[str, list[PaletteEntry]]]:
     Without text, all commands match.
     """
     allowed = [command for command in PALETTE_COMMANDS.values() if is_allowed(command, query.user)]
+    starred = _read_source(find_favorites, query)
     if not query.text:
-        # Actions come first, so that people learn their keys.
-        return _group_by_kind(
-            _build_entry(one, 1.0 if one.kind == ACTION else 0.0) for one in allowed
-        )
+        # Actions come before pages, so that people learn their keys.
+        commands = [_build_entry(one, 1.0 if one.kind == ACTION else 0.0) for one in allowed]
+        return _group_by_kind([*starred, *commands])
     entries = [
         _build_entry(one, weight)
         for one in allowed
@@ -44,7 +47,26 @@ def search_palette(query: PaletteQuery) -> list[tuple[str, list[PaletteEntry]]]:
     ]
     for source in PALETTE_SOURCES.functions():
         entries += _read_source(source, query)
+    paths = {one.path for one in starred}
+    entries = [*starred, *(one for one in entries if one.path not in paths)]
     return _group_by_kind(sorted(entries, key=lambda one: -one.weight)[:MAX_FOUND])
+
+
+def find_favorites(query: PaletteQuery) -> list[PaletteEntry]:
+    """Return the user's favorites that match, or all of them without text; they rank first."""
+    return [
+        PaletteEntry(
+            FAVORITES,
+            one.title,
+            kind.icon,
+            one.path,
+            kind.label,
+            weight=weight + FAVORITE_BONUS,
+            is_lasting=True,
+        )
+        for kind, one in favorites.list_objects(query.user)
+        if (weight := relevance.score_text(query.words, one.title) if query.text else 1.0)
+    ]
 
 
 def is_allowed(command: PaletteCommand, user: Person) -> bool:

@@ -122,6 +122,8 @@ def arguments(letters: Heap) -> dict[str, list[str]]:
         ],
         "comments/<slug:kind> key": _ids(Alert),
         "comments kind": ["alert"],
+        "favorites key": ["segment:finance"],
+        "favorites kind": ["switch"],
         "experiments key": ["checkout-b"],
         "dlq/jobs job_id": _all(Job, "pk", kind=replays.KIND),
         "dead-letters/jobs job_id": _all(Job, "pk", kind=replays.KIND),

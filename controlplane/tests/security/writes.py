@@ -236,6 +236,7 @@ WRITES = (
     Write("POST", "alerts/ack", lambda house: {"alerts": [int(open_alert(house))]}),
     Write("POST", "alerts/<str:alert_id>/comments/", {"text": "looking at it"}),
     Write("POST", "switches/<str:scope>/<str:key>/comments/", {"text": "looking at it"}),
+    Write("PUT", "favorites/<str:kind>/<favorite_key:key>"),
     Write("POST", "thresholds/", {**THRESHOLD, "name": "core-timeouts"}),
     Write("PUT", "thresholds/<str:name>/", THRESHOLD),
     Write("DELETE", "thresholds/<str:name>/", WHY),

@@ -1,0 +1,1 @@
+"""Favorites: objects, such as switches and SLOs, that a person has starred."""

@@ -1,0 +1,94 @@
+"""Services of favorites, and the registry of the kinds of objects that can be starred.
+
+Apps register their kinds in modules named `favorite_kinds`.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from controlplane.core.actors import Person
+from controlplane.core.errors import Conflict, NotFound
+from controlplane.core.favorites.models import Favorite
+from controlplane.core.registry import KindRegistry
+
+MAX_FAVORITES = 200
+FILTER, SELECTED = "mine", "favorites"
+"""Query parameter of lists, and its value that selects the viewer's favorites."""
+
+
+@dataclass(frozen=True)
+class FavoriteObject:
+    """An object that can be a favorite: its title and the path of its page."""
+
+    title: str
+    path: str
+
+
+@dataclass(frozen=True)
+class FavoriteKind:
+    """A kind of objects that people can star.
+
+    `label` names one such object on screens. `find` returns the existing objects by key.
+    """
+
+    name: str
+    label: str
+    icon: str
+    find: Callable[[Collection[str]], Mapping[str, FavoriteObject]]
+
+
+FAVORITE_KINDS = KindRegistry[FavoriteKind]("favorite_kinds")
+
+
+def find_object(kind: str, key: str) -> FavoriteObject:
+    """Return an object that can be starred. Raises :class:`NotFound`."""
+    known = FAVORITE_KINDS.get(kind)
+    found = known.find([key]).get(key) if known and "\x00" not in key else None
+    if found is None:
+        raise NotFound(f"There is no {kind} {key!r} to mark as a favorite.")
+    return found
+
+
+def add_favorite(*, user_id: int, kind: str, key: str, now: datetime) -> Favorite:
+    """Star an object. Raises :class:`NotFound`, and :class:`Conflict` if there are too many."""
+    find_object(kind, key)
+    own = Favorite.objects.filter(user_id=user_id)
+    favorite = own.filter(kind=kind, key=key).first()
+    if favorite is None and own.count() >= MAX_FAVORITES:
+        raise Conflict(f"You have {MAX_FAVORITES} favorites. Remove one first.")
+    if favorite is None:
+        favorite, _ = Favorite.objects.get_or_create(
+            user_id=user_id, kind=kind, key=key, defaults={"created_at": now}
+        )
+    return favorite
+
+
+def remove_favorite(*, user_id: int, kind: str, key: str) -> bool:
+    """Unstar an object, which may no longer exist; return True if it was a favorite."""
+    own = Favorite.objects.filter(user_id=user_id)
+    return bool(own.filter(kind=kind, key=key.replace("\x00", "")).delete()[0])
+
+
+def load_keys(user: Person) -> Mapping[str, Collection[str]]:
+    """Return the keys of a person's favorites, by kind."""
+    keys: dict[str, set[str]] = defaultdict(set)
+    for kind, key in Favorite.objects.filter(user_id=user.pk).values_list("kind", "key"):
+        keys[kind].add(key)
+    return keys
+
+
+def read_filter(query: Mapping[str, str], user: Person, kind: str) -> Collection[str] | None:
+    """Return the keys of the favorites that a list's query selects; None if it selects all rows."""
+    if query.get(FILTER) != SELECTED:
+        return None
+    return sorted(load_keys(user).get(kind, ()))
+
+
+def list_objects(user: Person) -> list[tuple[FavoriteKind, FavoriteObject]]:
+    """Return a person's existing favorites, by kind and title, in one query and one per kind."""
+    keys = load_keys(user)
+    kinds = [kind for name, kind in FAVORITE_KINDS.items() if name in keys]
+    found = [(kind, one) for kind in kinds for one in kind.find(keys[kind.name]).values()]
+    return sorted(found, key=lambda pair: (pair[0].name, pair[1].title))

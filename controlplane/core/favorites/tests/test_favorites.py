@@ -1,0 +1,138 @@
+"""Favorites: star buttons, filters of the lists, the palette and the API."""
+
+import pytest
+
+from breakers.dead_letters.tests.heaps import heap
+from breakers.tests.registered import dependency
+from controlplane.core.clock import db_now
+from controlplane.core.favorites import services
+from controlplane.core.favorites.models import Favorite
+from controlplane.core.http.tests.callers import as_role, person, signed_in, with_token
+from slo.tests import factories
+from switches.tests.browsers import PART, browser, browser_as, engaged, page, text
+
+pytestmark = pytest.mark.django_db
+
+FINANCE = "/favorites/switch/segment:finance"
+
+
+@pytest.fixture
+def letters(settings):
+    with heap(settings) as found:
+        yield found
+
+
+@pytest.fixture
+def everything(letters):
+    """The key of a favorite of each kind, its path and the list that it is on."""
+    engaged("segment:finance")
+    engaged("segment:legal")
+    dependency(db_now())
+    dependency(db_now(), "core->synapse")
+    factories.slo("checkout")
+    factories.slo("search")
+    letters.add(to="events")
+    letters.add(to="mails")
+    stream, other = letters.stream("events"), letters.stream("mails")
+    return {
+        "switch": ("segment:finance", "/", "segment:legal"),
+        "dependency": ("core->oracle", "/breakers/", "core/synapse"),
+        "slo": ("checkout", "/slos/", "/slos/search/"),
+        "dead_letters": (str(stream), "/dead-letters/", f'id="stream-{other.pk}"'),
+    }
+
+
+@pytest.mark.parametrize("kind", ["switch", "dependency", "slo", "dead_letters"])
+def test_starred_object_is_alone_in_the_filtered_list_and_first_in_the_palette(kind, everything):
+    key, path, other = everything[kind]
+    kim = browser_as("viewer")
+    kim.post(f"/favorites/{kind}/{key}", {"starred": "1"})
+
+    everybodys, own = page(kim.get(path)), page(kim.get(f"{path}?mine=favorites"))
+    palette = page(kim.get("/find/part/"))
+
+    assert 'aria-pressed="true" title="Remove' in everybodys
+    assert other in everybodys
+    assert own.count('class="star"') == 1
+    assert other not in own
+    assert palette.index('aria-label="Favorites"') < palette.index('aria-label="Action"')
+
+
+def test_plain_form_stars_and_returns_to_its_page():
+    kim = browser_as("viewer")
+
+    response = kim.post(FINANCE, {"starred": "1"}, headers={"Referer": "http://testserver/?q=fin"})
+    away = kim.post(FINANCE, {"starred": "0"}, headers={"Referer": "http://elsewhere.example/"})
+
+    assert response.headers["Location"] == "http://testserver/?q=fin"
+    assert away.headers["Location"] == "/switches/segment/finance/"
+    assert not Favorite.objects.exists()
+
+
+def test_htmx_gets_the_pressed_button():
+    html = page(browser_as("viewer").post(FINANCE, {"starred": "1"}, headers=PART))
+
+    assert 'aria-pressed="true"' in html
+    assert "Favorite segment:finance" in text(html)
+
+
+def test_favorites_of_others_are_not_shown():
+    engaged("segment:finance")
+    browser_as("operator").post(FINANCE, {"starred": "1"})
+
+    html = page(browser_as("viewer").get("/?mine=favorites"))
+
+    assert "segment:finance" not in html
+    assert "None of your favorites match." in text(html)
+
+
+@pytest.mark.parametrize("path", ["/favorites/switch/nothing", "/favorites/weather/rain"])
+def test_what_does_not_exist_cannot_be_starred(path):
+    response = browser_as("viewer").post(path, {"starred": "1"})
+
+    assert response.status_code == 404
+    assert not Favorite.objects.exists()
+
+
+def test_matching_favorite_ranks_first_in_the_palette_and_is_listed_once():
+    engaged("segment:finance")
+    kim = browser(engaged("segment:finally"))
+    kim.post(FINANCE, {"starred": "1"})
+
+    html = page(kim.get("/find/part/?q=fin"))
+
+    assert html.index("/switches/segment/finance/") < html.index("/switches/segment/finally/")
+    assert html.count('href="/switches/segment/finance/"') == 1
+
+
+def test_api_adds_lists_and_removes_favorites():
+    kim, other = signed_in(person("viewer", "kim")), as_role("operator")
+
+    added = kim.send("put", FINANCE)
+    again = kim.send("put", FINANCE)
+    listed, others = kim.get("/favorites/", {"kind": "switch"}), other.get("/favorites/")
+    removed = kim.send("delete", FINANCE)
+
+    assert added.json()["key"] == "segment:finance"
+    assert again.json() == added.json()
+    assert [one["key"] for one in listed.json()["results"]] == ["segment:finance"]
+    assert others.json()["results"] == []
+    assert removed.json() == {"removed": True}
+    assert kim.send("delete", FINANCE).json() == {"removed": False}
+
+
+def test_token_has_no_favorites():
+    assert with_token("switches:read").get("/favorites/").status_code == 403
+
+
+def test_number_of_favorites_is_limited():
+    user, now = person("viewer", "kim"), db_now()
+    Favorite.objects.bulk_create(
+        Favorite(user=user, kind="switch", key=f"feature:a-{n}", created_at=now)
+        for n in range(services.MAX_FAVORITES)
+    )
+
+    response = signed_in(user).send("put", FINANCE)
+
+    assert response.status_code == 409
+    assert "Remove one first." in response.json()["detail"]
