@@ -39,7 +39,7 @@ def read_engaged(query: MetricQuery, now: datetime) -> Iterator[MetricReading]:
             value=1,
             beyond=query.beyond(1),
             samples=1,
-            said=f"The switch {episode.switch_id} was engaged by {episode.engaged_by_name}",
+            summary=f"The switch {episode.switch_id} was engaged by {episode.engaged_by_name}",
             path=f"/switches/{scope}/{key}/",
             evidence={
                 "engaged_by": label_of(episode.engaged_by_type, episode.engaged_by_name),

@@ -19,7 +19,7 @@ def list_deepest_streams(now: datetime) -> Sequence[StatusLine]:
     outbox = LetterStream.Source.OUTBOX
     lines = [
         StatusLine(
-            said=f"{one.depth:,} in {'the outbox' if one.source == outbox else one.name}",
+            text=f"{one.depth:,} in {'the outbox' if one.source == outbox else one.name}",
             tone="bad" if one.alarmed_at else "warn",
             path=alarms.stream_path(one),
             since=one.oldest_at,

@@ -82,7 +82,7 @@ def _build_reading(
         value=some,
         beyond=query.beyond(some),
         samples=instances,
-        said=f"{text}{format_count(some)} of {format_count(instances)} instances",
+        summary=f"{text}{format_count(some)} of {format_count(instances)} instances",
         path="",
         evidence={what: some, "instances": instances},
     )

@@ -73,7 +73,7 @@ class RateMeasure:
                 value=some / whole,
                 beyond=query.beyond(some, whole),
                 samples=whole,
-                said=f"{format_percent(some / whole)} of the calls of {name} {self.did} in "
+                summary=f"{format_percent(some / whole)} of the calls of {name} {self.did} in "
                 f"{format_readable(query.window)} ({query.allowed(format_percent)};"
                 f" {format_count(whole)} calls)",
                 path=message_facts.dependency_path(caller, callee),
@@ -137,7 +137,7 @@ def read_concurrency(query: MetricQuery, now: datetime) -> Iterator[MetricReadin
             value=in_flight / limit,
             beyond=query.beyond(in_flight, limit),
             samples=instances,
-            said=f"The bulkhead {subject} is {format_percent(in_flight / limit)} full "
+            summary=f"The bulkhead {subject} is {format_percent(in_flight / limit)} full "
             f"({query.allowed(format_percent)}; {format_count(instances)} instances)",
             path=message_facts.BOARD_PATH,
             service=service,

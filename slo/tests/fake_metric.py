@@ -45,7 +45,7 @@ class Queues:
             value = options["value"]
             beyond = None if value is None else query.beyond(value)
             yield MetricReading(
-                subject=subject, beyond=beyond, said=f"{subject} is at {value}", **options
+                subject=subject, beyond=beyond, summary=f"{subject} is at {value}", **options
             )
 
 

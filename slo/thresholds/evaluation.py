@@ -134,7 +134,7 @@ def _to_firing_rule(rule: ThresholdRule, one: MetricReading) -> FiringRule:
         service=one.service,
         severity="info" if one.acknowledged_by else rule.severity,
         label="",
-        summary=one.said,
+        summary=one.summary,
         path=one.path,
         evidence={
             **one.evidence,

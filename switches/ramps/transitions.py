@@ -78,7 +78,7 @@ def advance(
     enter_step(locked, index + 1, now)
     probe("advance.published")
     record_transition(locked, "ramp.advanced", why, actor, now)
-    probe("advance.told")
+    probe("advance.notified")
     return True
 
 
@@ -104,7 +104,7 @@ def hold(
     notify_changed("ramps", str(locked.ramp.pk))
     if is_new:
         record_transition(locked, "ramp.held", why, SYSTEM, now, severity="warning")
-        probe("hold.told")
+        probe("hold.notified")
     manual_gates.request_approval(locked.ramp, locked.index, now)
 
 
@@ -145,7 +145,7 @@ def compensate(
         severity="critical",
         evidence=_select_evidence(gate_results),
     )
-    probe("compensate.told")
+    probe("compensate.notified")
     return entry
 
 
@@ -198,7 +198,7 @@ def _complete(locked: LockedRamp, now: datetime, actor: Actor, reason: str, prob
         to=notifications.route_transition(locked, "switch.released", "", why, actor, now),
         more=notifications.describe_position(locked),
     )
-    probe("complete.told")
+    probe("complete.notified")
 
 
 def _wait_for_rules(

@@ -47,8 +47,8 @@ def _send(
         sent = services.send_report(week=week, actor=system_actor(services.BEAT), now=now)
         if sent:
             effects.record_effect(turn.job, "tell", now=now)
-        probe("report.told")
-    probe("report.told.committed")
+        probe("report.notified")
+    probe("report.notified.committed")
     if WeeklyReport.objects.filter(week=str(week), sent_at=None).exists():
         return StepContinues(now + LOOK_AGAIN, holding=NOWHERE)
     return StepPassed({"told": True})

@@ -42,7 +42,7 @@ def test_every_engaged_switch_is_one_with_its_page_and_thread():
     assert (one.value, one.beyond, one.samples) == (1, True, 1)
     assert one.path == "/switches/segment/finance/"
     assert one.thread.startswith("episode:")
-    assert one.said == "The switch segment:finance was engaged by kim"
+    assert one.summary == "The switch segment:finance was engaged by kim"
     assert one.evidence["stands"] == "engaged"
 
 

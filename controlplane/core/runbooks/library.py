@@ -26,7 +26,7 @@ class StatusLine:
     `tone` is bad, warn, good or ""; `path` is the page to link to.
     """
 
-    said: str
+    text: str
     tone: str = ""
     path: str = ""
     since: datetime | None = None

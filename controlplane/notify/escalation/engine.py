@@ -42,7 +42,7 @@ class Notification:
     @property
     def destinations(self) -> list[str]:
         """The destinations of the steps to notify; if empty, routes decide the recipients."""
-        to = [one for index in self.verdict.told for one in self.ladder[index].reach.to]
+        to = [one for index in self.verdict.notified for one in self.ladder[index].reach.to]
         return list(dict.fromkeys(to))
 
 

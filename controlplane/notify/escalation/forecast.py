@@ -44,9 +44,9 @@ def _next_notice(one: Escalation, ladder: Sequence[Rung], now: datetime) -> Next
     if verdict.kind is None:
         at = verdict.next_at
         verdict = schedule.evaluate(status, steps, at)
-    who = tuple(dict.fromkeys(ladder[index].name for index in verdict.told))
+    who = tuple(dict.fromkeys(ladder[index].name for index in verdict.notified))
     kind = verdict.kind or "repeat"
-    number = verdict.told[0] + 1 if kind == "step" else None
+    number = verdict.notified[0] + 1 if kind == "step" else None
     is_heard = bool(who)
     if not is_heard:
         found = routing.find_destinations(engine.STEP, one.scope, one.severity, now)

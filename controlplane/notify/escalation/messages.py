@@ -24,7 +24,7 @@ def step_facts(
     if escalation.acknowledged_at is not None:
         at = format_time(timestamp(escalation.acknowledged_at))
         acknowledged = f"by {escalation.acknowledged_by} at {at}; it is still open"
-    names = [rung.name for index, rung in enumerate(ladder) if index in verdict.told]
+    names = [rung.name for index, rung in enumerate(ladder) if index in verdict.notified]
     steps = ladder[: verdict.step]
     unreached = [f"{one.step.target.name}: {one.reach.why}" for one in steps if not one.reach.to]
     own = {key: value for key, value in escalation.facts.items() if key != summaries.NOTIFIED}
@@ -63,7 +63,7 @@ def add_recipients(
     escalation: Escalation, verdict: ScheduleDecision, ladder: Sequence[Rung], now: datetime
 ) -> dict[str, Any]:
     """Return the escalation's facts plus the recipients of the notification sent at `now`."""
-    who = [rung.name for index, rung in enumerate(ladder) if index in verdict.told]
+    who = [rung.name for index, rung in enumerate(ladder) if index in verdict.notified]
     facts: dict[str, Any] = escalation.facts
     if not who:
         return facts

@@ -54,12 +54,12 @@ class EscalationStatus:
 class ScheduleDecision:
     """The notification that an escalation needs at a moment; `kind` is None if none is due.
 
-    `told` are the indexes of the steps to notify; if empty, routes decide the recipients. `step` is
+    `notified` are the indexes of the steps to notify; if empty, routes decide the recipients. `step` is
     the index of the next step, and `next_at` the time of the next check.
     """
 
     kind: Kind | None
-    told: tuple[int, ...]
+    notified: tuple[int, ...]
     step: int
     next_at: datetime
 

@@ -43,10 +43,10 @@ POINTS = {
     "advance": (*EVERY_TURN, *(f"advance.{point}" for point in ADVANCE)),
     "complete": (
         *EVERY_TURN,
-        *("advance.locked", "complete.claimed", "complete.told", "advance.committed"),
+        *("advance.locked", "complete.claimed", "complete.notified", "advance.committed"),
     ),
     "compensate": (*EVERY_TURN, *(f"compensate.{point}" for point in ADVANCE)),
-    "hold": (*EVERY_TURN, "hold.locked", "hold.claimed", "hold.told", "hold.committed"),
+    "hold": (*EVERY_TURN, "hold.locked", "hold.claimed", "hold.notified", "hold.committed"),
 }
 
 

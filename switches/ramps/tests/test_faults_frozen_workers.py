@@ -55,7 +55,7 @@ def engage_again(switch):
 def test_worker_frozen_before_its_commit_is_ended_and_wakes_to_nothing(nursery):
     now = db_now()
     ramp = start_ramp(now, STEPS, switch="feature:chat")
-    life = frozen(nursery, ramp, now, at="advance.told", since=0)
+    life = frozen(nursery, ramp, now, at="advance.notified", since=0)
     assert life.ended_by == FROZEN
 
     took = engage_again("feature:chat")

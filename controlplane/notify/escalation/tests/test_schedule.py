@@ -31,7 +31,7 @@ def apply_verdict(standing, verdict, now):
     return replace(
         standing,
         step=verdict.step,
-        reached=standing.reached or bool(verdict.told),
+        reached=standing.reached or bool(verdict.notified),
         notified_at=now,
     )
 
@@ -51,7 +51,7 @@ def run(ladder, until, *, severity="critical", acknowledged=None, every=TURN, aw
         if next_at <= now and not present:
             verdict = schedule.evaluate(status, ladder, now)
             if verdict.kind:
-                notices.append(((now - START) / minutes(1), verdict.kind, verdict.told))
+                notices.append(((now - START) / minutes(1), verdict.kind, verdict.notified))
             status, next_at = apply_verdict(status, verdict, now), verdict.next_at
         now += every
     return notices
@@ -108,11 +108,11 @@ def test_somebody_named_after_all_is_told_at_the_next_look():
     standing = apply_verdict(EscalationStatus("critical", START), verdict := schedule.evaluate(
         EscalationStatus("critical", START), steps(*CRITICAL, mute={0, 1, 2, 3}), START
     ), START)  # fmt: skip
-    assert verdict.told == ()
+    assert verdict.notified == ()
 
     later = schedule.evaluate(standing, steps(*CRITICAL, mute={2, 3}), START + minutes(7))
 
-    assert (later.kind, later.told) == ("step", (0, 1))
+    assert (later.kind, later.notified) == ("step", (0, 1))
 
 
 def test_clock_away_for_hours_and_one_message_catches_up():
@@ -130,8 +130,8 @@ def test_steps_get_shorter_and_longer_meanwhile():
     fewer = schedule.evaluate(standing, steps(0, 5), START + minutes(95))
     more = schedule.evaluate(standing, steps(*CRITICAL, 60), START + minutes(61))
 
-    assert (fewer.kind, fewer.told) == ("repeat", (0, 1))
-    assert (more.kind, more.told) == ("step", (4,))
+    assert (fewer.kind, fewer.notified) == ("repeat", (0, 1))
+    assert (more.kind, more.notified) == ("step", (4,))
 
 
 def test_info_is_repeated_daily():
@@ -177,7 +177,7 @@ def test_whenever_the_clock_runs_every_reaching_step_is_told_once_and_none_early
         now += minutes(gap)
         verdict = schedule.evaluate(status, ladder, now)
         if verdict.kind == "step":
-            notices += [(index, now) for index in verdict.told]
+            notices += [(index, now) for index in verdict.notified]
         status = apply_verdict(status, verdict, now)
 
     reaching = [index for index, step in enumerate(ladder) if step.reaches]
@@ -243,5 +243,5 @@ def test_announced_with_nobody_reachable_is_repeated_after_an_hour():
 
 
 def test_announced_steps_are_told_at_their_time_all_the_same():
-    assert announced(steps(*CRITICAL), 0).told == (0,)
-    assert announced(steps(*CRITICAL, mute=(0, 1)), 0).told == (2,)
+    assert announced(steps(*CRITICAL), 0).notified == (0,)
+    assert announced(steps(*CRITICAL, mute=(0, 1)), 0).notified == (2,)
