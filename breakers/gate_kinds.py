@@ -8,6 +8,7 @@ from typing import Any
 
 from breakers import names
 from controlplane.core.canonical import timestamp
+from controlplane.core.freshness import INSTANCE_CADENCE
 from controlplane.core.gates import services as gates
 from controlplane.core.gates.fields import GateField, check_text
 from controlplane.core.gates.kinds import GATE_KINDS, GateKind
@@ -15,7 +16,6 @@ from controlplane.core.gates.models import Gate
 from controlplane.core.gates.questions import FAIL, NO_DATA, PASS, GateAnswer
 from controlplane.core.gates.verdicts import evaluate_observation
 from controlplane.core.instances.exports import PRESENT_BOOT
-from controlplane.core.instances.queries import HEARD_WITHIN
 from controlplane.core.sql import fetch_all
 
 TYPE = "breaker"
@@ -87,7 +87,7 @@ def read_fresh_breakers(dependencies: Collection[str], now: datetime) -> dict[st
     values: dict[str, Any] = {
         "callers": [caller for caller, _ in pairs],
         "callees": [callee for _, callee in pairs],
-        "fresh": now - HEARD_WITHIN,
+        "fresh": now - INSTANCE_CADENCE,
         "most": MAX_NAMED,
     }
     return {name: FreshBreakers(*figures) for name, *figures in fetch_all(_FRESH_BREAKERS, values)}
@@ -100,7 +100,7 @@ def judge_gate(name: str, breakers: FreshBreakers | None, since: datetime) -> Ga
     otherwise NO_DATA with the reason.
     """
     if breakers is None:
-        why = f"no instance has reported {name} within {HEARD_WITHIN.seconds} s"
+        why = f"no instance has reported {name} within {INSTANCE_CADENCE.seconds} s"
         return GateAnswer(NO_DATA, {"dependency": name, "instances": 0, "why": why})
     evidence = {
         "dependency": name,

@@ -12,8 +12,8 @@ from breakers.outages import services as outages
 from controlplane.core import exposition
 from controlplane.core.compiled_query import fetch_rows
 from controlplane.core.degradation import services as degradation
+from controlplane.core.freshness import INSTANCE_CADENCE
 from controlplane.core.instances.exports import PRESENT_BOOT
-from controlplane.core.instances.queries import HEARD_WITHIN
 from controlplane.core.metrics import DATABASE_METRICS
 from controlplane.core.sql import fetch_all
 
@@ -58,7 +58,7 @@ def collect_breakers(now: datetime) -> Iterator[Metric]:
     )
     counts = dict.fromkeys((*CODES, UNKNOWN), 0)
     reported = 0
-    rows = fetch_all(_WORST_STATES, {"fresh": now - HEARD_WITHIN})
+    rows = fetch_all(_WORST_STATES, {"fresh": now - INSTANCE_CADENCE})
     registered = Dependency.objects.registered().count()
     for caller, callee, opened, fell_back, worst, is_reported in rows:
         reported += is_reported

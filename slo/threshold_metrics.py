@@ -78,7 +78,9 @@ def read_latency(query: MetricQuery, now: datetime) -> Iterator[MetricReading]:
         of_part = f" of {query.part}" if query.part else ""
         sentence = f"Nobody has pushed a latency histogram{of_part}"
         subject = query.part or "latency"
-        yield MetricReading(subject, value=None, beyond=None, samples=0, summary=sentence, path=PAGE)
+        yield MetricReading(
+            subject, value=None, beyond=None, samples=0, summary=sentence, path=PAGE
+        )
     slis = [sli for some in edges.values() for _, sli in some]
     counts = reader.load_counts({sli: {at, at - minutes} for sli in slis})
     for (service, metric), some in edges.items():

@@ -7,8 +7,8 @@ from typing import Any
 
 from breakers import message_facts, names
 from controlplane.core.durations import format_readable
+from controlplane.core.freshness import INSTANCE_CADENCE
 from controlplane.core.instances.exports import INSTANCES
-from controlplane.core.instances.queries import HEARD_WITHIN
 from controlplane.core.sql import fetch_all
 from controlplane.core.threshold_metrics import (
     COMPARISONS,
@@ -129,7 +129,7 @@ _BULKHEADS = f"""
 def read_concurrency(query: MetricQuery, now: datetime) -> Iterator[MetricReading]:
     """Yield the load of each bulkhead: its calls in flight divided by its limit."""
     for service, name, in_flight, limit, instances in fetch_all(
-        _BULKHEADS, {"fresh": now - HEARD_WITHIN}
+        _BULKHEADS, {"fresh": now - INSTANCE_CADENCE}
     ):
         subject = message_facts.shorten_with_digest(name, MAX_SUBJECT_LENGTH)
         yield MetricReading(

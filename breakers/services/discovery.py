@@ -9,8 +9,8 @@ from breakers.models import Dependency
 from breakers.policies.parameters import COLUMNS
 from controlplane.core.actors import system_actor
 from controlplane.core.audit import services as audit
+from controlplane.core.freshness import INSTANCE_CADENCE
 from controlplane.core.instances.exports import PRESENT_BOOT
-from controlplane.core.instances.queries import HEARD_WITHIN
 from controlplane.core.live.change_notices import notify_changed
 from controlplane.core.sql import fetch_all
 
@@ -94,7 +94,7 @@ def purge_discovered(now: datetime) -> int:
 
 def _reported_again(now: datetime) -> list[int]:
     values = {
-        "fresh": now - HEARD_WITHIN,
+        "fresh": now - INSTANCE_CADENCE,
         "after": AFTER_REMOVAL.total_seconds(),
         "most": MAX_AT_ONCE,
     }

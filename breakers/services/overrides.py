@@ -15,8 +15,8 @@ from controlplane.core.actors import Actor, system_actor
 from controlplane.core.audit import services as audit
 from controlplane.core.ended_sessions import retry_if_ended
 from controlplane.core.errors import InvalidInput, NotFound
+from controlplane.core.freshness import INSTANCE_CADENCE
 from controlplane.core.instances.exports import INSTANCES
-from controlplane.core.instances.queries import HEARD_WITHIN
 from controlplane.core.live.change_notices import notify_changed
 from controlplane.core.outbox import services as outbox
 from controlplane.core.reasons import find_reason_problems, find_text_problems
@@ -152,7 +152,7 @@ def list_acknowledgements(
     values = {
         "callers": [caller for caller, _ in pairs],
         "versions": [version for _, version in pairs],
-        "fresh": now - HEARD_WITHIN,
+        "fresh": now - INSTANCE_CADENCE,
         "most": STRAGGLERS_SHOWN,
     }
     return [

@@ -11,9 +11,8 @@ from breakers.models import Dependency, Minute
 from breakers.models.registry import Criticality
 from breakers.states.history import FailureSpark, assess_failures, build_spark, sum_counts
 from breakers.states.recent_calls import FAILING_SHARE, first_recent_minute, is_failing
-from controlplane.core.freshness import Freshness
+from controlplane.core.freshness import GONE_AFTER, INSTANCE_CADENCE, Freshness
 from controlplane.core.instances.exports import PRESENT_BOOT
-from controlplane.core.instances.queries import GONE_AFTER, HEARD_WITHIN
 from controlplane.core.sql import fetch_all
 
 from . import dependency_status
@@ -256,7 +255,7 @@ def _query(filters: BreakerBoardFilter, now: datetime) -> tuple[BreakerBoardCoun
     elif not filters.narrowed:
         clauses.append("AND (heat < 7 OR NOT EXISTS (SELECT FROM reporting))")
     values: dict[str, Any] = {
-        "fresh": now - HEARD_WITHIN,
+        "fresh": now - INSTANCE_CADENCE,
         "gone": now - GONE_AFTER,
         "recent": first_recent_minute(now),
         "share": FAILING_SHARE,

@@ -14,8 +14,8 @@ import orjson
 from django.db.models import QuerySet
 
 from breakers.models import Dependency, Override
+from controlplane.core.freshness import GONE_AFTER, INSTANCE_CADENCE
 from controlplane.core.instances.exports import PRESENT_BOOT
-from controlplane.core.instances.queries import GONE_AFTER, HEARD_WITHIN
 from controlplane.core.sql import fetch_all
 
 CLOSED, OPEN, HALF_OPEN, UNKNOWN = "closed", "open", "half_open", "unknown"
@@ -154,7 +154,7 @@ def find_by_names(wanted: Collection[str]) -> list[Dependency]:
 
 def filter_by_state(rows: QuerySet[Dependency], state: str, now: datetime) -> QuerySet[Dependency]:
     """Return the dependencies with this worst breaker state (:attr:`DependencyStatus.state`)."""
-    since = [now - HEARD_WITHIN, now - GONE_AFTER]
+    since = [now - INSTANCE_CADENCE, now - GONE_AFTER]
     if state == UNKNOWN:
         return rows.extra(where=[f"id NOT IN ({_RANKED})"], params=since)  # noqa: S610
     wanted = f"id IN ({_RANKED}{_WORST})"
@@ -186,5 +186,5 @@ def _build_status(
 
 
 def _query(statement: str, now: datetime, **values: Any) -> list[tuple[Any, ...]]:
-    since = {"fresh": now - HEARD_WITHIN, "gone": now - GONE_AFTER}
+    since = {"fresh": now - INSTANCE_CADENCE, "gone": now - GONE_AFTER}
     return fetch_all(statement, {**since, **values})

@@ -4,8 +4,8 @@ from datetime import datetime, timedelta
 
 from django.db import connection
 
+from controlplane.core.freshness import INSTANCE_CADENCE
 from controlplane.core.instances.exports import PRESENT_BOOT
-from controlplane.core.instances.queries import HEARD_WITHIN
 
 MINUTES_KEPT = timedelta(days=3)
 
@@ -37,5 +37,5 @@ def sample_states(now: datetime) -> int:
     Only breakers reported within 30 s count.
     """
     with connection.cursor() as cursor:
-        cursor.execute(_SAMPLE, {"now": now, "fresh": now - HEARD_WITHIN})
+        cursor.execute(_SAMPLE, {"now": now, "fresh": now - INSTANCE_CADENCE})
         return int(cursor.rowcount)

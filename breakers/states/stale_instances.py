@@ -5,9 +5,9 @@ from datetime import datetime, timedelta
 from django.db.models import Q, QuerySet, Value
 from django.db.models.expressions import Combinable
 
+from controlplane.core.freshness import GONE_AFTER, INSTANCE_CADENCE
 from controlplane.core.instances.exports import INSTANCES
 from controlplane.core.instances.models import Instance
-from controlplane.core.instances.queries import GONE_AFTER, HEARD_WITHIN
 from controlplane.core.live import change_notices
 from controlplane.core.models import Tick
 from controlplane.core.sql import fetch_all
@@ -35,7 +35,7 @@ def find_pending(now: Combinable) -> QuerySet[Instance]:
     """
     just_stale, just_gone = (
         Q(reported_at__gte=now - Value(age + MAX_LOOKBACK), reported_at__lt=now - Value(age))
-        for age in (HEARD_WITHIN, GONE_AFTER)
+        for age in (INSTANCE_CADENCE, GONE_AFTER)
     )
     return Instance.objects.filter(just_stale | just_gone)
 
@@ -47,7 +47,7 @@ def notify_stale(now: datetime) -> int:
         change_notices.notify_missed()
         return 0
     passed = max(now - last, timedelta()) + OVERLAP
-    stale, gone = now - HEARD_WITHIN, now - GONE_AFTER
+    stale, gone = now - INSTANCE_CADENCE, now - GONE_AFTER
     values = {
         "stale": stale,
         "stale_from": stale - passed,

@@ -12,8 +12,8 @@ from typing import Any
 
 from breakers import names
 from breakers.models import Service
+from controlplane.core.freshness import GONE_AFTER, INSTANCE_CADENCE
 from controlplane.core.instances.exports import PRESENT_BOOT
-from controlplane.core.instances.queries import GONE_AFTER, HEARD_WITHIN
 from controlplane.core.sql import fetch_all
 
 # The inner query reads the few breakers that are not closed from a partial index.
@@ -96,7 +96,7 @@ def find_unhealthy(now: datetime, also: Collection[int] = ()) -> Mapping[int, Un
     Reported dependencies with an id in `also` are included even if they are healthy.
     """
     values: dict[str, Any] = {
-        "fresh": now - HEARD_WITHIN,
+        "fresh": now - INSTANCE_CADENCE,
         "gone": now - GONE_AFTER,
         "also": [*also],
     }

@@ -4,6 +4,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 CURRENT, STALE, NEVER = "current", "stale", "never"
+INSTANCE_CADENCE = timedelta(seconds=30)
+"""Greatest age of an instance's last contact at which its figures are current.
+
+SQL that counts the instances of the moment has the same limit, inclusive, as `fresh` or `there`.
+"""
+GONE_AFTER = timedelta(minutes=5)
+"""Silence after which an instance counts as gone, and its last figures are no longer shown."""
 
 
 @dataclass(frozen=True)

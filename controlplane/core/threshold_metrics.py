@@ -66,10 +66,10 @@ class MetricReading:
     """A metric's figure for one subject, computed from `samples` samples.
 
     `value` is None without data. `beyond` is True if it is beyond the limit, None if unknown.
-    `summary` describes the value in a sentence without a full stop, `path` is the page of the subject,
-    and `evidence` has the underlying counts (JSON). `acknowledged_by` is a person who caused the
-    value or is aware of it. Messages get the additional `facts` and go to the message thread
-    `thread`. With `is_fresh` False, it repeats the previous figure.
+    `summary` describes the value in a sentence without a full stop, `path` is the page of the
+    subject, and `evidence` has the underlying counts (JSON). `acknowledged_by` is a person who
+    caused the value or is aware of it. Messages get the additional `facts` and go to the message
+    thread `thread`. With `is_fresh` False, it repeats the previous figure.
     """
 
     subject: str

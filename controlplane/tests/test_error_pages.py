@@ -23,7 +23,7 @@ def test_signed_in_keeps_alarm_navigation_name_and_environment(settings):
         html = response.content.decode()
 
         assert response.status_code == status
-        assert "All traffic is told to stop" in html
+        assert "Global stop engaged" in html
         assert 'aria-label="Main"' in html
         assert "Signed in as <b>a-viewer</b>" in html
         assert "· staging</title>" in html
@@ -35,7 +35,7 @@ def test_stranger_is_told_nothing_but_the_error(client):
     html = page(client, "/nothing/here/")
 
     assert "Page not found" in html
-    assert "All traffic is told to stop" not in html
+    assert "Global stop engaged" not in html
     assert 'aria-label="Main"' not in html
 
 

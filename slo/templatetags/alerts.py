@@ -10,6 +10,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from controlplane.core import durations
+from controlplane.core.templatetags.screen import state_badge
 from controlplane.core.threshold_metrics import find_metric
 from slo.arithmetic.evaluate import format_burn_rate
 from slo.arithmetic.minutes import window_minutes
@@ -18,8 +19,6 @@ from slo.backtests.trials import RuleTrial
 from slo.evaluation.alert_readings import read_alert
 from slo.models import Alert
 from slo.objectives import documents
-
-from .slos import state_badge
 
 register = template.Library()
 register.filter("long", durations.format_readable)

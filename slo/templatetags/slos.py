@@ -10,7 +10,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from controlplane.core import durations
-from controlplane.core.templatetags.screen import icon
+from controlplane.core.templatetags.screen import icon, state_badge
 from controlplane.core.threshold_metrics import THRESHOLD_METRICS
 from slo.arithmetic.minutes import window_minutes
 from slo.dashboard.annotations import Annotation
@@ -196,9 +196,3 @@ def open_alerts() -> dict[str, int]:
         )
     except (DatabaseError, InterfaceError):
         return {"total": 0, "critical": 0}
-
-
-def state_badge(symbol: str, word: str, tone: str) -> SafeString:
-    return format_html(
-        '<span class="state state--{}">{}<span>{}</span></span>', tone, icon(symbol), word
-    )

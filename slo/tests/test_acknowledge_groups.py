@@ -50,7 +50,7 @@ def test_group_is_one_line_with_its_members_inside_and_one_button():
 
     html = page(browser_as("operator").get("/alerts/"))
 
-    group = html.split(f'id="group-{first.pk}"', 1)[1]
+    group = html.split(f'id="alert-group-{first.pk}"', 1)[1]
     assert "3 alerts about core" in group
     assert "core-slo-1 burns" in group
     assert "Acknowledge all 3" in text(group)

@@ -37,7 +37,7 @@ def test_button_of_an_alert_acknowledges_it():
 
     one.refresh_from_db()
     assert one.acknowledged_by == "user:olga"
-    assert message == "You acknowledged core-availability: nobody else is told for 24 hours."
+    assert message == "You acknowledged core-availability: escalation pauses for 24 hours."
 
 
 def test_button_of_a_step_acknowledges_the_alert_behind_it():

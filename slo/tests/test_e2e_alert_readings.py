@@ -11,7 +11,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
 from controlplane.tests.e2e import axe
 from slo.arithmetic.minutes import last_ended
-from slo.models import SloStatus
+from slo.models import Alert, SloStatus
 from switches.tests.browsers import engaged
 from switches.tests.instances import report_checks
 
@@ -93,3 +93,15 @@ def test_stale_and_missing_figures_are_accessible(desks):
         axe.judge(desk.open(path), faults)
 
     assert axe.format_faults(faults) == ""
+
+
+def test_link_to_a_group_of_alerts_unfolds_it(desks):
+    now = db_now()
+    alerts = [alert(factories.slo(name), now - 9 * MINUTE, None) for name in ("core-a", "core-b")]
+    Alert.objects.update(group=alerts[0].pk)
+
+    page = desks.open_desk(person("operator")).open(f"/alerts/#group-{alerts[0].pk}")
+
+    for one in alerts:
+        expect(page.locator(f"#alert-{one.pk}")).to_be_in_viewport()
+    expect(page.locator("#main summary").first).to_be_in_viewport()

@@ -6,10 +6,11 @@ import pytest
 
 from breakers.tests.registered import dependency
 from controlplane.core.clock import db_now
+from controlplane.core.jobs.models import Job
 from controlplane.core.trip_requests.models import TripRequest
 from slo.arithmetic.minutes import end_of, last_ended
 from slo.models import Alert, Sli, Slo, SloStatus
-from switches.models import Episode
+from switches.models import Episode, Ramp
 from switches.tests.browsers import browser_as, engaged, page, text
 from switches.tests.instances import report_checks
 
@@ -73,6 +74,25 @@ def test_alert_without_data_names_the_switch_that_blocks_its_traffic():
     assert "Firing now" not in content
     assert "1h now no data" not in content
     assert "5m now" not in content
+
+
+def test_switch_whose_ramp_gate_names_the_slo_is_named_as_the_cause():
+    now = db_now()
+    one = create_silent_alert(now)
+    engaged("experiment:rag-v2", now=now - 57 * MINUTE)
+    episode = Episode.objects.get()
+    gate = {"type": "slo", "slo": "oracle-answers", "window": "5m", "max_burn_rate": 1}
+    Ramp.objects.create(
+        job=Job.objects.create(kind="ramp", subject=episode.switch_id, created_at=now),
+        switch=episode.switch, episode=episode, requested_by_type="user", requested_by_name="kim",
+        plan=[{"percent": 5, "dwell_seconds": 300, "gates": [gate]}],
+    )  # fmt: skip
+
+    content = text(get_page(f"/alerts/{one.pk}/"))
+
+    assert "experiment:rag-v2 Engaged" in content
+    assert "a gate of its ramp checks this SLO." in content
+    assert "No known cause" not in content
 
 
 @pytest.mark.parametrize("since", [30 * MINUTE, timedelta(days=2)], ids=["later", "long before"])

@@ -131,7 +131,7 @@ def acknowledge_page(request: PersonRequest, alert_id: int) -> HttpResponse:
 
     def carry_out(actor: Actor, now: datetime, comment: str) -> str:
         lifecycle.acknowledge_alert(alert_id=alert_id, actor=actor, now=now, comment=comment)
-        return f"{alert.subject}: acknowledged. Nobody else is notified for 24 hours."
+        return f"{alert.subject}: acknowledged. Escalation pauses for 24 hours."
 
     return _acknowledge(request, [alert], carry_out, reverse("alert_page", args=[alert_id]))
 
@@ -156,7 +156,7 @@ def acknowledge_group_page(request: PersonRequest, group_id: int) -> HttpRespons
             comment=comment,
         )
         count = f"{len(done)} alert{'s' if len(done) != 1 else ''}"
-        return f"{count} acknowledged. Nobody else is notified for 24 hours."
+        return f"{count} acknowledged. Escalation pauses for 24 hours."
 
     return _acknowledge(request, alerts, carry_out, reverse("alerts_page"))
 

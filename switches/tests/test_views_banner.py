@@ -31,12 +31,12 @@ PAGES = (
 @pytest.mark.parametrize("path", PAGES)
 def test_engaged_global_switch_stands_above_every_page(path):
     client = browser_as("admin")
-    assert "All traffic is told to stop" not in page(client.get(path))
+    assert "Global stop engaged" not in page(client.get(path))
 
     engaged("global:all")
 
     html = page(client.get(path))
-    assert "All traffic is told to stop" in html
+    assert "Global stop engaged" in html
     assert REASON in html
     assert "/switches/global/all/" in html
 
@@ -61,7 +61,7 @@ def test_overdue_switches_stand_above_every_page(path):
 def test_signed_out_page_tells_nothing(client):
     engaged("global:all")
 
-    assert "All traffic is told to stop" not in page(client.get("/sign-in/"))
+    assert "Global stop engaged" not in page(client.get("/sign-in/"))
 
 
 def test_pages_that_are_not_live_ask_for_it_by_themselves():
@@ -70,7 +70,7 @@ def test_pages_that_are_not_live_ask_for_it_by_themselves():
 
     assert 'hx-get="/alarm/"' in page(client.get("/audit/"))
     part = page(client.get("/alarm/", headers={"HX-Request": "true", "HX-Target": "alarm"}))
-    assert "All traffic is told to stop" in part
+    assert "Global stop engaged" in part
     assert "<html" not in part
 
 

@@ -166,7 +166,7 @@ class TestStaysCurrent:
         assert switches_shown(html) == ["global:all", "segment:finance"]
         assert "<html" not in html
         assert 'id="alarm"' in html
-        assert "All traffic is told to stop" in html
+        assert "Global stop engaged" in html
 
     def test_description_alone_is_news_too(self):
         engaged()

@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 import orjson
 
 from controlplane.core.canonical import timestamp
+from controlplane.core.freshness import INSTANCE_CADENCE
 from controlplane.core.instances import rates
 from controlplane.core.sql import fetch_all
 
-from .queries import HEARD_WITHIN, Head
+from .queries import Head
 
 _REQUESTED_SWITCHES = """
     SELECT DISTINCT switch, service FROM (
@@ -157,13 +158,13 @@ def list_live_instances(
 
     `names` are instance ids; all instances of `services` are included, too.
     """
-    parameters = {"names": list(names), "services": list(services), "there": now - HEARD_WITHIN}
+    parameters = {"names": list(names), "services": list(services), "there": now - INSTANCE_CADENCE}
     return [id for (id,) in fetch_all(_LIVE, parameters)]
 
 
 def list_live_instances_of_all(now: datetime, limit: int) -> list[str]:
     """Return up to `limit` ids of live instances with names of their own, sorted."""
-    return [id for (id,) in fetch_all(_LIVE_OF_ALL, [now - HEARD_WITHIN, TOKEN_PREFIX, limit])]
+    return [id for (id,) in fetch_all(_LIVE_OF_ALL, [now - INSTANCE_CADENCE, TOKEN_PREFIX, limit])]
 
 
 def load_statuses(
@@ -188,7 +189,7 @@ def load_statuses(
         "since": since,
         "epoch": head.epoch,
         "newest": head.version,
-        "there": since - HEARD_WITHIN,
+        "there": since - INSTANCE_CADENCE,
     }
     return [ChangeStatus(*row) for row in fetch_all(_STATUSES, parameters)]
 

@@ -14,14 +14,11 @@ from uuid import UUID
 
 import orjson
 
+from controlplane.core.freshness import GONE_AFTER, INSTANCE_CADENCE
 from controlplane.core.instances import rates
 from controlplane.core.registered_sql import PUBLISHED_HEAD
 from controlplane.core.scopes import global_switch_id
 from controlplane.core.sql import fetch_all
-
-HEARD_WITHIN = timedelta(seconds=30)
-GONE_AFTER = timedelta(minutes=5)
-"""Silence after which an instance counts as gone."""
 
 APPLIES = """
     SELECT id, applied_epoch, applied_version, heard_at, heard_at >= %(there)s AS there,
@@ -163,7 +160,7 @@ def count_versions_at_head() -> tuple[datetime, Head, int, VersionCounts, Versio
     The counts are those of :func:`count_versions`; one query reads everything.
     """
     statement = TALLY_AT_HEAD.format(published_head=PUBLISHED_HEAD.get())
-    rows = fetch_all(statement, [HEARD_WITHIN, GONE_AFTER])
+    rows = fetch_all(statement, [INSTANCE_CADENCE, GONE_AFTER])
     now, epoch, version, began_version = rows[0][:4]
     return now, Head(epoch, version), began_version, *_split_counts([row[4:] for row in rows])
 
@@ -205,7 +202,7 @@ def _time_limits(head: Head, now: datetime) -> dict[str, Any]:
     return {
         "epoch": head.epoch,
         "newest": head.version,
-        "there": now - HEARD_WITHIN,
+        "there": now - INSTANCE_CADENCE,
         "gone": now - GONE_AFTER,
     }
 

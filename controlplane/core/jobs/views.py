@@ -31,7 +31,7 @@ LIVE = "live"
 MIN_ITEMS = 10
 """Jobs with fewer items show no rate."""
 CHOICES = {
-    LIVE: "Live",
+    LIVE: "Active",
     Job.State.COMPLETED.value: "Completed",
     Job.State.FAILED.value: "Failed",
     Job.State.CANCELLED.value: "Cancelled",
@@ -42,12 +42,13 @@ VERBS: Mapping[str, Sequence[str]] = {
     Job.State.HOLDING: ("pause", "cancel"),
     Job.State.PAUSED: ("resume", "cancel"),
 }
-DONE = {"pause": "is paused", "resume": "goes on", "cancel": "is cancelled"}
+DONE = {"pause": "is paused", "resume": "continues", "cancel": "is cancelled"}
 
 
 class JobReasonForm(ServiceForm):
     reason = forms.CharField(
-        max_length=MAX_REASON_LENGTH, error_messages={"required": "Say why: it is kept."}
+        max_length=MAX_REASON_LENGTH,
+        error_messages={"required": "Give a reason; it is kept in the audit trail."},
     )
 
 

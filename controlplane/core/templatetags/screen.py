@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import cache
+from typing import Any
 
 from django import template
 from django.http import HttpRequest
@@ -27,6 +28,9 @@ from controlplane.core.http.context import describe_installation
 register = template.Library()
 
 SOON = timedelta(hours=1)
+# Icon and tone of a severity; icon of a risk.
+SEVERITIES = {"critical": ("warning", "engaged"), "warning": ("warning", "pending")}
+RISK_ICONS = {"critical": "critical", "high": "warning"}
 ACTOR_ICONS = {"user": "person", "token": "token", "slack": "slack", "system": "system"}
 
 
@@ -45,6 +49,42 @@ def icon(name: str) -> SafeString:
         '<svg class="icon" aria-hidden="true" focusable="false"><use href="{}#{}"></use></svg>',
         static("icons.svg"),
         name,
+    )
+
+
+@register.simple_tag
+def state_badge(symbol: str, word: str, tone: str) -> SafeString:
+    """Render a state as icon and word in a color; `tone` is the suffix of a CSS class."""
+    return format_html(
+        '<span class="state state--{}">{}<span>{}</span></span>', tone, icon(symbol), word
+    )
+
+
+@register.simple_tag
+def severity_badge(severity: str) -> SafeString:
+    symbol, tone = SEVERITIES.get(severity, ("info", "quiet"))
+    return state_badge(symbol, severity, tone)
+
+
+@register.simple_tag
+def risk_badge(risk: str) -> SafeString:
+    """Render an approval's risk: low, medium, high or critical."""
+    return format_html(
+        '<span class="state risk--{}">{}<span>{} risk</span></span>',
+        risk,
+        icon(RISK_ICONS.get(risk, "info")),
+        risk.capitalize(),
+    )
+
+
+@register.simple_tag(takes_context=True)
+def form_action(context: dict[str, Any], path: str) -> SafeString:
+    """Return the attributes of a form that posts to `path`; in a dialog, also those of htmx."""
+    if not context.get("dialog"):
+        return format_html('action="{}"', path)
+    return format_html(
+        'action="{0}" hx-post="{0}" hx-target="#dialog-body" hx-disabled-elt="find .button--main"',
+        path,
     )
 
 

@@ -57,6 +57,16 @@ class DiscardForm(forms.Form):
     reason = forms.CharField(max_length=500)
 
 
+# Icon, word and tone by state.
+BADGES = {
+    "pending": ("clock", "Pending", "pending"),
+    "sent": ("check", "Sent", "released"),
+    "failed": ("warning", "Failed", "overdue"),
+    "superseded": ("close", "Superseded", "quiet"),
+    "discarded": ("close", "Discarded", "quiet"),
+}
+
+
 @dataclass(frozen=True)
 class DeliveryRow:
     message: OutboxMessage
@@ -64,6 +74,12 @@ class DeliveryRow:
     notice: RenderedMessage
     tries: list[tuple[Attempt, float | None]]
     """Attempts with their duration in seconds, None until they have ended."""
+
+    @property
+    def badge(self) -> tuple[str, str, str]:
+        """The icon, word and tone of the message's state."""
+        state = "discarded" if self.message.discarded_at else self.message.state
+        return BADGES.get(state, BADGES["pending"])
 
     @property
     def page(self) -> str:

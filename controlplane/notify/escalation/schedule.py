@@ -54,8 +54,8 @@ class EscalationStatus:
 class ScheduleDecision:
     """The notification that an escalation needs at a moment; `kind` is None if none is due.
 
-    `notified` are the indexes of the steps to notify; if empty, routes decide the recipients. `step` is
-    the index of the next step, and `next_at` the time of the next check.
+    `notified` are the indexes of the steps to notify; if empty, routes decide the recipients.
+    `step` is the index of the next step, and `next_at` the time of the next check.
     """
 
     kind: Kind | None

@@ -159,7 +159,7 @@ def test_forms_keep_what_stands_above_every_page():
     client = browser_as("admin")
 
     for path in ("/rules/", "/rules/new/", f"/rules/{row.pk}/change/", f"/rules/{row.pk}/remove/"):
-        assert "All traffic is told to stop" in page(client.get(path)), path
+        assert "Global stop engaged" in page(client.get(path)), path
 
 
 @pytest.mark.parametrize("headers", [{}, DIALOG], ids=["page", "dialog"])
@@ -234,21 +234,21 @@ def test_broken_glass_stands_above_every_page_until_it_is_reviewed():
     create_rule("exclusive", "segment:*", name=NAME)
     kim = engaged("segment:a")
     viewer, approver = browser_as("viewer"), browser(person("approver", "ben"))
-    assert "Glass broken" not in page(viewer.get("/audit/"))
+    assert "Break-glass used" not in page(viewer.get("/audit/"))
     engaged("segment:b", by=kim, break_glass=break_glass_naming(NAME))
 
     shown = page(viewer.get("/audit/"))
-    assert "Glass broken" in shown
+    assert "Break-glass used" in shown
     assert WHY in shown
     assert "segment:b engaged by kim" in text(shown)
-    assert "1 review not signed yet" in shown
+    assert "1 review to sign" in shown
     released("segment:b")
-    assert "2 reviews not signed yet" in page(viewer.get("/audit/"))
+    assert "2 reviews to sign" in page(viewer.get("/audit/"))
     for review in Approval.objects.all():  # Of the break-glass, and of the server's shell.
         approver.post(f"/approvals/{review.pk}/approve/", {"comment": "fair enough"})
 
     assert not Approval.objects.exclude(state="approved").exists()
-    assert "Glass broken" not in page(viewer.get("/audit/"))
+    assert "Break-glass used" not in page(viewer.get("/audit/"))
 
 
 @pytest.mark.parametrize(

@@ -49,8 +49,8 @@ def test_refusal_leads_to_the_glass_with_the_keyboard_alone(desks):
     assert (episode.broke_glass["rule"], episode.reason) == (RULE, REASON)
     await_taps(page)
     page.get_by_role("button", name="Done").press("Enter")
-    expect(page.locator("#alarm")).to_contain_text("Glass broken")
-    expect(page.locator("#alarm")).to_contain_text("1 review not signed yet")
+    expect(page.locator("#alarm")).to_contain_text("Break-glass used")
+    expect(page.locator("#alarm")).to_contain_text("1 review to sign")
 
 
 def test_without_a_script_the_glass_breaks_too(desks):

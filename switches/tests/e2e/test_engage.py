@@ -146,10 +146,10 @@ def test_global_takes_the_typed_word_and_then_stands_above_every_page(desks):
     page.get_by_role("button", name="Engage global:all").click()
     page.get_by_role("button", name="Done").click()
 
-    expect(page.get_by_text("All traffic is told to stop")).to_be_visible()
+    expect(page.get_by_text("Global stop engaged")).to_be_visible()
     elsewhere.bring_to_front()
     elsewhere.get_by_role("link", name="Approvals").click()
-    expect(elsewhere.get_by_text("All traffic is told to stop")).to_be_visible()
+    expect(elsewhere.get_by_text("Global stop engaged")).to_be_visible()
     expect(elsewhere.locator("#alarm")).to_contain_text("SEC-112")
 
 

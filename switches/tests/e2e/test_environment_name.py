@@ -34,7 +34,7 @@ def test_scrolled_page_still_says_where_and_that_everything_is_stopped(desks, pr
 
     expect(page.locator("tbody tr").last).to_be_in_viewport()
     expect(page.locator(".bars > .environment")).to_be_in_viewport(ratio=1)
-    expect(page.get_by_text("All traffic is told to stop")).to_be_in_viewport(ratio=1)
+    expect(page.get_by_text("Global stop engaged")).to_be_in_viewport(ratio=1)
     tops = page.evaluate(
         "[...document.querySelectorAll('.environment, .alarm--all > .alarm__word')]"
         ".map((one) => one.getBoundingClientRect())"

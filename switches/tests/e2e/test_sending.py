@@ -56,7 +56,7 @@ def test_kill_without_an_answer_is_not_confirmed_until_the_answer_comes(desks):
     dialog = page.get_by_role("dialog")
 
     expect(dialog.get_by_role("alert")).to_contain_text("Not confirmed yet", timeout=5_000)
-    expect(dialog.get_by_role("alert")).to_contain_text("not known whether this happened")
+    expect(dialog.get_by_role("alert")).to_contain_text("unknown whether the change was made")
     expect(dialog).not_to_contain_text("is engaged")
     held[0].continue_()
 

@@ -102,7 +102,7 @@ def test_a_form_without_an_answer_is_in_doubt_and_keeps_what_was_typed(desks):
     page.get_by_role("button", name="Engage segment:finance").click()
 
     dialog = page.get_by_role("dialog")
-    expect(dialog.get_by_role("alert")).to_contain_text("not known whether this happened")
+    expect(dialog.get_by_role("alert")).to_contain_text("unknown whether the change was made")
     expect(dialog).to_contain_text("killswitch engage --segment finance")
     expect(page.get_by_label("Reason", exact=True)).to_have_value(REASON)
     forgive(desk)

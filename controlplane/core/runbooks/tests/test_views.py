@@ -69,7 +69,7 @@ def test_what_apps_say_of_it_stands_above_a_runbook(shown):
         RUNBOOK_STATUS.unregister(added.name)
 
     assert "Current state" in html
-    assert "It is not known what is stopped" not in html
+    assert "Switch states unknown" not in html
     assert '<a href="/x/" dir="auto">Redis &lt;is&gt; away</a>' in html
     assert "Current state" not in other
 

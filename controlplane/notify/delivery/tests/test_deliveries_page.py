@@ -51,7 +51,7 @@ def test_a_message_is_told_with_state_destination_and_attempts(operator):
 
     for part in ("pager (webhook)", "segment:finance ENGAGED", "HTTP 404 from the receiver"):
         assert part in text
-    for part in ("1 failed", "In doubt", "Not sent", "1.50 s", "결제 이중 청구"):
+    for part in ("1 failed", "Unknown", "Not sent", "1.50 s", "결제 이중 청구"):
         assert part in text
     assert "S3CRET" not in text
 
@@ -140,7 +140,7 @@ def test_one_message_has_a_page_of_its_own(operator):
     text = html(operator, f"/deliveries/{message.pk}/")
 
     assert f"Message {message.pk}" in text
-    assert "In doubt" in text
+    assert "Unknown" in text
     assert operator.get("/deliveries/999999/").status_code == 404
 
 

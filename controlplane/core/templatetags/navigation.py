@@ -1,0 +1,31 @@
+"""Template tag that marks the link of the current section in the navigation."""
+
+from typing import Any
+from urllib.parse import urlsplit
+
+from django import template
+from django.utils.safestring import SafeString, mark_safe
+
+register = template.Library()
+
+CURRENT = mark_safe(' aria-current="page"')
+_SECTIONS = {"": "switches", "alerts": "slos", "reviews": "approvals", "routes": "targets"}
+"""Sections that aren't named like the first part of the path, by that part."""
+
+
+@register.simple_tag(takes_context=True)
+def current(context: dict[str, Any], section: str) -> SafeString | str:
+    """Return `aria-current="page"` as HTML if the page shown belongs to `section`, else ""."""
+    request = context.get("request")
+    if request is None:
+        return ""
+    # A part of a page, such as the alarm bar, is requested from the page that shows it.
+    htmx = getattr(request, "htmx", None)
+    path = (htmx and htmx.current_url_abs_path) or request.path
+    return CURRENT if find_section(path) == section else ""
+
+
+def find_section(path: str) -> str:
+    """Return the section of the navigation that a path belongs to: `slos` for `/alerts/7/`."""
+    first = urlsplit(path).path.strip("/").partition("/")[0]
+    return _SECTIONS.get(first, first)
