@@ -85,7 +85,7 @@ def _write_cause(alert: Alert) -> Iterator[str]:
             cells = [name]
             for figure in map(one.get, ("total", "bad", "burn_rate")):
                 is_number = isinstance(figure, int | float) and not isinstance(figure, bool)
-                cells.append(f"{figure:,.10g}" if is_number else "not known")
+                cells.append(f"{figure:,.10g}" if is_number else "unknown")
             table.append(f"| {' | '.join(map(escape_markdown, cells))} |")
         yield "\n".join(table)
     elif alert.evidence:
@@ -151,7 +151,7 @@ def _describe_budget(alert: Alert, now: datetime) -> str:
     begin = min(minute_of(alert.opened_at) - noticed, end)
     spent = budgets.load_spent([alert.slo], (begin, end)).get(alert.slo.pk)
     if spent is None or spent.in_all is None or spent.remaining_ratio is None:
-        return "not known: too little was counted"
+        return "unknown: too little data"
     return (
         f"{_format_share(spent.in_all)} of that of {alert.slo.window_days} days;"
         f" {_format_share(spent.remaining_ratio)} of it was left at the end"

@@ -61,12 +61,12 @@ def burn_spark(spark: Sparkline) -> SafeString:
         '<path class="burn__{}" d="{}"></path>',
         ((look, "".join(paths[look])) for look in sorted(paths)),
     )
-    label = "Nothing is known of the last 24 hours"
+    label = "No data for the last 24 hours"
     if spark.most is not None:
         label = f"The last 24 hours: at most {times(spark.most)}"
         if spark.unknown_minutes:
             unknown = durations.format_readable(timedelta(minutes=spark.unknown_minutes))
-            label += f"; nothing known for {unknown}"
+            label += f"; no data for {unknown}"
     return format_html(
         '<svg class="burn" viewBox="0 0 {0} {1}" width="{0}" height="{1}" role="img" '
         'aria-label="{2}"><path class="burn__even" d="M0 {3}H{0}"></path>{4}</svg>',

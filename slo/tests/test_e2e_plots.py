@@ -183,8 +183,8 @@ def test_now_is_what_was_judged_last_and_follows_it(desks):
     SloStatus.objects.update(burn_rates={"1h": None, "6h": 0.9}, remaining_ratio=None)
     page.evaluate("document.body.dispatchEvent(new Event('refresh'))")
 
-    expect(hour).to_contain_text("not known")
-    expect(page.locator("#budget [data-plot-legend]")).to_have_text("Now · not known")
+    expect(hour).to_contain_text("unknown")
+    expect(page.locator("#budget [data-plot-legend]")).to_have_text("Now · unknown")
 
 
 @needs_library
@@ -197,7 +197,7 @@ def test_budget_of_which_nothing_is_known_is_said_and_not_drawn(desks):
     page = desks.open_desk(person("viewer")).open(ONE)
 
     expect(page.locator("#burn canvas")).to_be_visible()
-    expect(page.locator("#budget [data-plot-unknown]")).to_contain_text("Not known")
+    expect(page.locator("#budget [data-plot-unknown]")).to_contain_text("Unknown")
     expect(page.locator("#budget canvas")).to_have_count(0)
     expect(page.locator("#budget [data-plot-unknown]")).to_be_visible()
 

@@ -229,7 +229,7 @@ def test_counters_behind_it_are_a_table(now):
     text = draft.write_draft(alert(now, evidence={"windows": windows}), now)
 
     assert "| 1h | 12,000 | 180 | 15 |" in text
-    assert "| 5m | 1,000 | not known | not known |" in text
+    assert "| 5m | 1,000 | unknown | unknown |" in text
 
 
 def test_budget_that_was_spent_is_what_was_counted(now):
@@ -250,7 +250,7 @@ def test_budget_that_was_spent_is_what_was_counted(now):
 def test_budget_of_which_too_little_is_known_is_not_known(now):
     text = draft.write_draft(alert(now, slo=slo()), now)
 
-    assert line(text, "Error budget spent").endswith("not known: too little was counted")
+    assert line(text, "Error budget spent").endswith("unknown: too little data")
 
 
 EVIL = "a | b <script>alert(1)</script> [x](javascript:alert(1)) *b* _i_ `c` \n# h\n\n- l ![i](//e)"

@@ -157,7 +157,7 @@ def test_day_is_drawn_by_half_hours_and_unknown_is_not_none():
 
     assert columns(html, "grave") == 4
     assert columns(html, "none") == 44
-    assert "at most 100×; nothing known for 22 h" in html
+    assert "at most 100×; no data for 22 h" in html
 
 
 def test_excluded_half_hour_is_unknown():

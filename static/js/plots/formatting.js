@@ -2,7 +2,7 @@
 
 // UTC if chosen, else the user's zone.
 const zone = () => (document.documentElement.dataset.times === "utc" && "UTC") || document.documentElement.dataset.zone || "UTC";
-export const UNKNOWN = "not known";
+export const UNKNOWN = "unknown";
 
 /** @param {number} seconds @param {Intl.DateTimeFormatOptions} options */
 export function formatInZone(seconds, options) {

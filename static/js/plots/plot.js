@@ -3,7 +3,7 @@
 import { currentLabel, currentValue } from "./current_values.js";
 import { legendButton, timeLabel } from "./legend.js";
 import { DASHES, plotOptions, STYLES } from "./options.js";
-import { fittedRange } from "./scales.js";
+import { firstKnown, fittedRange } from "./scales.js";
 import { formatLeft, formatTime, formatRate, formatStep, formatWindow } from "./formatting.js";
 
 export const REFRESH_MS = 60000;
@@ -202,6 +202,7 @@ export class Plot {
     if (!label) return;
     const rest = this.kind === "budget" ? [formatLeft(value(lines[0]))] : [];
     if (this.kind === "burn" && !hasCursor) rest.push(formatStep(step));
+    if (this.kind === "burn" && !hasCursor && this.visibleRange()) rest.push(`no data before ${formatTime(firstKnown(times, lines))}`);
     const marks = hasCursor ? this.marksAt(times[index]).map((mark) => mark.name) : [];
     label.textContent = [hasCursor ? formatTime(times[index]) : currentLabel(), ...rest, ...marks].join(" · ");
   }

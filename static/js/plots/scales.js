@@ -45,10 +45,15 @@ export function levelTicks(least) {
   return found;
 }
 
+/** @param {number[]} times @param {PlotLine[]} lines @returns {number | undefined} Undefined if no value is known. */
+export function firstKnown(times, lines) {
+  return times.find((_, place) => lines.some((line) => line.values[place] != null));
+}
+
 // Range of the data with a margin, if it begins much later than the requested range; else null.
 /** @param {number[]} times @param {PlotLine[]} lines */
 export function fittedRange(times, lines) {
-  const first = times[times.findIndex((_, place) => lines.some((line) => line.values[place] != null))];
+  const first = firstKnown(times, lines);
   const last = times[times.length - 1];
   const begin = Math.min(first - (last - first) * MARGIN_RATIO, last - MIN_SECONDS);
   return begin > times[0] ? [begin, last] : null;
