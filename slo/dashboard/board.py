@@ -67,6 +67,11 @@ class Sparkline:
         return PART_MINUTES * self.rates.count(None)
 
 
+ROW_STYLES = {
+    PAGE: "board__row--overdue",
+    TICKET: "board__row--engaged",
+    SPENT: "board__row--half",
+}
 EMPTY = Sparkline((None,) * PARTS)
 
 
@@ -103,6 +108,10 @@ class SloBoardCounts:
         """The number of SLOs that are not firing, spent or unknown."""
         return self.known - self.firing - self.spent - self.unknown
 
+    @property
+    def all_met(self) -> bool:
+        return bool(self.known) and self.met == self.known
+
     def is_late(self, now: datetime) -> bool:
         return assess_freshness(self.evaluated_at, EVALUATION_CADENCE, now).is_stale
 
@@ -123,6 +132,21 @@ class SloBoardRow:
     @property
     def condition(self) -> str:
         return slo_condition(self.status)
+
+    @property
+    def style(self) -> str:
+        """The CSS class of the row."""
+        return ROW_STYLES.get(self.condition, "")
+
+    @property
+    def rate_style(self) -> str:
+        """The CSS class of the first burn rate."""
+        ((_, rate), *_) = self.burn_rates
+        if rate is None:
+            return "quiet"
+        if rate <= 1 or self.freshness.is_stale:
+            return ""
+        return "slos__figure--grave" if self.firing_rule else "slos__figure--fast"
 
     @property
     def firing_rule(self) -> Mapping[str, Any] | None:

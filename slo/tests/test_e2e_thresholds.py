@@ -25,7 +25,7 @@ def test_an_admin_makes_a_rule_in_the_dialog_and_sees_what_it_finds(desks):
     dialog.get_by_role("button", name="Preview").click()
     expect(dialog).to_contain_text("It would fire now for 1:")
     expect(dialog).to_contain_text("4 % of the calls of core->oracle timed out in 5 min")
-    dialog.get_by_role("button", name="Create the rule").click()
+    dialog.get_by_role("button", name="Create rule").click()
 
     row = page.locator("#threshold-core-timeouts")
     expect(row).to_contain_text("Timeout rate above 3 % in 5 min")

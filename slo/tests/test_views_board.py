@@ -118,7 +118,7 @@ def test_filters_narrow_the_board(query, names):
 def test_filter_without_a_match_offers_all():
     factories.slo()
 
-    assert "No objective matches" in text(get_page("?q=nothing"))
+    assert "No matching objectives" in text(get_page("?q=nothing"))
 
 
 def test_removed_one_is_not_shown():
@@ -257,5 +257,5 @@ def test_navigation_counts_what_nobody_has_acknowledged():
 
     html = get_page()
 
-    assert "SLOs1 alerting" in text(html)
+    assert "SLOs 1 alerting" in text(html)
     assert Tags(html).having("a", href="/slos/", aria_current="page")

@@ -15,7 +15,7 @@ from controlplane.core.audit import change_feed
 from controlplane.core.audit.differences import AuditChange, compare_texts
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
-from controlplane.core.freshness import assess_freshness
+from controlplane.core.freshness import Freshness, assess_freshness
 from controlplane.core.page_responses import PersonRequest, signed_in
 from slo.arithmetic.minutes import (
     MINUTE_SECONDS,
@@ -95,6 +95,7 @@ def _current_context(slo: Slo, now: datetime) -> dict[str, Any]:
         "status": status,
         "left": shown.remaining_ratio,
         "last_hour": shown.burn_rates.get("1h"),
+        "rate_style": _style_rate(shown, freshness),
         "last_six_hours": shown.burn_rates.get("6h"),
         "latest_values": json.dumps(
             {
@@ -121,6 +122,13 @@ def _current_context(slo: Slo, now: datetime) -> dict[str, Any]:
         ),
         "meaning": describe_objective(slo.target, slo.window_days),
     }
+
+
+def _style_rate(status: SloStatus, freshness: Freshness) -> str:
+    """Return the CSS class of the last hour's burn rate."""
+    if (status.burn_rates.get("1h") or 0) <= 1 or freshness.is_stale:
+        return ""
+    return "slos__figure--grave" if status.state == "firing" else "slos__figure--fast"
 
 
 def _rule_rows(slo: Slo, status: SloStatus) -> list[dict[str, Any]]:

@@ -43,7 +43,7 @@ function updateFooter() {
   const button = document.querySelector(BUTTON);
   if (!button) return;
   document.querySelector("[data-times-zone]").textContent = isUtc() ? "UTC" : zone;
-  button.textContent = isUtc() ? `Tell them in ${zone}` : "Tell them in UTC";
+  button.textContent = isUtc() ? `Show in ${zone}` : "Show in UTC";
   button.hidden = false;
 }
 
@@ -52,7 +52,7 @@ function toggle() {
   if (utc) localStorage.setItem(STORAGE_KEY, "utc");
   else localStorage.removeItem(STORAGE_KEY);
   setUtc(utc);
-  const message = utc ? "Times are told in UTC. u turns back." : `Times are told in ${zone}.`;
+  const message = utc ? "Times are shown in UTC. Press u to change back." : `Times are shown in ${zone}.`;
   document.dispatchEvent(new CustomEvent("switchgear:toast", { detail: { message } }));
 }
 

@@ -83,7 +83,7 @@ def form_action(context: dict[str, Any], path: str) -> SafeString:
     if not context.get("dialog"):
         return format_html('action="{}"', path)
     return format_html(
-        'action="{0}" hx-post="{0}" hx-target="#dialog-body" hx-disabled-elt="find .button--main"',
+        'action="{0}" hx-post="{0}" hx-target="#dialog-body" hx-disabled-elt="find .button--big"',
         path,
     )
 

@@ -195,7 +195,7 @@ def test_span_is_excluded(keys):
         page.keyboard.press("ArrowRight")  # A year may have six digits.
         page.keyboard.type(f"{hour}00AM")
     hands.write(dialog.get_by_label("Reason", exact=True), "Planned move, CHG-2201")
-    hands.press(button(dialog, "Exclude the span"))
+    hands.press(button(dialog, "Exclude time range"))
 
     expect(dialog).to_be_hidden()
     assert Exclusion.objects.get().reason == "Planned move, CHG-2201"

@@ -224,7 +224,7 @@ class TestManualGate:
 
         assert f'href="/ramps/{ramp.pk}/"' in html
         assert 'href="/switches/segment/finance/">Open segment:finance' in html
-        assert "The manual gate of step 1" in text(html)
+        assert "Manual gate of step 1" in text(html)
 
 
 class TestAbort:

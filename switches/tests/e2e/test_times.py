@@ -29,7 +29,7 @@ def test_u_tells_every_moment_in_utc_and_back(desks):
     assert exact.inner_text().removesuffix(" UTC") in exact.get_attribute("data-utc")
     page.goto(page.url.replace("/switches/segment/finance/", "/audit/"))
     expect(page.locator("time").first).to_contain_text("UTC")
-    page.get_by_role("button", name="Tell them in Asia/Seoul").click()
+    page.get_by_role("button", name="Show in Asia/Seoul").click()
 
     expect(page.locator("time").first).to_contain_text("KST")
 
@@ -52,10 +52,10 @@ def test_foot_says_which_zone_is_shown_and_how_to_turn_back(desks):
     foot = page.locator(".page-foot")
     expect(foot).to_contain_text("Times are in Asia/Seoul.")
 
-    foot.get_by_role("button", name="Tell them in UTC").click()
+    foot.get_by_role("button", name="Show in UTC").click()
 
     expect(foot).to_contain_text("Times are in UTC.")
-    expect(foot.get_by_role("button", name="Tell them in Asia/Seoul")).to_be_focused()
+    expect(foot.get_by_role("button", name="Show in Asia/Seoul")).to_be_focused()
     page.reload()
     expect(foot).to_contain_text("Times are in UTC.")
 

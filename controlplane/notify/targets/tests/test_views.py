@@ -38,7 +38,7 @@ def test_matrix_says_who_is_behind_each_step_and_where_nobody_is():
 
     html = text(as_role("viewer").client.get("/targets/"))
 
-    assert "is on duty" in html
+    assert "is on call" in html
     assert "<b>not set up</b>" in html
     assert "Reaches no one" in html  # info, whose team is not set up
     assert "Only admins change notifications" in html
@@ -129,7 +129,7 @@ def test_routes_are_added_and_removed():
     route = Route.objects.get(event="nothing.*")
     removed = client.post(f"/routes/{route.pk}/remove/", follow=True)
 
-    assert "matches no known message" in text(added)
+    assert "matches no known event" in text(added)
     assert twice.status_code == 422
     assert "no longer goes to slack" in text(removed)
 
