@@ -119,4 +119,7 @@ def test_glass_broken_by_a_release_is_told_as_a_release_and_by_whom():
     html = page(browser_as("viewer").get("/audit/"))
 
     text = " ".join(re.sub(r"<[^>]+>", "", html).split())
-    assert "segment:finance released by ana against “two-person”: The fix is proven" in text
+    assert (
+        "segment:finance released by ana, overriding the rule “two-person”: The fix is proven"
+        in text
+    )
