@@ -1,6 +1,6 @@
 """Registration and validation of services and event channels."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic, TypeVar
@@ -78,6 +78,19 @@ class Catalog(Generic[Entry]):
             "before": before,
             "after": after,
         }
+
+    def remove(self, keys: Collection[str]) -> list[State]:
+        """Delete entries, and return action, target and before of their audit rows."""
+        rows = list(self.model._default_manager.filter(pk__in=keys).order_by("pk"))
+        self.model._default_manager.filter(pk__in=[row.pk for row in rows]).delete()
+        return [
+            {
+                "action": f"{self.kind}.removed",
+                "target": f"{self.kind}:{row.pk}"[:200],
+                "before": self.audit_state(row),
+            }
+            for row in rows
+        ]
 
     def put_entry(self, name: str, state: State, *, actor: Actor, now: datetime) -> Entry:
         rows = self.model._default_manager

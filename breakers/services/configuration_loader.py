@@ -26,25 +26,32 @@ POLICY = (
 
 
 def load_files(
-    texts: dict[str, str], *, keep_edited: bool, dry_run: bool, actor: Actor, now: datetime
+    texts: dict[str, str],
+    *,
+    keep_edited: bool,
+    only_new: bool = False,
+    dry_run: bool,
+    actor: Actor,
+    now: datetime,
 ) -> Loaded:
     """Register all that the configuration files define, under one registry version.
 
     Entries that are not in the files are left alone; with `keep_edited`, so are entries that were
-    changed by hand since they were loaded. A dry run only returns the changes.
+    changed by hand since they were loaded, and with `only_new` all that are registered. A dry run
+    only returns the changes.
 
     Raise :class:`InvalidInput`, whose errors name file and key, or :class:`Conflict` if there would
     be too many dependencies; then nothing is changed.
     """
     require_admin(actor)
     folder = configuration.read_files(texts)
-    found = build_plan(folder, keep_edited=keep_edited)
+    found = build_plan(folder, keep_edited=keep_edited, only_new=only_new)
     if dry_run or not found.writes:
         return _build_result(found)
     with transaction.atomic():
         head = publication.lock()
         # Planned again, as the registry may have changed before it was locked.
-        found = build_plan(folder, keep_edited=keep_edited)
+        found = build_plan(folder, keep_edited=keep_edited, only_new=only_new)
         audit_rows = []
         for entries in (catalog.SERVICES, catalog.CHANNELS):
             writes = found.writes_of(entries.kind)

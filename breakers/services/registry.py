@@ -87,10 +87,7 @@ def remove_dependency(
     with transaction.atomic():
         registry = publication.lock()
         dependency = lock_dependency(caller, callee)
-        before = audit_state(dependency)
-        dependency.document, dependency.on_outage = {}, {}
-        dependency.changed_at = dependency.removed_at = now
-        dependency.save(update_fields=["document", "on_outage", "changed_at", "removed_at"])
+        audit_row = mark_removed(dependency, now)
         publication.advance(registry, now, dependency)
         notify_changed("breakers", dependency.name)
         override = override_endings.lock_live_override(dependency)
@@ -98,15 +95,20 @@ def remove_dependency(
             override_endings.end_override(override, override_endings.REMOVED, actor=actor, now=now)
             why = "The dependency was removed."
             override_endings.record_end(override, dependency, reason=why, actor=actor, now=now)
-        audit.record(
-            actor=actor,
-            action="dependency.removed",
-            target=audit_target(dependency),
-            reason=reason.strip(),
-            before=before,
-            now=now,
-        )
+        audit.record(**audit_row, reason=reason.strip(), actor=actor, now=now)
         return dependency
+
+
+def mark_removed(dependency: Dependency, now: datetime) -> dict[str, Any]:
+    """Remove a locked dependency's policy, and return action, target and before of the audit row.
+
+    The caller publishes the change.
+    """
+    before = audit_state(dependency)
+    dependency.document, dependency.on_outage = {}, {}
+    dependency.changed_at = dependency.removed_at = now
+    dependency.save(update_fields=["document", "on_outage", "changed_at", "removed_at"])
+    return {"action": "dependency.removed", "target": audit_target(dependency), "before": before}
 
 
 def find_dependency(caller: str, callee: str) -> Dependency:

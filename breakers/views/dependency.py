@@ -19,6 +19,7 @@ from breakers.states.dependency_status import DependencyStatus
 from controlplane.core.audit import change_feed
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
+from controlplane.core.configuration import samples
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.page_responses import PersonRequest, signed_in
 
@@ -60,6 +61,9 @@ def _page_context(request: PersonRequest, dependency: Dependency, now: datetime)
         "runbook_url": dependency.runbook_url or (callee.runbook_url if callee else ""),
         "instances": dependency_status.list_instances(dependency, now, most=INSTANCES_SHOWN),
         "policy": policy_sections(dependency.document),
+        "samples": samples.find_sample_names(
+            "dependency", {dependency.name: dependency.changed_at}
+        ),
         **override_context(status.override, now),
         "undo_until": status.override
         and override_undo.find_undo_until(status.override, actor_of(request).label, now),

@@ -1,5 +1,7 @@
 """Pages over all dependencies: the board, the fallback matrix, the infrastructure and the map."""
 
+from typing import Any
+
 from django.db.models import F, Min
 from django.http import HttpResponse
 from django.urls import reverse
@@ -15,6 +17,7 @@ from breakers.states import board
 from breakers.states.recent_calls import FAILING_SHARE
 from breakers.views import live
 from controlplane.core.clock import db_now
+from controlplane.core.configuration import samples
 from controlplane.core.favorites import services as favorites
 from controlplane.core.freshness import assess_freshness
 from controlplane.core.page_responses import PersonRequest, signed_in
@@ -53,6 +56,10 @@ def breakers_page(request: PersonRequest) -> HttpResponse:
         "board": page,
         "counts": page.counts,
         "failing_share": FAILING_SHARE,
+        "samples": samples.find_sample_names(
+            "dependency",
+            {row.status.dependency.name: row.status.dependency.changed_at for row in page.rows},
+        ),
         "callers": callers if len(callers) <= board.MAX_CALLERS else [],
         "criticalities": Criticality.values,
     }
@@ -84,7 +91,7 @@ def fallbacks_page(request: PersonRequest) -> HttpResponse:
 @require_GET
 def infrastructure_page(request: PersonRequest) -> HttpResponse:
     now = db_now()
-    groups = []
+    groups: list[dict[str, Any]] = []
     for title, kinds in GROUPS:
         found = Service.objects.filter(kind__in=kinds).select_related("probe")
         rows = list(found.order_by(AWAY_FIRST, "-level", "slug")[: MAX_SERVICES + 1])
@@ -94,9 +101,14 @@ def infrastructure_page(request: PersonRequest) -> HttpResponse:
     channels = Channel.objects.order_by("stream", "name")[: 2 * MAX_SERVICES]
     answered = Probe.objects.filter(checked_at__isnull=False, error="")
     oldest = answered.aggregate(oldest=Min("checked_at"))["oldest"]
+    services = [service for group in groups for service in group["services"]]
     context = {
         "now": now,
         "groups": groups,
+        "samples": samples.find_sample_names(
+            "service", {service.slug: service.changed_at for service in services}
+        )
+        | samples.find_sample_names("channel", {one.name: one.changed_at for one in channels}),
         "known": any(group["services"] for group in groups),
         "answering": assess_freshness(oldest, PROBE_CADENCE, now).is_current,
         "away": Service.objects.filter(probe__is_away=True).count(),

@@ -4,8 +4,10 @@ from controlplane.core.approvals.models import Approval as Approval
 from controlplane.core.audit.models import AuditEntry as AuditEntry
 from controlplane.core.audit.models import AuditRound as AuditRound
 from controlplane.core.comments.models import Comment as Comment
+from controlplane.core.configuration.models import SampleEntry as SampleEntry
 from controlplane.core.degradation.models import Degradation as Degradation
 from controlplane.core.favorites.models import Favorite as Favorite
+from controlplane.core.first_steps.models import FirstStepsState as FirstStepsState
 from controlplane.core.gates.models import EventCount as EventCount
 from controlplane.core.gates.models import ExternalVerdict as ExternalVerdict
 from controlplane.core.gates.models import Gate as Gate

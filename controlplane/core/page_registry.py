@@ -1,8 +1,9 @@
 """Registries of the content that apps add to shared pages.
 
-The page *Needs attention*, the weekly report, the preview of an engage, the switchboard and the
-page of a ramp show the registered items in order of `position`. Apps register functions in modules
-named `attention`, `report_sections`, `preview_fields`, `board_notices` and `ramp_errors`.
+The page *Needs attention*, the weekly report, the preview of an engage, the switchboard, the page
+of a ramp and the first steps show the registered items in order of `position`. Apps register
+functions in modules named `attention`, `report_sections`, `preview_fields`, `board_notices`,
+`ramp_errors` and `first_steps`.
 """
 
 import functools
@@ -143,6 +144,32 @@ class PhaseErrors:
     counts: tuple[tuple[float, float] | None, ...]
 
 
+@dataclass(frozen=True)
+class FirstStepEvidence:
+    """A fact that shows that a step is done: in words, its time, and the page that shows it."""
+
+    text: str
+    at: datetime
+    path: str
+
+
+@dataclass(frozen=True)
+class FirstStep:
+    """A step of a new installation, done as soon as `find_evidence` returns evidence.
+
+    `missing` says what is known without evidence. `template` renders the instructions for `user`,
+    and says who else can do it.
+    """
+
+    name: str
+    title: str
+    summary: str
+    missing: str
+    template: str
+    position: int
+    find_evidence: Callable[[datetime], FirstStepEvidence | None]
+
+
 AttentionReader = Callable[[datetime], Sequence[AttentionItem]]
 """Function of the time that returns all items of one kind, most severe first."""
 ReportBuilder = Callable[[datetime, datetime, datetime], ReportSection]
@@ -192,6 +219,7 @@ ATTENTION_SOURCES = KindRegistry[AttentionSource]("attention", order=lambda sour
 REPORT_SECTIONS = FunctionRegistry[ReportBuilder]("report_sections")
 BOARD_NOTICES = FunctionRegistry[NoticeReader]("board_notices")
 PREVIEW_FIELDS = FunctionRegistry[PreviewReader]("preview_fields")
+FIRST_STEPS = KindRegistry[FirstStep]("first_steps", order=lambda step: step.position)
 RAMP_ERRORS = FunctionRegistry[RampErrorReader]("ramp_errors")
 
 

@@ -6,8 +6,10 @@ from controlplane.core.approvals import views as approvals
 from controlplane.core.attention.views import acknowledge, attention_page
 from controlplane.core.audit import views as audit
 from controlplane.core.comments.views import comment_page
+from controlplane.core.configuration import views as configuration
 from controlplane.core.favorites.converters import PATH as FAVORITE
 from controlplane.core.favorites.views import favorite
+from controlplane.core.first_steps import views as first_steps
 from controlplane.core.jobs import views as jobs
 from controlplane.core.palette import views as palette
 from controlplane.core.runbooks import views as runbooks
@@ -36,6 +38,12 @@ urlpatterns = [
         path(f"jobs/<int:job_id>/{verb}/", jobs.intervene, {"verb": verb}, name=f"job_{verb}")
         for verb in ("pause", "resume", "cancel")
     ),
+    path("first-steps/", first_steps.first_steps_page, name="first_steps_page"),
+    path("first-steps/part/", first_steps.first_steps_part, name="first_steps_part"),
+    path("first-steps/hide/", first_steps.hide, name="first_steps_hide"),
+    path("first-steps/show/", first_steps.show, name="first_steps_show"),
+    path("samples/clear/", configuration.clear_samples, name="samples_clear"),
+    path("samples/load/", configuration.load_samples, name="samples_load"),
     path("find/", palette.find_page, {"template": "core/palette.html"}, name="find_page"),
     path("find/part/", palette.find_page, {"template": "_palette_results.html"}, name="find_part"),
     path("runbooks/", runbooks.runbooks_page, name="runbooks_page"),

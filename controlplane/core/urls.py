@@ -6,6 +6,7 @@ from controlplane.core import ops_api
 from controlplane.core.approvals import api as approvals
 from controlplane.core.attention.api import AttentionView
 from controlplane.core.audit import api as audit
+from controlplane.core.configuration import api as configuration
 from controlplane.core.favorites import api as favorites
 from controlplane.core.favorites.converters import PATH as FAVORITE
 from controlplane.core.gates import api as gates
@@ -34,5 +35,10 @@ api_urlpatterns: list[URLPattern] = [
     *both_forms(f"{JOB}/cancel", jobs.CancelView.as_view(), name="api-job-cancel"),
     *both_forms("gates/", gates.GateList.as_view(), name="api-gates"),
     *both_forms("gates/<str:name>", gates.GateView.as_view(), name="api-gate"),
+    *both_forms("samples/", configuration.SamplesView.as_view(), name="api-samples"),
+    *both_forms(
+        "samples/clear", configuration.ClearSamplesView.as_view(), name="api-samples-clear"
+    ),
+    *both_forms("samples/load", configuration.LoadSamplesView.as_view(), name="api-samples-load"),
     *both_forms("degradation", ops_api.DegradationView.as_view(), name="api-degradation"),
 ]

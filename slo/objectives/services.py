@@ -89,19 +89,18 @@ def remove_slo(*, name: str, reason: str = "", actor: Actor, now: datetime) -> S
     require_admin(actor)
     with transaction.atomic():
         slo = find_slo(name, lock=True)
-        before = documents.to_document(slo)
-        slo.removed_at = slo.changed_at = now
-        slo.save(update_fields=["removed_at", "changed_at"])
-        notify_changed("slo", slo.name)
-        audit.record(
-            actor=actor,
-            action="slo.removed",
-            target=audit_target(name),
-            reason=reason.strip(),
-            before=before,
-            now=now,
-        )
+        audit_row = mark_removed(slo, now)
+        audit.record(**audit_row, reason=reason.strip(), actor=actor, now=now)
         return slo
+
+
+def mark_removed(slo: Slo, now: datetime) -> dict[str, Any]:
+    """Remove a locked SLO, and return action, target and before of the audit row."""
+    before = documents.to_document(slo)
+    slo.removed_at = slo.changed_at = now
+    slo.save(update_fields=["removed_at", "changed_at"])
+    notify_changed("slo", slo.name)
+    return {"action": "slo.removed", "target": audit_target(slo.name), "before": before}
 
 
 def find_slo(name: str, *, lock: bool = False) -> Slo:

@@ -197,12 +197,19 @@ def _parse_milliseconds(path: str, value: Any, errors: Errors) -> float | None:
 
 
 def load_slo_file(
-    texts: dict[str, str], *, keep_edited: bool, dry_run: bool, actor: Actor, now: datetime
+    texts: dict[str, str],
+    *,
+    keep_edited: bool,
+    only_new: bool = False,
+    dry_run: bool,
+    actor: Actor,
+    now: datetime,
 ) -> Loaded:
     """Create or change the SLOs of the file; with `dry_run`, only return the changes.
 
-    With `keep_edited`, SLOs edited by hand do not change. Raise :class:`Forbidden`,
-    :class:`InvalidInput` naming file and key, or :class:`Conflict` if there are too many SLOs.
+    With `keep_edited`, SLOs edited by hand do not change; with `only_new`, none changes. Raise
+    :class:`Forbidden`, :class:`InvalidInput` naming file and key, or :class:`Conflict` if there are
+    too many SLOs.
     """
     require_admin(actor)
     parsed = parse_slo_file(texts[FILE])
@@ -212,7 +219,7 @@ def load_slo_file(
     for name in sorted(parsed.slos):
         before, after = known.get(name), parsed.slos[name]
         by_hand = edited.get(services.audit_target(name), "")
-        if by_hand and keep_edited:
+        if (by_hand and keep_edited and not only_new) or (only_new and before):
             changes.append(EntryChange("SLO", name, KEPT, edited=by_hand))
             continue
         if before == after:

@@ -5,6 +5,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET
 
 from controlplane.core.clock import db_now
+from controlplane.core.configuration import samples
 from controlplane.core.favorites import services as favorites
 from controlplane.core.page_responses import PersonRequest, signed_in
 from slo.dashboard import board
@@ -31,6 +32,9 @@ def slos_page(request: PersonRequest) -> HttpResponse:
         "has_more": has_more,
         "counts": counts,
         "is_late": counts.is_late(now),
+        "samples": samples.find_sample_names(
+            "SLO", {row.slo.name: row.slo.changed_at for row in rows}
+        ),
         "services": services if len(services) <= board.MAX_SERVICES else [],
     }
     response = responses.render_live(request, "board", context)

@@ -15,6 +15,7 @@ from controlplane.core.audit import change_feed
 from controlplane.core.audit.differences import AuditChange, compare_texts
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
+from controlplane.core.configuration import samples
 from controlplane.core.freshness import Freshness, assess_freshness
 from controlplane.core.page_responses import PersonRequest, signed_in
 from slo.arithmetic.minutes import (
@@ -56,6 +57,7 @@ def slo_page(request: PersonRequest, name: str) -> HttpResponse:
     current = _current_context(slo, now)
     context = {
         **current,
+        "samples": samples.find_sample_names("SLO", {slo.name: slo.changed_at}),
         **_history_context(request, slo),
         **_changes_context(slo, current["open_alerts"], now),
     }

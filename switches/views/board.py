@@ -7,6 +7,7 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
+from controlplane.core.first_steps import context as first_steps
 from controlplane.core.instances.check_series import MINUTE_SECONDS, counted_until
 from controlplane.core.page_registry import BOARD_NOTICES
 from controlplane.core.page_responses import PersonRequest, render_live, signed_in
@@ -62,6 +63,7 @@ def _build_context(request: PersonRequest, head: int, now: datetime) -> dict[str
         "known": Switch.objects.count(),
         "notices": [notice for read in BOARD_NOTICES.functions() if (notice := read(now))],
         "scopes": SCOPES.values(),
+        "first_steps": first_steps.read_for_board(request, now),
     }
 
 

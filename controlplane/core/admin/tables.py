@@ -21,6 +21,8 @@ register_read_only(
     models.Comment, "id kind key author written_at text", order="-id", filters="kind"
 )
 register_read_only(models.Favorite, "id user kind key created_at", order="-id", filters="kind")
+register_read_only(models.SampleEntry, "id kind name loaded_at", order="id", filters="kind")
+register_read_only(models.FirstStepsState, "id completed_at hidden_at hidden_by")
 register_read_only(
     models.IdempotencyKey,
     "id actor method path key status created_at",

@@ -15,6 +15,7 @@ from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.configuration import files
+from controlplane.core.configuration.models import SampleEntry
 from controlplane.core.errors import InvalidInput
 from controlplane.core.registry import KindRegistry
 
@@ -71,8 +72,9 @@ class Load(Protocol):
     """The type of functions that store an app's entries, given the texts of its files by name.
 
     Runs in the caller's transaction. Entries missing from the texts stay unchanged. With
-    `keep_edited`, manually changed entries stay unchanged too. Raises :class:`InvalidInput` with
-    file and key. The caller writes the returned audit rows at the end.
+    `keep_edited`, manually changed entries stay unchanged too; with `only_new`, all present ones.
+    Raises :class:`InvalidInput` with file and key. The caller writes the returned audit rows at the
+    end.
     """
 
     def __call__(
@@ -80,19 +82,59 @@ class Load(Protocol):
         texts: dict[str, str],
         *,
         keep_edited: bool,
+        only_new: bool = False,
         dry_run: bool,
         actor: Actor,
         now: datetime,
     ) -> Loaded: ...
 
 
+SampleTimes = Mapping[tuple[str, str], datetime]
+"""Times when entries were loaded from the shipped configuration, by kind and name."""
+
+
+@dataclass(frozen=True)
+class SampleItem:
+    """An entry of the shipped configuration; `kept` says why clearing keeps it, "" if it does not.
+
+    An entry that was changed since it was loaded is kept, as is one that is in use.
+    """
+
+    kind: str
+    name: str
+    kept: str = ""
+
+
+class ListSamples(Protocol):
+    """The type of functions that return those of the loaded entries that still exist."""
+
+    def __call__(self, loaded: SampleTimes) -> list[SampleItem]: ...
+
+
+class RemoveSamples(Protocol):
+    """The type of functions that remove the entries that `ListSamples` returns without `kept`.
+
+    Returns all items, and audit rows that the caller writes at the end of the transaction.
+    """
+
+    def __call__(
+        self, loaded: SampleTimes, *, now: datetime
+    ) -> tuple[list[SampleItem], list[dict[str, Any]]]: ...
+
+
 @dataclass(frozen=True)
 class Reader:
-    """The configuration files of the app `name`, in load order, and the function to load them."""
+    """The configuration files of the app `name`, in load order, and the function to load them.
+
+    `kinds` are the kinds of its entries with their plurals.
+    """
 
     name: str
     files: tuple[str, ...]
     load: Load
+    kinds: Mapping[str, str]
+    list_samples: ListSamples
+    remove_samples: RemoveSamples
 
 
 # Sorted, so that concurrent loads can't deadlock.
@@ -104,11 +146,14 @@ def load_folder(
     *,
     only: str = "",
     keep_edited: bool = False,
+    only_new: bool = False,
     dry_run: bool = False,
     actor: Actor,
     now: datetime,
 ) -> Loaded:
     """Load the configuration files in a folder, all or those of the app `only`, in one transaction.
+
+    With `only_new`, entries that exist stay unchanged.
 
     Raises :class:`InvalidInput` with file and key of every problem, and :class:`Conflict` if a
     limit is reached; then nothing has changed.
@@ -127,7 +172,12 @@ def load_folder(
                 continue
             try:
                 loaded += reader.load(
-                    own, keep_edited=keep_edited, dry_run=dry_run, actor=actor, now=now
+                    own,
+                    keep_edited=keep_edited,
+                    only_new=only_new,
+                    dry_run=dry_run,
+                    actor=actor,
+                    now=now,
                 )
             except InvalidInput as error:
                 errors.update(error.errors)
@@ -137,13 +187,29 @@ def load_folder(
     return loaded
 
 
-def load_shipped(name: str, *, actor: Actor, now: datetime) -> None:
-    """Load the configuration files that Switchgear ships for an app, into a new installation."""
+def load_shipped(name: str = "", *, actor: Actor, now: datetime) -> Loaded:
+    """Load what is missing of the configuration that Switchgear ships, of one app or of all.
+
+    The new entries are marked as samples.
+    """
     folder = Path(settings.BASE_DIR) / SHIPPED
-    if not any((folder / file).is_file() for file in READERS[name].files):
-        return
-    loaded = load_folder(folder, only=name, actor=actor, now=now)
-    log.info("config.loaded", folder=SHIPPED, app=name, entries=len(loaded.changes))
+    files_of_apps = [reader.files for reader in READERS.values() if name in ("", reader.name)]
+    if not any((folder / file).is_file() for own in files_of_apps for file in own):
+        return Loaded()
+    with transaction.atomic():
+        loaded = load_folder(folder, only=name, only_new=True, actor=actor, now=now)
+        SampleEntry.objects.bulk_create(
+            [
+                SampleEntry(kind=one.kind, name=one.name, loaded_at=now)
+                for one in loaded.changes
+                if one.outcome == NEW
+            ],
+            update_conflicts=True,
+            unique_fields=["kind", "name"],
+            update_fields=["loaded_at"],
+        )
+    log.info("config.loaded", folder=SHIPPED, app=name or "all", entries=loaded.count(NEW))
+    return loaded
 
 
 def find_manual_edits(actions: Sequence[str]) -> dict[str, str]:

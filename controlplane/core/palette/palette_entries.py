@@ -73,6 +73,9 @@ register_commands(
 )
 register_commands(
     90,
+    PaletteCommand(
+        "First steps", "check", "first_steps_page", words="start onboarding help sample example"
+    ),
     PaletteCommand("Preferences", "settings", "preferences", words="time zone name password me"),
     PaletteCommand(
         "Security",

@@ -1,0 +1,42 @@
+"""Template context of the first steps."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.conf import settings
+
+from controlplane.core.first_steps import services
+from controlplane.core.first_steps.services import DONE, StepProgress
+from controlplane.core.page_responses import PersonRequest
+
+
+@dataclass(frozen=True)
+class FirstStepsView:
+    """The steps as shown at `now`; `origin` is the console's address for the snippets.
+
+    `is_over` is True if the switchboard doesn't show the steps.
+    """
+
+    steps: Sequence[StepProgress]
+    now: datetime
+    origin: str
+    is_over: bool
+
+    @property
+    def done(self) -> int:
+        return sum(one.state == DONE for one in self.steps)
+
+
+def read_for_board(request: PersonRequest, now: datetime) -> FirstStepsView | None:
+    """Return the steps for the switchboard, None once they are done or hidden."""
+    if services.read_state().is_over:
+        return None
+    view = read_steps(request, now)
+    is_complete = services.record_completion(view.steps, now)
+    return None if is_complete else view
+
+
+def read_steps(request: PersonRequest, now: datetime, *, is_over: bool = False) -> FirstStepsView:
+    origin = settings.PUBLIC_URL.rstrip("/") or request.build_absolute_uri("/")[:-1]
+    return FirstStepsView(services.read_progress(now), now, origin, is_over)

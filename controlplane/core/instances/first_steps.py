@@ -1,0 +1,36 @@
+"""The first step: a service is connected."""
+
+from datetime import datetime
+
+from django.urls import reverse
+
+from controlplane.core.instances.exports import TOKEN_PREFIX
+from controlplane.core.instances.models import Instance
+from controlplane.core.instances.queries import GONE_AFTER
+from controlplane.core.page_registry import FIRST_STEPS, FirstStep, FirstStepEvidence
+
+
+def find_connected_service(now: datetime) -> FirstStepEvidence | None:
+    """Return the instance that reported last; clients that only have a token are no instances."""
+    named = Instance.objects.filter(heard_at__isnull=False).exclude(id__startswith=TOKEN_PREFIX)
+    latest = named.only("service", "heard_at").order_by("-heard_at").first()
+    if latest is None or latest.heard_at is None:
+        return None
+    count = named.filter(heard_at__gte=now - GONE_AFTER).count()
+    text = f"{latest.service} last reported"
+    if count > 1:
+        text = f"{count:,} instances reported in the last 5 minutes; {text}"
+    return FirstStepEvidence(text, latest.heard_at, reverse("switchboard"))
+
+
+FIRST_STEPS.register(
+    FirstStep(
+        name="service",
+        title="Connect a service",
+        summary="A service with the client library asks the console before each call.",
+        missing="No service has reported in the last 24 hours.",
+        template="core/first_steps/_service.html",
+        position=10,
+        find_evidence=find_connected_service,
+    )
+)
