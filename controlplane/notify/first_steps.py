@@ -31,7 +31,7 @@ FIRST_STEPS.register(
         name="notifications",
         title="Choose who is notified",
         summary="Engaged switches, alerts and overdue work go to people and channels.",
-        missing="No message has been delivered.",
+        missing="No delivered message is on record.",
         template="core/first_steps/_notifications.html",
         position=30,
         find_evidence=find_delivered_message,

@@ -83,14 +83,15 @@ def load(*, actor: Actor, now: datetime) -> Loaded:
     return load_shipped(actor=actor, now=now)
 
 
-def describe_counts(items: Iterable[SampleItem]) -> list[str]:
-    """Return the number of items of each kind, such as `21 dependencies`."""
+def describe_counts(items: Iterable[SampleItem]) -> str:
+    """Return the number of items of each kind, such as `21 dependencies, 1 service and 4 SLOs`."""
     counts = Counter(item.kind for item in items)
     plurals = {kind: plural for one in READERS.values() for kind, plural in one.kinds.items()}
-    return [
+    parts = [
         f"1 {kind}" if count == 1 else f"{count:,} {plurals[kind]}"
         for kind, count in counts.items()
     ]
+    return " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))
 
 
 def _require_admin(actor: Actor) -> None:

@@ -15,13 +15,14 @@ from controlplane.core.page_responses import PersonRequest
 class FirstStepsView:
     """The steps as shown at `now`; `origin` is the console's address for the snippets.
 
-    `is_over` is True if the switchboard doesn't show the steps.
+    `is_over` is True if the switchboard doesn't show the steps, `on_page` on the steps' own page.
     """
 
     steps: Sequence[StepProgress]
     now: datetime
     origin: str
     is_over: bool
+    on_page: bool
 
     @property
     def done(self) -> int:
@@ -32,11 +33,20 @@ def read_for_board(request: PersonRequest, now: datetime) -> FirstStepsView | No
     """Return the steps for the switchboard, None once they are done or hidden."""
     if services.read_state().is_over:
         return None
-    view = read_steps(request, now)
+    view = _read_steps(request, now, is_over=False, on_page=False)
     is_complete = services.record_completion(view.steps, now)
     return None if is_complete else view
 
 
-def read_steps(request: PersonRequest, now: datetime, *, is_over: bool = False) -> FirstStepsView:
+def read_for_page(request: PersonRequest, now: datetime, *, on_page: bool = True) -> FirstStepsView:
+    """Return the steps, also if they are done or hidden; store that they are done."""
+    view = _read_steps(request, now, is_over=services.read_state().is_over, on_page=on_page)
+    services.record_completion(view.steps, now)
+    return view
+
+
+def _read_steps(
+    request: PersonRequest, now: datetime, *, is_over: bool, on_page: bool
+) -> FirstStepsView:
     origin = settings.PUBLIC_URL.rstrip("/") or request.build_absolute_uri("/")[:-1]
-    return FirstStepsView(services.read_progress(now), now, origin, is_over)
+    return FirstStepsView(services.read_progress(now), now, origin, is_over, on_page)

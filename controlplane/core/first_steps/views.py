@@ -20,23 +20,27 @@ PAGE = "first_steps_page"
 
 @page_view("GET")
 def first_steps_page(request: PersonRequest) -> HttpResponse:
-    now, state = db_now(), services.read_state()
+    now = db_now()
     items = samples.list_items()
     shown = {
         "counts": samples.describe_counts(items),
         "kept": [item for item in items if item.kept],
     }
-    view = context.read_steps(request, now, is_over=state.is_over)
-    values = {"now": now, "state": state, "first_steps": view, "samples": items and shown}
+    view = context.read_for_page(request, now)
+    values = {
+        "now": now,
+        "state": services.read_state(),
+        "first_steps": view,
+        "samples": items and shown,
+    }
     return render_live(request, "core/first_steps/page.html", values)
 
 
 @page_view("GET")
 def first_steps_part(request: PersonRequest) -> HttpResponse:
     """Render the steps for a page that shows them already."""
-    now, state = db_now(), services.read_state()
-    view = context.read_steps(request, now, is_over=state.is_over)
-    services.record_completion(view.steps, now)
+    now = db_now()
+    view = context.read_for_page(request, now, on_page="page" in request.GET)
     return render(request, "core/first_steps/_steps.html", {"now": now, "first_steps": view})
 
 

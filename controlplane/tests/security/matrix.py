@@ -57,6 +57,9 @@ breakers/  GET breakers:read
 breakers/<str:caller>/<str:callee>/history  GET breakers:read
 services/  GET breakers:read; POST breakers:write + admin
 services/<str:slug>/  GET breakers:read; PUT breakers:write + admin
+samples/  GET breakers:read
+samples/clear  POST admin
+samples/load  POST admin
 channels/  GET breakers:read
 dlq/  GET dlq:read
 dlq/streams/<letter_stream:name>/messages/  GET dlq:read
@@ -148,6 +151,12 @@ reviews/<int:approval_id>/sign/  POST approve
 attention/  GET person
 attention/rows/  GET person
 escalations/<int:escalation_id>/acknowledge/ POST switches:write
+first-steps/  GET person
+first-steps/part/  GET person
+first-steps/hide/  POST switches:write
+first-steps/show/  POST switches:write
+samples/clear/  GET, POST admin
+samples/load/  POST admin
 jobs/  GET person
 jobs/rows/  GET person
 jobs/<int:job_id>/pause/  GET, POST switches:write

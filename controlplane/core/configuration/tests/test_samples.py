@@ -35,14 +35,14 @@ def clear(actor=provision.ACTOR):
     return samples.clear(reason=WHY, actor=actor, now=db_now())
 
 
-def kept():
+def list_kept():
     return {item.name: item.kept for item in samples.list_items() if item.kept}
 
 
 def test_everything_that_is_shipped_is_a_sample_and_goes():
     items = samples.list_items()
     assert {kind: sum(item.kind == kind for item in items) for kind in SHIPPED} == SHIPPED
-    assert not kept()
+    assert not list_kept()
 
     clear()
 
@@ -90,7 +90,7 @@ def test_what_is_in_use_or_changed_stays_and_is_no_sample_any_more():
     )  # fmt: skip
     Sli.objects.filter(slo__name="core-availability").update(first=1, last=2)
 
-    assert kept() == {
+    assert list_kept() == {
         "core->oracle": "its breakers are reported",
         "core->vision": "changed after it was loaded",
         "core->weaver": "an override is in force",
@@ -130,7 +130,7 @@ def test_loading_again_adds_what_is_missing_and_changes_nothing_else():
 
     assert loaded.count("new") == sum(SHIPPED.values()) - 3, "core->vision, core and vision stayed"
     assert registry.find_dependency("core", "vision").document["timeout_ms"] == 1234
-    assert set(kept()) == set(), "neither is a sample now"
+    assert set(list_kept()) == set(), "neither is a sample now"
     assert samples.load(actor=provision.ACTOR, now=db_now()).count("new") == 0
 
 

@@ -22,7 +22,7 @@ def now():
     return db_now()
 
 
-def heard(now, name, ago=12):
+def add_instance(now, name, ago=12):
     at = now - timedelta(seconds=ago)
     service = name.partition("/")[0]
     return Instance.objects.create(id=name, service=service, heard_at=at, first_heard_at=at)
@@ -42,8 +42,8 @@ def test_no_step_is_done_on_an_empty_console(now):
 
 
 def test_instance_that_reported_is_evidence_of_a_service(now):
-    heard(now, "core/a1", ago=60)
-    heard(now, "checkout/b1")
+    add_instance(now, "core/a1", ago=60)
+    add_instance(now, "checkout/b1")
 
     evidence = find_connected_service(now)
 
@@ -53,7 +53,7 @@ def test_instance_that_reported_is_evidence_of_a_service(now):
 
 
 def test_instance_that_is_gone_is_not_said_to_report_now(now):
-    heard(now, "core/a1", ago=7200)
+    add_instance(now, "core/a1", ago=7200)
 
     evidence = find_connected_service(now)
 
@@ -62,7 +62,7 @@ def test_instance_that_is_gone_is_not_said_to_report_now(now):
 
 
 def test_client_with_only_a_token_is_no_service(now):
-    heard(now, "token:ci")
+    add_instance(now, "token:ci")
 
     assert find_connected_service(now) is None
 

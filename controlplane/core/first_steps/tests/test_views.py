@@ -10,7 +10,7 @@ from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.first_steps import services
 from controlplane.core.first_steps.models import FirstStepsState
-from controlplane.core.first_steps.tests.test_evidence import heard
+from controlplane.core.first_steps.tests.test_evidence import add_instance
 from controlplane.core.page_registry import FIRST_STEPS, FirstStepEvidence
 from switches.tests.browsers import Tags, browser_as, engaged, page, text
 
@@ -47,7 +47,7 @@ def unreadable():
     FIRST_STEPS.register(original)
 
 
-def shown(role="viewer", path="/"):
+def get_page(role="viewer", path="/"):
     return page(browser_as(role).get(path))
 
 
@@ -60,7 +60,7 @@ def opened(html):
 
 
 def test_empty_console_shows_four_steps_with_the_first_open():
-    html = shown()
+    html = get_page()
 
     assert "0 of 4 done" in html
     assert opened(html) == ["step-service-next"]
@@ -69,9 +69,9 @@ def test_empty_console_shows_four_steps_with_the_first_open():
 
 
 def test_step_with_evidence_is_ticked_and_the_next_one_opens():
-    heard(db_now(), "core/a1")
+    add_instance(db_now(), "core/a1")
 
-    html = shown()
+    html = get_page()
 
     assert "1 of 4 done" in html
     assert "core last reported" in html
@@ -81,7 +81,7 @@ def test_step_with_evidence_is_ticked_and_the_next_one_opens():
 def test_steps_come_after_the_switches_once_there_are_some():
     engaged("feature:chat")
 
-    html = shown()
+    html = get_page()
 
     assert html.index('id="first-steps"') > html.index('data-switch="feature:chat"')
 
@@ -95,7 +95,7 @@ def test_steps_come_after_the_switches_once_there_are_some():
     ],
 )
 def test_each_role_sees_what_it_may_do_and_who_does_the_rest(role, present, absent):
-    html = shown(role, PAGE)
+    html = get_page(role, PAGE)
 
     assert all(one in html for one in present)
     assert not any(one in html for one in absent)
@@ -114,7 +114,7 @@ def test_complete_guide_is_gone_and_looks_for_nothing_again(all_done):
 
 
 def test_step_that_cannot_be_read_is_unknown(unreadable):
-    html = text(shown())
+    html = text(get_page())
 
     assert "Unknown" in html
     assert "The database did not answer." in html
