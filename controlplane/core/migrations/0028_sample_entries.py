@@ -19,7 +19,7 @@ FIND_LOADED = """
 
 
 class Migration(migrations.Migration):
-    dependencies = [("core", "0026_comment")]
+    dependencies = [("core", "0027_favorite")]
     operations = [
         migrations.CreateModel(
             name="SampleEntry",

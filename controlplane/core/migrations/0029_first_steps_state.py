@@ -10,7 +10,7 @@ HIDE_WHERE_USED = """
 
 
 class Migration(migrations.Migration):
-    dependencies = [("core", "0027_sample_entries")]
+    dependencies = [("core", "0028_sample_entries")]
     operations = [
         migrations.CreateModel(
             name="FirstStepsState",
