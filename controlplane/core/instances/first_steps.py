@@ -4,9 +4,9 @@ from datetime import datetime
 
 from django.urls import reverse
 
+from controlplane.core.freshness import GONE_AFTER
 from controlplane.core.instances.exports import TOKEN_PREFIX
 from controlplane.core.instances.models import Instance
-from controlplane.core.instances.queries import GONE_AFTER
 from controlplane.core.page_registry import FIRST_STEPS, FirstStep, FirstStepEvidence
 
 
