@@ -32,7 +32,8 @@ function ignore(event) {
 }
 
 document.addEventListener("htmx:afterSwap", (event) => {
-  if (event.target === document.getElementById("dialog-body")) ignoreTaps();
+  const { id } = /** @type {Element} */ (event.target);
+  if (id === "dialog-body" || id === "counted") ignoreTaps(); // a new count changes the button of a bulk job
 });
 dialog.addEventListener("close", () => {
   ignoreTaps();

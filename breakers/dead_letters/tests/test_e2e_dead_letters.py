@@ -77,8 +77,30 @@ def test_number_of_retries_is_counted_anew_and_what_was_typed_stays(desks, lette
     expect(dialog.get_by_role("button", name="Retry 3 letters")).to_be_visible()
     expect(dialog).to_contain_text("in about 3 s at 1 a second")
     expect(dialog.get_by_label("Reason", exact=True)).to_have_value(REASON)
+    expect(page.locator("html:not([data-taps-ignored])")).to_be_attached()
     dialog.get_by_role("button", name="Retry 3 letters").click()
     expect(page.get_by_role("heading", name="Retry job")).to_be_visible()
+
+
+def test_edit_cannot_be_started_before_its_own_preview_arrived(desks, letters):
+    letters.add(id="1-0", payload='{"order": 1, "currency": "US"}')
+    stream = letters.stream()
+    indexer.catch_up(stream, db_now())
+    page = desks.open_desk(person("operator")).open(
+        f"/dead-letters/default/-/bulk/{stream.name}/?action=edit"
+    )
+    page.route("**/bulk/**", lambda route: None)
+    page.get_by_label("Field, or path").fill("payload.currency")
+    page.get_by_label("New value").fill("USD")
+
+    page.get_by_label("Reason", exact=True).fill(REASON)
+
+    button = page.locator("#do-bulk")
+    expect(button).to_be_disabled()
+    page.unroute("**/bulk/**")  # lets the held requests continue
+    expect(page.locator(".diff ins")).to_have_text('"USD"')
+    expect(button).to_be_enabled()
+    expect(button).to_have_text("Edit and retry 1 letter")
 
 
 def test_selected_letters_are_edited_together_after_a_preview(desks, letters):
@@ -102,7 +124,8 @@ def test_selected_letters_are_edited_together_after_a_preview(desks, letters):
     dialog.get_by_label("New value").fill("USD")
     dialog.get_by_label("Reason", exact=True).fill(REASON)
 
-    expect(dialog.locator(".diff ins")).to_have_count(3)
+    expect(dialog.locator(".diff ins")).to_have_text(['"USD"'] * 3)
+    expect(page.locator("html:not([data-taps-ignored])")).to_be_attached()
     dialog.get_by_role("button", name="Edit and retry 4 letters").click()
     expect(page.get_by_role("heading", name="Retry job")).to_be_visible()
     for _ in range(3):
