@@ -6,18 +6,19 @@ from typing import Any
 
 from django.db.models import OuterRef, Q, QuerySet, Subquery
 
-from breakers.dead_letters.bulk import replays
+from breakers.dead_letters.bulk import replays, results
 from breakers.dead_letters.sources import configured_sources
 from controlplane.core.durations import format_readable
 from controlplane.core.jobs.models import Job
 from controlplane.core.page_registry import AttentionItem, attention_rows
 
-from .models import Departure, LetterServer, LetterStream
+from .models import Departure, LetterServer, LetterStream, Replay
 from .monitoring import alarms, streams
 
 MAX_ITEMS = 100
 HELD_LONG = timedelta(minutes=10)
 OPEN_LONG = timedelta(minutes=5)
+FAILED_AGAIN_SHOWN_FOR = timedelta(days=1)
 
 
 def silent_servers(_now: datetime) -> QuerySet[LetterServer]:
@@ -78,6 +79,17 @@ def _find_stalled_streams(now: datetime) -> QuerySet[LetterStream]:
     return rows.annotate(stalled_since=Subquery(since[:1])).order_by("pk")[:MAX_ITEMS]
 
 
+def _find_failed_again(now: datetime) -> QuerySet[Replay]:
+    # An alarm of the stream is an item of its own.
+    rows = Replay.objects.filter(
+        failed_again__gt=0,
+        job__finished_at__gt=now - FAILED_AGAIN_SHOWN_FOR,
+        stream__depth__gt=0,
+        stream__alarmed_at=None,
+    )
+    return rows.select_related("job", "stream").order_by("-pk")[:MAX_ITEMS]
+
+
 def _find_held_jobs(now: datetime) -> QuerySet[Job]:
     rows = Job.objects.filter(kind=replays.KIND, state=Job.State.HOLDING)
     return rows.filter(created_at__lte=now - HELD_LONG).order_by("created_at")[:MAX_ITEMS]
@@ -89,6 +101,25 @@ def list_stalled(
 ) -> Sequence[AttentionItem]:
     """List removals and bulk replays that have made no progress for minutes."""
     return [*_stalled_stream_items(found, now), *_held_job_items(held, now)]
+
+
+@attention_rows(41, _find_failed_again)
+def list_failed_again(now: datetime, found: Sequence[Replay]) -> Sequence[AttentionItem]:
+    """List the retries of the last day of which all letters failed again."""
+    shown = [(one, result) for one in found if (result := results.describe_result(one))]
+    return [
+        AttentionItem(
+            kind="dlq_failed_again",
+            severity="warning",
+            title=f"Retried letters of {one.stream.name} failed again",
+            detail=f"{result.text}. Check the error before you retry them.",
+            path=f"{alarms.PAGES_PATH}jobs/{one.pk}/",
+            since=one.job.finished_at or now,
+            subjects=(f"job:{one.pk}",),
+        )
+        for one, result in shown
+        if result.tone == "overdue"
+    ]
 
 
 @attention_rows(62, _find_overfull)

@@ -29,7 +29,7 @@ from controlplane.core.jobs.stepwise import StepContinues, StepKind, StepPassed
 from controlplane.core.live import change_notices
 from controlplane.core.outbox import services as outbox
 
-from .bulk import breaker_gates, eligibility, worker
+from .bulk import breaker_gates, eligibility, results, worker
 from .bulk.counts import recount_removals
 from .bulk.selection import AT_ONCE
 from .bulk.worker import ReplayHeld, ReplaySlice, settle_open_intents
@@ -214,6 +214,7 @@ kinds.register(
         tick=TICK,
         work=stepwise.build_worker(STEPS),
         path=job_path,
+        results=results.load_results,
         scope=SCOPE,
         interventions={"cancel": _cancel},
         most=AT_A_TIME,

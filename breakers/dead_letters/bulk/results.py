@@ -1,32 +1,22 @@
-"""Result of a bulk job: what happened to its letters, as far as is known."""
+"""Results of bulk jobs: what happened to their letters, as far as is known."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
 from breakers.dead_letters.models import Replay
+from controlplane.core.jobs.kinds import JobResult
 from controlplane.core.jobs.models import Job
 
 from .replays import NO_COUNTS, RETRY
 
 
-@dataclass(frozen=True)
-class ReplayResult:
-    """A short text, such as `20 sent, 20 failed again`, with an icon and the tone of its color.
-
-    `word` is the state of the job in one or two words.
-    """
-
-    text: str
-    icon: str
-    word: str
-    tone: str
-
-    @property
-    def bar(self) -> str:
-        """The tone of the job's progress bar."""
-        return {"overdue": "failed", "pending": "holding"}.get(self.tone, "ramp")
+def load_results(jobs: Sequence[Job]) -> Mapping[int, JobResult]:
+    """Return the results of the retries among these bulk jobs, by id, in one query."""
+    replays = Replay.objects.filter(job__in=jobs).select_related("job")
+    found = {replay.pk: describe_result(replay) for replay in replays}
+    return {pk: result for pk, result in found.items() if result is not None}
 
 
-def describe_result(replay: Replay) -> ReplayResult | None:
+def describe_result(replay: Replay) -> JobResult | None:
     """Return the result of a retry that has sent letters; None for any other bulk job.
 
     A sent message is never called a success: its consumers may still be working on it.
@@ -37,8 +27,8 @@ def describe_result(replay: Replay) -> ReplayResult | None:
     failed = replay.failed_again
     sent = max(sent, failed)  # Counts are saved a moment later than letters may be back.
     if not failed:
-        return ReplayResult(f"{sent:,} sent, none failed again so far", "info", "Sent", "quiet")
+        return JobResult(f"{sent:,} sent, none failed again so far", "info", "Sent", "quiet")
     text = f"{sent:,} sent, {failed:,} failed again"
     if failed == sent and replay.job.state != Job.State.RUNNING:
-        return ReplayResult(text, "critical", "All failed again", "overdue")
-    return ReplayResult(text, "warning", "Some failed again", "pending")
+        return JobResult(text, "critical", "All failed again", "overdue")
+    return JobResult(text, "warning", "Some failed again", "pending")

@@ -135,7 +135,7 @@ def test_selected_letters_are_edited_together_after_a_preview(desks, letters):
     assert letters.redis.xlen(stream.name) == 1
 
 
-def test_job_page_turns_red_when_its_letters_fail_again(desks, letters):
+def test_job_page_and_jobs_list_turn_red_when_letters_fail_again(desks, letters):
     letters.fill(5)
     stream = letters.stream()
     indexer.catch_up(stream, db_now())
@@ -158,6 +158,12 @@ def test_job_page_turns_red_when_its_letters_fail_again(desks, letters):
 
     expect(page.locator(".note--stop")).to_contain_text("5 sent, 5 failed again", timeout=8_000)
     expect(page.locator(".switch-head__title")).to_contain_text("All failed again")
+
+    page.goto(page.url.partition("/dead-letters/")[0] + "/jobs/")
+    line = page.locator(f"#job-{job.pk}")
+    expect(line).to_contain_text("All failed again")
+    expect(line).to_contain_text("5 sent, 5 failed again")
+    expect(line).not_to_contain_text("Completed")
 
 
 @pytest.mark.parametrize("tab", ["groups", "messages", "archive", "gaps"])

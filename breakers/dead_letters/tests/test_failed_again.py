@@ -6,12 +6,13 @@ import pytest
 
 from breakers.dead_letters.bulk import eligibility, results
 from breakers.dead_letters.models import Departure, Replay
-from breakers.dead_letters.monitoring import groups, indexer
+from breakers.dead_letters.monitoring import groups, indexer, sampler
 from breakers.dead_letters.report_sections import dead_letters_section
 from breakers.dead_letters.resources import replay_resource
 from breakers.tests.fleet import NOW
 from controlplane.core.clock import db_now
 from controlplane.core.jobs.models import Job
+from switches.tests.browsers import text
 
 from .heaps import stream_path
 from .test_replays import EVERYTHING, ask, until_over
@@ -48,6 +49,25 @@ def test_replay_of_which_all_failed_again_says_so(letters, operator):
     replay = Replay.objects.get(pk=job.pk)
     assert replay_resource(Job.objects.get(pk=job.pk), NOW)["failed_again"] == 20
     assert results.describe_result(replay).tone == "overdue"
+
+
+def test_jobs_list_and_attention_say_that_all_failed_again(letters, operator):
+    stream, job = retry_all(letters, 20)
+    Job.objects.filter(pk=job.pk).update(finished_at=db_now())
+    before = text(operator.client.get("/jobs/").content.decode())
+    fail_again(letters, 20)
+    indexer.catch_up(stream, NOW, seconds=5)
+    sampler.sample_servers(db_now())
+
+    page = text(operator.client.get("/jobs/").content.decode())
+    attention = operator.get("/attention/").json()
+
+    assert "20 sent, none failed again so far" in before
+    assert "20 sent, 20 failed again" in page
+    assert "All failed again" in page
+    assert "Completed Replay" not in page
+    (item,) = [one for one in attention["results"] if one["kind"] == "dlq_failed_again"]
+    assert item["detail"].startswith("20 sent, 20 failed again")
 
 
 def test_replay_of_which_some_failed_again_counts_each_once(letters):

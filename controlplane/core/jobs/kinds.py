@@ -21,6 +21,33 @@ Intervention = Callable[[Job, str, Actor, datetime], None]
 """Function that pauses, resumes or cancels a job, with a reason; it takes its own locks."""
 
 
+@dataclass(frozen=True)
+class JobResult:
+    """The result of a job, where its state alone would claim too much.
+
+    `text` is short, such as `20 sent, 20 failed again`. `word`, with an icon and the tone of its
+    color, replaces the state of a completed job.
+    """
+
+    text: str
+    icon: str
+    word: str
+    tone: str
+
+    @property
+    def bar(self) -> str:
+        """The tone of the job's progress bar."""
+        return {"overdue": "failed", "pending": "holding"}.get(self.tone, "ramp")
+
+
+Results = Callable[[Sequence[Job]], Mapping[int, JobResult]]
+"""Function that returns the known results of jobs of one kind, by id."""
+
+
+def no_results(_jobs: Sequence[Job]) -> Mapping[int, JobResult]:
+    return {}
+
+
 def no_probe(_point: str) -> None:
     pass
 
@@ -30,10 +57,11 @@ class JobKind:
     """A kind of job.
 
     The periodic task `tick` runs its jobs by the function `work`; `path` returns the URL path of a
-    job's page. People need the token scope `scope` to intervene in a job. `interventions` replace
-    the default `pause`, `resume` and `cancel`. At most `most` jobs are leased at once, so that all
-    can run within one lease. Finished jobs are deleted after `kept_days`; None keeps them forever.
-    With `tells_failures` the kind announces its own failures.
+    job's page, and `results` returns the results of its jobs. People need the token scope `scope`
+    to intervene in a job. `interventions` replace the default `pause`, `resume` and `cancel`. At
+    most `most` jobs are leased at once, so that all can run within one lease. Finished jobs are
+    deleted after `kept_days`; None keeps them forever. With `tells_failures` the kind announces its
+    own failures.
     """
 
     name: str
@@ -41,6 +69,7 @@ class JobKind:
     tick: str
     work: Work
     path: Callable[[Job], str]
+    results: Results = no_results
     scope: str = "switches:write"
     interventions: Mapping[str, Intervention] = field(default_factory=dict)
     most: int = MAX_AT_ONCE
@@ -78,6 +107,14 @@ def get_path(job: Job) -> str:
     """Return the path of the job's page; the list of jobs if no installed app has its kind."""
     kind = get_kinds().get(job.kind)
     return kind.path(job) if kind else "/jobs/"
+
+
+def load_results(jobs: Sequence[Job]) -> Mapping[int, JobResult]:
+    """Return the known results of jobs by id, in at most one query for each kind."""
+    found: dict[int, JobResult] = {}
+    for name in {job.kind for job in jobs} & get_kinds().keys():
+        found |= get_kinds()[name].results([job for job in jobs if job.kind == name])
+    return found
 
 
 def get_scope(job: Job | None) -> str:

@@ -88,9 +88,10 @@ def intervene(request: PersonRequest, job_id: int, verb: str) -> HttpResponse:
 def _build_context(request: PersonRequest) -> dict[str, Any]:
     filters, actor, now = _read_filters(request), actor_of(request), db_now()
     jobs = list(_filter_jobs(filters).order_by("-id")[: SHOWN + 1])
+    results = kinds.load_results(jobs[:SHOWN])
     return {
         "now": now,
-        "lines": [_build_row(job, actor, now) for job in jobs[:SHOWN]],
+        "lines": [_build_row(job, results.get(job.pk), actor, now) for job in jobs[:SHOWN]],
         "older": jobs[SHOWN - 1].pk if len(jobs) > SHOWN else None,
         "newest": not filters["before"],
         "wanted": filters,
@@ -132,11 +133,21 @@ def _filter_jobs(filters: dict[str, str]) -> QuerySet[Job]:
     return jobs
 
 
-def _build_row(job: Job, actor: Actor, now: datetime) -> dict[str, Any]:
+def _build_row(
+    job: Job, result: kinds.JobResult | None, actor: Actor, now: datetime
+) -> dict[str, Any]:
     """Return a job's row on the page: `rate` in items per second, `verbs` for possible actions."""
     kind = kinds.get_kinds().get(job.kind)
+    if job.is_live:
+        tone = ""
+    elif result and job.state == Job.State.COMPLETED:
+        tone = result.bar
+    else:
+        tone = job.state
     return {
         "job": job,
+        "result": result,
+        "tone": tone,
         "title": kinds.get_title(job),
         "path": kind.path(job) if kind else "",
         "is_stuck": stuck_jobs.is_stuck(job, now),
