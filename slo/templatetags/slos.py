@@ -180,11 +180,11 @@ def plot_library() -> dict[str, str]:
 
 
 @register.simple_tag
-def open_alerts() -> dict[str, int]:
+def open_alerts() -> dict[str, int | None]:
     """Count groups of open, unacknowledged alerts above info: `total`, `critical`.
 
     Alerts whose only cause is an engaged switch are left out, because the switchboard counts them.
-    Return 0 on a database error.
+    They are None on a database error.
     """
     elsewhere = [name for name, one in THRESHOLD_METRICS.items() if one.counted_elsewhere]
     try:
@@ -195,4 +195,4 @@ def open_alerts() -> dict[str, int]:
             critical=Count("group_id", distinct=True, filter=Q(severity="critical")),
         )
     except (DatabaseError, InterfaceError):
-        return {"total": 0, "critical": 0}
+        return {"total": None, "critical": None}

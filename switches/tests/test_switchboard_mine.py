@@ -20,15 +20,15 @@ def test_filter_lists_only_switches_that_the_viewer_engaged():
 
     html = page(browser(kim).get("/?mine=1"))
 
-    assert "segment:finance" in html
-    assert "segment:legal" not in html
+    assert "row-segment-finance" in html
+    assert "row-segment-legal" not in html
 
 
 def test_released_switches_stay_the_viewers_own():
     kim = engaged("segment:finance")
     released("segment:finance")
 
-    assert "segment:finance" in page(browser(kim).get("/?mine=1"))
+    assert "row-segment-finance" in page(browser(kim).get("/?mine=1"))
 
 
 @pytest.mark.parametrize("way", ["slack", "token"])
@@ -46,8 +46,8 @@ def test_engagements_by_slack_and_by_token_are_the_viewers_own(way):
     else:
         with_token("switches:write", owner=kim).engage("segment:finance")
 
-    assert "segment:finance" in page(browser(kim).get("/?mine=1"))
-    assert "segment:finance" not in page(browser_as("viewer").get("/?mine=1"))
+    assert "row-segment-finance" in page(browser(kim).get("/?mine=1"))
+    assert "row-segment-finance" not in page(browser_as("viewer").get("/?mine=1"))
 
 
 def test_switches_whose_registration_the_viewer_changed_are_their_own():
@@ -57,8 +57,8 @@ def test_switches_whose_registration_the_viewer_changed_are_their_own():
 
     html = page(browser(kim).get("/?mine=1"))
 
-    assert "segment:finance" in html
-    assert "segment:legal" not in html
+    assert "row-segment-finance" in html
+    assert "row-segment-legal" not in html
 
 
 def test_filter_leaves_out_checked_switches_that_nobody_engaged():

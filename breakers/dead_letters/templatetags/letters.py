@@ -66,13 +66,13 @@ for _name, _filter in (
 
 
 @register.simple_tag
-def alarmed_streams() -> int:
-    """Return the number of streams with an alarm; 0 if the database is unavailable."""
+def alarmed_streams() -> int | None:
+    """Return the number of streams with an alarm; None if the database is unavailable."""
     try:
         found = LetterStream.objects.filter(alarmed_at__isnull=False, gone_at__isnull=True)
         return found.count()
     except (DatabaseError, InterfaceError):
-        return 0
+        return None
 
 
 @register.simple_tag

@@ -8,12 +8,13 @@ from django.utils.functional import SimpleLazyObject
 from controlplane.core.attention import services
 
 NOTHING = services.Overview(())
+UNKNOWN = services.Overview((), ("all sources",))
 
 
 def attention(request: HttpRequest) -> dict[str, object]:
     """Return the template variable `attention_count`, which is computed when a template uses it.
 
-    It is 0 if nobody is signed in or the database is unreachable.
+    It is empty if nobody is signed in, and unknown if the database is unreachable.
     """
     return {"attention_count": SimpleLazyObject(lambda: _count(request))}
 
@@ -22,4 +23,4 @@ def _count(request: HttpRequest) -> services.Overview:
     try:
         return services.count(timezone.now()) if request.user.is_authenticated else NOTHING
     except (DatabaseError, InterfaceError):
-        return NOTHING
+        return UNKNOWN

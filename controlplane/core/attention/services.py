@@ -45,6 +45,10 @@ class Overview:
         return sum(item.only_for is None for item in self.waiting)
 
     @property
+    def is_complete(self) -> bool:
+        return not self.unread
+
+    @property
     def personal(self) -> int:
         """The number of items that are shown to one person alone."""
         return len(self.waiting) - self.total

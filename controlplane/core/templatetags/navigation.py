@@ -1,9 +1,10 @@
-"""Template tag that marks the link of the current section in the navigation."""
+"""Template tags of the navigation: the mark of the current section, and the counts."""
 
 from typing import Any
 from urllib.parse import urlsplit
 
 from django import template
+from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
 register = template.Library()
@@ -23,6 +24,29 @@ def current(context: dict[str, Any], section: str) -> SafeString | str:
     htmx = getattr(request, "htmx", None)
     path = (htmx and htmx.current_url_abs_path) or request.path
     return CURRENT if find_section(path) == section else ""
+
+
+@register.simple_tag
+def nav_count(
+    number: int | None, words: str, tone: str = "", is_complete: bool = True
+) -> SafeString | str:
+    """Render the count beside a link, with `words` for screen readers; nothing if it is 0.
+
+    A count that could not be read, or only in part, is shown as `?` or `3+`.
+    """
+    if number is None or not is_complete:
+        text = f"{number}+" if number else "?"
+        words = f"or more {words}" if number else "number unknown"
+    elif number:
+        text = f"{number:,}"
+    else:
+        return ""
+    return format_html(
+        '<span class="count{}">{}<span class="visually-hidden"> {}</span></span>',
+        f" count--{tone}" if tone else "",
+        text,
+        words,
+    )
 
 
 def find_section(path: str) -> str:

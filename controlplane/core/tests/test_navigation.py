@@ -2,7 +2,8 @@
 
 import pytest
 
-from controlplane.core.templatetags.navigation import find_section
+from controlplane.core.templatetags.navigation import find_section, nav_count
+from switches.tests.browsers import text
 
 
 @pytest.mark.parametrize(
@@ -20,3 +21,17 @@ from controlplane.core.templatetags.navigation import find_section
 )
 def test_path_belongs_to_a_section(path, section):
     assert find_section(path) == section
+
+
+@pytest.mark.parametrize(
+    ("number", "is_complete", "shown"),
+    [
+        (0, True, ""),
+        (7, True, "7 alerting"),
+        (None, True, "? number unknown"),
+        (0, False, "? number unknown"),
+        (3, False, "3+ or more alerting"),
+    ],
+)
+def test_count_that_is_not_known_is_not_left_out(number, is_complete, shown):
+    assert text(nav_count(number, "alerting", "stop", is_complete)) == shown

@@ -35,7 +35,7 @@ def everything(letters):
     letters.add(to="mails")
     stream, other = letters.stream("events"), letters.stream("mails")
     return {
-        "switch": ("segment:finance", "/", "segment:legal"),
+        "switch": ("segment:finance", "/", "row-segment-legal"),
         "dependency": ("core->oracle", "/breakers/", "core/synapse"),
         "slo": ("checkout", "/slos/", "/slos/search/"),
         "dead_letters": (str(stream), "/dead-letters/", f'id="stream-{other.pk}"'),
@@ -82,7 +82,7 @@ def test_favorites_of_others_are_not_shown():
 
     html = page(browser_as("viewer").get("/?mine=favorites"))
 
-    assert "segment:finance" not in html
+    assert "row-segment-finance" not in html
     assert "None of your favorites match." in text(html)
 
 
