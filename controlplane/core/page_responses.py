@@ -1,7 +1,9 @@
 """Helpers of page views: authentication, and responses as a page or inside the dialog."""
 
+import re
 from collections.abc import Callable
 from functools import wraps
+from hashlib import blake2b
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 from django.contrib import messages
@@ -20,6 +22,14 @@ from .errors import DomainError
 
 P = ParamSpec("P")
 DIALOG = "dialog-body"
+DIGEST_HEADER = "Switchgear-Digest"
+# What the browser keeps up to date itself, isn't visible or is random: the server's time, ages and
+# countdowns (but not the moments that they count from), attributes of times and CSRF tokens.
+_TICKING = re.compile(
+    rb'data-now="\d+"|data-as-of="\d+".*?</time>|csrfmiddlewaretoken" value="\w*'
+    rb'|<time [^>]*>|(data-(?:since|until)="\d+"[^>]*>)[^<]*',
+    re.DOTALL,
+)
 
 
 class PersonRequest(HttpRequest):
@@ -79,8 +89,16 @@ def show(
 
 
 def render_live(request: PersonRequest, template: str, context: dict[str, Any]) -> HttpResponse:
-    """Render a template, and send the context's `now` in a header for the page's countdowns."""
+    """Render a template, and send the context's `now` in a header for the page's countdowns.
+
+    A refresh that would change nothing gets 204: its header names the digest of what it shows.
+    """
     response = render(request, template, context)
+    if request.htmx:
+        digest = blake2b(_TICKING.sub(rb"\1", response.content), digest_size=12).hexdigest()
+        if request.headers.get(DIGEST_HEADER) == digest:
+            response = HttpResponse(status=204)
+        response[DIGEST_HEADER] = digest
     response["Switchgear-Now"] = timestamp(context["now"])
     return response
 

@@ -260,11 +260,18 @@ document.addEventListener("htmx:beforeRequest", (event) => {
   // The tab is hidden; it refreshes when it is shown again.
   else if (document.hidden) event.preventDefault();
 });
-// Mark polls, so that they do not extend the session.
+// Mark polls, so that they do not extend the session, and tell which content is shown: the answer is
+// 204 if it has not changed. A merge of other content removes the attribute.
 document.addEventListener("htmx:configRequest", (event) => {
-  const cause = event.detail.triggeringEvent;
-  const polls = !cause && event.detail.elt.matches("[hx-trigger*='every']");
-  if (polls || cause?.type === "refresh") event.detail.headers["Switchgear-Background"] = "1";
+  const { elt, headers, triggeringEvent: cause } = event.detail;
+  const polls = !cause && elt.matches("[hx-trigger*='every']");
+  if (!polls && cause?.type !== "refresh") return;
+  headers["Switchgear-Background"] = "1";
+  if (elt.dataset.digest) headers["Switchgear-Digest"] = elt.dataset.digest;
+});
+document.addEventListener("htmx:afterSwap", (event) => {
+  const digest = event.detail.xhr.getResponseHeader("Switchgear-Digest");
+  if (digest) event.detail.target.dataset.digest = digest;
 });
 document.addEventListener("htmx:afterSettle", () => {
   const title = document.getElementById("live")?.dataset.title;
