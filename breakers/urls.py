@@ -14,6 +14,11 @@ api_urlpatterns: list[URLPattern] = [
     *both_forms(
         f"dependencies/{ONE}/override", registry.OverrideView.as_view(), name="api-override"
     ),
+    *both_forms(
+        f"dependencies/{ONE}/override/undo",
+        registry.OverrideUndoView.as_view(),
+        name="api-override-undo",
+    ),
     *both_forms("breakers/", board.BreakerList.as_view(), name="api-breakers"),
     *both_forms(f"breakers/{ONE}/history", board.HistoryView.as_view(), name="api-breaker-history"),
     *both_forms("services/", catalog.ServiceList.as_view(), name="api-services"),

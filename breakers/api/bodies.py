@@ -72,6 +72,10 @@ class OverrideBody(EmptyBody):
     )
 
 
+class OverrideUndoBody(EmptyBody):
+    pass
+
+
 class ServiceBody(EmptyBody):
     response_shape = ServiceShape
 

@@ -14,13 +14,14 @@ from breakers.api.bodies import (
     DependencyFilters,
     NewDependencyBody,
     OverrideBody,
+    OverrideUndoBody,
     PutDependencyBody,
     RemovalBody,
 )
 from breakers.api.shapes import ONE_DEPENDENCY, DependencyShape, SavedDependencyShape
 from breakers.models import Dependency
 from breakers.resources import SavedOverrideShape
-from breakers.services import overrides, registry
+from breakers.services import override_undo, overrides, registry
 from breakers.services.permissions import require_admin
 from controlplane.core.actors import Actor
 from controlplane.core.clock import db_now
@@ -129,6 +130,25 @@ class OverrideView(ApiView):
         )
         dependency = registry.find_dependency(caller, callee)
         return Done(resources.override_result(dependency, ended, now, version=dependency.version))
+
+
+class OverrideUndoView(ApiView):
+    path_parameters = ONE_DEPENDENCY
+    write_scope = WRITE
+
+    @extend_schema(request=OverrideUndoBody, responses={200: SavedDependencyShape})
+    @mutation(OverrideUndoBody)
+    def post(
+        self, *, body: dict[str, Any], actor: Actor, now: datetime, caller: str, callee: str
+    ) -> Done:
+        """Undo your own override within 30 seconds, if the dependency hasn't changed since.
+
+        The override that it replaced applies again, unless that has expired; see `override` in the
+        response. A reset can't be undone.
+        """
+        override_undo.undo_override(caller=caller, callee=callee, actor=actor, now=now)
+        dependency = registry.find_dependency(caller, callee)
+        return Done(resources.dependency_resource(dependency, now))
 
 
 def filter_dependencies(

@@ -210,6 +210,30 @@ def test_override_is_taken_away(admin):
     assert admin.send("delete", f"{ONE}override").status_code == 404
 
 
+def test_own_override_is_undone_and_the_replaced_one_applies_again(admin, operator):
+    dependency(db_now())
+    operator.send("put", f"{ONE}override", {**FORCE, "mode": "metrics_only"})
+    admin.send("put", f"{ONE}override", FORCE)
+
+    refused = operator.send("post", f"{ONE}override/undo")
+    rehearsed = admin.send("post", f"{ONE}override/undo", {"dry_run": True})
+    undone = admin.send("post", f"{ONE}override/undo")
+
+    assert (refused.status_code, refused.json()["detail"]) == (
+        409,
+        "Only the person who set this override can undo it. Remove it instead.",
+    )
+    assert rehearsed.json()["override"]["mode"] == "metrics_only"
+    assert (undone.status_code, undone.json()["override"]["mode"]) == (200, "metrics_only")
+    assert Override.objects.get(ended_at=None).mode == "metrics_only"
+
+
+def test_undo_without_an_override_is_not_found(admin):
+    dependency(db_now())
+
+    assert admin.send("post", f"{ONE}override/undo").status_code == 404
+
+
 @pytest.mark.parametrize(
     ("change", "field"),
     [

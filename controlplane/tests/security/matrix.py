@@ -53,6 +53,7 @@ check  POST switches:read
 dependencies/  GET breakers:read; POST breakers:write + admin
 dependencies/<str:caller>/<str:callee>/  GET breakers:read; PUT, DELETE breakers:write + admin
 dependencies/<str:caller>/<str:callee>/override  PUT, DELETE breakers:write
+dependencies/<str:caller>/<str:callee>/override/undo  POST breakers:write
 breakers/  GET breakers:read
 breakers/<str:caller>/<str:callee>/history  GET breakers:read
 services/  GET breakers:read; POST breakers:write + admin

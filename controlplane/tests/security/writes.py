@@ -297,5 +297,8 @@ WRITES = (
     Write("POST", "tokens/<int:token_id>/revoke", WHY),
     Write("POST", "tokens/<int:token_id>/hand-over", {"owner": "matrix-approver"}),
 )
-# Only for whoever engaged, within 30 s: `switches/tests` ask by whom.
-OF_ONE_PERSON = {("POST", "switches/<str:scope>/<str:key>/undo")}
+# Only for whoever engaged or forced, within 30 s: tests of `switches` and `breakers` check by whom.
+OF_ONE_PERSON = {
+    ("POST", "switches/<str:scope>/<str:key>/undo"),
+    ("POST", "dependencies/<str:caller>/<str:callee>/override/undo"),
+}
