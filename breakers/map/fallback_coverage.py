@@ -104,8 +104,10 @@ class CoverageMatrix:
     known: int
 
     @property
-    def covered(self) -> int:
-        return self.known - self.counts["any"]
+    def is_protected(self) -> bool:
+        """True if every dependency has the protection that it needs; a runbook protects nothing."""
+        gaps = [self.counts[gap] for gap in GAPS if gap != "runbook"]
+        return self.known > 0 and not any(gaps)
 
 
 def parse_filter(query: Any) -> CoverageFilter:

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from breakers.counts import BreakerCounts
+from breakers.map.box_texts import BoxText, wrap_name
 from breakers.map.layout import (
     BOX_HEIGHT,
     BOX_WIDTH,
@@ -20,6 +21,7 @@ from breakers.models import Dependency, Probe, Service
 from breakers.models.registry import Criticality
 from breakers.states import board, dependency_status
 from breakers.states.dependency_status import DependencyStatus
+from breakers.states.evidence import rank_dependencies
 from breakers.states.recent_calls import is_failing, load_recent_counts
 
 if TYPE_CHECKING:
@@ -30,18 +32,17 @@ MAX_LINES = 240
 MAX_LINES_AROUND = 80
 HOPS = 2
 AWAY = "away"
-GRAVITY = {name: place for place, name in enumerate(Criticality.values)}
 GRAVE = {Criticality.CRITICAL.value, Criticality.HIGH.value}
-HEAT = {
-    dependency_status.OPEN: 0,
-    dependency_status.HALF_OPEN: 1,
-    board.FAILING: 2,
-    dependency_status.CLOSED: 3,
-    dependency_status.UNKNOWN: 4,
-}
-"""Rank of states, worst first."""
-MAX_LINE_LENGTH = 15
-"""Characters of a name that fit beside the icon."""
+WORST_STATES = (
+    dependency_status.OPEN,
+    dependency_status.HALF_OPEN,
+    board.FAILING,
+    dependency_status.CLOSED,
+    dependency_status.UNKNOWN,
+)
+"""States of lines, the worst first."""
+TROUBLED_STATES = WORST_STATES[:3]
+ARROWS = ("calm", "warn", "open")
 
 
 @dataclass(frozen=True)
@@ -50,31 +51,38 @@ class MapLine:
 
     `relation` is `up` if the focused service's failure reaches this caller, `down` if the focused
     service needs this callee, otherwise empty. `recent` are the calls of the last five minutes.
+    `rank` orders the lines like the board, 1 is the most urgent.
     """
 
     status: DependencyStatus
     route: MapRoute
     relation: str
     recent: BreakerCounts
+    rank: int
 
     @property
     def dependency(self) -> Dependency:
         return self.status.dependency
 
     @property
-    def failure_rate(self) -> float | None:
+    def recent_failure_share(self) -> float | None:
         """Failed and rejected calls of the last five minutes, 0 to 1; None without calls."""
         return self.recent.caller_failure_share
 
     @property
-    def is_failing(self) -> bool:
-        """True if calls fail though the breaker is closed."""
-        return is_failing(self.status.state, self.recent)
-
-    @property
     def state(self) -> str:
         """The breaker's state, or `failing` if it is closed and calls fail."""
-        return board.FAILING if self.is_failing else self.status.state
+        return board.FAILING if is_failing(self.status.state, self.recent) else self.status.state
+
+    @property
+    def is_marked(self) -> bool:
+        """True if the line has an icon: an override, or calls that fail or are rejected."""
+        return self.status.override is not None or self.state in TROUBLED_STATES
+
+    @property
+    def arrow(self) -> str:
+        """The color of the arrowhead: one of `ARROWS`."""
+        return {"open": "open", "half_open": "warn", board.FAILING: "warn"}.get(self.state, "calm")
 
 
 @dataclass(frozen=True)
@@ -97,14 +105,21 @@ class MapNode:
     height = BOX_HEIGHT
 
     @property
-    def lines(self) -> tuple[str, str]:
-        """The name in two lines, cut at the end of the second line if it is too long."""
-        if len(self.name) <= MAX_LINE_LENGTH:
-            return self.name, ""
-        head, _, tail = self.name[: MAX_LINE_LENGTH + 1].rpartition(" ")
-        if not head:
-            return _truncate(self.name), ""
-        return head, _truncate(tail + self.name[MAX_LINE_LENGTH + 1 :])
+    def is_troubled(self) -> bool:
+        return self.state == AWAY or self.state in TROUBLED_STATES
+
+    @property
+    def lines(self) -> Sequence[BoxText]:
+        """The name in one line or two."""
+        first, second = wrap_name(self.name)
+        if not second:
+            return [BoxText(first, 27)]
+        return [BoxText(first, 20), BoxText(second, 35)]
+
+    @property
+    def text_y(self) -> int:
+        """The position of the text below the name."""
+        return 50 if len(self.lines) > 1 else 43
 
 
 @dataclass(frozen=True)
@@ -123,7 +138,10 @@ class MapBlastRadius:
 
 @dataclass(frozen=True)
 class DependencyMap:
-    """The content of the map page; `drawn` is False if there are too many services to draw."""
+    """The content of the map page; `drawn` is False if there are too many services to draw.
+
+    `lines` are in the order of the board, the most urgent first.
+    """
 
     services: Sequence[str]
     drawn: bool
@@ -149,13 +167,15 @@ def draw_map(focus: str, now: datetime) -> DependencyMap:
     edges = [edge for edge in graph.edges if shown.issuperset(edge)]
     layout = arrange_graph(shown, edges)
     statuses = _load_statuses(shown, now)
-    recent = load_recent_counts([status.dependency.pk for status in statuses.values()], now)
+    ids = [status.dependency.pk for status in statuses.values()]
+    recent, ranks = load_recent_counts(ids, now), rank_dependencies(ids, now)
     lines = [
         MapLine(
             status,
             route,
             _line_relation(blast, chosen, edge),
             recent.get(status.dependency.pk, BreakerCounts()),
+            ranks.get(status.dependency.pk, len(ranks)),
         )
         for edge, route in sorted(layout.routes.items())
         if (status := statuses.get(edge))
@@ -166,23 +186,10 @@ def draw_map(focus: str, now: datetime) -> DependencyMap:
         focus=chosen,
         blast=blast,
         nodes=_build_nodes(layout, lines, blast, chosen),
-        # The worst lines are drawn last, on top of the others.
-        lines=sorted(lines, key=worst_first, reverse=True),
+        lines=sorted(lines, key=lambda line: line.rank),
         width=layout.width,
         height=layout.height,
         left_out=len(names) - len(shown),
-    )
-
-
-def _truncate(text: str) -> str:
-    return text if len(text) <= MAX_LINE_LENGTH else f"{text[: MAX_LINE_LENGTH - 1]}…"
-
-
-def worst_first(line: MapLine) -> tuple[int, int, str]:
-    return (
-        HEAT[line.state],
-        GRAVITY[line.dependency.criticality],
-        line.dependency.name,
     )
 
 
@@ -273,7 +280,7 @@ def _build_nodes(
     nodes = []
     for slug, box in sorted(layout.boxes.items(), key=lambda one: (one[1].layer, one[1].row)):
         states = guards[slug]
-        state = min(states, key=lambda state: HEAT[state], default="")
+        state = min(states, key=WORST_STATES.index, default="")
         service = known.get(slug)
         nodes.append(
             MapNode(

@@ -20,7 +20,7 @@ Point = tuple[float, float]
 Spot = str | tuple[str, str, int]
 """A service, or the point where a line (caller, callee) passes a layer."""
 
-BOX_WIDTH, BOX_HEIGHT = 160, 58
+BOX_WIDTH, BOX_HEIGHT = 176, 58
 LAYER_GAP, ROW_GAP = 84, 22
 PASS_HEIGHT = 14
 MARGIN = 14

@@ -1,4 +1,4 @@
-"""The board of breakers: dependencies filtered, counted and sorted by evidence, worst first."""
+"""The board of breakers: dependencies filtered, counted and sorted by evidence."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
@@ -6,13 +6,19 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from breakers.counts import BreakerCounts
+from breakers.counts import COUNTERS, BreakerCounts
 from breakers.models import Dependency, Minute
 from breakers.models.registry import Criticality
-from breakers.states.history import FailureSpark, assess_failures, build_spark, sum_counts
-from breakers.states.recent_calls import FAILING_SHARE, first_recent_minute, is_failing
-from controlplane.core.freshness import GONE_AFTER, INSTANCE_CADENCE, Freshness
-from controlplane.core.instances.exports import PRESENT_BOOT
+from breakers.states.evidence import JUDGED, WORST_FIRST, Evidence, evidence_values
+from breakers.states.history import (
+    FailureSpark,
+    MinuteCounts,
+    assess_failures,
+    build_spark,
+    sum_counts,
+)
+from breakers.states.recent_calls import calls_fail, first_recent_minute, is_failing
+from controlplane.core.freshness import Freshness
 from controlplane.core.sql import fetch_all
 
 from . import dependency_status
@@ -32,63 +38,12 @@ STATES = (
 SPARK_MINUTES = 60
 MAX_CALLERS = 40
 
-# Breakers that are not closed are few and have a partial index, so only those are aggregated.
-# `heat` is the rank on the board: open or half-open by fresh reports, then by stale reports where
-# none is fresh, then overridden, failing while closed, and those that report no state last.
-_HOT = f"""
-    WITH reporting AS (
-        SELECT s.dependency_id, bool_or(i.reported_at >= %(fresh)s) AS fresh
-        FROM breakers_breakerstate s
-        JOIN {PRESENT_BOOT}
-        WHERE i.reported_at >= %(gone)s
-        GROUP BY s.dependency_id
-    ), hot AS (
-        SELECT s.dependency_id,
-               bool_or(i.reported_at >= %(fresh)s AND s.state = 'open') AS is_open,
-               bool_or(i.reported_at >= %(fresh)s AND s.state = 'half_open') AS half_open,
-               bool_or(s.state = 'open') AS was_open
-        FROM breakers_breakerstate s
-        JOIN {PRESENT_BOOT}
-        WHERE i.reported_at >= %(gone)s AND s.state <> 'closed'
-        GROUP BY s.dependency_id
-    ), unwell AS (
-        SELECT hot.*, EXISTS (
-            SELECT FROM breakers_breakerstate s
-            JOIN {PRESENT_BOOT}
-            WHERE s.dependency_id = hot.dependency_id AND i.reported_at >= %(fresh)s) AS heard
-        FROM hot
-    ), failing AS (
-        SELECT dependency_id FROM breakers_minute
-        WHERE minute >= %(recent)s
-        GROUP BY dependency_id
-        HAVING sum(failure + timeout + rejected)
-               >= %(share)s * greatest(sum(success + failure + timeout + rejected), 1)
-    ), judged AS (
-        SELECT d.id, d.caller, d.callee, d.criticality, d.owner, o.id IS NOT NULL AS overridden,
-               CASE WHEN unwell.is_open OR NOT unwell.heard AND unwell.was_open THEN 'open'
-                    WHEN unwell.half_open OR NOT unwell.heard THEN 'half_open'
-                    ELSE 'calm' END AS state,
-               CASE WHEN unwell.is_open THEN 0 WHEN unwell.half_open THEN 1
-                    WHEN NOT unwell.heard AND unwell.was_open THEN 2
-                    WHEN NOT unwell.heard THEN 3
-                    WHEN o.id IS NOT NULL THEN 4
-                    WHEN failing.dependency_id IS NOT NULL THEN 5
-                    WHEN reporting.dependency_id IS NOT NULL THEN 6 ELSE 7 END AS heat,
-               CASE d.criticality WHEN 'critical' THEN 0 WHEN 'high' THEN 1
-                    WHEN 'medium' THEN 2 ELSE 3 END AS weight,
-               coalesce(reporting.fresh, false) AS reported,
-               reporting.dependency_id IS NOT NULL AS present
-        FROM breakers_dependency d
-        LEFT JOIN failing ON failing.dependency_id = d.id
-        LEFT JOIN reporting ON reporting.dependency_id = d.id
-        LEFT JOIN unwell ON unwell.dependency_id = d.id
-        LEFT JOIN breakers_override o ON o.dependency_id = d.id AND o.ended_at IS NULL
-        WHERE d.removed_at IS NULL
-    ), counted AS (
+_PAGE = f"""
+    WITH {JUDGED}, counted AS (
         SELECT count(*) FILTER (WHERE state = 'open') AS open,
                count(*) FILTER (WHERE state = 'half_open') AS half_open,
                count(*) FILTER (WHERE overridden) AS overridden,
-               count(*) FILTER (WHERE heat = 5) AS failing,
+               count(*) FILTER (WHERE failing) AS failing,
                count(*) FILTER (WHERE state = 'open' AND criticality IN ('critical', 'high'))
                    AS grave,
                count(*) AS known,
@@ -99,7 +54,7 @@ _HOT = f"""
     )
     SELECT counted.*, ARRAY(
         SELECT id FROM judged WHERE true {{narrowed}}
-        ORDER BY heat, weight, caller, callee
+        ORDER BY {WORST_FIRST}
         LIMIT %(most)s OFFSET %(start)s)
     FROM counted
 """  # noqa: S608
@@ -107,9 +62,9 @@ _NARROWED: Mapping[str, str] = {
     dependency_status.OPEN: "AND state = 'open'",
     dependency_status.HALF_OPEN: "AND state = 'half_open'",
     OVERRIDDEN: "AND overridden",
-    dependency_status.CLOSED: "AND state = 'calm' AND present",
-    dependency_status.UNKNOWN: "AND state = 'calm' AND NOT present",
-    FAILING: "AND heat = 5",
+    dependency_status.CLOSED: "AND state = 'closed'",
+    dependency_status.UNKNOWN: "AND state = 'unknown'",
+    FAILING: "AND failing",
     "criticality": "AND criticality = %(criticality)s",
     "caller": "AND caller = %(caller)s",
     "favorites": "AND caller || '->' || callee = ANY(%(favorites)s)",
@@ -169,9 +124,14 @@ class BreakerBoardCounts:
         return self.known - self.present
 
     @property
+    def troubled(self) -> bool:
+        """True if a breaker is open, half-open or closed with failing calls."""
+        return bool(self.open or self.half_open or self.failing)
+
+    @property
     def is_calm(self) -> bool:
-        """True if no breaker is open, half-open or failing, and every dependency is reported."""
-        return not (self.open or self.half_open or self.failing or self.silent)
+        """True if no breaker is in trouble and every dependency is reported."""
+        return not (self.troubled or self.silent)
 
 
 @dataclass(frozen=True)
@@ -189,8 +149,21 @@ class BreakerBoardRow:
     recent: BreakerCounts
 
     @property
-    def is_failing(self) -> bool:
-        return is_failing(self.status.state, self.recent)
+    def state(self) -> str:
+        """The breaker's state, or `failing` if it is closed and calls fail."""
+        return FAILING if is_failing(self.status.state, self.recent) else self.status.state
+
+    @property
+    def calls_fail(self) -> bool:
+        return calls_fail(self.recent)
+
+    @property
+    def highlight(self) -> str:
+        """The color of the row's edge: a part of a CSS class, empty for ordinary rows."""
+        by_state = {dependency_status.OPEN: "engaged", dependency_status.HALF_OPEN: "half"}
+        if self.status.override or self.state == FAILING:
+            return by_state.get(self.state, "ramping")
+        return by_state.get(self.state, "")
 
 
 @dataclass(frozen=True)
@@ -215,15 +188,16 @@ def parse_filter(query: Any, favorites: Collection[str] | None = None) -> Breake
 
 
 def load_page(filters: BreakerBoardFilter, now: datetime) -> BreakerBoardPage:
-    """Return one page of the board and the counts of all dependencies. Makes five queries."""
+    """Return one page of the board and the counts of all dependencies. Makes six queries."""
     counts, ids = _query(filters, now)
     by_id = Dependency.objects.in_bulk(ids[:PAGE_SIZE])
     shown = [by_id[pk] for pk in ids[:PAGE_SIZE] if pk in by_id]
     first = now.replace(second=0, microsecond=0) - timedelta(minutes=SPARK_MINUTES - 1)
     recent = first_recent_minute(now)
-    minutes: dict[int, list[Minute]] = defaultdict(list)
+    minutes: dict[int, list[MinuteCounts]] = defaultdict(list)
     last_hour = Minute.objects.filter(dependency__in=ids[:PAGE_SIZE], minute__gte=first)
-    for minute in last_hour.order_by("minute"):
+    columns = last_hour.values_list("dependency_id", "minute", "worst", *COUNTERS, named=True)
+    for minute in columns.order_by("minute"):
         minutes[minute.dependency_id].append(minute)
     rows = []
     for one in dependency_status.load_statuses(shown, now):
@@ -236,7 +210,7 @@ def load_page(filters: BreakerBoardFilter, now: datetime) -> BreakerBoardPage:
 
 
 def load_counts(now: datetime) -> BreakerBoardCounts:
-    """Return the board's counts of all dependencies. Makes one query."""
+    """Return the board's counts of all dependencies. Makes two queries."""
     return _query(BreakerBoardFilter(), now)[0]
 
 
@@ -253,12 +227,9 @@ def _query(filters: BreakerBoardFilter, now: datetime) -> tuple[BreakerBoardCoun
     if filters.state:
         clauses.append(_NARROWED[filters.state])
     elif not filters.narrowed:
-        clauses.append("AND (heat < 7 OR NOT EXISTS (SELECT FROM reporting))")
+        clauses.append(f"AND (evidence < {Evidence.UNREPORTED:d} OR counted.present = 0)")
     values: dict[str, Any] = {
-        "fresh": now - INSTANCE_CADENCE,
-        "gone": now - GONE_AFTER,
-        "recent": first_recent_minute(now),
-        "share": FAILING_SHARE,
+        **evidence_values(now),
         "criticality": filters.criticality,
         "caller": filters.caller,
         "q": filters.q.replace(" ", ""),
@@ -266,6 +237,6 @@ def _query(filters: BreakerBoardFilter, now: datetime) -> tuple[BreakerBoardCoun
         "most": PAGE_SIZE + 1,
         "start": (filters.page - 1) * PAGE_SIZE,
     }
-    statement = _HOT.format(narrowed=" ".join(clauses))
+    statement = _PAGE.format(narrowed=" ".join(clauses))
     ((*counts, ids),) = fetch_all(statement, values)
     return BreakerBoardCounts(*counts), ids

@@ -38,14 +38,15 @@ _COUNTS = f"""
            count(*) FILTER (WHERE fresh AND mode <> 'normal'),
            sum(failure_rate * calls) FILTER (WHERE fresh AND failure_rate IS NOT NULL)
                / nullif(sum(calls) FILTER (WHERE fresh AND failure_rate IS NOT NULL), 0),
-           avg(failure_rate) FILTER (WHERE fresh)
+           avg(failure_rate) FILTER (WHERE fresh), max(reported_at)
     FROM (
-        SELECT s.dependency_id, s.state, s.mode, s.failure_rate, s.calls,
+        SELECT s.dependency_id, s.state, s.mode, s.failure_rate, s.calls, i.reported_at,
                i.reported_at >= %(fresh)s AS fresh
         {_REPORTS} AND s.dependency_id = ANY(%(ids)s)
     ) reports
     GROUP BY dependency_id
 """  # noqa: S608
+NO_REPORTS = (0, 0, 0, 0, 0, 0, 0, None, None, None)
 _LAST = """
     SELECT wanted.id, last.at
     FROM unnest(%(ids)s::bigint[]) AS wanted (id)
@@ -87,7 +88,7 @@ class DependencyStatus:
     `counts` are fresh instances by state; `instances` are all, including `stale` ones; `blinded`
     are fresh instances whose mode is not normal. `state` is the worst of the fresh instances,
     otherwise of the stale ones, or `unknown`. `failure_rate` (0 to 1) is the mean of fresh
-    instances weighted by calls.
+    instances weighted by calls. `reported_at` is the time of the last report, None without one.
     """
 
     dependency: Dependency
@@ -99,10 +100,16 @@ class DependencyStatus:
     failure_rate: float | None
     override: Override | None
     last_transition_at: datetime | None
+    reported_at: datetime | None
 
     @property
     def fresh(self) -> int:
         return self.instances - self.stale
+
+    @property
+    def is_stale(self) -> bool:
+        """True if the state is known from stale instances alone."""
+        return self.stale > 0 and not self.fresh
 
 
 @dataclass(frozen=True)
@@ -167,7 +174,7 @@ def _build_status(
     override: Override | None,
     last_transition_at: datetime | None,
 ) -> DependencyStatus:
-    closed, is_open, half_open, *stale, blinded, weighted, plain = row or (0,) * 7 + (None, None)
+    closed, is_open, half_open, *stale, blinded, weighted, plain, reported_at = row or NO_REPORTS
     counts = {CLOSED: closed, OPEN: is_open, HALF_OPEN: half_open}
     old = dict(zip((CLOSED, OPEN, HALF_OPEN), stale, strict=True))
     fresh = sum(counts.values())
@@ -182,6 +189,7 @@ def _build_status(
         failure_rate=plain if weighted is None else float(weighted),
         override=override,
         last_transition_at=last_transition_at,
+        reported_at=reported_at,
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
+from operator import attrgetter
 from typing import Protocol
 
 from breakers.counts import COUNTERS, BreakerCounts
@@ -17,6 +18,7 @@ WORST = ("unknown", "closed", "half_open", "open")
 MINUTE = timedelta(minutes=1)
 CALLS_CADENCE = 2 * MINUTE
 """Greatest age of the last counted call while there are calls: a minute, and reports in between."""
+_COUNTERS_OF = attrgetter(*COUNTERS)
 
 
 class MinuteCounts(Protocol):
@@ -69,7 +71,7 @@ def build_spark(minutes: Iterable[MinuteCounts], first: datetime, length: int) -
     found = {_minute_index(one, first): one for one in minutes}
     for place in range(length):
         one = found.get(place)
-        share = None if one is None else sum_counts([one]).failure_share
+        share = None if one is None else _failure_share(one)
         if share is None:
             continue
         if not pieces or pieces[-1][-1][0] < place - 1:
@@ -109,8 +111,7 @@ def _join_bands(worst: Iterable[int], step: int) -> list[Band]:
 
 
 def sum_counts(minutes: Iterable[MinuteCounts]) -> BreakerCounts:
-    rows = list(minutes)
-    return BreakerCounts(**{name: sum(getattr(one, name) for one in rows) for name in COUNTERS})
+    return BreakerCounts(*map(sum, zip(*map(_COUNTERS_OF, minutes), strict=True)))
 
 
 def assess_failures(minutes: Iterable[MinuteCounts], now: datetime) -> Freshness:
@@ -119,9 +120,14 @@ def assess_failures(minutes: Iterable[MinuteCounts], now: datetime) -> Freshness
     They were true at the last call in `minutes`, which is known to the minute; never if there is
     none.
     """
-    called = (one.minute for one in minutes if sum_counts([one]).calls)
+    called = (one.minute for one in minutes if one.success or one.failure or one.timeout)
     last = max(called, default=None)
     return assess_freshness(last and min(now, last + MINUTE), CALLS_CADENCE, now)
+
+
+def _failure_share(one: MinuteCounts) -> float | None:
+    counts = BreakerCounts(success=one.success, failure=one.failure, timeout=one.timeout)
+    return counts.failure_share
 
 
 def _minute_index(one: MinuteCounts, first: datetime) -> int:

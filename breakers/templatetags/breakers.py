@@ -1,6 +1,7 @@
 """Template tags and filters of breakers: states, modes, dependency names and numbers."""
 
-from datetime import timedelta
+from collections.abc import Mapping
+from datetime import datetime, timedelta
 from typing import Any
 
 from django import template
@@ -10,13 +11,14 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from breakers.counts import BreakerCounts
-from breakers.map.graph import MapNode
+from breakers.map.graph import MapLine, MapNode
+from breakers.models import Service
 from breakers.policies import differences
 from breakers.probes.services import PROBE_CADENCE
 from breakers.states.dependency_status import DependencyStatus
 from controlplane.core import durations
 from controlplane.core.freshness import assess_freshness
-from controlplane.core.templatetags.screen import icon
+from controlplane.core.templatetags.screen import figure_at, icon
 
 register = template.Library()
 
@@ -30,7 +32,7 @@ STATES = {
     "away": ("critical", "Away", "engaged"),
     "there": ("check", "Answers", "released"),
 }
-TROUBLES = {"open", "half_open", "failing", "away"}
+RELATIONS = {"up": "affected by its failure", "down": "needed by it"}
 # mode → word, description
 MODES = {
     "forced_open": ("Forced open", "Every call is rejected at once and takes the fallback."),
@@ -79,10 +81,6 @@ for _name, _filter in (
     ("counter_word", lambda name: COUNTER_WORDS.get(name, name)),
     ("fallback_word", lambda mode: FALLBACK_WORDS.get(mode, mode)),
     ("kind_icon", lambda kind: KIND_ICONS.get(kind, "unknown")),
-    (
-        "probe_freshness",
-        lambda probe, now: assess_freshness(getattr(probe, "checked_at", None), PROBE_CADENCE, now),
-    ),
     ("replace_underscores", lambda name: name.replace("_", " ")),
     ("minutes_long", lambda count: durations.format_readable(timedelta(minutes=count))),
     ("hop_words", differences.hop_line),
@@ -110,6 +108,34 @@ def breaker_mode(mode: str) -> SafeString:
 
 
 @register.simple_tag
+def probe_state(service: Service, now: datetime) -> str:
+    """Return what the last probe of a service shows; empty for a service without a probe."""
+    probe = getattr(service, "probe", None)
+    freshness = assess_freshness(probe and probe.checked_at, PROBE_CADENCE, now)
+    if freshness.is_stale:
+        return figure_at(freshness, "Unknown")
+    if probe and probe.is_away:
+        return breaker_state("away")
+    if probe and probe.failures:
+        return render_state("warning", "No answer, retrying", "quiet")
+    if probe and probe.error:
+        return render_state("warning", "Not allowed to check", "quiet")
+    if freshness.at is not None:
+        return breaker_state("there")
+    return render_state("clock", "Not checked yet", "quiet") if service.probe_url else ""
+
+
+@register.simple_tag
+def no_fallback(document: Mapping[str, Any]) -> str:
+    """Return what callers get from a dependency whose policy has no fallback."""
+    if document.get("fallback"):
+        return "No fallback: callers get an error."
+    if document:
+        return "The policy sets no fallback: the caller's own settings apply."
+    return "No policy is registered: the caller's own settings apply."
+
+
+@register.simple_tag
 def dependency_name(caller: str, callee: str, link: bool = True) -> SafeString:
     """Return `core → oracle`, linked to the dependency's page."""
     name = format_html(
@@ -128,17 +154,46 @@ def dependency_name(caller: str, callee: str, link: bool = True) -> SafeString:
 def node_words(node: MapNode) -> str:
     """Return a box's text: its state if that is not closed, otherwise kind and state."""
     word = STATES[node.state][1].lower() if node.state else ""
-    if node.state in TROUBLES or node.state == "unknown":
+    if node.is_troubled or node.state == "unknown":
         return word
-    return ", ".join(filter(None, (node.kind or "not registered", word)))
+    return ", ".join(filter(None, (node.kind or "unregistered", word)))
+
+
+@register.filter
+def node_label(node: MapNode) -> str:
+    """Return a box's label for screen readers, with the numbers of its lines."""
+    return f"{node.name}, {node_words(node)}: called by {node.called_by}, calls {node.calls}"
 
 
 @register.filter
 def node_icon(node: MapNode) -> str:
     """Return the icon of a box: of its trouble, or of its kind."""
-    if node.state in TROUBLES:
-        return STATES[node.state][0]
-    return KIND_ICONS.get(node.kind, "unknown")
+    return STATES[node.state][0] if node.is_troubled else KIND_ICONS.get(node.kind, "unknown")
+
+
+@register.filter
+def line_words(line: MapLine) -> str:
+    """Return the tooltip of a line: `core->oracle: open, 25 % failed or rejected, high`."""
+    share, override = line.recent_failure_share, line.status.override
+    parts = [
+        STATES[line.state][1].lower(),
+        "" if share is None else f"{ratio(share)} failed or rejected",
+        line.dependency.criticality,
+        MODES[override.mode][0].lower() if override else "",
+    ]
+    return f"{line.dependency.name}: {', '.join(filter(None, parts))}"
+
+
+@register.filter
+def line_icon(line: MapLine) -> str:
+    """Return the icon of a marked line: of its override, or of its state."""
+    return "override" if line.status.override else STATES[line.state][0]
+
+
+@register.filter
+def relation_words(line: MapLine) -> str:
+    """Return the relation of a line to the focused service."""
+    return RELATIONS.get(line.relation, "unrelated")
 
 
 @register.filter
@@ -147,7 +202,7 @@ def instances_words(status: DependencyStatus) -> str:
     counts = {**status.counts, "stale": status.stale}
     shown = [state for state in ("open", "half_open", "closed", "stale") if counts[state]]
     texts = (f"{counts[state]:,} {state.replace('_', '-')}" for state in shown)
-    return ", ".join(texts) or "none reports"
+    return ", ".join(texts) or "none reporting"
 
 
 @register.filter

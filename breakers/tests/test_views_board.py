@@ -20,7 +20,7 @@ def test_nothing_registered_says_how_to_begin():
     assert "config load" in html
 
 
-def test_rows_come_the_worst_first_and_critical_before_low():
+def test_rows_come_the_most_urgent_first_and_critical_before_low():
     now = db_now()
     reports(dependency("core->calm", now, criticality="critical"), now)
     reports(dependency("core->minor", now, criticality="low"), now, "open")
@@ -41,14 +41,14 @@ def test_rows_come_the_worst_first_and_critical_before_low():
     html = page(browser_as("viewer").get("/breakers/"))
 
     assert switches_shown(html) == [
+        "core->forced",
         "core->grave",
         "core->minor",
         "core->probing",
-        "core->forced",
         "core->calm",
     ]
     assert "2 open" in text(html)
-    assert "1 of the open breakers guards a critical or high dependency" in text(html)
+    assert "1 of the open breakers is on a critical or high dependency" in text(html)
 
 
 def test_state_by_stale_word_alone_is_marked():
@@ -83,7 +83,7 @@ def test_instance_that_is_gone_reports_nothing():
         ("caller=worker", ["worker->synapse"]),
         ("q=Core+→+or", ["core->oracle"]),
         ("q=team-olap", ["core->vision"]),
-        ("state=nonsense&criticality=odd", ["core->oracle", "core->vision"]),
+        ("state=nonsense&criticality=odd", ["core->vision", "core->oracle"]),
         ("q=zzz", []),
         ("page=2", []),
     ],

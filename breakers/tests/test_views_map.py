@@ -144,7 +144,8 @@ def test_gaps_come_first_the_missing_breaker_before_all():
     names = ("c-breaker/", "b-fallback/", "a-runbook/", "whole/", "d-small/")
     places = [html.index(f"/breakers/core/{name}") for name in names]
     assert places == sorted(places)
-    assert "3 of 5 have a gap" in text(html)
+    assert "1 without a breaker 1 without a fallback" in text(html)
+    assert "5 dependencies, 1 without a runbook, least protected first" in text(html)
 
 
 def test_breaker_that_an_instance_reports_is_no_gap():
@@ -153,7 +154,7 @@ def test_breaker_that_an_instance_reports_is_no_gap():
 
     html = page(browser_as("viewer").get("/breakers/fallbacks/?gap=breaker"))
 
-    assert "No such gap" in text(html)
+    assert "No matches" in text(html)
 
 
 def test_runbook_of_the_callee_counts_for_its_callers():
@@ -211,7 +212,7 @@ def test_infrastructure_shows_what_is_away_first_and_what_goes_on():
     assert "1 away" in text(html)
     assert html.index("Neo4j") < html.index("Redis") < html.index("Unasked")
     assert "Lost: NL2SQL" in text(html)
-    assert "Goes on: Cases" in text(html)
+    assert "Still works: Cases" in text(html)
 
 
 @pytest.mark.parametrize(
@@ -235,7 +236,7 @@ def test_infrastructure_says_what_a_probe_knows_and_no_more(probe, message):
 
     words = ("Not checked yet", "Not allowed to check", "No answer", "Answers")
     assert [word for word in words if word in page_text] == [message]
-    assert ("No service is known to be away" in page_text) == (message == "Answers")
+    assert ("No outage detected" in page_text) == (message == "Answers")
     assert (probe or {}).get("error", "") in page_text
 
 
@@ -249,7 +250,7 @@ def test_infrastructure_does_not_repeat_an_old_probe():
     page_text = text(page(browser_as("viewer").get("/breakers/infrastructure/")))
 
     assert "Unknown no update since" in page_text
-    assert "No service is known to be away" not in page_text
+    assert "No outage detected" not in page_text
 
 
 def test_infrastructure_shows_the_ways_of_events_and_live_channels():
@@ -278,7 +279,7 @@ def test_infrastructure_shows_the_ways_of_events_and_live_channels():
 
     assert "core → vision" in page_text
     assert "vision_group" in page_text
-    assert "/agents/wsWebSocketAgents" in page_text
+    assert "/agents/ws WebSocket Agents" in page_text
 
 
 def test_infrastructure_says_in_words_how_a_worker_tries_again():
@@ -332,5 +333,5 @@ def test_failing_calls_are_drawn_and_listed_though_the_breaker_is_closed():
 
     assert Tags(html).having("a", id=f"edge-{vision.pk}", class_="edge edge--failing")
     assert "Closed, failing" in text(html)
-    assert "40 %" in text(html)
+    assert "20 % failed, 20 % rejected" in text(html)
     assert "closed, failing" in text(html.partition("map__key")[2].partition("Line width")[0])

@@ -106,7 +106,9 @@ def _history_context(dependency: Dependency, now: datetime) -> dict[str, Any]:
     return {
         "bands": history.coarsen_bands(bands, STRIP_MINUTES),
         "lasting": lasting,
-        "ticks": [now - timedelta(hours=24 * place / TICKS) for place in range(TICKS, 0, -1)],
+        "ticks": [
+            this_minute - timedelta(hours=24 * place / TICKS) for place in range(TICKS, 0, -1)
+        ],
         "hour": hour,
         "failures": history.assess_failures(minutes, now),
         "counters": [(name, getattr(hour, name), hour.share(name)) for name in COUNTERS],

@@ -13,8 +13,8 @@ from breakers.map import graph as map_graph
 from breakers.models import Channel, Probe, Service
 from breakers.models.registry import Criticality
 from breakers.probes.services import PROBE_CADENCE
-from breakers.states import board
-from breakers.states.recent_calls import FAILING_SHARE
+from breakers.states import board, dependency_status
+from breakers.states.board import BreakerBoardCounts
 from breakers.views import live
 from controlplane.core.clock import db_now
 from controlplane.core.configuration import samples
@@ -33,7 +33,7 @@ MAP_LEGEND = (
 )
 AWAY_FIRST = F("probe__is_away").desc(nulls_last=True)
 GROUPS = (
-    ("Stores and other people's services", (Service.Kind.STORE, Service.Kind.EXTERNAL)),
+    ("Stores and external services", (Service.Kind.STORE, Service.Kind.EXTERNAL)),
     (
         "Services, workers and clients",
         (Service.Kind.SERVICE, Service.Kind.WORKER, Service.Kind.CLIENT),
@@ -55,11 +55,11 @@ def breakers_page(request: PersonRequest) -> HttpResponse:
         "favorites": chosen,
         "board": page,
         "counts": page.counts,
-        "failing_share": FAILING_SHARE,
         "samples": samples.find_sample_names(
             "dependency",
             {row.status.dependency.name: row.status.dependency.changed_at for row in page.rows},
         ),
+        "segments": _state_segments(page.counts),
         "callers": callers if len(callers) <= board.MAX_CALLERS else [],
         "criticalities": Criticality.values,
     }
@@ -69,6 +69,19 @@ def breakers_page(request: PersonRequest) -> HttpResponse:
         kept = {name: value for name, value in given if name in BOARD_FILTERS and value}
         response["HX-Replace-Url"] = reverse("breakers_page", query=kept)
     return response
+
+
+def _state_segments(counts: BreakerBoardCounts) -> list[tuple[str, str, int | None]]:
+    """Return value, label and count of each state by which the board can be filtered."""
+    return [
+        ("", "All", None),
+        (board.OVERRIDDEN, "Forced", counts.overridden),
+        (dependency_status.OPEN, "Open", counts.open),
+        (dependency_status.HALF_OPEN, "Half-open", counts.half_open),
+        (board.FAILING, "Failing", counts.failing),
+        (dependency_status.CLOSED, "Closed", None),
+        (dependency_status.UNKNOWN, "Not reported", None),
+    ]
 
 
 @signed_in
@@ -129,8 +142,7 @@ def map_page(request: PersonRequest) -> HttpResponse:
         "now": now,
         "wanted": service,
         "picture": picture,
-        "table": sorted(picture.lines, key=map_graph.worst_first),
-        "arrows": ("calm", "half", "open"),
+        "arrows": map_graph.ARROWS,
         "most_drawn": map_graph.MAX_DRAWN,
         "legend_states": MAP_LEGEND,
     }

@@ -1,0 +1,103 @@
+"""The order of dependencies on the board and the map."""
+
+from datetime import timedelta
+
+import pytest
+
+from breakers.services import overrides
+from breakers.states.evidence import rank_dependencies
+from breakers.tests.house import SHELL, dependency, minute, reports
+from controlplane.core.clock import db_now
+from switches.tests.browsers import browser_as, page, switches_shown
+
+pytestmark = pytest.mark.django_db
+MOST_URGENT_FIRST = [
+    "core->forced",
+    "core->open",
+    "core->half",
+    "core->failing",
+    "core->stale-open",
+    "core->stale",
+    "core->healthy",
+    "core->unreported",
+]
+
+
+def an_incident(now):
+    """Register one dependency of each kind, the least urgent one critical and all others low."""
+    found = {
+        name: dependency(name, now, criticality="low")
+        for name in sorted(MOST_URGENT_FIRST)
+        if name != "core->unreported"
+    }
+    late = now - timedelta(seconds=90)
+    found["core->unreported"] = dependency("core->unreported", now, criticality="critical")
+    overrides.set_override(
+        caller="core",
+        callee="forced",
+        mode="forced_open",
+        reason="Vendor confirms recovery, INC-4411",
+        expires_in="1h",
+        actor=SHELL,
+        now=now,
+    )
+    reports(found["core->forced"], now)
+    for instance, at, reported in (
+        ("a1", now, {"open": "open", "half": "half_open"}),
+        ("a1", now, {"failing": "closed", "healthy": "closed"}),
+        ("b1", late, {"stale-open": "open", "stale": "closed"}),
+    ):
+        for callee, state in reported.items():
+            reports(found[f"core->{callee}"], at, state, instance=instance)
+    minute(found["core->failing"], now, 1, success=95, rejected=5)
+    minute(found["core->healthy"], now, 1, success=96, failure=4)
+    minute(found["core->open"], now, 1, success=50, failure=50)
+    return found
+
+
+def test_board_shows_forced_and_failing_ones_before_stale_and_healthy_ones():
+    an_incident(db_now())
+    viewer = browser_as("viewer")
+
+    shown = switches_shown(page(viewer.get("/breakers/")))
+    unreported = switches_shown(page(viewer.get("/breakers/?state=unknown")))
+
+    assert shown == MOST_URGENT_FIRST[:-1]
+    assert unreported == MOST_URGENT_FIRST[-1:]
+
+
+def test_ranks_of_the_map_are_those_of_the_board():
+    now = db_now()
+    found = an_incident(now)
+
+    ranks = rank_dependencies([one.pk for one in found.values()], now)
+
+    assert sorted(found, key=lambda name: ranks[found[name].pk]) == MOST_URGENT_FIRST
+
+
+def test_critical_ones_come_first_among_equals():
+    now = db_now()
+    for name, criticality in (("core->a", "low"), ("core->b", "critical"), ("core->c", "high")):
+        reports(dependency(name, now, criticality=criticality), now, "open")
+
+    assert switches_shown(page(browser_as("viewer").get("/breakers/"))) == [
+        "core->b",
+        "core->c",
+        "core->a",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("state", "shown"),
+    [
+        ("open", ["core->open", "core->stale-open"]),
+        ("half_open", ["core->half"]),
+        ("failing", ["core->failing"]),
+        ("overridden", ["core->forced"]),
+        ("closed", ["core->forced", "core->failing", "core->stale", "core->healthy"]),
+    ],
+)
+def test_filter_keeps_the_order(state, shown):
+    an_incident(db_now())
+
+    assert switches_shown(page(browser_as("viewer").get(f"/breakers/?state={state}"))) == shown
