@@ -95,10 +95,10 @@ def render_live(request: PersonRequest, template: str, context: dict[str, Any]) 
     """
     response = render(request, template, context)
     if request.htmx:
-        digest = blake2b(_TICKING.sub(rb"\1", response.content), digest_size=12).hexdigest()
-        if request.headers.get(DIGEST_HEADER) == digest:
+        content = blake2b(_TICKING.sub(rb"\1", response.content), digest_size=12).hexdigest()
+        if request.headers.get(DIGEST_HEADER) == content:
             response = HttpResponse(status=204)
-        response[DIGEST_HEADER] = digest
+        response[DIGEST_HEADER] = content
     response["Switchgear-Now"] = timestamp(context["now"])
     return response
 
