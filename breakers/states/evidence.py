@@ -12,7 +12,7 @@ from controlplane.core.sql import fetch_all
 
 
 class Evidence(IntEnum):
-    """What is known about a dependency, most urgent first.
+    """Known condition of a dependency, most urgent first.
 
     A person's decision comes before all, because it hides what the breaker would do and can itself
     be the outage. Then come failures by fresh reports, then what can't be judged, then good news.

@@ -11,7 +11,7 @@ from controlplane.core.clock import db_now
 from switches.tests.browsers import browser_as, page, switches_shown
 
 pytestmark = pytest.mark.django_db
-MOST_URGENT_FIRST = [
+BY_URGENCY = [
     "core->forced",
     "core->open",
     "core->half",
@@ -27,7 +27,7 @@ def an_incident(now):
     """Register one dependency of each kind, the least urgent one critical and all others low."""
     found = {
         name: dependency(name, now, criticality="low")
-        for name in sorted(MOST_URGENT_FIRST)
+        for name in sorted(BY_URGENCY)
         if name != "core->unreported"
     }
     late = now - timedelta(seconds=90)
@@ -62,8 +62,8 @@ def test_board_shows_forced_and_failing_ones_before_stale_and_healthy_ones():
     shown = switches_shown(page(viewer.get("/breakers/")))
     unreported = switches_shown(page(viewer.get("/breakers/?state=unknown")))
 
-    assert shown == MOST_URGENT_FIRST[:-1]
-    assert unreported == MOST_URGENT_FIRST[-1:]
+    assert shown == BY_URGENCY[:-1]
+    assert unreported == BY_URGENCY[-1:]
 
 
 def test_ranks_of_the_map_are_those_of_the_board():
@@ -72,7 +72,7 @@ def test_ranks_of_the_map_are_those_of_the_board():
 
     ranks = rank_dependencies([one.pk for one in found.values()], now)
 
-    assert sorted(found, key=lambda name: ranks[found[name].pk]) == MOST_URGENT_FIRST
+    assert sorted(found, key=lambda name: ranks[found[name].pk]) == BY_URGENCY
 
 
 def test_critical_ones_come_first_among_equals():
