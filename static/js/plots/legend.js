@@ -13,25 +13,26 @@ const SVG = "http://www.w3.org/2000/svg";
 export function legendButton(line, look, pressed, press) {
   const element = document.createElement("button");
   element.type = "button";
-  element.className = `plot__line plot__line--${look.number}`;
+  element.className = "plot__line";
   element.setAttribute("aria-pressed", String(pressed));
   const name = document.createElement("span");
   name.textContent = formatWindow(line.name);
   const value = document.createElement("b");
   value.className = "digits";
-  element.append(lineSample(look.dash), name, value);
+  element.append(lineSample(look), name, value);
   element.addEventListener("click", () => press(element));
   return element;
 }
 
-/** @param {number[]} dash */
-function lineSample(dash) {
+/** @param {{ number: number, dash: number[] }} look */
+function lineSample(look) {
   const found = document.createElementNS(SVG, "svg");
   const path = document.createElementNS(SVG, "path");
   found.setAttribute("viewBox", "0 0 26 6");
   found.setAttribute("aria-hidden", "true");
   path.setAttribute("d", "M1 3H25");
-  path.setAttribute("stroke-dasharray", dash.join(" "));
+  path.setAttribute("stroke", `var(--plot-${look.number})`);
+  path.setAttribute("stroke-dasharray", look.dash.join(" "));
   found.append(path);
   return found;
 }

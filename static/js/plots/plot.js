@@ -133,9 +133,15 @@ export class Plot {
     if (index != null && document.activeElement === this.area) this.selectPoint(Math.min(index, times.length - 1));
   }
 
+  // A canvas does not know `light-dark(#…, #…)`, the value of most tokens.
   /** @param {string} name */
   color(name) {
-    return getComputedStyle(this.section).getPropertyValue(name).trim();
+    const style = getComputedStyle(this.section);
+    const value = style.getPropertyValue(name).trim();
+    const [, light, dark] = value.match(/^light-dark\((.+), *(.+)\)$/) ?? [];
+    if (!light) return value;
+    const isDark = style.colorScheme === "light dark" ? matchMedia("(prefers-color-scheme: dark)").matches : style.colorScheme === "dark";
+    return isDark ? dark : light;
   }
 
   // The area has its size from the stylesheet before the plot is drawn, so that nothing moves.
