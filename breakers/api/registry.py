@@ -26,12 +26,12 @@ from breakers.services.permissions import require_admin
 from controlplane.core.actors import Actor
 from controlplane.core.clock import db_now
 from controlplane.core.errors import InvalidInput
-from controlplane.core.http.views import ApiView, Done, ListView, mutation
+from controlplane.core.http.views import ApiView, ColumnListView, Done, mutation
 
 READ, WRITE = "breakers:read", "breakers:write"
 
 
-class DependencyList(ListView[Dependency]):
+class DependencyList(ColumnListView[Dependency]):
     """List the dependencies that are registered or that instances report."""
 
     queryset = Dependency.objects.registered().annotate(

@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from controlplane.core.actors import Actor
 from controlplane.core.clock import db_now
 from controlplane.core.errors import InvalidInput, NotFound
-from controlplane.core.http.views import ApiView, Done, ListView, mutation
+from controlplane.core.http.views import ApiView, ColumnListView, Done, ListView, mutation
 from slo.api import resources
 from slo.arithmetic.minutes import end_of
 from slo.backtests import history
@@ -50,7 +50,7 @@ READ, WRITE = "slo:read", "slo:write"
 MAX_ID_DIGITS = 18
 
 
-class SloList(ListView[Slo]):
+class SloList(ColumnListView[Slo]):
     """All SLOs, in order of name."""
 
     queryset = Slo.objects.present()

@@ -14,7 +14,7 @@ from controlplane.core.actors import Actor
 from controlplane.core.clock import db_now
 from controlplane.core.comments.api import CommentList
 from controlplane.core.errors import InvalidInput, NotFound
-from controlplane.core.http.views import ApiView, Done, ListView, mutation
+from controlplane.core.http.views import ApiView, ColumnListView, Done, ListView, mutation
 from controlplane.core.instances.check_series import HOUR_SECONDS, MINUTE_SECONDS
 from controlplane.core.instances.models import CheckCount
 from controlplane.core.page_registry import PREVIEW_FIELDS
@@ -41,7 +41,7 @@ def read_switch_resource(scope: str, key: str) -> dict[str, Any]:
     return read_resource(identify(scope, key))
 
 
-class SwitchList(ListView[Switch]):
+class SwitchList(ColumnListView[Switch]):
     """Every switch that was ever registered or engaged, in order of id."""
 
     queryset = with_episode_and_ramp()

@@ -66,8 +66,8 @@ def test_filter_leaves_out_checked_switches_that_nobody_engaged():
     start = int(db_now().timestamp()) // 3600 * 3600
     CheckCount.objects.create(switch="feature:chat", seconds=3600, start=start, allowed=5)
 
-    assert "feature:chat" in page(browser(kim).get("/"))
-    assert "feature:chat" not in page(browser(kim).get("/?mine=1"))
+    assert "checked-feature-chat" in page(browser(kim).get("/"))
+    assert "checked-feature-chat" not in page(browser(kim).get("/?mine=1"))
 
 
 def test_viewer_who_engaged_nothing_is_told_so():

@@ -21,7 +21,7 @@ from controlplane.core.http import file_responses
 from controlplane.core.http.fields import Filters, Moment
 from controlplane.core.http.json_format import format_moment
 from controlplane.core.http.pagination import BACKWARD, Page
-from controlplane.core.http.views import ApiView, ListView
+from controlplane.core.http.views import ApiView, ColumnListView
 
 FORMATS = {"jsonl": "application/x-ndjson", "csv": "text/csv; charset=utf-8"}
 LINES_PER_CHUNK = 100
@@ -74,7 +74,7 @@ class ExportFilters(AuditFilters):
     format = serializers.ChoiceField(tuple(FORMATS), default="jsonl")
 
 
-class AuditList(ListView[AuditEntry]):
+class AuditList(ColumnListView[AuditEntry]):
     """The audit trail, newest first."""
 
     queryset = AuditEntry.objects.all()

@@ -1,5 +1,6 @@
 """Base of the API views that list an object's comments and add one."""
 
+from abc import ABC, abstractmethod
 from datetime import datetime
 from typing import Any, ClassVar
 
@@ -30,7 +31,7 @@ class CommentBody(EmptyBody):
     text = Text(max_length=2000, help_text="1 to 2,000 characters.")
 
 
-class CommentList(ListView[Comment]):
+class CommentList(ListView[Comment], ABC):
     """The comments on one object, newest first; :meth:`find_key` names it by the path."""
 
     queryset = Comment.objects.all()
@@ -38,8 +39,9 @@ class CommentList(ListView[Comment]):
     ordering = "-id"
     kind: ClassVar[str]
 
+    @abstractmethod
     def find_key(self, **path: Any) -> str:
-        raise NotImplementedError
+        """Return the key of the object that the path names."""
 
     def apply_filters(self, rows: QuerySet[Comment], filters: dict[str, Any]) -> QuerySet[Comment]:
         return rows.filter(kind=self.kind, key=self.find_key(**self.kwargs))

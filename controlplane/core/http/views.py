@@ -1,6 +1,7 @@
 """Base classes of API views, and `mutation`, the decorator of all mutating methods."""
 
 import functools
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -73,20 +74,33 @@ class ApiView(APIView):
 
 
 class ListView(ApiView, ListAPIView[Row]):
-    """An API view of a paginated list, ordered by a unique column and filtered by `filters`.
-
-    A view with `columns`, of which the first is that of `ordering`, reads tuples instead of model
-    instances, which is faster, and converts them in :meth:`present`. Its filters must depend on the
-    query string only, because the SQL is cached by it.
-    """
+    """An API view of a paginated list, ordered by a unique column and filtered by `filters`."""
 
     ordering: ClassVar[str]
     filters: ClassVar[type[Filters]] = Filters
-    columns: ClassVar[tuple[Any, ...]] = ()
+
+    def filter_queryset(self, queryset: Any) -> Any:
+        return self.apply_filters(queryset, self.filters.parse(self.request.query_params))
+
+    def apply_filters(self, rows: QuerySet[Row], filters: dict[str, Any]) -> QuerySet[Row]:
+        """Return the rows that match the validated filters."""
+        return rows
+
+
+class ColumnListView(ListView[Row], ABC):
+    """A list view that reads tuples of `columns` instead of model instances, which is faster.
+
+    The first column is that of `ordering`. The filters must depend on the query string only,
+    because the SQL is cached by it.
+    """
+
+    columns: ClassVar[tuple[Any, ...]]
+
+    @abstractmethod
+    def present(self, rows: Sequence[tuple[Any, ...]]) -> Sequence[Any]:
+        """Convert the rows of a page, which are tuples of `columns`, to JSON-ready values."""
 
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        if not self.columns:
-            return super().list(request, *args, **kwargs)
         sql, params, page = self._get_statement(request)
         pages = self.paginator
         assert isinstance(pages, CursorPages)  # noqa: S101 - every list has it
@@ -119,17 +133,6 @@ class ListView(ApiView, ListAPIView[Row]):
     def compile_sql(self, rows: QuerySet[Any, Any], page: Page) -> tuple[str, Sequence[Any]]:
         """Return the SQL and parameters that read `rows`, which are limited to the page."""
         return rows.query.sql_with_params()
-
-    def present(self, rows: Sequence[tuple[Any, ...]]) -> Sequence[Any]:
-        """Convert the rows of a page, which are tuples of `columns`, to JSON-ready values."""
-        raise NotImplementedError
-
-    def filter_queryset(self, queryset: Any) -> Any:
-        return self.apply_filters(queryset, self.filters.parse(self.request.query_params))
-
-    def apply_filters(self, rows: QuerySet[Row], filters: dict[str, Any]) -> QuerySet[Row]:
-        """Return the rows that match the validated filters."""
-        return rows
 
 
 @dataclass(frozen=True)
