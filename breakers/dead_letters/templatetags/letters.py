@@ -37,6 +37,13 @@ ACTIONS = {
     "age": ("clock", "Too old", "quiet"),
     "length": ("archive", "Too many", "quiet"),
 }
+HISTORY_ICONS = {
+    "failed": "warning",
+    "retried": "undo",
+    "restored": "check",
+    "leaving": "clock",
+    "gone": "info",
+}
 DOES = {"retry": "Retry", "discard": "Discard", "purge": "Purge"}
 # state → icon, word, tone, instead of those of the action
 DEPARTURE_STATES = {
@@ -59,6 +66,7 @@ for _name, _filter in (
     ("entry_id", lambda position: ids.to_entry_id(position) if position else ""),
     ("added_at", lambda position: ids.added_at(position) if position else None),
     ("why_not", lambda why: eligibility.SKIP_WORDS.get(why, str(why).replace("_", " "))),
+    ("history_icon", lambda kind: HISTORY_ICONS.get(kind, "archive")),
     ("action_word", lambda action: ACTIONS.get(action, ("info", action, ""))[1]),
     ("action_does", lambda action: DOES.get(action, action.capitalize())),
 ):

@@ -46,7 +46,7 @@ def test_nothing_yet_says_what_is_watched_and_how_to_send_the_first(letters):
 
     assert f"{letters.prefix}:dlq:{{stream}}" in page_text
     assert "from switchgear.dlq import dead_letter" in page_text
-    assert "Answers" in page_text
+    assert "Available" in page_text
 
 
 def test_the_stream_with_an_alarm_comes_first_and_is_counted_in_the_menu(letters):

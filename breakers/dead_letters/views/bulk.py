@@ -51,6 +51,14 @@ WORDS = {
     "before": "until",
     "ids": "selected",
 }
+RETRY_REASON = {
+    "placeholder": "oracle is back since 03:10, INC-4411",
+    "hint": "What has changed since they failed. Stored with each letter.",
+}
+REMOVAL_REASON = {
+    "placeholder": "Test orders of the load test, INC-4411",
+    "hint": "Why they are no longer needed. Stored with each letter.",
+}
 OPERATION_WORDS = {"set": "Set", "replace": "Replace", "remove": "Remove"}
 
 
@@ -209,6 +217,7 @@ def _form_context(
     is_retry = action == replays.RETRY
     last = _find_last_retry(stream) if is_retry else None
     return {
+        **(RETRY_REASON if is_retry else REMOVAL_REASON),
         "form": form,
         "stream": stream,
         "action": action,

@@ -36,6 +36,25 @@ from .stream import find_stream_or_404
 
 MANY_RETRIES = 3
 """Number of retries after which another retry is unlikely to help."""
+REASON_TEXTS: Mapping[str, Mapping[str, str]] = {
+    "retry": {
+        "placeholder": "oracle is back since 03:10, INC-4411",
+        "hint": "What has changed since it failed. Stored with the letter.",
+    },
+    "discard": {
+        "placeholder": "The order was cancelled by the customer, INC-4411",
+        "hint": "Why it is no longer needed. Stored with the letter.",
+    },
+    "restore": {
+        "placeholder": "Discarded by mistake with the others, INC-4411",
+        "hint": "Stored with the letter.",
+    },
+    "reveal": {
+        "placeholder": "The customer's id is in the token, INC-4411",
+        "hint": "Recorded in the audit trail.",
+    },
+}
+"""Example and explanation of the reason, by action."""
 
 
 class LetterReasonForm(ServiceForm):
@@ -168,6 +187,7 @@ def _confirm(
         "verb": verb,
         "back": stream.letter_url(entry_id),
         "form": form,
+        **REASON_TEXTS[verb],
         **(context or {}),
     }
     status = 422 if form.is_bound else 200

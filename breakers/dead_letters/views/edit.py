@@ -162,6 +162,8 @@ def _render_form(
         "troubled": find_unhealthy_consumers(stream, now),
         "new_name": posted.get("new-name", ""),
         "new_value": posted.get("new-value", ""),
+        "placeholder": "The amount was sent as text; corrected by hand, INC-4411",
+        "hint": "Stored with the letter.",
         "reason": {"value": posted.get("reason", ""), "errors": errors.get("reason", [])},
     }
     status = 422 if errors else 200

@@ -46,7 +46,7 @@ def messages_context(request: PersonRequest, stream: LetterStream, now: datetime
         "trouble": trouble or " ".join(errors.get("cursor", [])),
         "narrowed": not chosen.is_everything or bool(errors),
         "more_narrowed": any(typed[name] for name in BEHIND_MORE),
-        "chosen_query": urlencode(chosen.as_dict()),
+        "export_query": urlencode({"server": stream.server, **chosen.as_dict()}),
         "chosen_criteria": chosen.as_dict().items(),
         "letters": [_letter_line(stream, entry) for entry in page.entries],
         "next": page.next,

@@ -139,7 +139,7 @@ def _build_row(
     """Return a job's row on the page: `rate` in items per second, `verbs` for possible actions."""
     kind = kinds.get_kinds().get(job.kind)
     if job.is_live:
-        tone = ""
+        tone = "ramp"
     elif result and job.state == Job.State.COMPLETED:
         tone = result.bar
     else:
