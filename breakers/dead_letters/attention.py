@@ -60,7 +60,7 @@ def list_away_servers(now: datetime, found: Sequence[LetterServer]) -> Sequence[
             kind="dlq_server_away",
             severity="warning",
             title=f"The Redis server {one.name} does not answer",
-            detail=f"Its dead letters can't be read or retried: {one.error or 'it is away'}.",
+            detail=f"Its dead letters can't be read or retried: {one.error or 'unavailable'}.",
             path=alarms.PAGES_PATH,
             since=min(one.since or now, now),
         )
@@ -162,7 +162,7 @@ def _held_job_items(found: Sequence[Job], now: datetime) -> list[AttentionItem]:
         AttentionItem(
             kind="dlq_replay_held",
             severity="warning",
-            title=f"The replay of {one.subject.removeprefix('dlq:')} is held",
+            title=f"The retry of {one.subject.removeprefix('dlq:')} is on hold",
             detail=one.hold_reason or "Waiting for a breaker to close.",
             path=f"{alarms.PAGES_PATH}jobs/{one.pk}/",
             since=min(since, now),

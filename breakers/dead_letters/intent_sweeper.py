@@ -104,7 +104,7 @@ def _record_audit(
                 actor=audit_rows.SETTLE,
                 action=audit_rows.WITHDRAWN,
                 target=stream.audit_target,
-                reason="The server refused it; the letter is where it was.",
+                reason="The server refused it. The letter is unchanged.",
                 after=after,
                 now=now,
             )

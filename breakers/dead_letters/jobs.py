@@ -157,9 +157,9 @@ def _describe_outcome(replay: Replay) -> str:
     counts = replay.counts
     parts = [f"{counts['done']:,} {DID[replay.action]}"]
     if counts["gone"]:
-        parts.append(f"{counts['gone']:,} gone meanwhile")
+        parts.append(f"{counts['gone']:,} already gone")
     if counts["skipped"]:
-        parts.append(f"{counts['skipped']:,} left where they were ({_describe_skips(counts)})")
+        parts.append(f"{counts['skipped']:,} skipped ({_describe_skips(counts)})")
     return f"{', '.join(parts)}."
 
 

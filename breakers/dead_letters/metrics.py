@@ -16,8 +16,8 @@ from .monitoring import streams
 
 COUNTERS = (
     ("switchgear_dlq_messages", "arrived_total", "Dead letters that arrived."),
-    ("switchgear_dlq_reprocessed", "retried_total", "Dead letters that went back."),
-    ("switchgear_dlq_vanished", "vanished_total", "Dead letters gone, and not through us."),
+    ("switchgear_dlq_reprocessed", "retried_total", "Dead letters that were retried."),
+    ("switchgear_dlq_vanished", "vanished_total", "Dead letters that other Redis clients removed."),
 )
 """Metric name, attribute of the stream, and help text."""
 
@@ -31,10 +31,10 @@ def dead_letters(now: datetime) -> Iterator[Metric]:
     shown = streams.list_shown(now)
     labels = [[one.name if one.server == sources.DEFAULT_SERVER else str(one)] for one in shown]
     depth = GaugeMetricFamily(
-        "switchgear_dlq_depth", "Dead letters that lie in a stream.", labels=["stream"]
+        "switchgear_dlq_depth", "Dead letters in a stream.", labels=["stream"]
     )
     alerting = GaugeMetricFamily(
-        "switchgear_dlq_alerting", "1 while a stream is too deep for long.", labels=["stream"]
+        "switchgear_dlq_alerting", "1 while a stream has an alarm.", labels=["stream"]
     )
     for label, one in zip(labels, shown, strict=True):
         depth.add_metric(label, one.depth)
@@ -46,7 +46,7 @@ def dead_letters(now: datetime) -> Iterator[Metric]:
             counter.add_metric(label, getattr(one, attribute))
         yield counter
     up = GaugeMetricFamily(
-        "switchgear_dlq_server_up", "1 while the Redis server answers.", labels=["server"]
+        "switchgear_dlq_server_up", "1 if the Redis server answers.", labels=["server"]
     )
     for name, is_away in fetch_rows(_select_servers):
         up.add_metric([name], int(not is_away))

@@ -129,9 +129,9 @@ def _build_chart(failed: list[GroupFailures]) -> Chart:
     bars = tuple((_group_label(one), float(one.arrived)) for one in failed)
     text = ", ".join(f"{label} {value:,.0f}" for label, value in bars)
     return Chart(
-        title="What failed most this week",
+        title="Most frequent failures this week",
         unit="dead letters",
-        alt=f"Dead letters that arrived, by what they failed of: {text}.",
+        alt=f"Dead letters that arrived, by error: {text}.",
         bars=bars,
     )
 

@@ -26,9 +26,7 @@ def list_deepest_streams(now: datetime) -> Sequence[StatusLine]:
         )
         for one in deep.order_by("-depth")[:SHOWN]
     ]
-    return lines or [
-        StatusLine("No dead letter waits anywhere", tone="good", path=alarms.PAGES_PATH)
-    ]
+    return lines or [StatusLine("No dead letters", tone="good", path=alarms.PAGES_PATH)]
 
 
 @runbook_status("dead-letters")

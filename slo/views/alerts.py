@@ -22,6 +22,7 @@ from controlplane.core.gates.models import Hold
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.page_responses import PersonRequest, signed_in
 from controlplane.core.runbooks import markdown
+from controlplane.notify.delivery import statements
 from controlplane.notify.escalation import forecast
 from slo.alerts import groups, lifecycle, notifications
 from slo.arithmetic.minutes import window_minutes
@@ -101,6 +102,7 @@ def alert_page(request: PersonRequest, alert_id: int) -> HttpResponse:
         else 0,
         "next": forecast.next_notices([latest], now).get(latest.pk) if latest else None,
         "called_names": alert_timeline.last_called(latest) if latest else [],
+        "call_statement": statements.describe_escalation(latest) if latest else None,
         "reading": reading,
         "no_data_since": no_data_since,
         "blockers": data_gaps.find_blockers({alert.slo: no_data_since}).get(alert.slo.pk, [])

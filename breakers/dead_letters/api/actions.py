@@ -23,7 +23,7 @@ from .shapes import (
     RevealedLetterShape,
 )
 
-DEFAULT_REASON = "Asked for over the API, without saying why."
+DEFAULT_REASON = "Requested over the API without a reason."
 
 
 class RemovalView(DeadLetterView):

@@ -196,7 +196,9 @@ class DeadLetterJobBody(EmptyBody):
     def to_internal_value(self, data: Any) -> dict[str, Any]:
         """Reject a null filter, which would otherwise select every letter."""
         if "filter" in data and data["filter"] is None:
-            raise serializers.ValidationError({"filter": ["Must be an object; all without."]})
+            raise serializers.ValidationError(
+                {"filter": ["Must be an object; omit it to select all."]}
+            )
         return super().to_internal_value(data)
 
 

@@ -28,7 +28,7 @@ from .shapes import SERVER, DeadLetterJobPlanShape, PurgeApprovalShape
 
 ROWS = Job.objects.filter(kind=replays.KIND).select_related("replay__stream")
 ROWS = ROWS.prefetch_related("steps")
-EMPTY = "Nothing is chosen by what is empty; leave it out."
+EMPTY = "Must not be empty; omit it to select all."
 JOB_OR_APPROVAL = PolymorphicProxySerializer(
     component_name="DeadLetterJobResult",
     serializers=[DeadLetterJobShape, PurgeApprovalShape],
@@ -120,7 +120,7 @@ class ReplayList(DeadLetterIdView, ListView[Job]):
         parameter = ServerFilter.parse(self.request.query_params)["server"]
         server = body.get("server", parameter)
         if server != parameter and "server" in self.request.query_params:
-            raise InvalidInput({"server": ["The address names another server than the body."]})
+            raise InvalidInput({"server": ["The server in the URL differs from that in the body."]})
         names = ("action", "rate_per_second", "most_retries", "waits_for")
         arguments = {name: body[name] for name in names if name in body}
         arguments["chosen"] = _parse_filter(body.get("filter", {}))
@@ -181,7 +181,7 @@ def build_intervention(verb: str, description: str) -> type[DeadLetterIdView]:
         def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, job_id: int) -> Done:
             _find_job(job_id)
             given = body.get("reason", "").strip()
-            reason = given or f"Asked to {verb} over the API, without saying why."
+            reason = given or f"Asked to {verb} over the API without a reason."
             control.intervene(job_id=job_id, verb=verb, reason=reason, actor=actor, now=now)
             return Done(replay_resource(_find_job(job_id), now))
 

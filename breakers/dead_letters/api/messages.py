@@ -164,7 +164,7 @@ def find_letter_stream(server: str, name: str, now: datetime) -> LetterStream:
     stream = streams.find_stream(server, name, now)
     if stream.source == LetterStream.Source.OUTBOX:
         raise NotFound(
-            "The outbox is no stream: its failed messages are under /api/v1/dlq/outbox/."
+            "The outbox is not a stream. Its failed messages are at /api/v1/dlq/outbox/."
         )
     return stream
 

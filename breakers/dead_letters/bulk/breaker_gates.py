@@ -63,14 +63,14 @@ def describe_hold(replay: Replay, now: datetime) -> str:
     questions = _build_questions(replay, replay.job.created_at)
     for question, answer in zip(questions, gates.evaluate_questions(questions, now), strict=True):
         name = question.spec["dependency"]
-        why = answer.evidence.get("why") or "it is tried again"
+        why = answer.evidence.get("why") or "it is read again soon"
         observed_at = answer.evidence.get("observed_at")
         since = max(question.since, now - FRESH)
         if not (
             isinstance(observed_at, str)
             and since <= datetime.fromisoformat(observed_at) <= now + FRESH
         ):
-            return f"Whether the breaker of {name} is closed is not known: {why}."
+            return f"The state of the breaker of {name} is unknown: {why}."
         if answer.verdict == FAIL or answer.evidence.get("half_open"):
             return f"The breaker of {name} is not closed: {why}."
     return ""

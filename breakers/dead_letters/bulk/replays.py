@@ -102,7 +102,9 @@ def validate_limits(
     """Raise :class:`InvalidInput` for an invalid stream, action, rate or retry limit."""
     errors: dict[str, list[str]] = {}
     if stream.source == LetterStream.Source.OUTBOX:
-        errors["stream"] = ["Failed messages of the outbox are retried and discarded one by one."]
+        errors["stream"] = [
+            "The outbox has no bulk jobs. Retry or discard its failed messages one by one."
+        ]
     if action not in ACTIONS:
         errors["action"] = [f"Must be one of {', '.join(ACTIONS)}."]
     if not MIN_RATE_PER_SECOND <= rate_per_second <= MAX_RATE_PER_SECOND:
@@ -125,7 +127,7 @@ def _start_job(replay: Replay, reason: str, actor: Actor, now: datetime) -> Job:
     same = same.filter(edit=replay.edit) if replay.edit else same.filter(edit__isnull=True)
     same = same.filter(job__state__in=Job.LIVE)
     if (duplicate := same.values_list("pk", flat=True).first()) is not None:
-        raise Conflict(f"Job {duplicate} is doing the same.", job=duplicate)
+        raise Conflict(f"Job {duplicate} already does this.", job=duplicate)
     job = control.create_job(
         kind=KIND,
         subject=stream.audit_target,
@@ -136,7 +138,7 @@ def _start_job(replay: Replay, reason: str, actor: Actor, now: datetime) -> Job:
         total=_count_candidates(replay),
     )
     if job is None:
-        raise Conflict("This job has begun already.")
+        raise Conflict("This job has already started.")
     replay.job, replay.stream, replay.counts = job, stream, NO_COUNTS
     replay.save(force_insert=True)
     breaker_gates.store_gates(replay, now)

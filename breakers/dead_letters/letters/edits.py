@@ -36,7 +36,7 @@ def apply_edits(
         raise InvalidInput(problems)
     edited = _replace_values(entry, values)
     if not edited:
-        raise InvalidInput({"edited_fields": ["This would leave a message without any field."]})
+        raise InvalidInput({"edited_fields": ["A message needs at least one field."]})
     return edited
 
 
@@ -69,9 +69,9 @@ def _encode_values(name: bytes, given: Any, times: int) -> list[bytes]:
     Raises `ValueError` if `given` can't be written to this field.
     """
     if not name:
-        raise ValueError("This can't be the name of a field.")
+        raise ValueError("Fields can't have this name.")
     if name in RESERVED_NAMES:
-        raise ValueError("This is a note on the message, not part of it; a retry leaves it behind.")
+        raise ValueError("This is metadata of the dead letter, not part of the message.")
     # A text, also in nested JSON, may contain escapes such as `\u20ac`.
     text = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False, default=str)
     if REDACTED in _ESCAPED.sub(lambda match: chr(int(match[1], 16)), text):

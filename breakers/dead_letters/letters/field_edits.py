@@ -41,7 +41,7 @@ class FieldEdit:
     def from_mapping(cls, given: Mapping[str, Any]) -> Self:
         """Build an edit from a request body or the result of `as_dict`; raise `InvalidInput`."""
         errors: dict[str, list[str]] = {
-            name: ["Not a part of an edit."] for name in given if name not in NAMES
+            name: ["Not a field of an edit."] for name in given if name not in NAMES
         }
         op, path = given.get("op"), given.get("path")
         if op not in OPERATIONS:

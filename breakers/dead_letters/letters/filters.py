@@ -67,7 +67,7 @@ class LetterFilter:
         if criteria.get("value") == "" and "field" not in criteria:
             del criteria["value"]  # The form was submitted with both inputs empty.
         if "value" in criteria and not criteria.get("field"):
-            errors.setdefault("value", ["Say of which field."])
+            errors.setdefault("value", ["Name the field."])
         if errors:
             raise InvalidInput(errors)
         return cls(**criteria)
@@ -229,7 +229,7 @@ def _validate_criterion(name: str, value: Any) -> Any:
     if name in MOMENTS:
         return _parse_moment(value)
     if name not in TEXTS:
-        raise ValueError("Nothing is chosen by this.")
+        raise ValueError("Unknown filter.")
     if not isinstance(value, str):
         raise ValueError("Must be text.")
     if len(value) > MAX_FILTER_LENGTH:
@@ -263,7 +263,7 @@ def _parse_moment(value: Any) -> datetime:
     try:
         return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
     except OverflowError as error:
-        raise ValueError("Must be a time within these centuries.") from error
+        raise ValueError("This time is out of range.") from error
 
 
 _NOTHING = object()

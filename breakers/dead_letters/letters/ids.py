@@ -16,7 +16,7 @@ def to_position(entry_id: str) -> str:
     parts = (milliseconds, number or "0")
     is_valid = all(one.isascii() and one.isdigit() and len(one) <= _DIGITS for one in parts)
     if not is_valid or any(int(one) > MAX_PART for one in parts):
-        raise NotFound("That is no id of an entry in a stream.")
+        raise NotFound("Not the id of an entry in a stream.")
     return f"{int(parts[0]):020d}-{int(parts[1]):020d}"
 
 

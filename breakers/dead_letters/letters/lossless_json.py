@@ -57,7 +57,7 @@ class ObjectMembers(list[Any]):
 
 
 def _refuse_constant(text: str) -> Any:
-    raise ValueError(f"{text} is no JSON.")
+    raise ValueError(f"{text} is not JSON.")
 
 
 def _render(value: Any, depth: int | None) -> Iterator[str]:

@@ -15,7 +15,9 @@ from . import groups, stream_state, streams
 
 ALARM_AFTER = timedelta(minutes=10)
 BACKLOG, RECOVERED = "dlq.backlog", "dlq.recovered"
-UNWATCHED_REASON = "Nobody looks at this stream any more: its server or its pattern was taken out."
+UNWATCHED_REASON = (
+    "This stream is no longer watched: its server or pattern is not configured any more."
+)
 PAGES_PATH = "/dead-letters/"
 RUNBOOK_PATH = "/runbooks/dead-letters/"
 

@@ -98,7 +98,7 @@ def prepare_removal(request: RemovalRequest) -> PreparedRemoval:
     request.actor.require(settlement.SCOPE)
     reason = settlement.require_reason(request.reason)
     if request.stream.source == LetterStream.Source.OUTBOX:
-        raise NotFound("A message of the outbox is no entry of a stream: retry it there.")
+        raise NotFound("Messages of the outbox are not in a stream. Retry them in the outbox.")
     ids.to_position(request.entry_id)
     entry = reader.read_entry(request.stream.server, request.stream.name, request.entry_id)
     if entry is None:
@@ -123,7 +123,7 @@ def prepare_removal(request: RemovalRequest) -> PreparedRemoval:
         departure = missing_letters.find_last_departure(request.stream, entry.position)
         if departure is not None:
             raise missing_letters.departed_error(departure)
-        raise Conflict(f"Another is at the dead letter {request.entry_id} just now. Look again.")
+        raise Conflict(f"The dead letter {request.entry_id} is being changed. Try again.")
     return _execute(request, declared[0])
 
 
@@ -131,15 +131,15 @@ def require_removable(entry: LetterEntry, edited: Pairs | None, action: str) -> 
     """Raise :class:`Conflict` if the letter is too large, or has too many fields for a retry."""
     if entry.size_bytes > settlement.MAX_BYTES or not entry.is_whole:
         raise Conflict(
-            f"This letter has {entry.size_bytes:,} bytes; up to {settlement.MAX_BYTES:,} can be"
-            " archived, and what is not archived is not taken away.",
+            f"This letter has {entry.size_bytes:,} bytes. Letters of more than"
+            f" {settlement.MAX_BYTES:,} can't be archived, so they can't be removed.",
             why="too_large",
         )
     fields = entry.original if edited is None else edited
     if action == RETRY and len(fields) > settlement.MAX_FIELDS:
         raise Conflict(
-            f"This message has {len(fields):,} fields; up to {settlement.MAX_FIELDS:,} can be put"
-            " back at once.",
+            f"This message has {len(fields):,} fields; at most {settlement.MAX_FIELDS:,} can be"
+            " sent.",
             why="too_many_fields",
         )
 
@@ -203,7 +203,7 @@ def _execute(request: RemovalRequest, departure: Departure) -> PreparedRemoval:
         stream.server,
         lambda: execution.execute_intents(stream, [departure])[departure.pk],
         settle,
-        noted="What you asked for",
+        noted="Your request",
     )
     if outcome.kind == "gone":
         settle(outcome)

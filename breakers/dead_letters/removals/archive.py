@@ -76,7 +76,7 @@ def purge_batch(now: datetime) -> int:
         actor=RETENTION,
         action="dead_letter.archived",
         target="dlq",
-        reason=f"What left more than {ARCHIVED_FOR.days} days ago is kept no longer.",
+        reason=f"Letters are deleted {ARCHIVED_FOR.days} days after their removal.",
         after={"forgotten": len(ids), "streams": streams},
         now=now,
     )
@@ -84,4 +84,4 @@ def purge_batch(now: datetime) -> int:
 
 
 def _not_found(departure_id: int) -> NotFound:
-    return NotFound(f"The archive of dead letters has no {departure_id} (any more).")
+    return NotFound(f"The archive has no dead letter {departure_id}, or no longer has it.")

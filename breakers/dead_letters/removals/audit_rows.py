@@ -72,7 +72,7 @@ def record_retention(
         actor=actor,
         action="dead_letter.archived",
         target=stream.audit_target,
-        reason="What is too old, or too much, is archived before it goes.",
+        reason="Letters that are too old, or too many, are archived and removed.",
         after={action: count for action, count in sorted(counts.items()) if count},
         now=now,
     )

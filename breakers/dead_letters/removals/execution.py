@@ -101,14 +101,14 @@ def execute_or_withdraw(
 
     If the server refuses, `withdraw` is called with the outcome and :class:`ServerRefused` is
     raised. If the server is unavailable, raises :class:`ServerUnavailable`: its message says that
-    `noted`, such as "The restoring", will be carried out later.
+    `noted`, such as "The restore", will be carried out later.
     """
     try:
         outcome = execute()
     except ServerUnavailable as error:
         raise ServerUnavailable(
-            f"The Redis server {server} does not answer. {noted} is noted,"
-            " and is carried out once it answers; asking again does no harm."
+            f"The Redis server {server} does not answer. {noted} is saved and is carried out"
+            " when it answers. You can safely repeat it."
         ) from error
     if outcome.kind == "refused":
         withdraw(outcome)

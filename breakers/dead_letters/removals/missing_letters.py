@@ -9,8 +9,8 @@ _LEFT = {
     "retry": "was retried",
     "discard": "was discarded",
     "purge": "was purged",
-    "age": "was archived, being too old,",
-    "length": "was archived, as there were too many,",
+    "age": "was archived as too old",
+    "length": "was archived, because there were too many,",
 }
 _LEAVING = {
     "retry": "is being retried",
@@ -40,7 +40,7 @@ def missing_letter_error(stream: LetterStream, entry_id: str) -> DomainError:
         existed = position <= (sample.last_given or stream.last)
     if existed:
         return Conflict(
-            f"The dead letter {entry_id} is gone: it was taken away, and not through here.",
+            f"The dead letter {entry_id} is gone: another Redis client removed it.",
             gone=True,
         )
     return NotFound(f"There is no dead letter {entry_id} in {stream.name}.")
@@ -67,11 +67,11 @@ def departed_error(departure: Departure) -> Conflict:
         text = f"{_LEAVING[action]} by {by}."
     elif departure.state == Departure.State.GONE:
         text = (
-            f"is gone: when {by} asked to {action} it, somebody else had taken it away."
+            f"is gone: another Redis client had removed it before {by} could {action} it."
             " The archive has it."
         )
     else:
-        where = f" It is {departure.new_id} now." if departure.new_id else ""
+        where = f" Its new id is {departure.new_id}." if departure.new_id else ""
         text = f"{_LEFT[action]} by {by}.{where}"
     return Conflict(
         f"The dead letter {departure.entry_id} {text}",

@@ -81,7 +81,7 @@ def prepare_restore(
         departure.stream.server,
         lambda: execution.execute_restore(departure),
         lambda _refused: _revert_restore(departure, before),
-        noted="The restoring",
+        noted="The restore",
     )
     return PreparedRestore(departure, actor, outcome)
 
@@ -115,7 +115,7 @@ def _finish_restore(pk: int, now: datetime) -> bool:
     if departure is None:
         return False
     if departure.restored_at is None or departure.restored_at <= now - execution.NOTED_FOR:
-        return _withdraw_restore(departure, "Whether it was put back is not known any more.", now)
+        return _withdraw_restore(departure, "It is no longer known if it was restored.", now)
     outcome = execution.execute_restore(departure)
     if outcome.kind == "refused":
         return not outcome.is_temporary and _withdraw_restore(departure, outcome.why, now)
@@ -127,30 +127,32 @@ def _require_restorable(departure: Departure, now: datetime) -> None:
     """Raise :class:`Conflict` if the letter can't be restored, for example after a retry."""
     entry_id = departure.entry_id
     if departure.state == State.RESTORED:
-        raise Conflict(f"The dead letter {entry_id} was restored already: as {departure.new_id}.")
+        raise Conflict(f"The dead letter {entry_id} was already restored, as {departure.new_id}.")
     if departure.state == State.INTENDED:
-        raise Conflict(f"The dead letter {entry_id} is about to leave; wait until it has.")
+        raise Conflict(f"The dead letter {entry_id} is being removed. Try again afterwards.")
     if departure.state == State.DONE and departure.action == Departure.Action.RETRY:
         raise Conflict(
             f"The dead letter {entry_id} was retried: its message is in"
-            f" {departure.stream.origin} as {departure.new_id}, and restoring would double it."
+            f" {departure.stream.origin} as {departure.new_id}, so restoring would duplicate it."
         )
     if departure.state == State.GONE and departure.action == Departure.Action.RETRY:
         # Notes that would prove a retry are deleted after `NOTED_FOR`.
         missed_at = departure.done_at
         if missed_at and missed_at - departure.intended_at >= execution.NOTED_FOR:
             raise Conflict(
-                f"Whether the dead letter {entry_id} was retried nobody"
-                " knows any more: its server was away for too long. Look for it in"
-                f" {departure.stream.origin}, and copy it from the archive if it is not there."
+                f"It is no longer known if the dead letter {entry_id} was retried: its server was"
+                f" unavailable for too long. Check {departure.stream.origin}; if the message is"
+                " missing, copy it from the archive."
             )
     if departure.done_at and departure.done_at <= now - archive.ARCHIVED_FOR:
-        raise Conflict(f"Only what left within {archive.ARCHIVED_FOR.days} days can be restored.")
+        raise Conflict(
+            f"Letters can be restored for {archive.ARCHIVED_FOR.days} days after their removal."
+        )
     fields = len(departure.entry.pairs)
     if fields > settlement.MAX_FIELDS:
         raise Conflict(
-            f"This letter has {fields:,} fields; up to {settlement.MAX_FIELDS:,} can be put back at"
-            " once. Copy it from the archive.",
+            f"This letter has {fields:,} fields; at most {settlement.MAX_FIELDS:,} can be restored."
+            " Copy it from the archive.",
             why="too_many_fields",
         )
 
@@ -187,7 +189,7 @@ def _withdraw_restore(departure: Departure, why: str, now: datetime) -> bool:
             actor=audit_rows.SETTLE,
             action=audit_rows.WITHDRAWN,
             target=departure.stream.audit_target,
-            reason="The letter could not be put back; it is in the archive still.",
+            reason="The letter could not be restored. It is still in the archive.",
             after={"archive": departure.pk, "action": "restore", "why": why},
             now=now,
         )

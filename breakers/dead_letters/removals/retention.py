@@ -34,7 +34,7 @@ MAX_UNEXPECTED = 1000
 FIRST_OF_CLOCK = "1000000000000-0"
 """Smallest entry id that encodes a time; see `ids.added_at`."""
 REASONS = {
-    Departure.Action.AGE: "It lay there for longer than dead letters are kept.",
+    Departure.Action.AGE: "It was older than dead letters are kept.",
     Departure.Action.LENGTH: "There were more dead letters than are kept.",
 }
 

@@ -37,7 +37,7 @@ def reveal_letter(
     _require_permission(actor)
     reason = settlement.require_reason(reason)
     if stream.source == LetterStream.Source.OUTBOX:
-        raise NotFound("A message of the outbox is no entry of a stream.")
+        raise NotFound("Messages of the outbox are not in a stream.")
     ids.to_position(entry_id)
     entry = reader.read_entry(stream.server, stream.name, entry_id)
     if entry is None:
@@ -61,7 +61,7 @@ def _require_permission(actor: Actor) -> None:
         return
     actor.require_power(Power.ADMINISTER) if actor.is_person else actor.require(settlement.SCOPE)
     raise Forbidden(
-        "This token's owner may not see what is hidden; a token of an admin may.",
+        "Only tokens of admins may see hidden values.",
         scope=settlement.SCOPE,
     )
 

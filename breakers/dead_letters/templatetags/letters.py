@@ -47,8 +47,8 @@ HISTORY_ICONS = {
 DOES = {"retry": "Retry", "discard": "Discard", "purge": "Purge"}
 # state → icon, word, tone, instead of those of the action
 DEPARTURE_STATES = {
-    "intended": ("clock", "Under way", "pending"),
-    "gone": ("info", "Was gone", "quiet"),
+    "intended": ("clock", "In progress", "pending"),
+    "gone": ("info", "Already gone", "quiet"),
     "restoring": ("clock", "Being restored", "pending"),
     "restored": ("check", "Restored", "released"),
 }

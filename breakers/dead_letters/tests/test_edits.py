@@ -83,14 +83,14 @@ def test_a_name_that_is_no_text_is_edited_under_what_it_is_shown_as():
         ({"order": {"card": {"cvc": "[redacted]"}}}, "hidden"),
         ({"order": '{"cvc": "\\u005bredacted]"}'}, "hidden"),
         ({"order": '{"in": "{\\\\u005b\\\\u0072edacted]}"}'}, "hidden"),
-        ({"dlq_error": "none"}, "not part of it"),
-        ({"dlq_retry_count": "0"}, "not part of it"),
+        ({"dlq_error": "none"}, "not part of the message"),
+        ({"dlq_retry_count": "0"}, "not part of the message"),
         ({"tag": "x"}, "2 times"),
         ({"tag": ["x"]}, "2 times"),
         ({"order": "\ud800"}, "UTF-8"),
         ({"order": float("nan")}, "JSON"),
-        ({"": "x"}, "name of a field"),
-        ({"\ud800": "x"}, "name of a field"),
+        ({"": "x"}, "this name"),
+        ({"\ud800": "x"}, "this name"),
     ],
 )
 def test_what_can_not_be_a_value_is_refused_by_name(fields, message):
@@ -103,5 +103,5 @@ def test_what_can_not_be_a_value_is_refused_by_name(fields, message):
 
 
 def test_nothing_left_is_refused():
-    with pytest.raises(InvalidInput, match="without any field"):
+    with pytest.raises(InvalidInput, match="at least one field"):
         edits.apply_edits(LetterEntry("1-1", ((b"a", b"b"), (b"dlq_error", b"x"))), {"a": None})

@@ -73,7 +73,7 @@ def test_a_server_that_breaks_off_later_is_asked_again_and_nothing_is_lost_or_tw
     letter = far.add()
     far.way.breaks_at, far.way.is_late = script, is_late
 
-    with pytest.raises(Unavailable, match="is noted"):
+    with pytest.raises(Unavailable, match="is saved"):
         act(far, letter, action)
     intent = departures()
     far.way.breaks_at = b""
@@ -120,7 +120,7 @@ def test_a_restoring_that_broke_off_is_finished_once(far):
     archived = act(far, letter, actions.discard)["departure"]
     far.way.breaks_at, far.way.is_late = RESTORE, True
 
-    with pytest.raises(Unavailable, match="is noted"):
+    with pytest.raises(Unavailable, match="is saved"):
         restoration.restore_letter(departure_id=archived, reason=REASON, actor=KIM, now=NOW)
     far.way.breaks_at = b""
     settled = intent_sweeper.sweep_intents(NOW + MINUTE)

@@ -163,7 +163,7 @@ def test_what_can_not_leave_stays_and_is_counted_by_why(letters):
     why = {"retried_too_often": 1, "too_many_fields": 1}
     assert (dry.eligible, dry.ineligible, dict(dry.why), dry.complete) == (1, 2, why, True)
     assert (counts(job)["done"], counts(job)["why"]) == (1, why)
-    assert "2 left where they were" in job.outcome
+    assert "2 skipped" in job.outcome
     assert origin(letters)[0][1][b"dlq_retry_count"] == b"3"
 
 
@@ -326,7 +326,7 @@ def test_nobody_has_looked_at_the_breaker_holds_it(letters):
     job.refresh_from_db()
 
     assert job.state == "holding"
-    assert "is not known" in job.hold_reason
+    assert "is unknown" in job.hold_reason
 
 
 def test_a_breaker_that_nobody_reports_holds_nothing(letters):

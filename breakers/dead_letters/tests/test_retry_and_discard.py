@@ -233,7 +233,7 @@ def test_what_was_retried_is_not_discarded(letters):
     letter = letters.add()
     new_id = retry(letters, letter)["new_id"]
 
-    with pytest.raises(Conflict, match=f"was retried by user:kim. It is {new_id} now"):
+    with pytest.raises(Conflict, match=f"was retried by user:kim. Its new id is {new_id}"):
         discard(letters, letter)
 
 

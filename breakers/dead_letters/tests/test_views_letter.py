@@ -170,7 +170,7 @@ def test_a_form_sent_back_as_it_came_changes_nothing(letters):
     response = operator.post(edit, {**sent, "reason": REASON})
 
     assert response.status_code == 422
-    assert "Nothing is different yet" in page(response)
+    assert "Nothing was edited" in page(response)
     assert origin(letters) == []
 
 
@@ -209,7 +209,7 @@ def test_what_is_hidden_can_not_be_moved_to_where_it_is_seen(letters, moved):
     response = operator.post(edit, {place: moved, "reason": REASON})
 
     assert response.status_code == 422
-    assert "has to stay where it was" in page(response)
+    assert "must stay in place" in page(response)
     assert origin(letters) == []
 
 
@@ -247,7 +247,7 @@ def test_json_that_is_none_any_more_is_said_beside_its_field(letters):
 
     response = operator.post(edit, {place: '{"id": ', "reason": REASON})
 
-    assert "This was JSON, and is not any more" in page(response)
+    assert "This is not valid JSON" in page(response)
     assert origin(letters) == []
 
 

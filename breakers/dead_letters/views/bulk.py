@@ -149,7 +149,7 @@ def bulk_job_page(request: PersonRequest, server: str, name: str) -> HttpRespons
             stream=stream, action=action, chosen=chosen, actor=actor, now=now, **arguments
         )
         if isinstance(result, Approval):
-            text = "A second person has to approve the purge first."
+            text = "Purge requested. A second person has to approve it."
             return redirect_done(request, text, reverse("approvals_page"))
         url = reverse("replay_page", args=[result.pk])
         return redirect_done(request, f"Job {result.pk} started.", url)

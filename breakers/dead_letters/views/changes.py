@@ -70,7 +70,7 @@ def retry_letter(request: PersonRequest, server: str, entry_id: str, name: str) 
 
     def act(reason: str) -> HttpResponse:
         done = actions.retry(stream=stream, entry_id=entry_id, reason=reason, actor=actor, now=now)
-        text = f"Back in {stream.origin} as {done['new_id']}."
+        text = f"Sent to {stream.origin} as {done['new_id']}."
         return redirect_done(request, text, stream.letter_url(entry_id))
 
     context: dict[str, Any] = {
@@ -94,7 +94,7 @@ def discard_letter(request: PersonRequest, server: str, entry_id: str, name: str
 
     def act(reason: str) -> HttpResponse:
         actions.discard(stream=stream, entry_id=entry_id, reason=reason, actor=actor, now=now)
-        text = f"Discarded {entry_id}; it can be put back."
+        text = f"Discarded {entry_id}. It can be restored for 30 days."
         return redirect_done(request, text, stream.letter_url(entry_id))
 
     return _confirm(request, stream, entry_id, "discard", act)
@@ -113,7 +113,7 @@ def restore_letter(request: PersonRequest, departure_id: int) -> HttpResponse:
         back = Departure.objects.without_payload().get(pk=departure_id)
         is_back = back.state == Departure.State.RESTORED and back.new_id
         url = stream.letter_url(back.new_id) if is_back else archive_url
-        text = f"It lies in {stream.name} again, as {back.new_id}."
+        text = f"Restored in {stream.name} as {back.new_id}."
         return redirect_done(request, text, url)
 
     context = {"left": departure, "back": archive_url}

@@ -72,7 +72,7 @@ def edit_letter(request: PersonRequest, server: str, entry_id: str, name: str) -
     try:
         entry = letter.read_letter(stream, entry_id, EDIT_LIMITS)
         if entry is None:
-            raise Conflict(f"The letter {entry_id} is not there any more.")
+            raise Conflict(f"The letter {entry_id} is no longer in the stream.")
         if not entry.is_whole or entry.size_bytes > MAX_BYTES:
             raise Conflict(
                 "This message is too large to be edited in a form. The API takes edited fields:"
@@ -116,9 +116,9 @@ def _save(
     typed, edited = _read_posted(fields, request.POST)
     errors: dict[str, Any] = {}
     if any(one.errors for one in typed):
-        errors["form"] = ["Some fields need another look."]
+        errors["form"] = ["Some fields are invalid."]
     elif not edited:
-        errors["form"] = ["Nothing is different yet. To retry it as it is, go back."]
+        errors["form"] = ["Nothing was edited. To retry the letter unchanged, go back."]
     else:
         try:
             done = actions.retry(
@@ -137,7 +137,7 @@ def _save(
                 if name != "reason"
             ]
         else:
-            message = f"Edited, and back in {stream.origin} as {done['new_id']}."
+            message = f"Edited and sent to {stream.origin} as {done['new_id']}."
             return redirect_done(request, message, stream.letter_url(entry.id))
     return _render_form(request, stream, entry, typed, errors, now)
 
@@ -265,7 +265,7 @@ def _read_field(field: EditField, posted: Mapping[str, str]) -> tuple[EditField,
     except RecursionError:
         problem = "This is nested too deeply."
     except json.JSONDecodeError as error:
-        problem = f"This was JSON, and is not any more: {error}"
+        problem = f"This is not valid JSON: {error}"
     except ValueError as error:
         problem = str(error)
     else:

@@ -5,7 +5,7 @@ from typing import Any
 from breakers.dead_letters.letters import lossless_json
 from breakers.dead_letters.letters.redaction import REDACTED
 
-MOVED = "What is hidden has to stay where it was, and so has what lies beside it in a list."
+MOVED = "Hidden values, and items beside them in a list, must stay in place."
 
 
 def restore_hidden(typed: str, original: bytes, shown: bytes) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.db.models import Count, Q, QuerySet
 
+from controlplane.core.outbox.escalation import Escalation
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.outbox.retention_rules import MESSAGES
 from controlplane.notify.targets import destination_names, reach
@@ -62,6 +63,22 @@ def event_context(event_key: str, now: datetime) -> dict[str, Any]:
         "statement": describe_counts(count_deliveries(messages)),
         "deliveries": [(row, names[row.destination]) for row in rows],
     }
+
+
+def describe_escalation(escalation: Escalation) -> DeliveryStatement | None:
+    """Return the statement about an escalation's last notifications; None without their messages.
+
+    Notifications of many escalations in one message are not counted.
+    """
+    first = max(1, escalation.notices + 1 - MAX_LISTED)
+    numbers = range(first, escalation.notices + 1)
+    keys = [f"escalation:{escalation.pk}:{number}" for number in numbers]
+    counts = count_deliveries(OutboxMessage.objects.filter(event_key__in=keys))
+    if not counts.total:
+        return None
+    noun = "message" if counts.total == 1 else "messages"
+    parts = [f"{counts.delivered:,} of {counts.total:,} {noun} delivered", *_list_open(counts)]
+    return DeliveryStatement(". ".join(parts), _tone(counts))
 
 
 def describe_absence(now: datetime, *, otherwise: str = "No messages yet") -> str:

@@ -6,6 +6,7 @@ import pytest
 
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import as_role
+from controlplane.core.outbox.escalation import Escalation
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.outbox.services import announce
 from controlplane.notify.delivery import statements
@@ -30,6 +31,23 @@ def test_counts_become_a_statement(counts, text, tone):
     found = statements.describe_counts(counts)
 
     assert (found.text, found.tone) == (text, tone)
+
+
+@pytest.mark.django_db
+def test_notifications_of_an_escalation_count_as_sent_once_delivered():
+    escalation = Escalation.objects.create(
+        subject="alert:7", event="slo.firing", severity="critical", opened_at=db_now(), notices=2
+    )
+    before = statements.describe_escalation(escalation)
+    for number, state in ((1, "sent"), (2, "pending")):
+        message = create_message(state, f"webhook:{number}")
+        message.event_key = f"escalation:{escalation.pk}:{number}"
+        message.save(update_fields=["event_key"])
+
+    after = statements.describe_escalation(escalation)
+
+    assert before is None
+    assert after.text == "1 of 2 messages delivered. Waiting: 1"
 
 
 @pytest.mark.django_db
