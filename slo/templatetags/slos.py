@@ -39,7 +39,7 @@ SEVERITIES = {"page": ("critical", "Page"), "ticket": ("warning", "Ticket")}
 LASTING = {"firing": "Firing for", "ok": "OK for", "unknown": "Unknown for"}
 MARKS = {
     "alert": ("warning", "Alert"),
-    "episode": ("engaged", "Stopped"),
+    "episode": ("engaged", "Engaged"),
     "ramp": ("ramping", "Ramp"),
     "exclusion": ("hidden", "Excluded"),
 }

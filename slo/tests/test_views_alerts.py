@@ -139,7 +139,7 @@ def test_whoever_is_called_next_is_named_with_the_step(settings):
 
     content = text(get_page(f"/alerts/{alert.pk}/", "admin"))
 
-    assert "notifies team-lead any moment" in content
+    assert "notifies team-lead within seconds" in content
     assert "No step has been notified yet." in content
 
 

@@ -5,7 +5,7 @@ const MAX_ROWS = 4;
 const MAX_LABEL = 170; // pixels
 const GAP = 8;
 /** @type {Record<string, string>} */
-const WORDS = { exclusion: "", episode: "Stopped ", ramp: "Ramp ", alert: "" };
+const WORDS = { exclusion: "", episode: "Engaged ", ramp: "Ramp ", alert: "" };
 
 export const labelFont = () => `11px ${getComputedStyle(document.body).fontFamily}`;
 

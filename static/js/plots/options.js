@@ -8,7 +8,7 @@ import { formatRate, formatShare, toZone } from "./formatting.js";
 export const DASHES = [[], [8, 4], [2, 3], [9, 3, 2, 3], [14, 3], [4, 7]];
 export const STYLES = DASHES.length;
 const AXIS_WIDTH = 54;
-const MARGIN = 12;
+const MARGIN = 24; // half a label of the time axis fits
 
 /** @param {import("./plot.js").Plot} plot */
 export function plotOptions(plot) {
