@@ -74,6 +74,15 @@ def test_pages_that_are_not_live_ask_for_it_by_themselves():
     assert "<html" not in part
 
 
+def test_refreshed_navigation_marks_the_page_that_is_shown():
+    headers = {"HX-Request": "true", "HX-Current-URL": "http://testserver/audit/?q=kim"}
+
+    part = page(browser_as("viewer").get("/alarm/", headers=headers))
+
+    assert part.count("aria-current") == 1
+    assert 'href="/audit/" aria-current="page"' in part
+
+
 def test_costs_one_query():
     request = RequestFactory().get("/")
     request.user = person("viewer")
