@@ -34,7 +34,7 @@ def test_firing_one_says_which_rule_how_fast_and_what_is_left():
 
     content = text(get_page(role="operator"))
 
-    assert "core-availabilityPaging" in content
+    assert "core-availability Paging" in content
     assert "99.9 % of requests served well, over 30 days" in content
     assert "Firing for 31 min" in content
     assert "burned at 25× over 1 h" in content
@@ -89,7 +89,7 @@ def test_period_is_said_as_people_say_it(days, period):
             {},
             0,
             [Incident(20, 21, None)],
-            ["core-availabilityOK", "No events for 21 min."],
+            ["core-availability OK", "No events for 21 min."],
             [],
             id="silence while a long window is known",
         ),
@@ -194,7 +194,7 @@ def test_change_is_told_in_words():
 
     content = text(get_page())
 
-    assert "99.9 %99.5 %" in content
+    assert "99.9 % 99.5 %" in content
     assert "agreed with product" in content
 
 

@@ -89,7 +89,7 @@ def test_preview_tells_what_would_change_and_what_it_means():
 
     assert "21 min 36 s of full outage" in html
     assert "1 event in 2,000" in html
-    assert "1 changeChanges target99.9 %99.95 %" in html
+    assert "1 change Changes target 99.9 % 99.95 %" in html
     assert float(services.find_slo(slo.name).target) == 0.999
 
 
@@ -161,7 +161,9 @@ def test_only_admins_may(path, role):
 def test_removed_one_is_gone_and_the_form_says_what_that_means():
     factories.slo()
     browser = browser_as("admin")
-    assert "so their ramps hold" in text(page(browser.get("/slos/core-availability/remove/")))
+    assert "Ramps with a gate on it hold" in text(
+        page(browser.get("/slos/core-availability/remove/"))
+    )
 
     response = browser.post("/slos/core-availability/remove/", {"reason": WHY})
 

@@ -149,7 +149,7 @@ def test_commands_say_their_keys_where_they_are_offered():
         one for one in PALETTE_COMMANDS.values() if one.kind == ACTION and one.keys == "e"
     )
 
-    assert re.search(rf"{engage.title}.*?<kbd>e</kbd>", html)
+    assert re.search(rf"{engage.title}.*?<kbd>e</kbd>", html, re.S)
 
 
 def test_verb_alone_leads_to_what_is_engaged_or_ramps():

@@ -382,7 +382,7 @@ class TestBoard:
         html = page(browser_as("operator").get("/"))
 
         assert "Ramping 5 %" in text(html)
-        assert "step 1 of 2" in html
+        assert "step 1 of 2" in text(html)
         assert "left of this step" in html
 
     def test_holding_one_says_so(self):

@@ -115,5 +115,5 @@ def test_end_that_nothing_puts_off_is_told_as_such(kim):
 
     html = here.get(PAGE).content.decode()
 
-    assert html.count("; expires in") == 2
+    assert html.count("· expires in") == 2
     assert html.count("unless used") == 1
