@@ -6,6 +6,10 @@ const MAX_LABEL = 170; // pixels
 const GAP = 8;
 /** @type {Record<string, string>} */
 const WORDS = { exclusion: "", episode: "Engaged ", ramp: "Ramp ", alert: "" };
+/** @type {Record<string, string>} */
+const MARK_TOKENS = { exclusion: "--control", episode: "--ink", ramp: "--ramp", alert: "--stop", ticket: "--warn" };
+/** @type {Record<string, string>} */
+const LIMIT_TOKENS = { page: "--stop", ticket: "--warn", even: "--control" };
 
 export const labelFont = () => `11px ${getComputedStyle(document.body).fontFamily}`;
 
@@ -100,7 +104,7 @@ function drawSpan(ctx, mark, place, width, height, color) {
 }
 
 /** @param {PlotBand} mark @param {(name: string) => string} color */
-const markColor = (mark, color) => color(`--mark-${mark.label === "ticket" ? "ticket" : mark.kind}`);
+const markColor = (mark, color) => color(MARK_TOKENS[mark.label === "ticket" ? "ticket" : mark.kind]);
 
 /** @param {CanvasRenderingContext2D} ctx @param {number} left @param {number} right @param {number} height */
 function drawHatching(ctx, left, right, height) {
@@ -129,7 +133,7 @@ export function drawLimits(chart, even, named, color) {
   for (const limit of [{ value: even, name: "", severity: "even" }, ...named]) {
     const y = Math.round(chart.valToPos(limit.value, "y", true));
     if (y < bbox.top || y > bbox.top + bbox.height + 1) continue;
-    ctx.strokeStyle = ctx.fillStyle = color(`--limit-${limit.severity}`);
+    ctx.strokeStyle = ctx.fillStyle = color(LIMIT_TOKENS[limit.severity]);
     ctx.lineWidth = (limit.severity === "page" ? 1.75 : 1.25) * ratio;
     ctx.setLineDash(limit.severity === "page" ? [] : [5 * ratio, 4 * ratio]);
     ctx.beginPath();

@@ -6,7 +6,7 @@ const SVG = "http://www.w3.org/2000/svg";
 
 /**
  * @param {PlotLine} line
- * @param {{ number: number, dash: number[] }} look
+ * @param {{ token: string, dash: number[] }} look
  * @param {boolean} pressed
  * @param {(button: HTMLButtonElement) => void} press
  */
@@ -24,14 +24,14 @@ export function legendButton(line, look, pressed, press) {
   return element;
 }
 
-/** @param {{ number: number, dash: number[] }} look */
+/** @param {{ token: string, dash: number[] }} look */
 function lineSample(look) {
   const found = document.createElementNS(SVG, "svg");
   const path = document.createElementNS(SVG, "path");
   found.setAttribute("viewBox", "0 0 26 6");
   found.setAttribute("aria-hidden", "true");
   path.setAttribute("d", "M1 3H25");
-  path.setAttribute("stroke", `var(--plot-${look.number})`);
+  path.setAttribute("stroke", `var(${look.token})`);
   path.setAttribute("stroke-dasharray", look.dash.join(" "));
   found.append(path);
   return found;

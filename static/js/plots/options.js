@@ -6,6 +6,8 @@ import { formatRate, formatShare, toZone } from "./formatting.js";
 
 /** @type {number[][]} */
 export const DASHES = [[], [8, 4], [2, 3], [9, 3, 2, 3], [14, 3], [4, 7]];
+/** @type {string[]} */
+export const LINE_TOKENS = ["--accent", "--flow", "--ink-3", "--ramp", "--control", "--ink"];
 export const STYLES = DASHES.length;
 const AXIS_WIDTH = 54;
 const MARGIN = 24; // half a label of the time axis fits
@@ -15,7 +17,7 @@ export function plotOptions(plot) {
   /** @param {string} name */
   const color = (name) => plot.color(name);
   const ink = plot.color("--ink-3");
-  const grid = { stroke: plot.color("--plot-grid"), width: 1 };
+  const grid = { stroke: plot.color("--line"), width: 1 };
   const font = `12px ${getComputedStyle(document.body).fontFamily}`;
   const isBurn = plot.kind === "burn";
   const axis = { stroke: ink, font, grid, ticks: { show: false } };
@@ -69,8 +71,8 @@ function seriesOptions(plot, line) {
   return {
     label: line.name,
     show: !plot.hidden.has(line.name),
-    stroke: plot.color(`--plot-${style + 1}`),
-    fill: budget ? plot.color("--plot-fill") : undefined,
+    stroke: plot.color(LINE_TOKENS[style]),
+    fill: budget ? plot.color("--accent-soft") : undefined,
     fillTo: budget ? (/** @type {any} */ chart) => chart.scales.y.min : undefined,
     width: style < 2 ? 2 : 1.25,
     dash: budget ? [] : DASHES[style],

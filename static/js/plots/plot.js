@@ -2,7 +2,7 @@
 
 import { currentLabel, currentValue } from "./current_values.js";
 import { legendButton, timeLabel } from "./legend.js";
-import { DASHES, plotOptions, STYLES } from "./options.js";
+import { DASHES, LINE_TOKENS, plotOptions, STYLES } from "./options.js";
 import { firstKnown, fittedRange } from "./scales.js";
 import { formatLeft, formatTime, formatRate, formatStep, formatWindow } from "./formatting.js";
 
@@ -174,7 +174,7 @@ export class Plot {
     const lines = this.kind === "burn" ? this.data.lines : [];
     const buttons = lines.map((line) => {
       const style = this.lineStyle(line.name);
-      const look = { number: style + 1, dash: DASHES[style] };
+      const look = { token: LINE_TOKENS[style], dash: DASHES[style] };
       return legendButton(line, look, !this.hidden.has(line.name), (pressed) => this.toggleLine(line.name, pressed));
     });
     this.legend.replaceChildren(...buttons, timeLabel());
