@@ -69,7 +69,7 @@ def test_rules_are_tried_before_they_are_saved(desks):
     page.get_by_role("button", name="Backtest").click()
 
     dialog = page.locator("#dialog")
-    expect(dialog.locator(".backtest__item").first).to_contain_text("Pages0")
+    expect(dialog.locator(".backtest__item").first).to_contain_text("Pages 0")
     expect(dialog.locator(".backtest__item").first).to_contain_text("current rules: 2")
     dialog.get_by_role("button", name="a day").click()
     expect(dialog.locator(".backtest__item").first).to_contain_text("current rules: 1")

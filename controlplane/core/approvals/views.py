@@ -194,6 +194,7 @@ def list_changes(kind: str, diff: Mapping[str, Any]) -> list[AuditChange]:
         for name, value in diff.items()
         # The page shows a list of objects, such as steps, as a table.
         if not (isinstance(value, list) and any(isinstance(item, dict) for item in value))
+        and value not in (None, [None, None])
     }
     before = {name: _format_value(value) for name, (value, _) in pairs.items()}
     after = {name: _format_value(value) for name, (_, value) in pairs.items()}

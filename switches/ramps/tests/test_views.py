@@ -383,7 +383,7 @@ class TestBoard:
 
         assert "Ramping 5 %" in text(html)
         assert "step 1 of 2" in text(html)
-        assert "left of this step" in html
+        assert "left of this step" in text(html)
 
     def test_holding_one_says_so(self):
         start_ramp(plan=gated_plan({"type": "external", "gate": "smoke"}))
