@@ -80,6 +80,6 @@ def test_expiry_that_is_to_be_is_told_in_utc_too(desks):
     page.keyboard.press("e")
 
     cards = page.get_by_role("dialog").locator(".card-choice small time")
-    expect(cards).to_have_count(2)
+    expect(cards).to_have_count(4)
     expect(cards.first).to_contain_text("UTC")
     expect(cards.last).to_contain_text("UTC")
