@@ -65,6 +65,7 @@ lint: .venv/.stamp-dev
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
 	@$(PY) .ci/check_language.py
+	@$(PY) -m djlint --lint --quiet templates controlplane/openapi/templates
 	@! git grep -nE '^(<{7}|>{7}) ' || { echo 'lint: conflict markers are left above' >&2; exit 1; }
 	@$(PY) -m mypy .
 	@command -v node >/dev/null || { echo 'make lint needs Node.js 20 or later' >&2; exit 2; }
