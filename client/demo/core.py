@@ -116,7 +116,12 @@ def main() -> None:
         core = Core(gear, faults, calls, stream)
         policies = tuple(calls.policies.values())
         pages = page.Pages(gear, ports, os.environ.get("SWITCHGEAR_URL", ""), policies)
-        routes = {("POST", "/ask"): core.ask, ("GET", "/"): pages.show, ("POST", "/"): pages.change}
+        routes = {
+            ("POST", "/ask"): core.ask,
+            ("GET", "/"): pages.show,
+            ("GET", "/page.css"): pages.show_style,
+            ("POST", "/"): pages.change,
+        }
         serve(FaultyService(routes, faults), ports["core"])
 
 

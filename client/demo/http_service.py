@@ -31,11 +31,12 @@ Body = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class ServiceResponse:
-    """A response; `body` is a JSON object, or an HTML page as text."""
+    """A response; `body` is a JSON object, or text of the media type `text_type`."""
 
     status: int
     body: Body | str
     headers: Mapping[str, str] = field(default_factory=dict)
+    text_type: str = "text/html"
 
 
 Handler = Callable[[Body], ServiceResponse]
@@ -177,9 +178,10 @@ class _Handling(BaseHTTPRequestHandler):
         return by_name and origin in (None, f"http://{host}")
 
     def _send(self, answer: ServiceResponse) -> None:
-        is_page = isinstance(answer.body, str)
-        content = answer.body if isinstance(answer.body, str) else json.dumps(answer.body)
-        kind = "text/html; charset=utf-8" if is_page else "application/json"
+        if isinstance(answer.body, str):
+            content, kind = answer.body, f"{answer.text_type}; charset=utf-8"
+        else:
+            content, kind = json.dumps(answer.body), "application/json"
         data = content.encode()
         self.send_response(answer.status)
         self.send_header("Content-Type", kind)

@@ -23,6 +23,7 @@ ONLY = {"garble": "core", "overload": "oracle"}
 """The service of each button that is shown for one service only."""
 
 _PAGE = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
+_STYLE = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
 _ROW = (
     '<section class="{state}"><h2>{name} <span>{now}</span></h2>'
     '<form method="post" action="/"><input type="hidden" name="service" value="{name}">{buttons}'
@@ -80,6 +81,9 @@ class Pages:
             calls="".join(map(_render_call, self._policies)),
         )
         return ServiceResponse(200, content)
+
+    def show_style(self, _: Body) -> ServiceResponse:
+        return ServiceResponse(200, _STYLE, text_type="text/css")
 
     def change(self, form: Body) -> ServiceResponse:
         """Inject the fault that the pressed button names, and redirect to the page."""

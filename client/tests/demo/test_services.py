@@ -58,7 +58,12 @@ class World:
         core = Core(self.gears["core"], self.faults["core"], self.calls, self.stream)
         policies = tuple(self.calls.policies.values())
         pages = Pages(self.gears["core"], self.ports, "http://console.example/", policies)
-        routes = {("POST", "/ask"): core.ask, ("GET", "/"): pages.show, ("POST", "/"): pages.change}
+        routes = {
+            ("POST", "/ask"): core.ask,
+            ("GET", "/"): pages.show,
+            ("GET", "/page.css"): pages.show_style,
+            ("POST", "/"): pages.change,
+        }
         self.ports["core"] = self._serve(stack, "core", routes)
 
     def _serve(self, stack: ExitStack, name: str, routes: dict[Any, Any]) -> int:
@@ -264,6 +269,15 @@ def call_form(port: int, form: dict[str, str]) -> int:
     headers = {"Content-Type": "application/x-www-form-urlencoded"}
     connection.request("POST", "/", urlencode(form), headers)
     return connection.getresponse().status
+
+
+def test_the_page_has_its_stylesheet(three: World) -> None:
+    connection = HTTPConnection("127.0.0.1", three.ports["core"], timeout=20)
+    connection.request("GET", "/page.css")
+    response = connection.getresponse()
+
+    assert response.headers["Content-Type"] == "text/css; charset=utf-8"
+    assert "color-scheme: light dark;" in response.read().decode()
 
 
 def page_of(port: int) -> str:
