@@ -22,7 +22,7 @@ from breakers.models.registry import Criticality
 from breakers.states import board, dependency_status
 from breakers.states.dependency_status import DependencyStatus
 from breakers.states.evidence import rank_dependencies
-from breakers.states.recent_calls import is_failing, load_recent_counts
+from breakers.states.recent_calls import find_failing, load_recent_counts
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -50,14 +50,16 @@ class MapLine:
     """A dependency drawn as a line.
 
     `relation` is `up` if the focused service's failure reaches this caller, `down` if the focused
-    service needs this callee, otherwise empty. `recent` are the calls of the last five minutes.
-    `rank` orders the lines like the board, 1 is the most urgent.
+    service needs this callee, otherwise empty. `recent` are the calls of the last five minutes;
+    `calls_fail` is true if they show the dependency as failing. `rank` orders the lines like the
+    board, 1 is the most urgent.
     """
 
     status: DependencyStatus
     route: MapRoute
     relation: str
     recent: BreakerCounts
+    calls_fail: bool
     rank: int
 
     @property
@@ -72,7 +74,8 @@ class MapLine:
     @property
     def state(self) -> str:
         """The breaker's state, or `failing` if it is closed and calls fail."""
-        return board.FAILING if is_failing(self.status.state, self.recent) else self.status.state
+        is_failing = self.calls_fail and self.status.state == dependency_status.CLOSED
+        return board.FAILING if is_failing else self.status.state
 
     @property
     def is_marked(self) -> bool:
@@ -168,13 +171,15 @@ def draw_map(focus: str, now: datetime) -> DependencyMap:
     layout = arrange_graph(shown, edges)
     statuses = _load_statuses(shown, now)
     ids = [status.dependency.pk for status in statuses.values()]
-    recent, ranks = load_recent_counts(ids, now), rank_dependencies(ids, now)
+    recent, failing = load_recent_counts(ids, now), find_failing(now)
+    ranks = rank_dependencies(ids, failing, now)
     lines = [
         MapLine(
             status,
             route,
             _line_relation(blast, chosen, edge),
             recent.get(status.dependency.pk, BreakerCounts()),
+            status.dependency.pk in failing,
             ranks.get(status.dependency.pk, len(ranks)),
         )
         for edge, route in sorted(layout.routes.items())
@@ -220,7 +225,7 @@ def _blast_radius(graph: "nx.DiGraph[str]", focus: str) -> MapBlastRadius:
     def is_grave(caller: str, callee: str) -> bool:
         return graph.edges[caller, callee]["criticality"] in GRAVE
 
-    gravely = nx.subgraph_view(graph, filter_edge=is_grave).reverse()
+    gravely = nx.subgraph_view(graph, filter_edge=is_grave).reverse(copy=False)
     return MapBlastRadius(
         hit=[*find_reachable(graph.reverse(copy=False), focus)],
         gravely=[*find_reachable(gravely, focus)],

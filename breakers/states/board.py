@@ -17,7 +17,7 @@ from breakers.states.history import (
     build_spark,
     sum_counts,
 )
-from breakers.states.recent_calls import calls_fail, first_recent_minute, is_failing
+from breakers.states.recent_calls import find_failing, first_recent_minute
 from controlplane.core.freshness import Freshness
 from controlplane.core.sql import fetch_all
 
@@ -139,7 +139,8 @@ class BreakerBoardRow:
     """A dependency on the board, with its last hour.
 
     `failure_share` (0 to 1) of the calls is None if there were none. `failures` is the freshness of
-    the breakers' own failure rate. `recent` are the counts of the last five minutes.
+    the breakers' own failure rate. `recent` are the counts of the last five minutes, `calls_fail`
+    is true if they show the dependency as failing.
     """
 
     status: DependencyStatus
@@ -147,15 +148,13 @@ class BreakerBoardRow:
     failure_share: float | None
     failures: Freshness
     recent: BreakerCounts
+    calls_fail: bool
 
     @property
     def state(self) -> str:
         """The breaker's state, or `failing` if it is closed and calls fail."""
-        return FAILING if is_failing(self.status.state, self.recent) else self.status.state
-
-    @property
-    def calls_fail(self) -> bool:
-        return calls_fail(self.recent)
+        is_failing = self.calls_fail and self.status.state == dependency_status.CLOSED
+        return FAILING if is_failing else self.status.state
 
     @property
     def highlight(self) -> str:
@@ -189,7 +188,8 @@ def parse_filter(query: Any, favorites: Collection[str] | None = None) -> Breake
 
 def load_page(filters: BreakerBoardFilter, now: datetime) -> BreakerBoardPage:
     """Return one page of the board and the counts of all dependencies. Makes six queries."""
-    counts, ids = _query(filters, now)
+    failing = find_failing(now)
+    counts, ids = _query(filters, failing, now)
     by_id = Dependency.objects.in_bulk(ids[:PAGE_SIZE])
     shown = [by_id[pk] for pk in ids[:PAGE_SIZE] if pk in by_id]
     first = now.replace(second=0, microsecond=0) - timedelta(minutes=SPARK_MINUTES - 1)
@@ -205,13 +205,14 @@ def load_page(filters: BreakerBoardFilter, now: datetime) -> BreakerBoardPage:
         spark = build_spark(hour, first, SPARK_MINUTES)
         failures = assess_failures(hour, now)
         last = sum_counts(minute for minute in hour if minute.minute >= recent)
-        rows.append(BreakerBoardRow(one, spark, sum_counts(hour).failure_share, failures, last))
+        share, calls_fail = sum_counts(hour).failure_share, one.dependency.pk in failing
+        rows.append(BreakerBoardRow(one, spark, share, failures, last, calls_fail))
     return BreakerBoardPage(rows, len(ids) > PAGE_SIZE, counts)
 
 
 def load_counts(now: datetime) -> BreakerBoardCounts:
     """Return the board's counts of all dependencies. Makes two queries."""
-    return _query(BreakerBoardFilter(), now)[0]
+    return _query(BreakerBoardFilter(), find_failing(now), now)[0]
 
 
 def list_callers() -> list[str]:
@@ -220,7 +221,9 @@ def list_callers() -> list[str]:
     return list(callers.distinct()[: MAX_CALLERS + 1])
 
 
-def _query(filters: BreakerBoardFilter, now: datetime) -> tuple[BreakerBoardCounts, list[int]]:
+def _query(
+    filters: BreakerBoardFilter, failing: Collection[int], now: datetime
+) -> tuple[BreakerBoardCounts, list[int]]:
     clauses = [_NARROWED[name] for name in ("criticality", "caller", "q") if getattr(filters, name)]
     if filters.favorites is not None:
         clauses.append(_NARROWED["favorites"])
@@ -229,7 +232,7 @@ def _query(filters: BreakerBoardFilter, now: datetime) -> tuple[BreakerBoardCoun
     elif not filters.narrowed:
         clauses.append(f"AND (evidence < {Evidence.UNREPORTED:d} OR counted.present = 0)")
     values: dict[str, Any] = {
-        **evidence_values(now),
+        **evidence_values(failing, now),
         "criticality": filters.criticality,
         "caller": filters.caller,
         "q": filters.q.replace(" ", ""),

@@ -5,7 +5,6 @@ from datetime import datetime
 from enum import IntEnum
 from typing import Any
 
-from breakers.states.recent_calls import find_failing
 from controlplane.core.freshness import GONE_AFTER, INSTANCE_CADENCE
 from controlplane.core.instances.exports import PRESENT_BOOT
 from controlplane.core.sql import fetch_all
@@ -22,7 +21,7 @@ class Evidence(IntEnum):
     OPEN = 1
     HALF_OPEN = 2
     FAILING = 3
-    """The breaker is closed and calls fail; see :func:`breakers.states.recent_calls.is_failing`."""
+    """The breaker is closed and calls fail: :func:`breakers.states.recent_calls.find_failing`."""
     STALE = 4
     """Every instance's last report is older than 30 s."""
     HEALTHY = 5
@@ -30,7 +29,8 @@ class Evidence(IntEnum):
     """No instance reported within 5 minutes."""
 
 
-# `state` is the worst state of the fresh instances, otherwise of the stale ones.
+# `state` is the worst state of the fresh instances, otherwise of the stale ones. If `ids` is not
+# null, only these dependencies are judged.
 JUDGED = f"""
     reports AS (
         SELECT dependency_id, bool_or(fresh) AS fresh,
@@ -43,6 +43,7 @@ JUDGED = f"""
             FROM breakers_breakerstate s
             JOIN {PRESENT_BOOT}
             WHERE i.reported_at >= %(gone)s
+              AND (%(ids)s::bigint[] IS NULL OR s.dependency_id = ANY(%(ids)s))
         ) present
         GROUP BY dependency_id
     ), stated AS (
@@ -53,12 +54,13 @@ JUDGED = f"""
                     WHEN is_half_open OR NOT fresh AND was_half_open THEN 'half_open'
                     WHEN reports.dependency_id IS NOT NULL THEN 'closed'
                     ELSE 'unknown' END AS state,
-               d.id = ANY(%(failing)s) AS calls_fail,
+               failing.id IS NOT NULL AS calls_fail,
                o.id IS NOT NULL AS overridden
         FROM breakers_dependency d
         LEFT JOIN reports ON reports.dependency_id = d.id
+        LEFT JOIN unnest(%(failing)s::bigint[]) AS failing (id) ON failing.id = d.id
         LEFT JOIN breakers_override o ON o.dependency_id = d.id AND o.ended_at IS NULL
-        WHERE d.removed_at IS NULL
+        WHERE d.removed_at IS NULL AND (%(ids)s::bigint[] IS NULL OR d.id = ANY(%(ids)s))
     ), judged AS (
         SELECT stated.*, state = 'closed' AND calls_fail AS failing,
                CASE WHEN overridden THEN {Evidence.FORCED:d}
@@ -79,15 +81,24 @@ WORST_FIRST = """
 """ORDER BY list for rows of `judged`."""
 _RANKS = f"""
     WITH {JUDGED}
-    SELECT id, row_number() OVER (ORDER BY {WORST_FIRST}) FROM judged WHERE id = ANY(%(ids)s)
+    SELECT id, row_number() OVER (ORDER BY {WORST_FIRST}) FROM judged
 """  # noqa: S608
 
 
-def evidence_values(now: datetime) -> dict[str, Any]:
-    """Return the parameters of `JUDGED`. Makes a query."""
-    return {"fresh": now - INSTANCE_CADENCE, "gone": now - GONE_AFTER, "failing": find_failing(now)}
+def evidence_values(
+    failing: Collection[int], now: datetime, ids: Collection[int] | None = None
+) -> dict[str, Any]:
+    """Return the parameters of `JUDGED`; `failing` are the ids of those whose calls fail."""
+    return {
+        "fresh": now - INSTANCE_CADENCE,
+        "gone": now - GONE_AFTER,
+        "failing": list(failing),
+        "ids": None if ids is None else list(ids),
+    }
 
 
-def rank_dependencies(ids: Collection[int], now: datetime) -> Mapping[int, int]:
-    """Return the rank of each dependency by id; 1 is the most urgent. Makes two queries."""
-    return dict(fetch_all(_RANKS, {**evidence_values(now), "ids": list(ids)}))
+def rank_dependencies(
+    ids: Collection[int], failing: Collection[int], now: datetime
+) -> Mapping[int, int]:
+    """Return the rank of each dependency by id; 1 is the most urgent. Makes one query."""
+    return dict(fetch_all(_RANKS, evidence_values(failing, now, ids)))

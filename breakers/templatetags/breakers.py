@@ -1,13 +1,13 @@
 """Template tags and filters of breakers: states, modes, dependency names and numbers."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 from django import template
 from django.templatetags.static import static
 from django.urls import reverse
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from breakers.counts import BreakerCounts
@@ -123,6 +123,12 @@ def probe_state(service: Service, now: datetime) -> str:
     if freshness.at is not None:
         return breaker_state("there")
     return render_state("clock", "Not checked yet", "quiet") if service.probe_url else ""
+
+
+@register.simple_tag
+def service_options(slugs: Sequence[str]) -> SafeString:
+    """Return the options of a list of services, of which there may be thousands."""
+    return format_html_join("", '<option value="{}"></option>', ((slug,) for slug in slugs))
 
 
 @register.simple_tag

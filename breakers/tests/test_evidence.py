@@ -6,6 +6,7 @@ import pytest
 
 from breakers.services import overrides
 from breakers.states.evidence import rank_dependencies
+from breakers.states.recent_calls import find_failing
 from breakers.tests.house import SHELL, dependency, minute, reports
 from controlplane.core.clock import db_now
 from switches.tests.browsers import browser_as, page, switches_shown
@@ -70,7 +71,8 @@ def test_ranks_of_the_map_are_those_of_the_board():
     now = db_now()
     found = an_incident(now)
 
-    ranks = rank_dependencies([one.pk for one in found.values()], now)
+    ids = [one.pk for one in found.values()]
+    ranks = rank_dependencies(ids, find_failing(now), now)
 
     assert sorted(found, key=lambda name: ranks[found[name].pk]) == BY_URGENCY
 
