@@ -33,20 +33,13 @@ def read_for_board(request: PersonRequest, now: datetime) -> FirstStepsView | No
     """Return the steps for the switchboard, None once they are done or hidden."""
     if services.read_state().is_over:
         return None
-    view = _read_steps(request, now, is_over=False, on_page=False)
-    is_complete = services.record_completion(view.steps, now)
-    return None if is_complete else view
+    view = read_for_page(request, now, on_page=False)
+    return None if view.is_over else view
 
 
 def read_for_page(request: PersonRequest, now: datetime, *, on_page: bool = True) -> FirstStepsView:
     """Return the steps, also if they are done or hidden; store that they are done."""
-    view = _read_steps(request, now, is_over=services.read_state().is_over, on_page=on_page)
-    services.record_completion(view.steps, now)
-    return view
-
-
-def _read_steps(
-    request: PersonRequest, now: datetime, *, is_over: bool, on_page: bool
-) -> FirstStepsView:
+    steps = services.read_progress(now)
+    is_over = services.record_completion(steps, now) or services.read_state().is_over
     origin = settings.PUBLIC_URL.rstrip("/") or request.build_absolute_uri("/")[:-1]
-    return FirstStepsView(services.read_progress(now), now, origin, is_over, on_page)
+    return FirstStepsView(steps, now, origin, is_over, on_page)
