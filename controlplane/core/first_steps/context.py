@@ -33,13 +33,19 @@ def read_for_board(request: PersonRequest, now: datetime) -> FirstStepsView | No
     """Return the steps for the switchboard, None once they are done or hidden."""
     if services.read_state().is_over:
         return None
-    view = read_for_page(request, now, on_page=False)
+    view = _read_view(request, now, is_over=False, on_page=False)
     return None if view.is_over else view
 
 
 def read_for_page(request: PersonRequest, now: datetime, *, on_page: bool = True) -> FirstStepsView:
     """Return the steps, also if they are done or hidden; store that they are done."""
+    return _read_view(request, now, is_over=services.read_state().is_over, on_page=on_page)
+
+
+def _read_view(
+    request: PersonRequest, now: datetime, *, is_over: bool, on_page: bool
+) -> FirstStepsView:
     steps = services.read_progress(now)
-    is_over = services.record_completion(steps, now) or services.read_state().is_over
+    is_over = services.record_completion(steps, now) or is_over
     origin = settings.PUBLIC_URL.rstrip("/") or request.build_absolute_uri("/")[:-1]
     return FirstStepsView(steps, now, origin, is_over, on_page)

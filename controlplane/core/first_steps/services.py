@@ -89,8 +89,7 @@ def _set_hidden(hidden_at: datetime | None, actor: Actor, now: datetime) -> None
 
 def _find_evidence(step: FirstStep, now: datetime) -> tuple[str, FirstStepEvidence | None]:
     try:
-        with transaction.atomic():
-            evidence = step.find_evidence(now)
+        evidence = step.find_evidence(now)
     except DatabaseError as error:
         log.warning("first_steps.unreadable", step=step.name, error=str(error))
         return UNKNOWN, None
