@@ -19,6 +19,7 @@ FIND_LOADED = """
 
 
 class Migration(migrations.Migration):
+    expands = "rows of a new table, found in the audit trail, which is only read"
     dependencies = [("core", "0027_favorite")]
     operations = [
         migrations.CreateModel(

@@ -10,6 +10,7 @@ HIDE_WHERE_USED = """
 
 
 class Migration(migrations.Migration):
+    expands = "one row of a new table; the audit trail is only read"
     dependencies = [("core", "0028_sample_entries")]
     operations = [
         migrations.CreateModel(
