@@ -35,6 +35,7 @@ PUT /dependencies/{caller}/{callee}/ put_dependency Register or replace a depend
 DELETE /dependencies/{caller}/{callee}/ delete_dependency Remove a dependency
 PUT /dependencies/{caller}/{callee}/override set_override Force a breaker's mode
 DELETE /dependencies/{caller}/{callee}/override clear_override End a breaker's override
+POST /dependencies/{caller}/{callee}/override/undo undo_override Undo your own override
 GET /dlq/ list_dead_letter_streams List streams of dead letters
 GET /dlq/archive/ list_archived_letters List archived dead letters
 GET /dlq/archive/{departure_id}/ get_archived_letter Get an archived dead letter
@@ -99,6 +100,9 @@ POST /rules/ propose_rule Propose a safety rule
 GET /rules/{rule_id}/ get_rule Get a safety rule
 PUT /rules/{rule_id}/ propose_rule_change Propose a change to a safety rule
 DELETE /rules/{rule_id}/ propose_rule_removal Propose to remove a safety rule
+GET /samples/ list_samples List the sample configuration
+POST /samples/clear clear_samples Clear the sample configuration
+POST /samples/load load_samples Load the sample configuration
 GET /services/ list_services List services
 POST /services/ create_service Register a service
 GET /services/{slug}/ get_service Get a service

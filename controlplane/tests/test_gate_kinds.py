@@ -107,7 +107,7 @@ def test_plan_editor_offers_it_with_its_fields():
     engaged("feature:chat")
     client = browser_as("operator")
 
-    offered = page(client.get(FORM))
+    offered = " ".join(page(client.get(FORM)).split())
     sent = {"step-0-percent": "100", "do": "add-gate-0", "step-0-new": "weather"}
     added = Tags(page(client.post(FORM, sent, headers=PART)))
 

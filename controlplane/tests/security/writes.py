@@ -237,6 +237,7 @@ WRITES = (
     Write("POST", "alerts/<str:alert_id>/comments/", {"text": "looking at it"}),
     Write("POST", "switches/<str:scope>/<str:key>/comments/", {"text": "looking at it"}),
     Write("PUT", "favorites/<str:kind>/<favorite_key:key>"),
+    Write("DELETE", "favorites/<str:kind>/<favorite_key:key>"),
     Write("POST", "samples/clear", WHY),
     Write("POST", "samples/load", {}),
     Write("POST", "thresholds/", {**THRESHOLD, "name": "core-timeouts"}),

@@ -72,9 +72,9 @@ def test_page_says_what_is_broken_and_what_is_at_its_limit():
     shown = text(page(browser_as("viewer").get("/rules/")))
 
     assert "2 are engaged, 1 more than allowed." in shown
-    assert "oneViolated" in shown
-    assert "twoAt its limit" in shown
-    assert "keptProtects" in shown
+    assert "one Violated" in shown
+    assert "two At its limit" in shown
+    assert "kept Protects" in shown
 
 
 def test_no_rules_yet_says_what_they_are_for():
